@@ -1,0 +1,187 @@
+// Environment -> one frozen Config. The only reader of process.env. Every setting is a line of SETTINGS, from which
+// the reference page of the docs is generated; with no environment at all the platform runs on this machine alone.
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+
+export const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
+export type Role = (typeof ROLES)[number]
+
+/** A place where lobbies run. The name is what matchmaker answers call region_id. */
+export type Region = {
+  name: string
+  display_name: string
+  provider_display_name: string
+  latitude: number
+  longitude: number
+  driver: 'process'
+}
+
+export type Config = {
+  /** Production demands three registrable domains and forbids what is only safe on a laptop. */
+  mode: 'development' | 'production'
+  /** Which of two platforms on one database this is: the same over restarts, different on another machine or folder. */
+  node_id: string
+  data_dir: string
+  roles: readonly Role[]
+  /** Null: the embedded PostgreSQL in the data folder. */
+  database_url: string | null
+  domains: { main: string; cdn: string; job: string }
+  /** Addresses that api and matchmaker are bound to, and reached at by the edge and by lobbies. */
+  internal_host: string
+  api_port: number
+  matchmaker_port: number
+  edge_http_port: number
+  edge_https_port: number
+  /** The port that players are told; a load balancer may stand in front of the edge. */
+  advertised_http_port: number
+  regions: readonly Region[]
+  /** Requests a minute of one client bucket (or token, for cloud); 0 switches the limit off. */
+  rate_limits: { seats_per_minute: number; matchmaker_per_minute: number; cloud_per_minute: number }
+  /** CIDR blocks whose X-Forwarded-For is believed. */
+  trusted_proxies: readonly string[]
+  /** Lobbies are run under bubblewrap: always, where it is there, or never (development only). */
+  sandbox: 'required' | 'available' | 'off'
+  log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+}
+
+type Setting = { name: string; default: string; description: string }
+
+export const SETTINGS = [
+  { name: 'MUSTER_DATA', default: './.muster', description: 'Folder of everything that lasts.' },
+  { name: 'MUSTER_ROLES', default: ROLES.join(','), description: `Roles to run, of ${ROLES.join(', ')}.` },
+  { name: 'DATABASE_URL', default: '', description: 'PostgreSQL to use instead of the embedded one.' },
+  { name: 'MUSTER_DOMAIN_MAIN', default: 'localhost', description: 'Domain of hub, API and matchmaker.' },
+  { name: 'MUSTER_DOMAIN_CDN', default: 'cdn.localhost', description: "Domain under which games' sites are served." },
+  { name: 'MUSTER_DOMAIN_JOB', default: 'localhost', description: 'Domain under which lobbies are reached.' },
+  { name: 'MUSTER_INTERNAL_HOST', default: '127.0.0.1', description: 'Address that api and matchmaker listen on.' },
+  { name: 'MUSTER_API_PORT', default: '8080', description: 'Port of the api role.' },
+  { name: 'MUSTER_MATCHMAKER_PORT', default: '8081', description: 'Port of the matchmaker role.' },
+  { name: 'MUSTER_EDGE_HTTP_PORT', default: '80, else 8000', description: 'Public HTTP port.' },
+  { name: 'MUSTER_EDGE_HTTPS_PORT', default: '443, else 8443', description: 'Public HTTPS port.' },
+  { name: 'MUSTER_ADVERTISED_HTTP_PORT', default: 'the edge port', description: 'HTTP port that players are told.' },
+  { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
+  { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
+  { name: 'MUSTER_RATE_LIMIT_CLOUD', default: '1200', description: 'Cloud calls a minute and token.' },
+  { name: 'MUSTER_TRUSTED_PROXIES', default: '', description: 'CIDR blocks whose X-Forwarded-For is believed.' },
+  { name: 'MUSTER_SANDBOX', default: 'available', description: 'bubblewrap for lobbies: required, available or off.' },
+  { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
+] as const satisfies readonly Setting[]
+
+type SettingName = (typeof SETTINGS)[number]['name']
+
+/** Every mistake of the environment at once, a line each. */
+export class ConfigError extends Error {
+  readonly mistakes: readonly string[]
+  constructor(mistakes: readonly string[]) {
+    super(`The configuration has ${mistakes.length} mistake(s):\n${mistakes.map((line) => `  ${line}`).join('\n')}`)
+    this.name = 'ConfigError'
+    this.mistakes = mistakes
+  }
+}
+
+/** Throws a ConfigError. Settings that begin with MUSTER_ and are not known are mistakes too. */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const mistakes: string[] = []
+  const known = new Set<string>(SETTINGS.map((setting) => setting.name))
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('MUSTER_') && !known.has(name)) mistakes.push(`${name} is not a setting.`)
+  }
+  const text = (name: SettingName, otherwise: string): string => env[name]?.trim() || otherwise
+  const integer = (name: SettingName, otherwise: number, max: number): number => {
+    const value = text(name, String(otherwise))
+    if (/^\d{1,9}$/.test(value) && Number(value) <= max) return Number(value)
+    mistakes.push(`${name} must be a whole number from 0 to ${max}, not ${JSON.stringify(value)}.`)
+    return otherwise
+  }
+  const oneOf = <T extends string>(name: SettingName, allowed: readonly T[], otherwise: T): T => {
+    const value = text(name, otherwise)
+    const found = allowed.find((item) => item === value)
+    if (found === undefined) mistakes.push(`${name} must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}.`)
+    return found ?? otherwise
+  }
+  const domain = (name: SettingName, otherwise: string): string => {
+    const value = text(name, otherwise).toLowerCase()
+    if (!/^(?!-)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/.test(value)) mistakes.push(`${name} is not a domain name.`)
+    return value
+  }
+
+  const domains = {
+    main: domain('MUSTER_DOMAIN_MAIN', 'localhost'),
+    cdn: domain('MUSTER_DOMAIN_CDN', 'cdn.localhost'),
+    job: domain('MUSTER_DOMAIN_JOB', 'localhost'),
+  }
+  const mode = domains.main === 'localhost' ? 'development' : 'production'
+  if (mode === 'production' && new Set(Object.values(domains).map(lastTwoLabels)).size < 3) {
+    mistakes.push(
+      'MUSTER_DOMAIN_MAIN, MUSTER_DOMAIN_CDN and MUSTER_DOMAIN_JOB must be three different registrable domains: ' +
+        'what strangers upload must not share cookies with the hub.',
+    )
+  }
+
+  const roles = text('MUSTER_ROLES', ROLES.join(','))
+    .split(',')
+    .map((item) => item.trim())
+  for (const role of roles) {
+    if (!ROLES.some((item) => item === role)) mistakes.push(`MUSTER_ROLES names ${JSON.stringify(role)}, which is not a role.`)
+  }
+
+  const database_url = text('DATABASE_URL', '') || null
+  if (database_url !== null && !/^postgres(ql)?:\/\//.test(database_url)) {
+    mistakes.push('DATABASE_URL must begin with postgres://.')
+  }
+
+  const sandbox = oneOf('MUSTER_SANDBOX', ['required', 'available', 'off'] as const, mode === 'production' ? 'required' : 'available')
+  if (mode === 'production' && sandbox !== 'required') mistakes.push('MUSTER_SANDBOX must be required in production.')
+
+  const data_dir = resolve(text('MUSTER_DATA', './.muster'))
+  const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
+  const config: Config = {
+    mode,
+    node_id: `${hostname()}:${data_dir}`,
+    data_dir,
+    roles: ROLES.filter((role) => roles.includes(role)),
+    database_url,
+    domains,
+    internal_host: text('MUSTER_INTERNAL_HOST', '127.0.0.1'),
+    api_port: integer('MUSTER_API_PORT', 8080, 65535),
+    matchmaker_port: integer('MUSTER_MATCHMAKER_PORT', 8081, 65535),
+    edge_http_port,
+    edge_https_port: integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535),
+    advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),
+    regions: [
+      {
+        name: 'local',
+        display_name: 'Local',
+        provider_display_name: 'This machine',
+        latitude: 0,
+        longitude: 0,
+        driver: 'process',
+      },
+    ],
+    rate_limits: {
+      seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
+      matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),
+      cloud_per_minute: integer('MUSTER_RATE_LIMIT_CLOUD', 1200, 1_000_000),
+    },
+    trusted_proxies: text('MUSTER_TRUSTED_PROXIES', '')
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+    sandbox,
+    log_level: oneOf('MUSTER_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'] as const, 'info'),
+  }
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  return deepFreeze(config)
+}
+
+/** A stand-in for the registrable domain until the public suffix list is looked at. */
+function lastTwoLabels(domain: string): string {
+  return domain.split('.').slice(-2).join('.')
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const member of Object.values(value)) {
+    if (typeof member === 'object' && member !== null) deepFreeze(member)
+  }
+  return Object.freeze(value)
+}

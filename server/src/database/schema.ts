@@ -1,0 +1,180 @@
+// The tables, as Kysely sees them. A column is named like the member of the record that carries it, so that a row
+// read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
+// above it; everybody else only reads.
+import type { ColumnType, Generated } from 'kysely'
+
+/** Read as a Date; written as one, or left to the column's default. */
+type CreateTime = ColumnType<Date, Date | undefined, never>
+/** bigint columns stay below 2^53 by policy and are read as numbers (see connect.ts). */
+type JsonColumn<T> = ColumnType<T, string, string>
+
+export type Schema = {
+  groups: GroupTable
+  games: GameTable
+  namespaces: NamespaceTable
+  versions: VersionTable
+  uploads: UploadTable
+  upload_files: UploadFileTable
+  builds: BuildTable
+  sites: SiteTable
+  revoked_tokens: RevokedTokenTable
+  journal: JournalTable
+  shards: ShardTable
+  matchmaker_lease: MatchmakerLeaseTable
+  lobbies: LobbyTable
+  players: PlayerTable
+  lobby_runs: LobbyRunTable
+}
+
+// Written by api.
+
+type GroupTable = { group_id: string; display_name: string; create_ts: CreateTime }
+
+type GameTable = {
+  game_id: string
+  developer_group_id: string
+  name_id: string
+  display_name: string
+  create_ts: CreateTime
+}
+
+type NamespaceTable = {
+  namespace_id: string
+  game_id: string
+  name_id: string
+  display_name: string
+  version_id: string
+  create_ts: CreateTime
+  lobby_count_max: Generated<number>
+  max_players_per_client: Generated<number>
+  max_players_per_client_vpn: Generated<number>
+  max_players_per_client_proxy: Generated<number>
+  max_players_per_client_tor: Generated<number>
+  max_players_per_client_hosting: Generated<number>
+  enable_domain_public_auth: Generated<boolean>
+  cdn_auth_type: Generated<'none' | 'basic'>
+}
+
+/** `config` is the version config as it was sent, checked by the contract (contract/src/version-config.ts). */
+type VersionTable = {
+  version_id: string
+  game_id: string
+  display_name: string
+  config: JsonColumn<unknown>
+  create_ts: CreateTime
+}
+
+type UploadTable = {
+  upload_id: string
+  game_id: string
+  kind: 'build' | 'site'
+  content_length: number
+  create_ts: CreateTime
+  complete_ts: Date | null
+}
+
+/** One row a presigned PUT: a file, or one chunk of a multipart file. `object_key` names the bytes in the object store. */
+type UploadFileTable = {
+  upload_id: string
+  path: string
+  byte_offset: number
+  content_length: number
+  content_type: string | null
+  object_key: string
+  /** Hex SHA-256 of the stored bytes; null until the upload is completed. */
+  sha256: string | null
+}
+
+type BuildTable = {
+  build_id: string
+  game_id: string
+  upload_id: string
+  display_name: string
+  image_tag: string
+  kind: 'archive' | 'docker_image' | 'oci_bundle'
+  compression: 'none' | 'gzip' | 'lz4'
+  tags: JsonColumn<Record<string, string>>
+  create_ts: CreateTime
+}
+
+type SiteTable = { site_id: string; game_id: string; upload_id: string; display_name: string; create_ts: CreateTime }
+
+type RevokedTokenTable = { token_id: string; expire_ts: Date | null }
+
+// Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
+
+/** One row a batch of commands of one shard; the key is the fence (matchmaker/fence.ts). */
+type JournalTable = { shard: number; seq: number; writer: string; ts: CreateTime; payload: Buffer }
+
+/** How far the tables lobbies and players of a shard reflect its journal. */
+type ShardTable = { shard: number; projected_seq: number }
+
+/** One row at most: whom to ask. Never needed for safety (matchmaker/fence.ts). */
+type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
+
+type LobbyTable = {
+  lobby_id: string
+  namespace_id: string
+  shard: number
+  version_id: string
+  game_mode: string
+  region: string
+  publicity: 'public' | 'private'
+  is_custom: boolean
+  is_closed: boolean
+  max_players_normal: number
+  max_players_direct: number
+  max_players_party: number
+  tags: JsonColumn<Record<string, string>>
+  /** JSON text given on create, handed to the lobby as PLATFORM_LOBBY_CONFIG. */
+  lobby_config: string | null
+  /** JSON text set by the lobby. */
+  state: string | null
+  player_count: number
+  create_ts: Date
+  ready_ts: Date | null
+  /** When a lobby that is empty is to be stopped; null while it has players. */
+  idle_ts: Date | null
+  /** The lobby is no longer wanted from here on; the runner ends what still runs. */
+  stop_ts: Date | null
+  stop_reason: string | null
+}
+
+type PlayerTable = {
+  player_id: string
+  lobby_id: string
+  namespace_id: string
+  shard: number
+  /** The client bucket of net/client-ip.ts: an IPv4 address or an IPv6 /64. */
+  client: string
+  create_ts: Date
+  /** A reserved player must connect, a connected one leave, before this. */
+  deadline_ts: Date
+  connect_ts: Date | null
+  remove_ts: Date | null
+  remove_reason: string | null
+  /** The idempotency keys that made, connected and removed this player, each with its caller. */
+  seat_key: string | null
+  connect_key: string | null
+  disconnect_key: string | null
+}
+
+// Written by the runner.
+
+/** Where a running lobby listens, by port name. `hostname` and `port` are reachable from the edge on the same machine. */
+export type RunPort = { protocol: 'http' | 'https' | 'tcp' | 'tcp_tls' | 'udp'; hostname: string; port: number }
+
+type LobbyRunTable = {
+  lobby_id: string
+  runner_id: string
+  driver: string
+  /** What the driver needs to find the process again after a restart. */
+  handle: JsonColumn<unknown>
+  ports: JsonColumn<Record<string, RunPort>>
+  create_ts: CreateTime
+  start_ts: Date | null
+  exit_ts: Date | null
+  exit_code: number | null
+  /** exit, signal, oom, pids, no_such_file, missing_library, stopped, lost */
+  exit_reason: string | null
+}
