@@ -1,0 +1,114 @@
+// Every code that an answer can carry, with its status and its sentence, in one table. Code that refuses throws
+// new ApiError(code) and never mentions a status; the client parses an answer back into the same class.
+
+type ErrorEntry = { status: number; message: string }
+
+export const ERRORS = {
+  // The request itself.
+  VALIDATION_ERROR: { status: 400, message: 'The request does not have the documented form.' },
+  API_BAD_BODY: { status: 400, message: 'The body is not valid JSON.' },
+  API_UNSUPPORTED_MEDIA_TYPE: { status: 400, message: 'The body must be sent as application/json.' },
+  API_BODY_TOO_LARGE: { status: 413, message: 'The body is larger than this operation takes.' },
+  API_NOT_FOUND: { status: 404, message: 'There is no such address.' },
+  API_METHOD_NOT_ALLOWED: { status: 404, message: 'This address does not answer that method.' },
+  API_UNAUTHORIZED: { status: 401, message: 'This operation needs a credential.' },
+  API_FORBIDDEN: { status: 403, message: 'The credential is valid, but not for this.' },
+  API_RATE_LIMIT: { status: 429, message: 'Too many requests; try again later.' },
+  API_NOT_AVAILABLE: { status: 503, message: 'Not now; try again in a moment.' },
+  INTERNAL_ERROR: { status: 500, message: 'Something went wrong on our side. The ray id names this request in our log.' },
+
+  // Credentials.
+  TOKEN_INVALID: { status: 401, message: 'The token is malformed, or was not issued by this platform.' },
+  TOKEN_EXPIRED: { status: 401, message: 'The token has expired.' },
+  TOKEN_REVOKED: { status: 401, message: 'The token has been revoked.' },
+  /** A player token in a body is data, not the caller's credential: 400. */
+  PLAYER_TOKEN_INVALID: { status: 400, message: 'The player token is malformed, or was not issued by this platform.' },
+
+  // The management side.
+  GROUP_NOT_FOUND: { status: 404, message: 'There is no such group.' },
+  GAME_NOT_FOUND: { status: 404, message: 'There is no such game.' },
+  NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace.' },
+  VERSION_NOT_FOUND: { status: 404, message: 'There is no such version.' },
+  BUILD_NOT_FOUND: { status: 404, message: 'There is no such build.' },
+  SITE_NOT_FOUND: { status: 404, message: 'There is no such site.' },
+  UPLOAD_NOT_FOUND: { status: 404, message: 'There is no such upload.' },
+  NAME_TAKEN: { status: 409, message: 'This name is taken.' },
+  UPLOAD_INVALID: { status: 400, message: 'The upload is not acceptable.' },
+  UPLOAD_TOO_LARGE: { status: 413, message: 'The upload is larger than the platform takes.' },
+  UPLOAD_INCOMPLETE: { status: 409, message: 'Not every file of the upload has arrived.' },
+  UPLOAD_COMPLETE: { status: 409, message: 'The upload is complete and does not change any more.' },
+  UPLOAD_FORBIDDEN: { status: 403, message: 'The presigned address is not valid for this request.' },
+  ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
+
+  // The matchmaker. All refusals are 400, as known clients expect.
+  MATCHMAKER_NO_GAME_MODE_PROVIDED: { status: 400, message: 'At least one game mode must be named.' },
+  MATCHMAKER_GAME_MODE_NOT_FOUND: { status: 400, message: 'The current version has no such game mode.' },
+  MATCHMAKER_REGION_NOT_FOUND: { status: 400, message: 'There is no such region.' },
+  MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: { status: 400, message: 'The game mode does not run in this region.' },
+  MATCHMAKER_REGION_FULL: { status: 400, message: 'The region has no room for another lobby.' },
+  MATCHMAKER_FIND_DISABLED: { status: 400, message: 'The game mode does not allow find.' },
+  MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },
+  MATCHMAKER_CUSTOM_LOBBIES_DISABLED: { status: 400, message: 'The game mode does not allow create.' },
+  MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: { status: 400, message: 'The lobby cannot be created with this configuration.' },
+  MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: { status: 400, message: 'The game mode has a fixed number of players.' },
+  MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: { status: 400, message: 'max_players is above what the game mode allows.' },
+  MATCHMAKER_TAGS_DISABLED: { status: 400, message: 'The game mode does not take tags.' },
+  MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'There are too many tags.' },
+  MATCHMAKER_TAG_NAME_TOO_LONG: { status: 400, message: 'The name of a tag is too long.' },
+  MATCHMAKER_TAG_TOO_LONG: { status: 400, message: 'The value of a tag is too long.' },
+  MATCHMAKER_NO_AVAILABLE_LOBBIES: { status: 400, message: 'No lobby has room, and none may be created.' },
+  MATCHMAKER_AUTO_CREATE_FAILED: { status: 400, message: 'None of the game modes runs in one of the regions.' },
+  MATCHMAKER_TOO_MANY_LOBBIES: { status: 400, message: 'The namespace has as many lobbies as it may have.' },
+  MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: { status: 400, message: 'Too many players come from this address.' },
+  MATCHMAKER_LOBBY_NOT_FOUND: { status: 400, message: 'There is no such lobby.' },
+  MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
+  MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped.' },
+  MATCHMAKER_LOBBY_NOT_STARTED: { status: 503, message: 'The lobby did not become ready in time.' },
+  MATCHMAKER_PLAYER_ALREADY_CONNECTED: { status: 400, message: 'The player token has been used.' },
+  MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY: { status: 400, message: 'The player belongs to another lobby.' },
+  MATCHMAKER_PLAYER_REGISTRATION_EXPIRED: { status: 400, message: 'The player did not connect in time.' },
+  MATCHMAKER_PLAYER_REMOVED: { status: 400, message: 'The player has left the lobby.' },
+} as const satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof ERRORS
+
+export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[]
+
+/** One member that is not as it should be. `path` and `reason` are snake_case. */
+export type ErrorDetail = { path: string[]; reason: string; message: string }
+
+export type ErrorMetadata = Record<string, unknown>
+
+/** What leaves the platform, for whichever reason: the five members of every error body. */
+export type ErrorBody = {
+  code: string
+  message: string
+  documentation: string
+  metadata: ErrorMetadata
+  ray_id: string
+}
+
+/** A refusal that the caller is told. Everything else that is thrown is a fault of ours and leaves as INTERNAL_ERROR. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly metadata: ErrorMetadata
+  /** The answer's Retry-After, whole seconds. */
+  readonly retry_after_s: number | undefined
+
+  constructor(code: ErrorCode, metadata: ErrorMetadata = {}, options: { message?: string; retry_after_s?: number } = {}) {
+    super(options.message ?? ERRORS[code].message)
+    this.name = 'ApiError'
+    this.code = code
+    this.metadata = metadata
+    this.retry_after_s = options.retry_after_s
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+}
+
+/** VALIDATION_ERROR with the members that are wrong, in `metadata.errors`. */
+export function validationError(errors: ErrorDetail[]): ApiError {
+  return new ApiError('VALIDATION_ERROR', { errors }, { message: errors.map((error) => error.message).join(' ') })
+}

@@ -1,0 +1,73 @@
+// An operation: everything that is known of one thing that can be said to the platform. The HTTP door, the client,
+// openapi.json and the tests are made from it.
+import type { Static, TObject, TSchema } from 'typebox'
+import type { ErrorCode } from './errors.ts'
+import { NO_BODY, NO_MEMBERS } from './records.ts'
+
+/**
+ * Who may call, by what their token proved:
+ * - `anyone`: no credential is looked at.
+ * - `admin`: an access token of the operator.
+ * - `cloud`: a cloud token; it acts for its own game only, every other game is unknown to it.
+ * - `namespace`: a namespace's public token, or an Origin that stands for it.
+ * - `lobby`: the token that a running lobby was started with.
+ */
+export type CallerKind = 'anyone' | 'admin' | 'cloud' | 'namespace' | 'lobby'
+
+/** Which rate limit an operation draws from. */
+export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud'
+
+export type Operation<
+  Params extends TObject = TObject,
+  Query extends TObject = TObject,
+  Body extends TSchema = TSchema,
+  Response extends TSchema = TSchema,
+> = {
+  /** As in the interface: <group>.<subgroup>.<operation>. */
+  id: string
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** Parameters in braces: /cloud/games/{game_id}. */
+  path: string
+  /** Further addresses of the same operation. */
+  aliases: readonly string[]
+  summary: string
+  auth: readonly CallerKind[]
+  rate_limit: RateLimit
+  /** An Idempotency-Key header makes a repeated call answer what the first one answered. */
+  idempotent: boolean
+  params: Params
+  query: Query
+  body: Body
+  response: Response
+  /** The codes that are this operation's own; those of the door itself (400, 401, 403, 404, 413, 429, 5xx) go without saying. */
+  errors: readonly ErrorCode[]
+}
+
+type Parts<P extends TObject, Q extends TObject, B extends TSchema, R extends TSchema> = Pick<
+  Operation<P, Q, B, R>,
+  'id' | 'method' | 'path' | 'summary' | 'auth' | 'rate_limit' | 'response'
+> &
+  Partial<Operation<P, Q, B, R>>
+
+/** Fills in what most operations do not have. */
+export function operation<
+  R extends TSchema,
+  P extends TObject = typeof NO_MEMBERS,
+  Q extends TObject = typeof NO_MEMBERS,
+  B extends TSchema = typeof NO_BODY,
+>(parts: Parts<P, Q, B, R>): Operation<P, Q, B, R> {
+  return {
+    aliases: [],
+    idempotent: false,
+    params: NO_MEMBERS as unknown as P,
+    query: NO_MEMBERS as unknown as Q,
+    body: NO_BODY as unknown as B,
+    errors: [],
+    ...parts,
+  }
+}
+
+export type ParamsOf<O extends Operation> = Static<O['params']>
+export type QueryOf<O extends Operation> = Static<O['query']>
+export type BodyOf<O extends Operation> = Static<O['body']>
+export type ResponseOf<O extends Operation> = Static<O['response']>

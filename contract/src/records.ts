@@ -1,0 +1,35 @@
+// The records that more than one operation carries, and the strings they are made of.
+import Type from 'typebox'
+
+/** Unknown members of a request are refused, so that a misspelt one is not silently ignored. */
+const strict = { additionalProperties: false } as const
+
+export const NO_MEMBERS = Type.Object({}, strict)
+/** An operation without a body takes none, or an empty object. */
+export const NO_BODY = Type.Optional(Type.Object({}, strict))
+export const Empty = Type.Object({}, { ...strict, description: 'Nothing: the operation succeeded.' })
+
+export const Id = Type.String({ format: 'uuid', description: 'A lower-case UUID.' })
+export const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds.' })
+export const DisplayName = (length_max: number) =>
+  Type.String({ format: 'display-name', minLength: 1, maxLength: length_max, description: 'A readable name.' })
+export const NameId = Type.String({
+  pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
+  minLength: 1,
+  maxLength: 16,
+  description: 'Lower-case letters and digits, with single dashes in between.',
+})
+
+/** Unsigned integers; 64-bit ones stay below 2^53 by the platform's own limits. */
+export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 })
+export const ContentLength = Type.Integer({ minimum: 0, maximum: 100_000_000_000, description: 'Bytes.' })
+
+export const object = <P extends Parameters<typeof Type.Object>[0]>(properties: P, description?: string) =>
+  Type.Object(properties, description === undefined ? strict : { ...strict, description })
+
+/** Its type is in errors.ts. */
+export const ErrorDetailRecord = object({
+  path: Type.Array(Type.String(), { description: 'Where the member is, from the outside in.' }),
+  reason: Type.String({ description: 'snake_case, for programs.' }),
+  message: Type.String({ description: 'A sentence, for people.' }),
+})

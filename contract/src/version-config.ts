@@ -1,0 +1,171 @@
+// The version config: what a game developer says about how a version is served, matched and run. Sections that the
+// platform does not implement yet are refused by the schema, never ignored.
+import Type, { type Static } from 'typebox'
+import { Id, object } from './records.ts'
+
+/** The names of game modes and regions, which are keys of maps. */
+const NAME_PATTERN = '^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?$'
+const PORT_NAME_PATTERN = '^[a-z0-9]{1,16}$|^(?=.{3,16}$)[a-z0-9]+(-[a-z0-9]+)+$'
+const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]{0,63}$'
+
+const map = <T extends Parameters<typeof Type.Record>[1]>(pattern: string, value: T, count_max: number, description: string) =>
+  Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
+
+export const PortProtocol = Type.Union(
+  [Type.Literal('http'), Type.Literal('https'), Type.Literal('tcp'), Type.Literal('tcp_tls'), Type.Literal('udp')],
+  { description: 'https and tcp_tls are encrypted up to the edge; the lobby itself speaks plain http or tcp.' },
+)
+export type PortProtocol = Static<typeof PortProtocol>
+
+const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
+
+const IdleLobbies = object({ min: Type.Integer({ minimum: 0, maximum: 16 }), max: Type.Integer({ minimum: 0, maximum: 32 }) })
+
+const RegionOverrides = object({ tier: Type.Optional(Type.String()), idle_lobbies: Type.Optional(IdleLobbies) })
+
+const Port = object({
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: 'Where the server likes to listen.' })),
+  protocol: Type.Optional(PortProtocol),
+  proxy: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('game_guard')])),
+})
+
+const Docker = object(
+  {
+    image_id: Type.Optional(Id),
+    args: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 64, description: 'The argv of the server.' }),
+    ),
+    env: Type.Optional(
+      map(ENV_NAME_PATTERN, Type.String({ maxLength: 512 }), 64, 'Environment beside what the platform sets.'),
+    ),
+    network_mode: Type.Optional(Type.Union([Type.Literal('bridge'), Type.Literal('host')])),
+    ports: Type.Optional(map(PORT_NAME_PATTERN, Port, 16, 'Ports by name. A server finds its own in PORT_<NAME>.')),
+  },
+  'What a lobby runs. The block keeps its name for every kind of build.',
+)
+
+const FindAction = object({ enabled: Type.Boolean() })
+const CreateAction = object({
+  enabled: Type.Boolean(),
+  enable_public: Type.Optional(Type.Boolean()),
+  enable_private: Type.Optional(Type.Boolean()),
+})
+
+const GameMode = object({
+  regions: Type.Optional(map(NAME_PATTERN, RegionOverrides, 64, 'Where it runs; absent: everywhere.')),
+  max_players: Type.Optional(MaxPlayers),
+  max_players_direct: Type.Optional(MaxPlayers),
+  max_players_party: Type.Optional(MaxPlayers),
+  docker: Type.Optional(Docker),
+  listable: Type.Optional(Type.Boolean()),
+  taggable: Type.Optional(Type.Boolean()),
+  allow_dynamic_max_players: Type.Optional(Type.Boolean()),
+  tier: Type.Optional(Type.String()),
+  idle_lobbies: Type.Optional(IdleLobbies),
+  idle_grace_ms: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 3_600_000, description: 'A lobby without players is stopped after this.' }),
+  ),
+  ready_deadline_ms: Type.Optional(
+    Type.Integer({ minimum: 1_000, maximum: 3_600_000, description: 'A lobby must call ready within this.' }),
+  ),
+  player_deadline_ms: Type.Optional(
+    Type.Integer({ minimum: 1_000, maximum: 3_600_000, description: 'A player must connect within this.' }),
+  ),
+  actions: Type.Optional(
+    object({
+      find: Type.Optional(FindAction),
+      join: Type.Optional(FindAction),
+      create: Type.Optional(CreateAction),
+    }),
+  ),
+})
+
+export const VersionConfig = object({
+  cdn: Type.Optional(object({ site_id: Type.Optional(Id) })),
+  matchmaker: Type.Optional(
+    object({
+      game_modes: map(NAME_PATTERN, GameMode, 32, 'Game modes by name.'),
+      regions: Type.Optional(map(NAME_PATTERN, RegionOverrides, 64, 'The default of every game mode.')),
+      max_players: Type.Optional(MaxPlayers),
+      max_players_direct: Type.Optional(MaxPlayers),
+      max_players_party: Type.Optional(MaxPlayers),
+      docker: Type.Optional(Docker),
+      tier: Type.Optional(Type.String()),
+      idle_lobbies: Type.Optional(IdleLobbies),
+    }),
+  ),
+  kv: Type.Optional(object({})),
+  identity: Type.Optional(object({})),
+})
+export type VersionConfig = Static<typeof VersionConfig>
+
+/** A game mode with every default filled in. */
+export type GameModeConfig = {
+  name: string
+  /** Null: every region of the platform. */
+  regions: readonly string[] | null
+  max_players_normal: number
+  max_players_direct: number
+  max_players_party: number
+  image_id: string | null
+  args: readonly string[]
+  env: Readonly<Record<string, string>>
+  ports: readonly { name: string; protocol: PortProtocol; port: number | null }[]
+  listable: boolean
+  taggable: boolean
+  allow_dynamic_max_players: boolean
+  find_enabled: boolean
+  join_enabled: boolean
+  create: { enable_public: boolean; enable_private: boolean } | null
+  idle_grace_ms: number
+  ready_deadline_ms: number
+  player_deadline_ms: number
+}
+
+const MAX_PLAYERS_DEFAULT = 32
+const IDLE_GRACE_MS_DEFAULT = 15_000
+const READY_DEADLINE_MS_DEFAULT = 5 * 60_000
+const PLAYER_DEADLINE_MS_DEFAULT = 2 * 60_000
+
+/**
+ * The game modes of a version, each with what it inherits: its own value, else the matchmaker's, else the platform's
+ * default. Of `docker` the env is merged name by name, everything else is taken from the mode's block when it has one.
+ */
+export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> {
+  const modes = new Map<string, GameModeConfig>()
+  const shared = config.matchmaker
+  if (shared === undefined) return modes
+  for (const [name, mode] of Object.entries(shared.game_modes)) {
+    const docker = mode.docker ?? shared.docker
+    const regions = mode.regions ?? shared.regions
+    const max_players = mode.max_players ?? shared.max_players ?? MAX_PLAYERS_DEFAULT
+    const create = mode.actions?.create
+    modes.set(name, {
+      name,
+      regions: regions === undefined ? null : Object.keys(regions),
+      max_players_normal: max_players,
+      max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
+      max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
+      image_id: docker?.image_id ?? null,
+      args: docker?.args ?? [],
+      env: { ...shared.docker?.env, ...mode.docker?.env },
+      ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
+        name: port_name,
+        protocol: port.protocol ?? 'https',
+        port: port.port ?? null,
+      })),
+      listable: mode.listable ?? true,
+      taggable: mode.taggable ?? false,
+      allow_dynamic_max_players: mode.allow_dynamic_max_players ?? false,
+      find_enabled: mode.actions?.find?.enabled ?? true,
+      join_enabled: mode.actions?.join?.enabled ?? true,
+      create: create?.enabled
+        ? { enable_public: create.enable_public ?? false, enable_private: create.enable_private ?? false }
+        : null,
+      idle_grace_ms: mode.idle_grace_ms ?? IDLE_GRACE_MS_DEFAULT,
+      ready_deadline_ms: mode.ready_deadline_ms ?? READY_DEADLINE_MS_DEFAULT,
+      player_deadline_ms: mode.player_deadline_ms ?? PLAYER_DEADLINE_MS_DEFAULT,
+    })
+  }
+  return modes
+}
