@@ -112,3 +112,19 @@ export class ApiError extends Error {
 export function validationError(errors: ErrorDetail[]): ApiError {
   return new ApiError('VALIDATION_ERROR', { errors }, { message: errors.map((error) => error.message).join(' ') })
 }
+
+/** The body that every refusal leaves with. `main_url` is the platform's main address, under which each code has a page. */
+export function errorBody(error: ApiError, options: { ray_id: string; main_url: string }): ErrorBody {
+  return {
+    code: error.code,
+    message: error.message,
+    documentation: `${options.main_url}/docs/errors/${error.code}`,
+    metadata: error.metadata,
+    ray_id: options.ray_id,
+  }
+}
+
+/** Reads an error body back; null when `body` is not one. A code that is not in the table stays readable as text. */
+export function isErrorBody(body: unknown): body is ErrorBody {
+  return typeof body === 'object' && body !== null && 'code' in body && 'message' in body && 'ray_id' in body
+}

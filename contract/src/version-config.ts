@@ -11,22 +11,18 @@ const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]{0,63}$'
 const map = <T extends Parameters<typeof Type.Record>[1]>(pattern: string, value: T, count_max: number, description: string) =>
   Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
 
-export const PortProtocol = Type.Union(
-  [Type.Literal('http'), Type.Literal('https'), Type.Literal('tcp'), Type.Literal('tcp_tls'), Type.Literal('udp')],
-  { description: 'https and tcp_tls are encrypted up to the edge; the lobby itself speaks plain http or tcp.' },
-)
+/** What the edge carries so far: http, with WebSockets in it. */
+const PortProtocol = Type.Literal('http')
 export type PortProtocol = Static<typeof PortProtocol>
 
 const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
 
-const IdleLobbies = object({ min: Type.Integer({ minimum: 0, maximum: 16 }), max: Type.Integer({ minimum: 0, maximum: 32 }) })
-
-const RegionOverrides = object({ tier: Type.Optional(Type.String()), idle_lobbies: Type.Optional(IdleLobbies) })
+/** What a region may override; empty until tiers and idle lobbies come. */
+const RegionOverrides = object({})
 
 const Port = object({
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: 'Where the server likes to listen.' })),
-  protocol: Type.Optional(PortProtocol),
-  proxy: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('game_guard')])),
+  protocol: PortProtocol,
 })
 
 const Docker = object(
@@ -38,7 +34,6 @@ const Docker = object(
     env: Type.Optional(
       map(ENV_NAME_PATTERN, Type.String({ maxLength: 512 }), 64, 'Environment beside what the platform sets.'),
     ),
-    network_mode: Type.Optional(Type.Union([Type.Literal('bridge'), Type.Literal('host')])),
     ports: Type.Optional(map(PORT_NAME_PATTERN, Port, 16, 'Ports by name. A server finds its own in PORT_<NAME>.')),
   },
   'What a lobby runs. The block keeps its name for every kind of build.',
@@ -60,8 +55,6 @@ const GameMode = object({
   listable: Type.Optional(Type.Boolean()),
   taggable: Type.Optional(Type.Boolean()),
   allow_dynamic_max_players: Type.Optional(Type.Boolean()),
-  tier: Type.Optional(Type.String()),
-  idle_lobbies: Type.Optional(IdleLobbies),
   idle_grace_ms: Type.Optional(
     Type.Integer({ minimum: 0, maximum: 3_600_000, description: 'A lobby without players is stopped after this.' }),
   ),
@@ -90,12 +83,8 @@ export const VersionConfig = object({
       max_players_direct: Type.Optional(MaxPlayers),
       max_players_party: Type.Optional(MaxPlayers),
       docker: Type.Optional(Docker),
-      tier: Type.Optional(Type.String()),
-      idle_lobbies: Type.Optional(IdleLobbies),
     }),
   ),
-  kv: Type.Optional(object({})),
-  identity: Type.Optional(object({})),
 })
 export type VersionConfig = Static<typeof VersionConfig>
 
@@ -151,7 +140,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       env: { ...shared.docker?.env, ...mode.docker?.env },
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
-        protocol: port.protocol ?? 'https',
+        protocol: port.protocol,
         port: port.port ?? null,
       })),
       listable: mode.listable ?? true,

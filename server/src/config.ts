@@ -185,3 +185,13 @@ function deepFreeze<T extends object>(value: T): T {
   }
   return Object.freeze(value)
 }
+
+/** The main address as players and developers are told it: hub, API and matchmaker, and lobbies by the path route. */
+export function mainUrl(config: Config): string {
+  return publicUrl(config, config.domains.main)
+}
+
+/** The address of a host of ours, with the advertised port when it is not HTTP's own. */
+export function publicUrl(config: Config, host: string): string {
+  return `http://${host}${config.advertised_http_port === 80 ? '' : `:${config.advertised_http_port}`}`
+}

@@ -1,6 +1,7 @@
 // The tables, as Kysely sees them. A column is named like the member of the record that carries it, so that a row
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
+import type { PortProtocol } from '@muster/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */
@@ -17,7 +18,6 @@ export type Schema = {
   upload_files: UploadFileTable
   builds: BuildTable
   sites: SiteTable
-  revoked_tokens: RevokedTokenTable
   journal: JournalTable
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
@@ -99,8 +99,6 @@ type BuildTable = {
 
 type SiteTable = { site_id: string; game_id: string; upload_id: string; display_name: string; create_ts: CreateTime }
 
-type RevokedTokenTable = { token_id: string; expire_ts: Date | null }
-
 // Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
 
 /** One row a batch of commands of one shard; the key is the fence (matchmaker/fence.ts). */
@@ -162,7 +160,7 @@ type PlayerTable = {
 // Written by the runner.
 
 /** Where a running lobby listens, by port name. `hostname` and `port` are reachable from the edge on the same machine. */
-export type RunPort = { protocol: 'http' | 'https' | 'tcp' | 'tcp_tls' | 'udp'; hostname: string; port: number }
+export type RunPort = { protocol: PortProtocol; hostname: string; port: number }
 
 type LobbyRunTable = {
   lobby_id: string

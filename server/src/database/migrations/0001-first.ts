@@ -81,11 +81,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     );
     create index on sites (game_id);
 
-    create table revoked_tokens (
-      token_id uuid primary key,
-      expire_ts timestamptz(3)
-    );
-
     create table journal (
       shard smallint not null,
       seq bigint not null,
