@@ -1,4 +1,6 @@
 export * from './errors.ts'
+export * from './matchmaker/lobbies.ts'
+export * from './matchmaker/players.ts'
 export * from './operation.ts'
 export * from './records.ts'
 export * from './version-config.ts'

@@ -129,7 +129,12 @@ type LobbyTable = {
   /** JSON text set by the lobby. */
   state: string | null
   player_count: number
+  /** What its game mode said when it was created. */
+  player_deadline_ms: number
+  idle_grace_ms: number
   create_ts: Date
+  /** It must call ready before this. */
+  ready_deadline_ts: Date
   ready_ts: Date | null
   /** When a lobby that is empty is to be stopped; null while it has players. */
   idle_ts: Date | null

@@ -1,0 +1,45 @@
+// The string formats that the schemas name, as functions: the door gives them to its validator, rooms use them where a
+// text arrives without a schema.
+
+/**
+ * Characters that draw nothing and do something: C0 and C1 controls, line and paragraph separators, and those that
+ * turn the direction of the text around them (a name must not be able to rewrite the sentence it is shown in).
+ */
+const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u
+/** Anything that leaves a mark on the screen. */
+const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
+
+export function hasControlCharacters(text: string): boolean {
+  return CONTROL.test(text)
+}
+
+/** A name for people: something to see in it, nothing that controls. Its length is the schema's, in code points. */
+function isDisplayName(text: string): boolean {
+  return VISIBLE.test(text) && !CONTROL.test(text)
+}
+
+/** Lower case only: an id has one spelling. */
+function isUuid(text: string): boolean {
+  return UUID.test(text)
+}
+
+/** RFC 3339 with an upper-case T and Z, without leap seconds. */
+function isDateTime(text: string): boolean {
+  const match = DATE_TIME.exec(text)
+  if (match === null) return false
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
+  return month >= 1 && month <= 12 && day >= 1 && day <= daysOfMonth(year, month)
+}
+
+function daysOfMonth(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
+  return [4, 6, 9, 11].includes(month) ? 30 : 31
+}
+
+export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
+  'display-name': isDisplayName,
+  uuid: isUuid,
+  'date-time': isDateTime,
+}

@@ -1,0 +1,227 @@
+// Lobbies, as a player's client, a lobby server and a lobby browser speak of them. Every operation is also mounted
+// below /v1/lobbies, the address under which older clients know it.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { Empty, Id, object } from '../records.ts'
+
+const Identifier = Type.String({ minLength: 1, maxLength: 64 })
+const Tags = Type.Record(Type.String(), Type.String(), {
+  maxProperties: 64,
+  description: 'At most 8; a name at most 128, a value at most 512 bytes. A lobby matches when it has all of them.',
+})
+const MaxPlayers = Type.Integer({
+  minimum: 1,
+  maximum: 256,
+  description: 'Replaces the limit of a lobby that is created; the game mode must allow it.',
+})
+
+const CaptchaResponse = object({ client_response: Type.String({ minLength: 1, maxLength: 8192 }) })
+/** Looked at when the version asks for a captcha. */
+const Captcha = object({ hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) })
+const VerificationData = Type.Unknown({ description: "Passed on to the game's own verification, where it has one." })
+
+export const JoinPort = object({
+  host: Type.Optional(Type.String({ description: 'hostname:port' })),
+  hostname: Type.String(),
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
+  is_tls: Type.Boolean(),
+  url: Type.String({ description: 'Reaches the port as it stands; append a path, or put ws in the place of http.' }),
+})
+const JoinPorts = Type.Record(Type.String(), JoinPort, { description: 'By port name.' })
+const JoinPlayer = object({
+  token: Type.String({ description: 'Reserves the seat until it is used or expires. For the lobby server.' }),
+})
+const JoinRegion = object({ region_id: Identifier, display_name: Type.String() })
+
+/** `ports` and `player` stand twice: older clients read them inside `lobby`. */
+export const Seat = object({
+  lobby: object({ lobby_id: Id, region: JoinRegion, ports: JoinPorts, player: JoinPlayer }),
+  ports: JoinPorts,
+  player: JoinPlayer,
+})
+
+const SEAT_ERRORS = [
+  'MATCHMAKER_GAME_MODE_NOT_FOUND',
+  'MATCHMAKER_REGION_NOT_FOUND',
+  'MATCHMAKER_TAGS_DISABLED',
+  'MATCHMAKER_TOO_MANY_TAGS',
+  'MATCHMAKER_TAG_NAME_TOO_LONG',
+  'MATCHMAKER_TAG_TOO_LONG',
+  'MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED',
+  'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
+  'MATCHMAKER_TOO_MANY_LOBBIES',
+  'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+  'MATCHMAKER_LOBBY_NOT_STARTED',
+] as const
+
+export const findLobby = operation({
+  id: 'lobbies.find',
+  method: 'POST',
+  path: '/matchmaker/lobbies/find',
+  aliases: ['/v1/lobbies/find'],
+  summary: 'Get a seat in the fullest open lobby, or in a new one; answers when the lobby is ready.',
+  auth: ['namespace'],
+  rate_limit: 'seats',
+  idempotent: true,
+  body: object({
+    game_modes: Type.Array(Identifier, { maxItems: 32 }),
+    regions: Type.Optional(Type.Array(Identifier, { maxItems: 64 })),
+    prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
+    tags: Type.Optional(Tags),
+    max_players: Type.Optional(MaxPlayers),
+    captcha: Type.Optional(Captcha),
+    verification_data: Type.Optional(VerificationData),
+  }),
+  response: Seat,
+  errors: [
+    ...SEAT_ERRORS,
+    'MATCHMAKER_NO_GAME_MODE_PROVIDED',
+    'MATCHMAKER_FIND_DISABLED',
+    'MATCHMAKER_NO_AVAILABLE_LOBBIES',
+    'MATCHMAKER_AUTO_CREATE_FAILED',
+  ],
+})
+
+export const joinLobby = operation({
+  id: 'lobbies.join',
+  method: 'POST',
+  path: '/matchmaker/lobbies/join',
+  aliases: ['/v1/lobbies/join'],
+  summary: 'Get a seat in the lobby with this id, closed or not, private or not.',
+  auth: ['namespace'],
+  rate_limit: 'seats',
+  idempotent: true,
+  body: object({
+    lobby_id: Id,
+    captcha: Type.Optional(Captcha),
+    verification_data: Type.Optional(VerificationData),
+  }),
+  response: Seat,
+  errors: [
+    'MATCHMAKER_JOIN_DISABLED',
+    'MATCHMAKER_LOBBY_NOT_FOUND',
+    'MATCHMAKER_LOBBY_STOPPED',
+    'MATCHMAKER_LOBBY_FULL',
+    'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+    'MATCHMAKER_LOBBY_NOT_STARTED',
+  ],
+})
+
+export const createLobby = operation({
+  id: 'lobbies.create',
+  method: 'POST',
+  path: '/matchmaker/lobbies/create',
+  aliases: ['/v1/lobbies/create'],
+  summary: 'Create a custom lobby and get the first seat in it.',
+  auth: ['namespace'],
+  rate_limit: 'seats',
+  idempotent: true,
+  body: object({
+    game_mode: Identifier,
+    region: Type.Optional(Identifier),
+    publicity: Type.Optional(Type.Enum(['public', 'private'])),
+    tags: Type.Optional(Tags),
+    max_players: Type.Optional(MaxPlayers),
+    lobby_config: Type.Optional(Type.Unknown({ description: 'JSON of at most 16 KiB, handed to the lobby server.' })),
+    captcha: Type.Optional(Captcha),
+    verification_data: Type.Optional(VerificationData),
+  }),
+  response: Seat,
+  errors: [
+    ...SEAT_ERRORS,
+    'MATCHMAKER_CUSTOM_LOBBIES_DISABLED',
+    'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID',
+    'MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE',
+    'MATCHMAKER_LOBBY_STOPPED',
+  ],
+})
+
+export const setLobbyReady = operation({
+  id: 'lobbies.ready',
+  method: 'POST',
+  path: '/matchmaker/lobbies/ready',
+  aliases: ['/v1/lobbies/ready'],
+  summary: 'The lobby listens; whoever waits for a seat in it is answered now.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  response: Empty,
+  errors: ['MATCHMAKER_LOBBY_STOPPED'],
+})
+
+export const setLobbyClosed = operation({
+  id: 'lobbies.setClosed',
+  method: 'PUT',
+  path: '/matchmaker/lobbies/closed',
+  aliases: ['/v1/lobbies/closed'],
+  summary: 'A closed lobby is not found any more, but still joined by its id.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  body: object({ is_closed: Type.Boolean() }),
+  response: Empty,
+  errors: ['MATCHMAKER_LOBBY_STOPPED'],
+})
+
+export const setLobbyState = operation({
+  id: 'lobbies.setState',
+  method: 'PUT',
+  path: '/matchmaker/lobbies/state',
+  aliases: ['/v1/lobbies/state'],
+  summary: 'Set what the lobby tells of itself: any JSON of at most 16 KiB; no body clears it.',
+  auth: ['lobby'],
+  rate_limit: 'matchmaker',
+  body: Type.Unknown(),
+  response: Empty,
+  errors: ['MATCHMAKER_LOBBY_STOPPED', 'API_BODY_TOO_LARGE'],
+})
+
+export const getLobbyState = operation({
+  id: 'lobbies.getState',
+  method: 'GET',
+  path: '/matchmaker/lobbies/{lobby_id}/state',
+  aliases: ['/v1/lobbies/{lobby_id}/state'],
+  summary: 'What a lobby of the same namespace tells of itself; null when nothing.',
+  auth: ['lobby', 'namespace'],
+  rate_limit: 'matchmaker',
+  params: object({ lobby_id: Id }),
+  response: Type.Unknown(),
+  errors: ['MATCHMAKER_LOBBY_NOT_FOUND'],
+})
+
+const RegionInfo = object({
+  region_id: Identifier,
+  provider_display_name: Type.String(),
+  region_display_name: Type.String(),
+  datacenter_coord: object({ latitude: Type.Number(), longitude: Type.Number() }),
+  datacenter_distance_from_client: object({ kilometers: Type.Number(), miles: Type.Number() }),
+})
+
+const LobbyInfo = object({
+  region_id: Identifier,
+  game_mode_id: Identifier,
+  lobby_id: Id,
+  max_players_normal: Type.Integer(),
+  max_players_direct: Type.Integer(),
+  max_players_party: Type.Integer(),
+  total_player_count: Type.Integer({ description: 'Seats that are taken: reserved and connected.' }),
+  state: Type.Optional(Type.Unknown()),
+})
+
+export const listLobbies = operation({
+  id: 'lobbies.list',
+  method: 'GET',
+  path: '/matchmaker/lobbies/list',
+  aliases: ['/v1/lobbies/list'],
+  summary: 'The public lobbies of the current version, oldest first, with its game modes and regions.',
+  auth: ['namespace'],
+  rate_limit: 'matchmaker',
+  query: object({
+    include_state: Type.Optional(Type.Boolean()),
+    anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The `anchor` of the page before.' })),
+  }),
+  response: object({
+    game_modes: Type.Array(object({ game_mode_id: Identifier })),
+    regions: Type.Array(RegionInfo),
+    lobbies: Type.Array(LobbyInfo, { description: 'A page of at most 256.' }),
+    anchor: Type.Optional(Type.String({ description: 'Present when there are more.' })),
+  }),
+})

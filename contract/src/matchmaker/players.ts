@@ -1,0 +1,38 @@
+// Players, as the lobby server speaks of them.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { Empty, object } from '../records.ts'
+
+const PlayerToken = Type.String({ minLength: 1, maxLength: 2048, description: 'As find, join or create answered it.' })
+
+export const playerConnected = operation({
+  id: 'players.connected',
+  method: 'POST',
+  path: '/matchmaker/players/connected',
+  summary: 'Consume a player token. Until this answers 200 the socket may do nothing; on an error it must be closed.',
+  auth: ['lobby'],
+  rate_limit: 'none',
+  idempotent: true,
+  body: object({ player_token: PlayerToken }),
+  response: Empty,
+  errors: [
+    'PLAYER_TOKEN_INVALID',
+    'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY',
+    'MATCHMAKER_PLAYER_ALREADY_CONNECTED',
+    'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED',
+    'MATCHMAKER_PLAYER_REMOVED',
+  ],
+})
+
+export const playerDisconnected = operation({
+  id: 'players.disconnected',
+  method: 'POST',
+  path: '/matchmaker/players/disconnected',
+  summary: 'The player has left; the seat is free. Repeating it changes nothing.',
+  auth: ['lobby'],
+  rate_limit: 'none',
+  idempotent: true,
+  body: object({ player_token: PlayerToken }),
+  response: Empty,
+  errors: ['PLAYER_TOKEN_INVALID', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'],
+})
