@@ -1,0 +1,96 @@
+// The only door out for what goes wrong. An ApiError is for the caller and leaves with its own code; a body that does
+// not fit the contract becomes VALIDATION_ERROR with the paths; everything else is for the operator: logged whole, and
+// answered as INTERNAL_ERROR without a detail.
+import { ApiError, type ErrorDetail, errorBody, validationError } from '@muster/contract'
+import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
+import { mainUrl } from '../config.ts'
+import type { Context } from '../context.ts'
+
+/** A body may be wrong in very many places; the first ones help most. */
+const ERROR_DETAILS_MAX = 32
+
+/** Codes of the framework that are the caller's doing. */
+const FRAMEWORK_CODES: Record<string, 'API_BODY_TOO_LARGE' | 'API_UNSUPPORTED_MEDIA_TYPE' | 'API_BAD_BODY'> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'API_BODY_TOO_LARGE',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'API_UNSUPPORTED_MEDIA_TYPE',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'API_BAD_BODY',
+  FST_ERR_CTP_EMPTY_TYPE: 'API_UNSUPPORTED_MEDIA_TYPE',
+}
+
+const REASONS: Record<string, string> = {
+  required: 'required',
+  additionalProperties: 'unknown',
+  type: 'wrong_type',
+  enum: 'not_allowed',
+  const: 'not_allowed',
+  minimum: 'too_low',
+  maximum: 'too_high',
+  minLength: 'too_short',
+  maxLength: 'too_long',
+  minItems: 'too_few',
+  maxItems: 'too_many',
+  minProperties: 'too_few',
+  maxProperties: 'too_many',
+  pattern: 'invalid',
+  format: 'invalid',
+}
+
+/** Keywords that only repeat what a member below them is told. */
+const COMPOUND_KEYWORDS = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
+
+export function toDetails(errors: readonly FastifySchemaValidationError[], part: string): ErrorDetail[] {
+  const details = new Map<string, ErrorDetail>()
+  const simple = errors.filter((error) => !COMPOUND_KEYWORDS.has(error.keyword))
+  for (const error of simple.length > 0 ? simple : errors) {
+    if (details.size === ERROR_DETAILS_MAX) break
+    const path = error.instancePath.split('/').slice(1).map(unescapePointer)
+    const { missingProperty, additionalProperty } = error.params as Record<string, unknown>
+    const member = missingProperty ?? additionalProperty
+    if (typeof member === 'string') path.push(member)
+    if (part !== 'body') path.unshift(part)
+    const reason = REASONS[error.keyword] ?? 'invalid'
+    const key = path.join('\n')
+    if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, error) })
+  }
+  return [...details.values()]
+}
+
+/** RFC 6901: ~1 is a slash, ~0 a tilde. */
+function unescapePointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function sentence(path: readonly string[], reason: string, error: FastifySchemaValidationError): string {
+  const name = path.length === 0 ? 'The body' : path.join('.')
+  if (reason === 'required') return `${name} is missing.`
+  if (reason === 'unknown') return `${name} is not a member of this request.`
+  return `${name} ${error.message ?? 'is not valid'}.`
+}
+
+export function toApiError(error: unknown): ApiError | null {
+  if (error instanceof ApiError) return error
+  if (!(error instanceof Error)) return null
+  const framework = error as FastifyError
+  if (framework.validation) return validationError(toDetails(framework.validation, partOf(framework)))
+  const code = FRAMEWORK_CODES[framework.code]
+  if (code !== undefined) return new ApiError(code)
+  return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
+}
+
+function partOf(error: FastifyError): string {
+  const part = error.validationContext ?? 'body'
+  return part === 'querystring' ? 'query' : part
+}
+
+export function createErrorHandler(ctx: Context) {
+  const main_url = mainUrl(ctx.config)
+  return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    let refusal = toApiError(error)
+    if (refusal === null) {
+      ctx.log.error({ error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
+      refusal = new ApiError('INTERNAL_ERROR')
+    }
+    if (refusal.retry_after_s !== undefined) reply.header('retry-after', String(refusal.retry_after_s))
+    reply.code(refusal.status).type('application/json').send(errorBody(refusal, { ray_id: request.id, main_url }))
+  }
+}

@@ -1,0 +1,116 @@
+// An operation of the contract, made to answer: schema in, schema out, caller, rate limit, ray id. Written once, used
+// by every operation; a handler only says what is done.
+import {
+  ApiError,
+  type BodyOf,
+  type Operation,
+  type ParamsOf,
+  type QueryOf,
+  type RateLimit,
+  type ResponseOf,
+  validationError,
+} from '@muster/contract'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
+import type { RateLimiter } from '../net/rate-limit.ts'
+import { authenticate, type OriginLookup } from './auth.ts'
+
+export type OperationRequest<O extends Operation> = {
+  ctx: Context
+  caller: Caller
+  params: ParamsOf<O>
+  query: QueryOf<O>
+  body: BodyOf<O>
+  ray_id: string
+  /** The client's own address, seen through the proxies that are trusted. */
+  address: string
+  /** What limits per client count by: an IPv4 address or an IPv6 /64. */
+  client: string
+  idempotency_key: string | null
+  /** True once the caller has hung up: nobody will read the answer. */
+  isGone: () => boolean
+}
+
+type Handler<O extends Operation> = (request: OperationRequest<O>) => ResponseOf<O> | Promise<ResponseOf<O>>
+
+/** An operation and its handler; the types meet in implement() and are not needed afterwards. */
+export type Implementation = { operation: Operation; handle: (request: OperationRequest<Operation>) => unknown }
+
+export function implement<O extends Operation>(operation: O, handler: Handler<O>): Implementation {
+  return { operation, handle: handler as unknown as Implementation['handle'] }
+}
+
+export type Door = {
+  ctx: Context
+  trusted: TrustedProxies
+  limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
+  namespaceOfOrigin: OriginLookup
+}
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/
+
+export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
+  const { ctx } = door
+  const hasQuery = Object.keys(operation.query.properties).length > 0
+  const hasParams = Object.keys(operation.params.properties).length > 0
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
+    const { authorization, origin } = request.headers
+    const caller = await authenticate(ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
+    const address = addressOf(door, request)
+    const client = clientBucket(address)
+    requireRate(door, operation, caller, client)
+    const answer = await handle({
+      ctx,
+      caller,
+      params: request.params as never,
+      query: request.query as never,
+      body: request.body as never,
+      ray_id: request.id,
+      address,
+      client,
+      idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
+      isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
+    })
+    // Fastify takes undefined and null for "no answer"; JSON null is one.
+    return answer === null ? reply.type('application/json').serializer(String).send('null') : answer
+  }
+  for (const path of [operation.path, ...operation.aliases]) {
+    app.route({
+      method: operation.method,
+      url: path.replace(/\{(\w+)\}/g, ':$1'),
+      schema: {
+        ...(operation.method === 'GET' ? {} : { body: operation.body }),
+        ...(hasQuery || operation.method === 'GET' ? { querystring: operation.query } : {}),
+        ...(hasParams ? { params: operation.params } : {}),
+        response: { 200: operation.response },
+      },
+      handler,
+    })
+  }
+}
+
+function addressOf(door: Door, request: FastifyRequest): string {
+  const forwarded = request.headers['x-forwarded-for']
+  const peer = request.raw.socket.remoteAddress ?? '0.0.0.0'
+  if (forwarded === undefined) return peer
+  return clientAddress({ peer, forwarded_for: String(forwarded) }, door.trusted)
+}
+
+/** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */
+function requireRate(door: Door, operation: Operation, caller: Caller, client: string): void {
+  if (operation.rate_limit === 'none') return
+  const key = caller.kind === 'lobby' ? caller.lobby_id : caller.kind === 'cloud' ? caller.game_id : client
+  const wait_ms = door.limiters[operation.rate_limit].take(key, door.ctx.now())
+  if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
+}
+
+function idempotencyKeyOf(request: FastifyRequest): string | null {
+  const key = request.headers['idempotency-key']
+  if (key === undefined) return null
+  if (typeof key === 'string' && IDEMPOTENCY_KEY.test(key)) return key
+  throw validationError([
+    { path: ['headers', 'idempotency_key'], reason: 'invalid', message: 'Idempotency-Key takes 1 to 128 visible characters.' },
+  ])
+}

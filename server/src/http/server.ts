@@ -1,0 +1,156 @@
+// The HTTP door of the api and matchmaker roles. The two lists below are the map of the API.
+import { once } from 'node:events'
+import { ApiError, errorBody } from '@muster/contract'
+import { FORMATS } from '@muster/contract/formats'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { mainUrl } from '../config.ts'
+import type { Context, RunningRole } from '../context.ts'
+import { newId } from '../ids.ts'
+import { createMatchmaker } from '../matchmaker/start.ts'
+import { parseTrustedProxies } from '../net/client-ip.ts'
+import { createRateLimiter } from '../net/rate-limit.ts'
+import type { OriginLookup } from './auth.ts'
+import { parseBody } from './body.ts'
+import { bootstrap } from './cloud/bootstrap.ts'
+import { builds } from './cloud/builds.ts'
+import { games } from './cloud/games.ts'
+import { groups } from './cloud/groups.ts'
+import { namespaces } from './cloud/namespaces.ts'
+import { sites } from './cloud/sites.ts'
+import { uploads } from './cloud/uploads.ts'
+import { versions } from './cloud/versions.ts'
+import { allowOrigins } from './cors.ts'
+import { createErrorHandler } from './errors.ts'
+import { type Door, type Implementation, mount } from './implement.ts'
+import { lobbies } from './matchmaker/lobbies.ts'
+import { players } from './matchmaker/players.ts'
+import { registerObjectRoutes } from './objects.ts'
+import { registerPages } from './pages.ts'
+
+const API_BODY_BYTES_MAX = 4 * 1024 * 1024
+const MATCHMAKER_BODY_BYTES_MAX = 64 * 1024
+const REQUEST_TIMEOUT_MS = 30_000
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** Clients that a rate limiter tells apart at once. */
+const RATE_LIMIT_KEYS_MAX = 100_000
+/** How long a stopping role waits for answers that are under way. */
+const DRAIN_MS_MAX = 5_000
+
+export async function startApi(ctx: Context): Promise<RunningRole> {
+  const app = createApp(ctx, API_BODY_BYTES_MAX)
+  const door = createDoor(ctx, () => null)
+  for (const implementation of [
+    ...bootstrap,
+    ...groups,
+    ...games,
+    ...namespaces,
+    ...versions,
+    ...builds,
+    ...sites,
+    ...uploads,
+  ]) {
+    mount(app, door, implementation)
+  }
+  registerObjectRoutes(app, ctx)
+  registerPages(app, ctx)
+  return listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
+}
+
+export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
+  const matchmaker = await createMatchmaker(ctx)
+  const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX)
+  const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
+  const door = createDoor(ctx, namespaceOfOrigin)
+  allowOrigins(app, ctx, namespaceOfOrigin)
+  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker)] satisfies Implementation[]) {
+    mount(app, door, implementation)
+  }
+  const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
+  return {
+    address: role.address,
+    async stop(how) {
+      matchmaker.refuse()
+      await role.stop(how)
+      await matchmaker.close()
+    },
+  }
+}
+
+function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
+  const { seats_per_minute, matchmaker_per_minute, cloud_per_minute } = ctx.config.rate_limits
+  const limiter = (per_minute: number) => createRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
+  return {
+    ctx,
+    // The edge stands in front, on this machine or on one that the operator names.
+    trusted: parseTrustedProxies(['127.0.0.0/8', '::1/128', ...ctx.config.trusted_proxies]),
+    limiters: {
+      seats: limiter(seats_per_minute),
+      matchmaker: limiter(matchmaker_per_minute),
+      cloud: limiter(cloud_per_minute),
+    },
+    namespaceOfOrigin,
+  }
+}
+
+function createApp(ctx: Context, body_bytes_max: number): FastifyInstance {
+  const main_url = mainUrl(ctx.config)
+  const app = Fastify({
+    logger: false,
+    bodyLimit: body_bytes_max,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    exposeHeadRoutes: false,
+    return503OnClosing: true,
+    forceCloseConnections: 'idle',
+    genReqId: () => newId(ctx.now()),
+    frameworkErrors: (error, request, reply) => createErrorHandler(ctx)(error, request, reply),
+    routerOptions: { maxParamLength: 512 },
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        allErrors: true,
+        formats: FORMATS,
+      },
+    },
+  })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) =>
+    parseBody(bytes),
+  )
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-ray-id', request.id)
+    done()
+  })
+  app.setErrorHandler(createErrorHandler(ctx))
+  app.setNotFoundHandler((request, reply) => {
+    const error = new ApiError('API_NOT_FOUND')
+    reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
+  })
+  return app
+}
+
+/** Throws an Error that names the setting when the port is taken. */
+async function listen(ctx: Context, app: FastifyInstance, port: number, setting: string): Promise<RunningRole> {
+  try {
+    const address = await app.listen({ host: ctx.config.internal_host, port })
+    return { address, stop: () => drain(ctx, app) }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
+    throw new Error(`Port ${port} cannot be used (${code}); set ${setting} to another one.`, { cause: error })
+  }
+}
+
+/** No new connections; what is being answered may finish, for a while. */
+async function drain(ctx: Context, app: FastifyInstance): Promise<void> {
+  const closed = once(app.server, 'close')
+  const late = setTimeout(() => {
+    ctx.log.warn('some requests were cut off while stopping')
+    app.server.closeAllConnections()
+  }, DRAIN_MS_MAX)
+  await app.close()
+  await closed
+  clearTimeout(late)
+}
