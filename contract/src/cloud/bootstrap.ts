@@ -1,0 +1,35 @@
+// What a program must know before it can talk to this platform.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { object } from '../records.ts'
+
+export const Bootstrap = object({
+  cluster: Type.Enum(['enterprise', 'oss'], { description: 'Type of cluster the backend runs as.' }),
+  access: Type.Enum(['public', 'private'], { description: 'Whether strangers may make groups.' }),
+  domains: Type.Optional(
+    object(
+      {
+        main: Type.String({ description: 'Hub, API and matchmaker.' }),
+        cdn: Type.String({ description: "Games' sites are below it." }),
+        job: Type.String({ description: 'Lobbies are below it.' }),
+      },
+      'Domains hosting parts of the platform.',
+    ),
+  ),
+  origins: object({ hub: Type.String({ description: 'Where the hub is.' }) }, 'Origins used to build addresses.'),
+  captcha: object(
+    { turnstile: Type.Optional(object({ site_key: Type.String() })) },
+    'The captcha that logging in asks for, if any.',
+  ),
+  login_methods: object({ access_token: Type.Boolean(), email: Type.Boolean() }, 'Ways to log in.'),
+})
+
+export const bootstrap = operation({
+  id: 'bootstrap',
+  method: 'GET',
+  path: '/cloud/bootstrap',
+  summary: 'Basic information needed to use the cloud operations.',
+  auth: ['anyone'],
+  rate_limit: 'cloud',
+  response: Bootstrap,
+})

@@ -1,0 +1,69 @@
+// Builds: what a lobby runs. So far an archive (tar.gz or zip) that is unpacked; kinds that are not run yet are refused.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { DisplayName, Id, object, Timestamp } from '../records.ts'
+import { PrepareFile, PresignedRequest } from './uploads.ts'
+
+export const BUILD_DISPLAY_NAME_LENGTH_MAX = 128
+export const BUILD_TAGS_MAX = 64
+
+/** name:tag, as an image is named. */
+const IMAGE_TAG_PATTERN = '^[a-z0-9]+([._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]*$'
+
+export const BuildTags = Type.Record(
+  Type.String({ pattern: '^[A-Za-z0-9]([A-Za-z0-9_./-]{0,126}[A-Za-z0-9])?$' }),
+  Type.String({ maxLength: 512 }),
+  { additionalProperties: false, maxProperties: BUILD_TAGS_MAX, description: 'Tags of the build.' },
+)
+
+export const BuildSummary = object({
+  build_id: Id,
+  upload_id: Id,
+  display_name: Type.String(),
+  create_ts: Timestamp,
+  content_length: Type.Integer({ minimum: 0, description: 'Bytes.' }),
+  complete: Type.Boolean({ description: 'True when the build has been fully uploaded.' }),
+  tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build.' }),
+})
+
+const door = {
+  auth: ['admin', 'cloud'],
+  rate_limit: 'cloud',
+  path: '/cloud/games/{game_id}/builds',
+  params: object({ game_id: Id }),
+} as const
+
+export const createGameBuild = operation({
+  ...door,
+  id: 'games.builds.createGameBuild',
+  method: 'POST',
+  summary: 'Prepares the upload of a build.',
+  body: object({
+    display_name: DisplayName(BUILD_DISPLAY_NAME_LENGTH_MAX),
+    image_tag: Type.String({
+      pattern: IMAGE_TAG_PATTERN,
+      maxLength: 255,
+      description: 'name:tag, unique in the game.',
+    }),
+    image_file: PrepareFile,
+    multipart_upload: Type.Optional(Type.Literal(false, { description: 'Uploads in parts are not implemented yet.' })),
+    kind: Type.Optional(
+      Type.Literal('archive', { description: 'docker_image and oci_bundle are not implemented yet.' }),
+    ),
+    compression: Type.Optional(
+      Type.Enum(['none', 'gzip'], { description: 'gzip: a tar.gz; none: a zip. Absent: what the file name says.' }),
+    ),
+    tags: Type.Optional(BuildTags),
+  }),
+  response: object({ build_id: Id, upload_id: Id, image_presigned_request: PresignedRequest }),
+  errors: ['GAME_NOT_FOUND', 'NAME_TAKEN', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'],
+})
+
+export const listGameBuilds = operation({
+  ...door,
+  id: 'games.builds.listGameBuilds',
+  method: 'GET',
+  summary: 'Lists builds of a game, newest first.',
+  response: object({ builds: Type.Array(BuildSummary) }),
+  errors: ['GAME_NOT_FOUND'],
+})

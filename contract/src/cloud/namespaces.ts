@@ -1,0 +1,127 @@
+// Namespaces: where a version of a game is played (prod, staging, ...). Each has its own players, lobbies and limits.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { DisplayName, Empty, Id, NameId, object, Timestamp, U32 } from '../records.ts'
+import { Draft, ValidationErrors } from './validation.ts'
+
+export const NAMESPACE_DISPLAY_NAME_LENGTH_MAX = 128
+
+const summary = {
+  namespace_id: Id,
+  create_ts: Timestamp,
+  display_name: Type.String({ description: 'Readable display name.' }),
+  version_id: Id,
+  name_id: Type.String({ description: 'Short human readable identifier without special characters.' }),
+}
+
+export const NamespaceSummary = object(summary, 'A namespace in short.')
+
+const CdnDomain = object({
+  domain: Type.String({ description: 'A domain name without protocol.' }),
+  create_ts: Timestamp,
+  verification_status: Type.Enum(['active', 'pending', 'failed']),
+  verification_method: Type.Union([
+    object({ http: object({ cname_record: Type.String() }) }),
+    object({ invalid: object({}) }),
+  ]),
+  verification_errors: Type.Array(Type.String()),
+})
+
+export const CdnConfig = object({
+  enable_domain_public_auth: Type.Boolean({
+    description: 'Whether a page on the namespace’s own host may use the matchmaker without a token.',
+  }),
+  domains: Type.Array(CdnDomain),
+  auth_type: Type.Enum(['none', 'basic'], { description: 'What a visitor of the site must show.' }),
+  auth_user_list: Type.Array(object({ user: Type.String() })),
+})
+
+const limits = {
+  lobby_count_max: U32,
+  max_players_per_client: U32,
+  max_players_per_client_vpn: U32,
+  max_players_per_client_proxy: U32,
+  max_players_per_client_tor: U32,
+  max_players_per_client_hosting: U32,
+}
+
+export const MatchmakerLimits = object(limits, 'Unsigned 32 bit; 0 blocks.')
+
+export const NamespaceFull = object({
+  ...summary,
+  config: object({ cdn: CdnConfig, identity: object({}), kv: object({}), matchmaker: MatchmakerLimits }),
+})
+
+const game = object({ game_id: Id })
+const params = object({ game_id: Id, namespace_id: Id })
+const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+
+export const createGameNamespace = operation({
+  ...door,
+  id: 'games.namespaces.createGameNamespace',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/namespaces',
+  summary: 'Creates a namespace on a version of the game.',
+  params: game,
+  body: object({ display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX), version_id: Id, name_id: NameId }),
+  response: object({ namespace_id: Id }),
+  errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN'],
+})
+
+export const validateGameNamespace = operation({
+  ...door,
+  id: 'games.namespaces.validateGameNamespace',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/namespaces/validate',
+  summary: 'Validates information used to create a new namespace.',
+  params: game,
+  body: object({ display_name: Draft, name_id: Draft }),
+  response: ValidationErrors,
+  errors: ['GAME_NOT_FOUND'],
+})
+
+export const getGameNamespaceById = operation({
+  ...door,
+  id: 'games.namespaces.getGameNamespaceById',
+  method: 'GET',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
+  summary: 'Gets a namespace by its id.',
+  params,
+  response: object({ namespace: NamespaceFull }),
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
+})
+
+export const updateGameNamespaceVersion = operation({
+  ...door,
+  id: 'games.namespaces.updateGameNamespaceVersion',
+  method: 'PUT',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version',
+  summary: 'Deploys a version of the game to the namespace. Lobbies that run go on as they are.',
+  params,
+  body: object({ version_id: Id }),
+  response: Empty,
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND'],
+})
+
+export const updateGameNamespaceMatchmakerConfig = operation({
+  ...door,
+  id: 'games.namespaces.updateGameNamespaceMatchmakerConfig',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config',
+  summary: 'Changes the limits that are named, the others stay. Nobody who plays is removed by a lower limit.',
+  params,
+  body: Type.Partial(MatchmakerLimits, { additionalProperties: false, minProperties: 1 }),
+  response: Empty,
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
+})
+
+export const createGameNamespaceTokenPublic = operation({
+  ...door,
+  id: 'games.namespaces.createGameNamespaceTokenPublic',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public',
+  summary: 'Creates a public token for the namespace: a game client may carry it.',
+  params,
+  response: object({ token: Type.String() }),
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
+})

@@ -1,0 +1,51 @@
+// Versions: a version config under a name. A version never changes; a namespace is moved to another one.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { DisplayName, Id, object, Timestamp } from '../records.ts'
+import { VersionConfig } from '../version-config.ts'
+import { Draft, ValidationErrors } from './validation.ts'
+
+export const VERSION_DISPLAY_NAME_LENGTH_MAX = 128
+
+const summary = { version_id: Id, create_ts: Timestamp, display_name: Type.String() }
+
+export const VersionSummary = object(summary, 'A version in short.')
+export const VersionFull = object({ ...summary, config: VersionConfig })
+
+const game = object({ game_id: Id })
+const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+
+export const createGameVersion = operation({
+  ...door,
+  id: 'games.versions.createGameVersion',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/versions',
+  summary: 'Creates a version. Its builds and its site must be complete.',
+  params: game,
+  body: object({ display_name: DisplayName(VERSION_DISPLAY_NAME_LENGTH_MAX), config: VersionConfig }),
+  response: object({ version_id: Id }),
+  errors: ['GAME_NOT_FOUND', 'NAME_TAKEN'],
+})
+
+export const validateGameVersion = operation({
+  ...door,
+  id: 'games.versions.validateGameVersion',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/versions/validate',
+  summary: 'Validates information used to create a new version.',
+  params: game,
+  body: object({ display_name: Draft, config: Type.Unknown({ description: 'A version config.' }) }),
+  response: ValidationErrors,
+  errors: ['GAME_NOT_FOUND'],
+})
+
+export const getGameVersionById = operation({
+  ...door,
+  id: 'games.versions.getGameVersionById',
+  method: 'GET',
+  path: '/cloud/games/{game_id}/versions/{version_id}',
+  summary: 'Gets a version with its config.',
+  params: object({ game_id: Id, version_id: Id }),
+  response: object({ version: VersionFull }),
+  errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND'],
+})
