@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
+import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { createClient, MusterError, socketUrl } from './browser.ts'
+import { refusal, startTestPlatform } from './test-platform.ts'
+
+const seat = {
+  lobby: { lobby_id: 'the-lobby', region: { region_id: 'local', display_name: 'Local' }, ports: {}, player: {} },
+  ports: { game: { host: 'h:80', hostname: 'h', port: 80, is_tls: false, url: 'http://h/lobbies/the-lobby/game/' } },
+  player: { token: 'player.token' },
+}
+
+test('find asks for a seat and hands back the answer', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer({ status: 200, body: seat })
+  const client = createClient({ matchmaker_url: `${platform.url}/`, token: 'pub_prod.x' })
+  const answer = await client.find({ game_modes: ['default'], tags: { map: 'dust' } })
+  assert.equal(answer.player.token, 'player.token')
+  const [asked] = platform.asked
+  assert.equal(asked?.method, 'POST')
+  assert.equal(asked?.path, '/matchmaker/lobbies/find')
+  assert.equal(asked?.headers.authorization, 'Bearer pub_prod.x')
+  assert.deepEqual(asked?.body, { game_modes: ['default'], tags: { map: 'dust' } })
+})
+
+test('without a token no Authorization is sent: the origin stands for it', async (t) => {
+  const platform = await startTestPlatform(t)
+  await createClient({ matchmaker_url: platform.url }).join({ lobby_id: 'the-lobby' })
+  assert.equal(platform.asked[0]?.path, '/matchmaker/lobbies/join')
+  assert.equal(platform.asked[0]?.headers.authorization, undefined)
+})
+
+test('a lost answer and a 503 are retried with the same key', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer('hang up', refusal(503, 'API_NOT_AVAILABLE'), { status: 200, body: seat })
+  const client = createClient({ matchmaker_url: platform.url })
+  await client.find({ game_modes: ['default'] })
+  await client.find({ game_modes: ['default'] })
+  const keys = platform.asked.map((asked) => asked.headers['idempotency-key'])
+  assert.equal(keys.length, 4)
+  assert.equal(new Set(keys.slice(0, 3)).size, 1)
+  assert.notEqual(keys[3], keys[0])
+})
+
+test('a refusal is final and carries the code', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer(refusal(400, 'MATCHMAKER_NO_AVAILABLE_LOBBIES'))
+  const found = createClient({ matchmaker_url: platform.url }).find({ game_modes: ['default'] })
+  await assert.rejects(found, { name: 'MusterError', code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES', ray_id: 'ray-1' })
+  assert.equal(platform.asked.length, 1)
+})
+
+test('a rate limit is final and says how long to wait', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer(refusal(429, 'API_RATE_LIMIT', { 'retry-after': '7' }))
+  const found = createClient({ matchmaker_url: platform.url }).find({ game_modes: ['default'] })
+  await assert.rejects(found, { code: 'API_RATE_LIMIT', retry_after_ms: 7000 })
+})
+
+test('retries end, with the last refusal', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer(...Array.from({ length: 20 }, () => refusal(503, 'API_NOT_AVAILABLE', { 'retry-after': '0' })))
+  const found = createClient({ matchmaker_url: platform.url }).find({ game_modes: ['default'] })
+  await assert.rejects(found, { code: 'API_NOT_AVAILABLE' })
+  assert.equal(platform.asked.length, 6)
+})
+
+test('an answer that is not the platform’s is refused', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer({ status: 200, text: '<html>' })
+  const found = createClient({ matchmaker_url: platform.url }).find({ game_modes: ['default'] })
+  await assert.rejects(found, { code: 'BAD_ANSWER' })
+})
+
+test('an aborted find stops, also between two attempts', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer(refusal(503, 'API_NOT_AVAILABLE', { 'retry-after': '9' }), 'late')
+  const leave = new AbortController()
+  const found = createClient({ matchmaker_url: platform.url }).find(
+    { game_modes: ['default'] },
+    { signal: leave.signal },
+  )
+  while (platform.asked.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  leave.abort()
+  await assert.rejects(found, { name: 'AbortError' })
+  assert.equal(platform.asked.length, 1)
+})
+
+test('socketUrl swaps the scheme, appends the path and escapes the query', () => {
+  const { game } = seat.ports
+  assert.equal(
+    socketUrl(game, '/play', { token: 'a.b', name: 'Ada L&' }),
+    'ws://h/lobbies/the-lobby/game/play?token=a.b&name=Ada+L%26',
+  )
+  assert.equal(socketUrl({ ...game, url: 'https://h:8443' }), 'wss://h:8443/')
+  assert.throws(() => socketUrl(undefined), MusterError)
+})
+
+test('the whole SDK is smaller than 6 KB, gzipped', async () => {
+  const files = ['error.ts', 'browser.ts', 'server.ts']
+  const texts = await Promise.all(files.map((file) => readFile(new URL(file, import.meta.url), 'utf8')))
+  const bytes = gzipSync(texts.map((text) => stripTypeScriptTypes(text)).join('\n')).length
+  assert.ok(bytes <= 6 * 1024, `${bytes} bytes`)
+})

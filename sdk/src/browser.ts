@@ -1,0 +1,160 @@
+// The browser's side: find a lobby, get a seat, know where to connect. No dependencies; the site's own origin stands
+// for its namespace, so a game on the platform's CDN needs no key and no setting.
+import { errorOf, isTemporary, MusterError, retryDelay } from './error.ts'
+
+export { MusterError } from './error.ts'
+
+/** A port of the lobby's server, as players reach it. */
+export type Port = {
+  /** `hostname:port`; null where the server is reached without the platform's proxy. */
+  host: string | null
+  hostname: string
+  port: number | null
+  is_tls: boolean
+  /** `http://` or `https://` address under which the port answers; append a path. See `socketUrl`. */
+  url: string
+}
+
+/** A seat that is yours: hand `player.token` to the lobby's server, which consumes it. */
+export type Seat = {
+  lobby: { lobby_id: string; region: { region_id: string; display_name: string } }
+  ports: Record<string, Port>
+  player: { token: string }
+}
+
+type Captcha = Record<string, Record<string, unknown>>
+
+/** Which lobby you wish for. */
+export type FindWish = {
+  game_modes: string[]
+  /** Best first. Absent: the platform chooses. */
+  regions?: string[]
+  /** Refuse instead of starting a lobby when none has room. */
+  prevent_auto_create_lobby?: boolean
+  tags?: Record<string, string>
+  max_players?: number
+  /** Handed as it is to the game's own verification endpoint. */
+  verification_data?: unknown
+  captcha?: Captcha
+}
+
+export type JoinWish = { lobby_id: string; verification_data?: unknown; captcha?: Captcha }
+
+export type ClientOptions = {
+  /** Where the matchmaker is. Absent: asked of the site's own origin, `/.well-known/muster.json`. */
+  matchmaker_url?: string
+  /** A namespace's public or development token, for pages that are not served by the platform. */
+  token?: string
+}
+
+export type CallOptions = { signal?: AbortSignal }
+
+export type Client = {
+  /**
+   * A seat in a lobby that fits, started if need be: this may take as long as your server needs to start.
+   * Throws a MusterError, e.g. `MATCHMAKER_NO_AVAILABLE_LOBBIES`.
+   */
+  find(wish: FindWish, options?: CallOptions): Promise<Seat>
+  /** A seat in this very lobby. Throws a MusterError, e.g. `MATCHMAKER_LOBBY_NOT_FOUND`, `MATCHMAKER_LOBBY_FULL`. */
+  join(wish: JoinWish, options?: CallOptions): Promise<Seat>
+}
+
+const ATTEMPTS_MAX = 6
+const DELAY_MS_MAX = 10_000
+/** No new attempt begins after this. The first may last longer: a find waits for a starting server. */
+const RETRYING_MS_MAX = 30_000
+
+/** A client of the matchmaker. Costs nothing until its first call. */
+export function createClient(options: ClientOptions = {}): Client {
+  let address = options.matchmaker_url
+
+  const call = async (path: string, wish: FindWish | JoinWish, { signal }: CallOptions = {}): Promise<Seat> => {
+    // One key for all attempts of this call: if an answer gets lost, the repetition gets the same seat, not a second.
+    const headers: Record<string, string> = {
+      'content-type': 'application/json',
+      'idempotency-key': crypto.randomUUID(),
+    }
+    if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
+    const request: RequestInit = { method: 'POST', headers, body: JSON.stringify(wish) }
+    if (signal !== undefined) request.signal = signal
+    return (await retrying(async () => {
+      address ??= await matchmakerAddress(signal)
+      return send(`${address.replace(/\/$/, '')}/matchmaker/lobbies/${path}`, request)
+    }, signal)) as Seat
+  }
+
+  return {
+    find: (wish, callOptions) => call('find', wish, callOptions),
+    join: (wish, callOptions) => call('join', wish, callOptions),
+  }
+}
+
+/**
+ * The WebSocket address of a port: `socketUrl(seat.ports.game, '/play', { token: seat.player.token })`.
+ * Throws `BAD_ANSWER` when the lobby has no such port.
+ */
+export function socketUrl(port: Port | undefined, path = '/', query: Record<string, string> = {}): string {
+  if (port === undefined) throw new MusterError('BAD_ANSWER', 'The lobby has no such port.')
+  const url = new URL(`${port.url.replace(/\/$/, '')}/${path.replace(/^\//, '')}`)
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+  return url.href
+}
+
+async function matchmakerAddress(signal: AbortSignal | undefined): Promise<string> {
+  const answer = await send('/.well-known/muster.json', signal === undefined ? {} : { signal })
+  const { matchmaker_url } = answer as { matchmaker_url?: unknown }
+  if (typeof matchmaker_url === 'string') return matchmaker_url
+  throw new MusterError('BAD_ANSWER', 'This page was not served by the platform: give createClient a matchmaker_url.')
+}
+
+async function send(url: string, request: RequestInit): Promise<object> {
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(url, request)
+    text = await response.text()
+  } catch (error) {
+    if (request.signal?.aborted) throw error
+    throw new MusterError('CONNECTION_FAILED', 'The platform cannot be reached.')
+  }
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    // Not the platform's answer, perhaps a proxy's page: errorOf below says so.
+  }
+  if (response.ok && typeof body === 'object' && body !== null) return body
+  throw errorOf(response.status, body, response.headers.get('retry-after'))
+}
+
+async function retrying<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  const begin_ms = performance.now()
+  for (let count = 0; ; count++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
+      // Up to half as much again, so that the players of a lobby that died do not come back all at once.
+      const delay_ms = retryDelay(error, count, DELAY_MS_MAX) * (1 + Math.random() / 2)
+      if (performance.now() - begin_ms + delay_ms > RETRYING_MS_MAX) throw error
+      await pause(delay_ms, signal)
+    }
+  }
+}
+
+/** Rejects with the signal's reason when it is aborted. */
+function pause(delay_ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, delay_ms)
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+  })
+}

@@ -1,0 +1,183 @@
+// The lobby server's side: who am I, I am ready, this player came, this player left. No dependencies, and node:http
+// instead of fetch: a lobby's players wait while it starts, and the first fetch of a process costs tens of milliseconds.
+import { randomUUID } from 'node:crypto'
+import { Agent, type ClientRequest, type RequestOptions, request as requestHttp } from 'node:http'
+import { errorOf, isTemporary, MusterError, retryDelay } from './error.ts'
+
+export { MusterError } from './error.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export type LobbyOptions = {
+  /** Absent: process.env. */
+  environment?: Environment
+  /** Where the one line goes that says that this is not a lobby of the platform. Absent: standard error. */
+  log?: (line: string) => void
+  /** How long a call is tried. Absent: 10 s, which outlasts a restart of the platform. */
+  retrying_ms_max?: number
+}
+
+/** What this process is to the platform. Every call may throw a MusterError. */
+export type Lobby = {
+  /** False when the process was started by hand: then every call answers as if all were allowed. */
+  is_hosted: boolean
+  id: string
+  game_mode: string
+  namespace_id: string
+  region_id: string
+  /** Seats for players who come by find. */
+  max_players: number
+  /** What the creator of a custom lobby gave; null for every other lobby. */
+  config: unknown
+  tags: Readonly<Record<string, string>>
+  /** Where to listen for the port of this name. Throws `NOT_A_LOBBY` when the version has no such port. */
+  port(name: string): number
+  /** Call it as soon as you listen: the players of a new lobby are waiting for it. */
+  ready(): Promise<void>
+  /** Consumes a player's token. Until this has returned, let nothing happen; when it throws, close the connection. */
+  connected(playerToken: string): Promise<void>
+  /** Gives the seat back. Call it once for every player that `connected` let in. */
+  disconnected(playerToken: string): Promise<void>
+  /** A closed lobby is not found any more; its players stay. */
+  setClosed(isClosed: boolean): Promise<void>
+  /** What lists of lobbies show about this one: any JSON. */
+  setState(state: unknown): Promise<void>
+}
+
+/**
+ * How long a call is tried while the platform cannot be reached or says "not now". A restart of the matchmaker takes a
+ * second or two, and to throw a player out for it would be wrong.
+ */
+const RETRYING_MS_MAX_DEFAULT = 10_000
+const DELAY_MS_MAX = 1_000
+const ATTEMPTS_MAX = 32
+const ANSWER_BYTES_MAX = 65_536
+const CONNECTIONS_MAX = 8
+
+/** Reads the lobby's environment. Call it once, at the start. */
+export function openLobby(options: LobbyOptions = {}): Lobby {
+  const environment = options.environment ?? process.env
+  const is_hosted = environment.PLATFORM_TOKEN !== undefined && environment.PLATFORM_API_URL !== undefined
+  if (!is_hosted) {
+    const log = options.log ?? ((line: string) => process.stderr.write(`${line}\n`))
+    log('muster: not started by the platform (no PLATFORM_TOKEN): every player is let in, nothing is reported.')
+  }
+  const caller = is_hosted
+    ? createCaller(
+        environment.PLATFORM_API_URL!,
+        environment.PLATFORM_TOKEN!,
+        options.retrying_ms_max ?? RETRYING_MS_MAX_DEFAULT,
+      )
+    : null
+  const call: Caller['call'] = async (...args) => caller?.call(...args)
+
+  return {
+    is_hosted,
+    id: environment.PLATFORM_LOBBY_ID ?? '00000000-0000-0000-0000-000000000000',
+    game_mode: environment.PLATFORM_GAME_MODE_NAME ?? 'default',
+    namespace_id: environment.PLATFORM_NAMESPACE_ID ?? '00000000-0000-0000-0000-000000000000',
+    region_id: environment.PLATFORM_REGION_ID ?? 'local',
+    max_players: Number(environment.PLATFORM_MAX_PLAYERS_NORMAL ?? 32),
+    config: JSON.parse(environment.PLATFORM_LOBBY_CONFIG ?? 'null'),
+    tags: JSON.parse(environment.PLATFORM_LOBBY_TAGS ?? '{}') as Record<string, string>,
+    port(name) {
+      const variable = `PORT_${name.toUpperCase().replaceAll('-', '_')}`
+      const port = Number(environment[variable])
+      if (Number.isInteger(port) && port > 0) return port
+      throw new MusterError('NOT_A_LOBBY', `${variable} is not set: the version has no port named ${name}.`)
+    },
+    ready: () => call('POST', '/matchmaker/lobbies/ready', {}),
+    connected: (player_token) => call('POST', '/matchmaker/players/connected', { player_token }),
+    disconnected: (player_token) => call('POST', '/matchmaker/players/disconnected', { player_token }),
+    setClosed: (is_closed) => call('PUT', '/matchmaker/lobbies/closed', { is_closed }),
+    setState: (state) => call('PUT', '/matchmaker/lobbies/state', state ?? null),
+  }
+}
+
+type Caller = { call(method: string, path: string, body: unknown): Promise<void> }
+
+/** One keep-alive pool; every logical call has one idempotency key, kept over its retries. */
+function createCaller(address: string, token: string, retrying_ms_max: number): Caller {
+  const url = new URL(address)
+  const prefix = url.pathname.replace(/\/$/, '')
+  const transport = transportOf(url)
+  return {
+    async call(method, path, body) {
+      const text = JSON.stringify(body)
+      const headers = {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+        'idempotency-key': randomUUID(),
+      }
+      const until_ms = performance.now() + retrying_ms_max
+      for (let count = 0; ; count++) {
+        try {
+          return await send(await transport, { method, path: `${prefix}${path}`, headers }, text, until_ms)
+        } catch (error) {
+          if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
+          const delay_ms = retryDelay(error, count, DELAY_MS_MAX)
+          if (performance.now() + delay_ms >= until_ms) throw error
+          await new Promise((resolve) => setTimeout(resolve, delay_ms))
+        }
+      }
+    },
+  }
+}
+
+type Transport = (options: RequestOptions) => ClientRequest
+
+/** node:https is loaded only where the platform is reached with it. Idle connections do not keep the process alive. */
+function transportOf(url: URL): Transport | Promise<Transport> {
+  const pool = { keepAlive: true, maxSockets: CONNECTIONS_MAX }
+  const target = { hostname: url.hostname.replace(/^\[|\]$/g, ''), ...(url.port === '' ? {} : { port: url.port }) }
+  if (url.protocol === 'https:') {
+    return import('node:https').then((https) => {
+      const agent = new https.Agent(pool)
+      return (options) => https.request({ ...target, agent, ...options })
+    })
+  }
+  const agent = new Agent(pool)
+  return (options) => requestHttp({ ...target, agent, ...options })
+}
+
+function send(transport: Transport, options: RequestOptions, text: string, until_ms: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (reason: string) =>
+      reject(new MusterError('CONNECTION_FAILED', `No answer from the platform: ${reason}.`))
+    const request = transport(options)
+    // A platform that neither answers nor hangs up must not hold a player for ever.
+    const timer = setTimeout(
+      () => request.destroy(new Error('it took too long')),
+      Math.max(1, until_ms - performance.now()),
+    )
+    request.on('error', (error) => fail(error.message))
+    request.on('close', () => {
+      clearTimeout(timer)
+      fail('the connection closed')
+    })
+    request.on('response', (response) => {
+      let answer = ''
+      response.setEncoding('utf8')
+      response.on('data', (part: string) => {
+        answer += part
+        if (answer.length > ANSWER_BYTES_MAX) request.destroy(new Error('it was too large'))
+      })
+      response.on('error', (error) => fail(error.message))
+      response.on('end', () => {
+        const status = response.statusCode ?? 0
+        if (status >= 200 && status < 300) resolve()
+        else reject(errorOf(status, parse(answer), response.headers['retry-after']))
+      })
+    })
+    request.end(text)
+  })
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null // A proxy's page; errorOf says that it was not the platform's answer.
+  }
+}
