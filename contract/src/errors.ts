@@ -14,6 +14,9 @@ export const ERRORS = {
   API_UNAUTHORIZED: { status: 401, message: 'This operation needs a credential.' },
   API_FORBIDDEN: { status: 403, message: 'The credential is valid, but not for this.' },
   API_RATE_LIMIT: { status: 429, message: 'Too many requests; try again later.' },
+  API_BAD_REQUEST: { status: 400, message: 'The request is not well-formed HTTP.' },
+  API_REQUEST_TIMEOUT: { status: 408, message: 'The request did not arrive in time.' },
+  API_HEADERS_TOO_LARGE: { status: 431, message: 'The header of the request is too large.' },
   API_NOT_AVAILABLE: { status: 503, message: 'Not now; try again in a moment.' },
   INTERNAL_ERROR: { status: 500, message: 'Something went wrong on our side. The ray id names this request in our log.' },
 
@@ -39,6 +42,10 @@ export const ERRORS = {
   UPLOAD_COMPLETE: { status: 409, message: 'The upload is complete and does not change any more.' },
   UPLOAD_FORBIDDEN: { status: 403, message: 'The presigned address is not valid for this request.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
+
+  // The edge.
+  LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby, or it has ended, or it has no such port.' },
+  LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not answer, or not in HTTP." },
 
   // The matchmaker. All refusals are 400, as known clients expect.
   MATCHMAKER_NO_GAME_MODE_PROVIDED: { status: 400, message: 'At least one game mode must be named.' },
