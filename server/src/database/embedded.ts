@@ -1,0 +1,227 @@
+// The PostgreSQL that comes with the platform: a child process on a unix socket, its files in the data folder.
+// States: (none) -> made -> starting -> ready -> exited. Whoever calls startEmbedded holds the lock of the data
+// folder: processes of the cluster that are found at the start were left behind by a platform that is dead. They are
+// ended, also a healthy postmaster: one that is our own child tells us when it ends and has this version's settings,
+// and ending it takes less than a second. Nothing acknowledged is lost by any of this: fsync is on.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdir, realpath, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import { findAccount, requireReachable } from './embedded/account.ts'
+import { type Binaries, findBinaries } from './embedded/binaries.ts'
+import { type Cluster, openCluster, ROLE } from './embedded/cluster.ts'
+import { lockFile } from './embedded/lock.ts'
+import { type LogFile, openLogFile } from './embedded/log-file.ts'
+import { endProcesses, readPostmasterFile, readPostmasterId, sendSignal } from './embedded/processes.ts'
+import { type Account, PROGRAM_ENVIRONMENT } from './embedded/program.ts'
+import { EmbeddedRefusal } from './embedded/refusal.ts'
+import { openSocketFolder, PORT } from './embedded/socket-folder.ts'
+
+export { EmbeddedRefusal } from './embedded/refusal.ts'
+
+const START_ATTEMPTS_MAX = 3
+/** Includes the recovery after a crash, which reads at most about max_wal_size. */
+const READY_MS_MAX = 120_000
+const READY_POLL_MS = 10
+const STOP_STEPS = [
+  { signal: 'SIGINT', wait_ms: 10_000 },
+  { signal: 'SIGQUIT', wait_ms: 5_000 },
+  { signal: 'SIGKILL', wait_ms: 5_000 },
+] as const
+/** PostgreSQL's error code. */
+const INVALID_PASSWORD = '28P01'
+
+const SETTINGS: Record<string, string> = {
+  listen_addresses: '',
+  port: String(PORT),
+  unix_socket_permissions: '0700',
+  max_connections: '100',
+  shared_buffers: '128MB',
+  max_wal_size: '512MB',
+  wal_compression: 'on',
+  // Small machines, small queries.
+  jit: 'off',
+  max_parallel_workers_per_gather: '0',
+  max_logical_replication_workers: '0',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // Errors of statements are the caller's to report: here they would fill the file, and show what the statements hold.
+  log_min_messages: 'log',
+  log_checkpoints: 'off',
+  // A statement whose client was killed stops soon.
+  ...(process.platform === 'linux' && { client_connection_check_interval: '5s' }),
+}
+
+export type Exit = { code: number | null; signal: NodeJS.Signals | null }
+
+export type Embedded = {
+  /** The same for the same data folder, over restarts too. Carries the password. */
+  url: string
+  /** The postmaster. */
+  process_id: number
+  /** Fast shutdown, then harder ways, at most 20 s. May be called again. Clients are disconnected. */
+  stop: () => Promise<void>
+  /** When the server has ended, for whichever reason. */
+  exited: Promise<Exit>
+}
+
+export type EmbeddedOptions = {
+  /** The platform's data folder, made when it is missing. The cluster lies in `postgres` under it. */
+  data_dir: string
+  /** Where the socket lies: a short path, for PostgreSQL's user alone. By default one below the system's temporary folder. */
+  run_dir?: string
+  log: Logger
+}
+
+/**
+ * Returns when queries are answered. Throws an EmbeddedRefusal when it cannot run here, with the way out: also when
+ * another platform that lives uses the same data folder.
+ */
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  if (process.platform === 'win32') {
+    throw new EmbeddedRefusal(
+      'The embedded PostgreSQL needs unix sockets. On Windows set DATABASE_URL to a PostgreSQL of your own.',
+    )
+  }
+  await mkdir(options.data_dir, { recursive: true, mode: 0o711 })
+  const data_dir = await realpath(options.data_dir)
+  const lock = await lockFile(join(data_dir, 'postgres.lock'))
+  if (lock === null) throw new EmbeddedRefusal(`The database in ${data_dir} is in use by another platform.`)
+  try {
+    const embedded = await startLocked({ ...options, data_dir })
+    embedded.exited.finally(lock.release).catch((error: unknown) => options.log.warn({ err: error }, 'cannot unlock'))
+    return embedded
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}
+
+async function startLocked({ data_dir, run_dir, log }: EmbeddedOptions): Promise<Embedded> {
+  const binaries = await findBinaries()
+  const account = await findAccount(join(data_dir, 'postgres'), log)
+  await requireReachable(account, data_dir, [data_dir, join(binaries.folder, 'bin')])
+  const cluster = await openCluster(data_dir, binaries, account, log)
+  const socket_folder = await openSocketFolder(account, join(data_dir, 'keys', 'postgres-run-folder'), run_dir)
+  const url = `postgres://${ROLE}:${cluster.password}@/${ROLE}?host=${encodeURIComponent(socket_folder)}&port=${PORT}`
+  const log_path = join(data_dir, 'postgres.log')
+
+  for (let attempt = 1; ; attempt++) {
+    await endProcesses(cluster.folder, account, log)
+    await removeForeignLocks(cluster.folder, socket_folder, log)
+    const log_file = await openLogFile(log_path, log)
+    const server = startServer(binaries, account, cluster, socket_folder, log_file)
+    const stop = async (): Promise<void> => {
+      await stopServer(server, cluster, account, log)
+      if (run_dir === undefined) await rm(socket_folder, { recursive: true, force: true })
+    }
+    if (await becomesReady(server, cluster)) {
+      await requireAnswer(url).catch(async (error: unknown) => {
+        await stop()
+        throw error
+      })
+      return { url, process_id: server.child.pid!, exited: server.exited, stop }
+    }
+    await stopServer(server, cluster, account, log)
+    const said = await log_file.tail()
+    if (attempt === START_ATTEMPTS_MAX) throw new Error(`PostgreSQL does not start. The end of ${log_path}:\n${said}`)
+    log.warn({ attempt, said }, 'PostgreSQL did not start; trying again')
+  }
+}
+
+type Server = { child: ChildProcess; exited: Promise<Exit>; hasExited: () => boolean }
+
+function startServer(
+  binaries: Binaries,
+  account: Account,
+  cluster: Cluster,
+  socket_folder: string,
+  log_file: LogFile,
+): Server {
+  const settings = Object.entries({ ...SETTINGS, unix_socket_directories: socket_folder })
+  const child = spawn(
+    binaries.postgres,
+    ['-D', cluster.folder, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    {
+      cwd: cluster.folder,
+      env: PROGRAM_ENVIRONMENT,
+      stdio: ['ignore', log_file.descriptor, log_file.descriptor],
+      // Ctrl-C in a terminal would reach it before the roles that still write.
+      detached: true,
+      ...(account && { uid: account.uid, gid: account.gid }),
+    },
+  )
+  let ended = false
+  const exited = new Promise<Exit>((resolve) => {
+    const onEnd = (exit: Exit): void => {
+      if (ended) return
+      ended = true
+      log_file.close()
+      resolve(exit)
+    }
+    child.on('exit', (code, signal) => onEnd({ code, signal }))
+    child.on('error', () => {
+      if (child.pid === undefined) onEnd({ code: null, signal: null })
+    })
+  })
+  return { child, exited, hasExited: () => ended }
+}
+
+/** False when the server has ended before it was ready, or is not ready in time. */
+async function becomesReady(server: Server, cluster: Cluster): Promise<boolean> {
+  const end = performance.now() + READY_MS_MAX
+  while (!server.hasExited() && performance.now() < end) {
+    const lines = await readPostmasterFile(cluster.folder)
+    if (Number(lines[0]) === server.child.pid && lines[7]?.trim() === 'ready') return true
+    await delay(READY_POLL_MS)
+  }
+  return false
+}
+
+/** Throws when a query is not answered: the password file is another one than the cluster was made with. */
+async function requireAnswer(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: READY_MS_MAX })
+  try {
+    await client.connect()
+    await client.query('select 1')
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code !== INVALID_PASSWORD) throw error
+    throw new EmbeddedRefusal(
+      'The file keys/postgres-password in the data folder is not the one that this database was made with. ' +
+        'Restore it, or remove it: then a new password is made.',
+    )
+  } finally {
+    await client.end()
+  }
+}
+
+async function stopServer(server: Server, cluster: Cluster, account: Account, log: Logger): Promise<void> {
+  for (const step of STOP_STEPS) {
+    if (server.hasExited()) break
+    server.child.kill(step.signal)
+    const enough = new AbortController()
+    await Promise.race([
+      server.exited,
+      delay(step.wait_ms, undefined, { signal: enough.signal }).catch(() => undefined),
+    ])
+    enough.abort()
+    if (!server.hasExited()) log.warn(`PostgreSQL did not end within ${step.wait_ms} ms of ${step.signal}`)
+  }
+  // A killed postmaster leaves backends; after an orderly end there are none.
+  await endProcesses(cluster.folder, account, log)
+}
+
+/**
+ * After a restart of the machine or the container, the process id in an old lock may be that of any program, and
+ * PostgreSQL would take it for a server that runs. No process of the cluster lives when this is called.
+ */
+async function removeForeignLocks(folder: string, socket_folder: string, log: Logger): Promise<void> {
+  const id = await readPostmasterId(folder)
+  if (id === null || !sendSignal(id, 0)) return
+  log.warn({ process_id: id }, "removing PostgreSQL's lock: its process id belongs to another program now")
+  await rm(join(folder, 'postmaster.pid'), { force: true })
+  await rm(join(socket_folder, `.s.PGSQL.${PORT}.lock`), { force: true })
+}

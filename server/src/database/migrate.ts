@@ -1,0 +1,100 @@
+// Brings a database to the tables of this version. Forward only: each migration runs once, in a transaction of its
+// own, and is remembered by name and checksum. Every step is taken under an advisory lock, so of several processes
+// that start at once one migrates and the others wait. A database that ran something this version does not know
+// belongs to a newer one and is not touched.
+import { createHash } from 'node:crypto'
+import { type Kysely, sql } from 'kysely'
+import type { Logger } from 'pino'
+import { MIGRATIONS, type Migration } from './migrations/index.ts'
+import type { Schema } from './schema.ts'
+
+/** Any number, but always this one: it tells our lock from those of other programs in the same database. */
+const LOCK_KEY = '7365882110'
+/** How long to wait for another process that migrates. */
+const TURN_MS_MAX = 600_000
+/** How long a migration waits for a table in use, while everybody else queues behind it. */
+const TABLE_LOCK_MS_MAX = 10_000
+
+/** The database and this version do not fit each other. The message is for the operator. */
+export class MigrationError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'MigrationError'
+  }
+}
+
+/**
+ * Returns the names of the migrations that ran now, in order. Throws a MigrationError for a database of a newer
+ * version or one whose past differs; what ran before the error stays.
+ */
+export async function migrate(
+  db: Kysely<Schema>,
+  log?: Logger,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<string[]> {
+  const ran: string[] = []
+  while (ran.length <= migrations.length) {
+    const name = await db.transaction().execute((trx) => takeStep(trx, migrations, log))
+    if (name === null) return ran
+    ran.push(name)
+  }
+  throw new Error('More migrations ran than there are.')
+}
+
+/** Runs the first migration that is missing and returns its name; null when none is. */
+async function takeStep(
+  trx: Kysely<Schema>,
+  migrations: readonly Migration[],
+  log: Logger | undefined,
+): Promise<string | null> {
+  await set(trx, 'statement_timeout', 0)
+  await set(trx, 'lock_timeout', TURN_MS_MAX)
+  await sql`select pg_advisory_xact_lock(${LOCK_KEY}::bigint)`.execute(trx)
+  await set(trx, 'lock_timeout', TABLE_LOCK_MS_MAX)
+
+  const next = migrations[await countApplied(trx, migrations)]
+  if (next === undefined) return null
+  log?.info({ migration: next.name }, 'migrating the database')
+  await sql.raw(next.statements).execute(trx)
+  await sql`insert into migrations (name, checksum) values (${next.name}, ${checksum(next)})`.execute(trx)
+  return next.name
+}
+
+/** How many of the migrations, from the first on, the database has run. */
+async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[]): Promise<number> {
+  await sql`
+    create table if not exists migrations (
+      name text primary key,
+      checksum text not null,
+      create_ts timestamptz(3) not null default now()
+    )`.execute(trx)
+  const { rows } = await sql<{ name: string; checksum: string }>`
+    select name, checksum from migrations order by name collate "C"`.execute(trx)
+
+  const unknown = rows.find((row) => !migrations.some((migration) => migration.name === row.name))
+  if (unknown) {
+    throw new MigrationError(
+      `The database was made by a newer version of Muster: it has run the migration ${unknown.name}, ` +
+        'which this version does not know. Start that version again, or restore a backup from before the upgrade.',
+    )
+  }
+  for (const [index, row] of rows.entries()) {
+    const migration = migrations[index]
+    if (migration === undefined || migration.name !== row.name || checksum(migration) !== row.checksum) {
+      throw new MigrationError(
+        `The database has run another migration ${row.name} than the one of this version. ` +
+          'Migrations never change once they are released; a database of an unreleased version must be made anew.',
+      )
+    }
+  }
+  return rows.length
+}
+
+async function set(trx: Kysely<Schema>, setting: string, value_ms: number): Promise<void> {
+  await sql`select set_config(${setting}, ${String(value_ms)}, true)`.execute(trx)
+}
+
+/** Of the statements without their layout, so that reformatting the file changes nothing. */
+function checksum(migration: Migration): string {
+  return createHash('sha256').update(migration.statements.replace(/\s+/g, ' ').trim()).digest('hex')
+}
