@@ -51,7 +51,7 @@ export const createGameBuild = operation({
       Type.Literal('archive', { description: 'docker_image and oci_bundle are not implemented yet.' }),
     ),
     compression: Type.Optional(
-      Type.Enum(['none', 'gzip'], { description: 'gzip: a tar.gz; none: a zip. Absent: what the file name says.' }),
+      Type.Enum(['none', 'gzip'], { description: 'How it is packed, for people: the platform looks at the bytes.' }),
     ),
     tags: Type.Optional(BuildTags),
   }),

@@ -8,8 +8,7 @@ export const UPLOAD_FILES_MAX = 10_000
 export const UPLOAD_PATH_BYTES_MAX = 1_024
 
 /** type/subtype, with a parameter or two: what may stand in a header as it is. */
-const CONTENT_TYPE_PATTERN =
-  '^[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,128}(; ?[A-Za-z0-9-]{1,32}=[A-Za-z0-9_.-]{1,64}){0,4}$'
+const CONTENT_TYPE_PATTERN = '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(; ?[A-Za-z0-9-]+=[A-Za-z0-9_.-]+){0,4}$'
 
 export const PrepareFile = object(
   {
@@ -18,7 +17,9 @@ export const PrepareFile = object(
       maxLength: UPLOAD_PATH_BYTES_MAX,
       description: 'File name, relative, with / between folders; at most 1,024 bytes of UTF-8 in normal form C.',
     }),
-    content_type: Type.Optional(Type.String({ pattern: CONTENT_TYPE_PATTERN, description: 'MIME type.' })),
+    content_type: Type.Optional(
+      Type.String({ pattern: CONTENT_TYPE_PATTERN, maxLength: 128, description: 'MIME type.' }),
+    ),
     content_length: ContentLength,
   },
   'A file that is to be uploaded.',

@@ -1,0 +1,179 @@
+// Namespaces: where a version of a game is played. The matchmaker and the edge keep copies of these rows: whoever
+// changes one says so on the channel 'namespaces'.
+import {
+  ApiError,
+  type BodyOf,
+  type createGameNamespace,
+  type ErrorDetail,
+  NAMESPACE_DISPLAY_NAME_LENGTH_MAX,
+  type NamespaceFull,
+  type NamespaceSummary,
+  type updateGameNamespaceMatchmakerConfig,
+} from '@muster/contract'
+import type { Static } from 'typebox'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
+import { requireGame } from './games.ts'
+import { LIST_MAX } from './lists.ts'
+import { timestamp } from './times.ts'
+import { requireVersion } from './versions.ts'
+
+const nameTaken = (name_id: string): ErrorDetail =>
+  notUnique(['name_id'], `The game has a namespace with the name id ${name_id} already.`)
+
+/** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND or NAME_TAKEN. */
+export async function createNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  body: BodyOf<typeof createGameNamespace>,
+): Promise<{ namespace_id: string }> {
+  await requireGame(ctx, caller, game_id)
+  await requireVersion(ctx, game_id, body.version_id)
+  refuse(await checkNamespace(ctx, game_id, body))
+  const now = ctx.now()
+  const namespace_id = newId(now)
+  await orNameTaken(nameTaken(body.name_id), () =>
+    ctx.db
+      .insertInto('namespaces')
+      .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })
+      .execute(),
+  )
+  // Somebody may have asked for its host a moment ago, and remember that there is none.
+  await ctx.listener.notify('namespaces', namespace_id)
+  return { namespace_id }
+}
+
+/** Throws GAME_NOT_FOUND. */
+export async function validateNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  draft: { display_name: string; name_id: string },
+): Promise<ErrorDetail[]> {
+  await requireGame(ctx, caller, game_id)
+  return checkNamespace(ctx, game_id, draft)
+}
+
+async function checkNamespace(
+  ctx: Context,
+  game_id: string,
+  draft: { display_name: string; name_id: string },
+): Promise<ErrorDetail[]> {
+  const errors = checkDisplayName(draft.display_name, NAMESPACE_DISPLAY_NAME_LENGTH_MAX)
+  const name_errors = checkNameId(draft.name_id)
+  errors.push(...name_errors)
+  if (name_errors.length > 0) return errors
+  const twin = await ctx.db
+    .selectFrom('namespaces')
+    .select('namespace_id')
+    .where('game_id', '=', game_id)
+    .where('name_id', '=', draft.name_id)
+    .executeTakeFirst()
+  if (twin !== undefined) errors.push(nameTaken(draft.name_id))
+  return errors
+}
+
+export async function listNamespaces(ctx: Context, game_id: string): Promise<Static<typeof NamespaceSummary>[]> {
+  const rows = await ctx.db
+    .selectFrom('namespaces')
+    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
+    .where('game_id', '=', game_id)
+    .orderBy('create_ts', 'desc')
+    .orderBy('namespace_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))
+}
+
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND; a namespace of another game is not found here. */
+export async function findNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+): Promise<Static<typeof NamespaceFull>> {
+  await requireGame(ctx, caller, game_id)
+  const row = await ctx.db
+    .selectFrom('namespaces')
+    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
+    .select(['enable_domain_public_auth', 'cdn_auth_type', 'lobby_count_max', 'max_players_per_client'])
+    .select(['max_players_per_client_vpn', 'max_players_per_client_proxy'])
+    .select(['max_players_per_client_tor', 'max_players_per_client_hosting'])
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const { enable_domain_public_auth, cdn_auth_type, create_ts, display_name, version_id, name_id, ...rest } = row
+  const { namespace_id: _, ...matchmaker } = rest
+  return {
+    namespace_id,
+    create_ts: timestamp(create_ts),
+    display_name,
+    version_id,
+    name_id,
+    config: {
+      cdn: { enable_domain_public_auth, domains: [], auth_type: cdn_auth_type, auth_user_list: [] },
+      identity: {},
+      kv: {},
+      matchmaker,
+    },
+  }
+}
+
+/** Deploys a version. Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or VERSION_NOT_FOUND. */
+export async function setVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  version_id: string,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  await requireVersion(ctx, game_id, version_id)
+  await change(ctx, game_id, namespace_id, { version_id })
+}
+
+/** Sets the limits that are named. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+export async function setMatchmakerLimits(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  limits: BodyOf<typeof updateGameNamespaceMatchmakerConfig>,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await change(ctx, game_id, namespace_id, limits)
+}
+
+/** Throws NAMESPACE_NOT_FOUND. */
+export async function requireNamespace(
+  ctx: Context,
+  game_id: string,
+  namespace_id: string,
+): Promise<{ name_id: string }> {
+  const row = await ctx.db
+    .selectFrom('namespaces')
+    .select('name_id')
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  return row
+}
+
+type Change = { version_id: string } | BodyOf<typeof updateGameNamespaceMatchmakerConfig>
+
+async function change(ctx: Context, game_id: string, namespace_id: string, values: Change): Promise<void> {
+  const result = await ctx.db
+    .updateTable('namespaces')
+    .set(values)
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (result.numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+  await ctx.listener.notify('namespaces', namespace_id)
+}

@@ -1,0 +1,118 @@
+// Versions: a version config under a name that is unique in its game. Created once, never changed; what a namespace
+// runs is changed by moving it to another version.
+import {
+  ApiError,
+  type BodyOf,
+  type createGameVersion,
+  type ErrorDetail,
+  VERSION_DISPLAY_NAME_LENGTH_MAX,
+  VersionConfig,
+  type VersionFull,
+  type VersionSummary,
+} from '@muster/contract'
+import type { Static } from 'typebox'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import { checkDisplayName, notUnique, orNameTaken, refuse } from './field-errors.ts'
+import { requireGame } from './games.ts'
+import { LIST_MAX } from './lists.ts'
+import { checkShape } from './shape.ts'
+import { timestamp } from './times.ts'
+import { checkConfig } from './version-check.ts'
+
+const nameTaken = (display_name: string): ErrorDetail =>
+  notUnique(['display_name'], `The game has a version ${JSON.stringify(display_name)} already.`)
+
+/** Throws GAME_NOT_FOUND, VALIDATION_ERROR or NAME_TAKEN. */
+export async function createVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  body: BodyOf<typeof createGameVersion>,
+): Promise<{ version_id: string }> {
+  await requireGame(ctx, caller, game_id)
+  refuse(await checkVersion(ctx, game_id, body))
+  const now = ctx.now()
+  const version_id = newId(now)
+  const { display_name } = body
+  await orNameTaken(nameTaken(display_name), () =>
+    ctx.db
+      .insertInto('versions')
+      .values({ version_id, game_id, display_name, config: JSON.stringify(body.config), create_ts: new Date(now) })
+      .execute(),
+  )
+  return { version_id }
+}
+
+/** Throws GAME_NOT_FOUND. Answers what createVersion would throw. */
+export async function validateVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  draft: { display_name: string; config: unknown },
+): Promise<ErrorDetail[]> {
+  await requireGame(ctx, caller, game_id)
+  return checkVersion(ctx, game_id, draft)
+}
+
+async function checkVersion(
+  ctx: Context,
+  game_id: string,
+  draft: { display_name: string; config: unknown },
+): Promise<ErrorDetail[]> {
+  const errors = checkDisplayName(draft.display_name, VERSION_DISPLAY_NAME_LENGTH_MAX)
+  if (errors.length === 0) {
+    const twin = await ctx.db
+      .selectFrom('versions')
+      .select('version_id')
+      .where('game_id', '=', game_id)
+      .where('display_name', '=', draft.display_name)
+      .executeTakeFirst()
+    if (twin !== undefined) errors.push(nameTaken(draft.display_name))
+  }
+  const shape = checkShape(VersionConfig, draft.config, ['config'])
+  if (shape.length > 0) return [...errors, ...shape]
+  return [...errors, ...(await checkConfig(ctx, game_id, draft.config as VersionConfig))]
+}
+
+export async function listVersions(ctx: Context, game_id: string): Promise<Static<typeof VersionSummary>[]> {
+  const rows = await ctx.db
+    .selectFrom('versions')
+    .select(['version_id', 'create_ts', 'display_name'])
+    .where('game_id', '=', game_id)
+    .orderBy('create_ts', 'desc')
+    .orderBy('version_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))
+}
+
+/** Throws GAME_NOT_FOUND or VERSION_NOT_FOUND; a version of another game is not found here. */
+export async function findVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  version_id: string,
+): Promise<Static<typeof VersionFull>> {
+  await requireGame(ctx, caller, game_id)
+  const row = await ctx.db
+    .selectFrom('versions')
+    .select(['version_id', 'create_ts', 'display_name', 'config'])
+    .where('game_id', '=', game_id)
+    .where('version_id', '=', version_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('VERSION_NOT_FOUND')
+  return { ...row, create_ts: timestamp(row.create_ts), config: row.config as VersionConfig }
+}
+
+/** Throws VERSION_NOT_FOUND. */
+export async function requireVersion(ctx: Context, game_id: string, version_id: string): Promise<void> {
+  const row = await ctx.db
+    .selectFrom('versions')
+    .select('version_id')
+    .where('game_id', '=', game_id)
+    .where('version_id', '=', version_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('VERSION_NOT_FOUND')
+}

@@ -1,0 +1,5 @@
+import { bootstrap as getBootstrap } from '@muster/contract'
+import { describePlatform } from '../../cloud/bootstrap.ts'
+import { implement } from '../implement.ts'
+
+export const bootstrap = [implement(getBootstrap, ({ ctx }) => describePlatform(ctx))]

@@ -1,0 +1,8 @@
+import { createGameBuild, listGameBuilds } from '@muster/contract'
+import * as cloud from '../../cloud/builds.ts'
+import { implement } from '../implement.ts'
+
+export const builds = [
+  implement(createGameBuild, ({ ctx, caller, params, body }) => cloud.createBuild(ctx, caller, params.game_id, body)),
+  implement(listGameBuilds, ({ ctx, caller, params }) => cloud.listBuilds(ctx, caller, params.game_id)),
+]

@@ -1,0 +1,34 @@
+import {
+  createGameNamespace,
+  createGameNamespaceTokenPublic,
+  getGameNamespaceById,
+  updateGameNamespaceMatchmakerConfig,
+  updateGameNamespaceVersion,
+  validateGameNamespace,
+} from '@muster/contract'
+import * as cloud from '../../cloud/namespaces.ts'
+import * as tokens from '../../cloud/tokens.ts'
+import { implement } from '../implement.ts'
+
+export const namespaces = [
+  implement(createGameNamespace, ({ ctx, caller, params, body }) =>
+    cloud.createNamespace(ctx, caller, params.game_id, body),
+  ),
+  implement(validateGameNamespace, async ({ ctx, caller, params, body }) => ({
+    errors: await cloud.validateNamespace(ctx, caller, params.game_id, body),
+  })),
+  implement(getGameNamespaceById, async ({ ctx, caller, params }) => ({
+    namespace: await cloud.findNamespace(ctx, caller, params.game_id, params.namespace_id),
+  })),
+  implement(updateGameNamespaceVersion, async ({ ctx, caller, params, body }) => {
+    await cloud.setVersion(ctx, caller, params.game_id, params.namespace_id, body.version_id)
+    return {}
+  }),
+  implement(updateGameNamespaceMatchmakerConfig, async ({ ctx, caller, params, body }) => {
+    await cloud.setMatchmakerLimits(ctx, caller, params.game_id, params.namespace_id, body)
+    return {}
+  }),
+  implement(createGameNamespaceTokenPublic, ({ ctx, caller, params }) =>
+    tokens.createPublicToken(ctx, caller, params.game_id, params.namespace_id),
+  ),
+]

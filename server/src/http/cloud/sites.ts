@@ -1,0 +1,8 @@
+import { createGameCdnSite, listGameCdnSites } from '@muster/contract'
+import * as cloud from '../../cloud/sites.ts'
+import { implement } from '../implement.ts'
+
+export const sites = [
+  implement(createGameCdnSite, ({ ctx, caller, params, body }) => cloud.createSite(ctx, caller, params.game_id, body)),
+  implement(listGameCdnSites, ({ ctx, caller, params }) => cloud.listSites(ctx, caller, params.game_id)),
+]

@@ -1,0 +1,10 @@
+import { completeUpload } from '@muster/contract'
+import * as cloud from '../../cloud/complete-upload.ts'
+import { implement } from '../implement.ts'
+
+export const uploads = [
+  implement(completeUpload, async ({ ctx, caller, params }) => {
+    await cloud.completeUpload(ctx, caller, params.upload_id)
+    return {}
+  }),
+]

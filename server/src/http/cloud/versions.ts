@@ -1,0 +1,15 @@
+import { createGameVersion, getGameVersionById, validateGameVersion } from '@muster/contract'
+import * as cloud from '../../cloud/versions.ts'
+import { implement } from '../implement.ts'
+
+export const versions = [
+  implement(createGameVersion, ({ ctx, caller, params, body }) =>
+    cloud.createVersion(ctx, caller, params.game_id, body),
+  ),
+  implement(validateGameVersion, async ({ ctx, caller, params, body }) => ({
+    errors: await cloud.validateVersion(ctx, caller, params.game_id, body),
+  })),
+  implement(getGameVersionById, async ({ ctx, caller, params }) => ({
+    version: await cloud.findVersion(ctx, caller, params.game_id, params.version_id),
+  })),
+]
