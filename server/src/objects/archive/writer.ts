@@ -1,0 +1,83 @@
+// Writes an unpacked build into a folder that is its own until it is complete. Every path that comes here has been
+// through paths.ts; files are created and never opened, so nothing that lies there is followed or overwritten.
+import { chmod, type FileHandle, mkdir, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { syncFolder } from '../sync-folder.ts'
+import type { ArchiveEntry } from './entry.ts'
+
+/** Anybody may read, nobody but the platform's user may write: lobbies run as other users. */
+const FOLDER_MODE = 0o755
+const FILE_MODE = 0o644
+const EXECUTABLE_MODE = 0o755
+/** Files that are written and on their way to the disk. More do not make it faster. */
+const FLUSHES_MAX = 16
+
+export type FolderWriter = {
+  directory: (path: string) => Promise<void>
+  file: (path: string, entry: ArchiveEntry) => Promise<void>
+  /** Resolves when all of it is on the disk. */
+  finish: () => Promise<void>
+  /** Resolves when nothing is written any more, so that the folder can be removed. */
+  abandon: () => Promise<void>
+}
+
+export function createFolderWriter(folder: string): FolderWriter {
+  const directories = [folder]
+  const flushes = new Set<Promise<unknown>>()
+  const faults: unknown[] = []
+
+  return {
+    async directory(path) {
+      const directory = join(folder, path)
+      await mkdir(directory, { mode: FOLDER_MODE })
+      directories.push(directory)
+    },
+
+    async file(path, entry) {
+      const handle = await open(join(folder, path), 'wx', FILE_MODE)
+      try {
+        const is_executable = await writeBody(handle, entry)
+        await handle.chmod(is_executable ? EXECUTABLE_MODE : FILE_MODE)
+      } catch (error) {
+        await handle.close()
+        throw error
+      }
+      if (flushes.size >= FLUSHES_MAX) await Promise.race(flushes)
+      const flush = flushAndClose(handle)
+        .catch((error) => faults.push(error))
+        .finally(() => flushes.delete(flush))
+      flushes.add(flush)
+    },
+
+    async finish() {
+      await Promise.all(flushes)
+      if (faults.length > 0) throw new AggregateError(faults, 'Unpacked files could not be written to the disk.')
+      for (const directory of directories) {
+        await chmod(directory, FOLDER_MODE)
+        await syncFolder(directory)
+      }
+    },
+
+    async abandon() {
+      await Promise.all(flushes)
+    },
+  }
+}
+
+/** Whether the file is to be executable: what the archive says, else whether it begins as programs and scripts do. */
+async function writeBody(handle: FileHandle, entry: ArchiveEntry): Promise<boolean> {
+  let head = Buffer.alloc(0)
+  for await (const chunk of entry.body) {
+    if (head.length < 4) head = Buffer.concat([head, chunk.subarray(0, 4)])
+    await handle.appendFile(chunk)
+  }
+  return entry.is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
+}
+
+async function flushAndClose(handle: FileHandle): Promise<void> {
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

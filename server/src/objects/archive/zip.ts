@@ -1,0 +1,171 @@
+// Entries of a zip, as its central directory lists them; yauzl reads the directory. The header in front of each entry's
+// bytes must agree with it, no two entries may share bytes, and the checksum of what comes out is compared.
+import type { FileHandle } from 'node:fs/promises'
+import { crc32, createInflateRaw } from 'node:zlib'
+import {
+  type Entry,
+  fromRandomAccessReaderPromise,
+  type LocalFileHeader,
+  RandomAccessReader,
+  type ZipFile,
+} from 'yauzl'
+import { type ArchiveEntry, type ArchiveReader, inflated, parserFault, readRange } from './entry.ts'
+import type { Meter } from './meter.ts'
+import { type ArchiveFault, archiveRefused } from './refusal.ts'
+
+/** Of the whole archive: names, extra fields and comments of its entries. */
+const DIRECTORY_BYTES_MAX = 64 * 1024 * 1024
+const ENTRY_HEADER_BYTES = 46
+const STORED = 0
+const DEFLATED = 8
+/** The upper byte of "version made by" where the file mode is a Unix one: Unix, macOS. */
+const MADE_BY_UNIX = new Set([3, 19])
+const FILE_TYPE_MASK = 0o170000
+const REGULAR = 0o100000
+const FOLDER = 0o040000
+const FAULT_OF_FILE_TYPE: ReadonlyMap<number, ArchiveFault> = new Map([
+  [0o120000, 'link'],
+  [0o020000, 'device'],
+  [0o060000, 'device'],
+  [0o010000, 'fifo'],
+  [0o140000, 'socket'],
+])
+
+type Span = { start: number; end: number; name: string }
+
+export const readZip: ArchiveReader = async function* ({ handle, content_length }, meter, limits) {
+  const zip = await orRefusal(openZip(handle, content_length))
+  if (zip.entryCount > limits.entries_max) throw archiveRefused('too_many_entries')
+  const directory_start = directoryCursor(zip)
+  const spans: Span[] = []
+  let directory_bytes = 0
+  let packed_bytes = 0
+  const entries = zip.eachEntry()
+  for (;;) {
+    const next = await orRefusal(entries.next())
+    if (next.done === true) break
+    const entry = next.value
+    const name = nameOf(entry.fileNameRaw)
+    directory_bytes += ENTRY_HEADER_BYTES + entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength
+    if (directory_bytes > DIRECTORY_BYTES_MAX) throw archiveRefused('too_many_entries')
+    // Before anything is inflated: entries that share bytes would let a small archive pass for a large one.
+    packed_bytes += entry.compressedSize
+    if (packed_bytes > content_length) throw archiveRefused('overlap', name)
+    const local: LocalFileHeader = await orRefusal(zip.readLocalFileHeaderPromise(entry, { minimal: false }))
+    if (!local.fileName.equals(entry.fileNameRaw) || local.compressionMethod !== entry.compressionMethod) {
+      throw archiveRefused('corrupt', name)
+    }
+    spans.push({ start: entry.relativeOffsetOfLocalHeader, end: local.fileDataStart + entry.compressedSize, name })
+    meter.expect(entry.uncompressedSize, name)
+    yield entryOf(entry, name, bodyOf(handle, entry, name, local.fileDataStart, meter))
+  }
+  requireApart(spans, directory_start)
+  await requireNothingUnlisted(handle, directoryCursor(zip))
+}
+
+function entryOf(entry: Entry, name: string, body: AsyncIterable<Buffer>): ArchiveEntry {
+  const { compressionMethod, uncompressedSize, externalFileAttributes, versionMadeBy } = entry
+  if (entry.isEncrypted()) throw archiveRefused('encrypted', name)
+  if (compressionMethod !== STORED && compressionMethod !== DEFLATED) throw archiveRefused('compression_method', name)
+  const mode = externalFileAttributes >>> 16
+  const file_type = mode & FILE_TYPE_MASK
+  const fault = FAULT_OF_FILE_TYPE.get(file_type)
+  if (fault !== undefined) throw archiveRefused(fault, name)
+  const kind = name.endsWith('/') ? 'directory' : 'file'
+  if (file_type !== 0 && file_type !== (kind === 'file' ? REGULAR : FOLDER)) throw archiveRefused('unknown_type', name)
+  const is_executable = MADE_BY_UNIX.has(versionMadeBy >>> 8) ? (mode & 0o111) !== 0 : null
+  return { name, kind, content_length: uncompressedSize, is_executable, body }
+}
+
+async function* bodyOf(handle: FileHandle, entry: Entry, name: string, start: number, meter: Meter) {
+  const { compressionMethod, compressedSize, uncompressedSize } = entry
+  const packed = readRange(handle, start, start + compressedSize, meter)
+  const inflate = createInflateRaw()
+  let length = 0
+  let checksum = 0
+  for await (const chunk of compressionMethod === DEFLATED ? inflated(packed, inflate) : packed) {
+    meter.cameOut(chunk.length)
+    length += chunk.length
+    if (length > uncompressedSize) throw archiveRefused('size_mismatch', name)
+    checksum = crc32(chunk, checksum)
+    yield chunk
+  }
+  if (length !== uncompressedSize) throw archiveRefused('size_mismatch', name)
+  if (compressionMethod === DEFLATED && inflate.bytesWritten !== compressedSize) throw archiveRefused('corrupt', name)
+  if (checksum !== entry.crc32) throw archiveRefused('checksum', name)
+}
+
+/** Names are UTF-8 whatever the flag says: what is not UTF-8 could only be guessed. */
+function nameOf(raw: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(raw)
+  } catch (error) {
+    if (error instanceof TypeError) throw archiveRefused('encoding', raw.toString('latin1'))
+    throw error
+  }
+}
+
+function requireApart(spans: Span[], directory_start: number): void {
+  spans.sort((left, right) => left.start - right.start)
+  let end = 0
+  for (const span of spans) {
+    if (span.start < end || span.end > directory_start) throw archiveRefused('overlap', span.name)
+    end = span.end
+  }
+}
+
+/** Behind the last entry that was counted comes the end of the directory, and no entry that was not. */
+async function requireNothingUnlisted(handle: FileHandle, position: number): Promise<void> {
+  const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, position)
+  const signature = buffer.toString('latin1')
+  if (signature !== 'PK\x05\x06' && signature !== 'PK\x06\x06') throw archiveRefused('trailing_data')
+}
+
+/** Where in the file yauzl reads the directory next. Its types call this a boolean. */
+function directoryCursor(zip: ZipFile): number {
+  const cursor: unknown = zip.readEntryCursor
+  if (typeof cursor !== 'number') throw new Error('The zip reader does not say where it is.')
+  return cursor
+}
+
+/** yauzl wants a class to be derived. Its own reader falls over positions that a hostile archive can name. */
+class HandleReader extends RandomAccessReader {
+  readonly #handle: FileHandle
+
+  constructor(handle: FileHandle) {
+    super()
+    this.#handle = handle
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null, bytes_read?: number) => void,
+  ): void {
+    if (!Number.isSafeInteger(position) || position < 0) {
+      queueMicrotask(() => callback(null, 0))
+      return
+    }
+    this.#handle.read(buffer, offset, length, position).then(({ bytesRead }) => callback(null, bytesRead), callback)
+  }
+
+  /** The handle is closed by who has opened it. */
+  override close(callback: (error: Error | null) => void): void {
+    callback(null)
+  }
+}
+
+function openZip(handle: FileHandle, content_length: number): Promise<ZipFile> {
+  const options = { autoClose: false, decodeStrings: false, validateEntrySizes: true }
+  return fromRandomAccessReaderPromise(new HandleReader(handle), content_length, options)
+}
+
+async function orRefusal<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise
+  } catch (error) {
+    throw parserFault(error)
+  }
+}

@@ -1,0 +1,200 @@
+// Objects in a local folder:
+//
+//   <folder>/<first two digits of the key>/<key>          the bytes
+//   <folder>/<first two digits of the key>/<key>.json     their length and hash, and which bytes those are of
+//   <folder>/incoming/<process>/<key>.<random>            both, on their way in
+//
+// A put writes into `incoming`, flushes, and renames. The hash is a second file, so it names the inode and the time of
+// the bytes that it belongs to: after a crash between the two renames it does not fit, and is taken again.
+// Only the platform's own user can read the folder: lobbies run as others, and must not see each other's builds.
+import { createHash } from 'node:crypto'
+import { type BigIntStats, mkdirSync } from 'node:fs'
+import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { ApiError } from '@muster/contract'
+import { openIncoming } from './incoming.ts'
+import { isObjectKey, ObjectNotFound, type Objects, type StoredObject } from './objects.ts'
+import { syncFolder } from './sync-folder.ts'
+
+type Sidecar = StoredObject & { inode: string; modify_ns: string }
+
+/**
+ * A store in `folder`, which is made if it is missing. What processes that no longer live have left half way is
+ * removed. Throws the system's error when the folder cannot be made.
+ */
+export function createFilesystemObjects(folder: string): Objects {
+  const root = resolve(folder)
+  mkdirSync(root, { recursive: true, mode: 0o700 })
+  const incoming = openIncoming(join(root, 'incoming'))
+  const inTurn = createTurns()
+
+  function shardOf(key: string): string {
+    if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
+    return join(root, key.slice(0, 2))
+  }
+  const pathOf = (key: string): string => join(shardOf(key), key)
+  const sidecarOf = (key: string): string => `${pathOf(key)}.json`
+
+  async function publish(key: string, arrived: string, arrived_sidecar: string): Promise<void> {
+    const shard = shardOf(key)
+    const is_new = (await mkdir(shard, { recursive: true, mode: 0o700 })) !== undefined
+    await rename(arrived, pathOf(key))
+    await rename(arrived_sidecar, sidecarOf(key))
+    await syncFolder(shard)
+    if (is_new) await syncFolder(root)
+  }
+
+  return {
+    async put(key, body, content_length, options = {}) {
+      const arrived = incoming.newPath(key)
+      const arrived_sidecar = incoming.newPath(key)
+      try {
+        const sidecar = await receive(arrived, body, content_length)
+        await writeSidecar(arrived_sidecar, sidecar)
+        const stored = storedObject(sidecar)
+        let published = false
+        const publishOnce = (): Promise<StoredObject> =>
+          inTurn(key, async () => {
+            if (published) throw new Error('An object cannot be published twice.')
+            published = true
+            await publish(key, arrived, arrived_sidecar)
+            return stored
+          })
+        await (options.within ?? ((publish) => publish()))(publishOnce)
+        if (!published) throw new Error('An object was neither published nor refused.')
+        return stored
+      } finally {
+        await rm(arrived, { force: true })
+        await rm(arrived_sidecar, { force: true })
+      }
+    },
+
+    async stat(key) {
+      const handle = await openIfThere(pathOf(key))
+      if (handle === null) return null
+      try {
+        const file = await handle.stat({ bigint: true })
+        const known = await readSidecar(sidecarOf(key))
+        if (known !== null && isOf(known, file)) return storedObject(known)
+        const sidecar = sidecarFor(file, await hashOf(handle))
+        const arrived_sidecar = incoming.newPath(key)
+        await writeSidecar(arrived_sidecar, sidecar)
+        await rename(arrived_sidecar, sidecarOf(key))
+        return storedObject(sidecar)
+      } finally {
+        await handle.close()
+      }
+    },
+
+    async read(key, range) {
+      const handle = await openIfThere(pathOf(key))
+      if (handle === null) throw new ObjectNotFound(key)
+      return handle.createReadStream({ ...range })
+    },
+
+    localPath: pathOf,
+
+    async delete(key) {
+      const path = pathOf(key)
+      await inTurn(key, async () => {
+        await rm(path, { force: true })
+        await rm(`${path}.json`, { force: true })
+      })
+    },
+  }
+}
+
+/** Writes and flushes the body. The file is the caller's to remove, also when this rejects. */
+async function receive(path: string, body: AsyncIterable<Uint8Array>, content_length: number): Promise<Sidecar> {
+  const handle = await open(path, 'wx', 0o600)
+  try {
+    const hash = createHash('sha256')
+    let received = 0
+    for await (const chunk of body) {
+      received += chunk.length
+      if (received > content_length) throw lengthRefused('too_long', content_length)
+      hash.update(chunk)
+      await handle.appendFile(chunk)
+    }
+    if (received < content_length) throw lengthRefused('too_short', content_length)
+    await handle.sync()
+    return sidecarFor(await handle.stat({ bigint: true }), hash.digest('hex'))
+  } finally {
+    await handle.close()
+  }
+}
+
+function lengthRefused(reason: 'too_short' | 'too_long', content_length: number): ApiError {
+  const message = `The body is ${reason === 'too_long' ? 'longer' : 'shorter'} than the ${content_length} bytes that were announced.`
+  return new ApiError('UPLOAD_INVALID', { reason, content_length }, { message })
+}
+
+async function hashOf(handle: FileHandle): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+function sidecarFor(file: BigIntStats, sha256: string): Sidecar {
+  return { content_length: Number(file.size), sha256, inode: String(file.ino), modify_ns: String(file.mtimeNs) }
+}
+
+function isOf(sidecar: Sidecar, file: BigIntStats): boolean {
+  const { inode, modify_ns, content_length } = sidecar
+  return inode === String(file.ino) && modify_ns === String(file.mtimeNs) && content_length === Number(file.size)
+}
+
+function storedObject({ content_length, sha256 }: StoredObject): StoredObject {
+  return { content_length, sha256 }
+}
+
+/** Not flushed: a sidecar that a power cut has spoilt does not fit, and is made again. */
+async function writeSidecar(path: string, sidecar: Sidecar): Promise<void> {
+  await writeFile(path, JSON.stringify(sidecar), { mode: 0o600, flag: 'wx' })
+}
+
+/** Null if there is none, or none that can be understood. */
+async function readSidecar(path: string): Promise<Sidecar | null> {
+  const text = await nullIfMissing(readFile(path, 'utf8'))
+  if (text === null) return null
+  try {
+    const { content_length, sha256, inode, modify_ns } = JSON.parse(text)
+    return /^[0-9a-f]{64}$/.test(sha256) ? { content_length, sha256, inode, modify_ns } : null
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null
+    throw error
+  }
+}
+
+function openIfThere(path: string): Promise<FileHandle | null> {
+  return nullIfMissing(open(path, 'r'))
+}
+
+async function nullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
+  try {
+    return await promise
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** What is done for one key is done one after the other, so that bytes and sidecar are of the same put. */
+function createTurns(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  const last_of = new Map<string, Promise<unknown>>()
+  return async (key, work) => {
+    const before = last_of.get(key) ?? Promise.resolve()
+    const own = before.then(work)
+    // The next in line waits for the end, not for the outcome, which is the caller's to hear.
+    const end = own.then(
+      () => undefined,
+      () => undefined,
+    )
+    last_of.set(key, end)
+    try {
+      return await own
+    } finally {
+      if (last_of.get(key) === end) last_of.delete(key)
+    }
+  }
+}
