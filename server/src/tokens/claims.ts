@@ -1,0 +1,199 @@
+// What a token says, and its bytes. A token speaks for exactly one subject; KINDS is the one table of the kinds, so a
+// new kind is a member of Subject and a row here. The bytes are protobuf, in the layout below, which others may read:
+//
+//   message Claims { optional int64 expire_ms = 1; int64 issue_ms = 2; Uuid token_id = 3; Entitlement entitlement = 4 }
+//   message Uuid { bytes bytes = 1 }
+//   message Entitlement { oneof kind { one message for each row of KINDS, at the number of its `entitlement` } }
+//
+// A claim has one encoding only: what does not come out the same when it is encoded again (unknown or repeated
+// members, trailing bytes, over-long numbers) is not a claim, whoever signed it.
+import assert from 'node:assert'
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+
+export type Subject =
+  | { kind: 'access'; name: string }
+  | { kind: 'cloud'; game_id: string }
+  | { kind: 'public'; namespace_id: string }
+  | { kind: 'lobby'; lobby_id: string; namespace_id: string }
+  | { kind: 'player'; player_id: string; lobby_id: string; namespace_id: string }
+
+export type Kind = Subject['kind']
+
+/** A verified token. `expire_ms` null: it does not expire. Times are ms since the epoch. */
+export type Token = Subject & { token_id: string; issue_ms: number; expire_ms: number | null }
+
+/** Player tokens are made for every seat and verified by the platform alone, so they carry a MAC, which is cheap. */
+export type TokenAlgorithm = 'ed25519' | 'hmac-sha256'
+
+type Member = { field: number; type: 'id' | 'text' }
+
+type KindShape<K extends Kind> = {
+  /** How the token begins, for people's eyes. With `named`, `_` and a name follow. */
+  label: string
+  named: boolean
+  algorithm: TokenAlgorithm
+  /** Field number within Entitlement; so are `field` below, of which those from 100 on are our own. */
+  entitlement: number
+  members: Record<Exclude<keyof Extract<Subject, { kind: K }>, 'kind'>, Member>
+}
+
+export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
+  access: {
+    label: 'access',
+    named: false,
+    algorithm: 'ed25519',
+    entitlement: 16,
+    members: { name: { field: 1, type: 'text' } },
+  },
+  cloud: {
+    label: 'cloud',
+    named: false,
+    algorithm: 'ed25519',
+    entitlement: 7,
+    members: { game_id: { field: 1, type: 'id' } },
+  },
+  public: {
+    label: 'pub',
+    named: true,
+    algorithm: 'ed25519',
+    entitlement: 3,
+    members: { namespace_id: { field: 1, type: 'id' } },
+  },
+  lobby: {
+    label: 'lobby',
+    named: false,
+    algorithm: 'ed25519',
+    entitlement: 4,
+    members: { lobby_id: { field: 1, type: 'id' }, namespace_id: { field: 100, type: 'id' } },
+  },
+  player: {
+    label: 'player',
+    named: false,
+    algorithm: 'hmac-sha256',
+    entitlement: 5,
+    members: {
+      player_id: { field: 1, type: 'id' },
+      lobby_id: { field: 100, type: 'id' },
+      namespace_id: { field: 101, type: 'id' },
+    },
+  },
+}
+
+/** The same table, as the loops below walk it. */
+const LAYOUTS = Object.entries(KINDS).map(([kind, shape]) => ({
+  kind,
+  entitlement: shape.entitlement,
+  members: Object.entries<Member>(shape.members).map(([name, member]) => ({ name, ...member })),
+}))
+const LAYOUT_BY_KIND = new Map(LAYOUTS.map((layout) => [layout.kind, layout]))
+const LAYOUT_BY_ENTITLEMENT = new Map(LAYOUTS.map((layout) => [layout.entitlement, layout]))
+
+const EXPIRE_FIELD = 1
+const ISSUE_FIELD = 2
+const TOKEN_ID_FIELD = 3
+const ENTITLEMENT_FIELD = 4
+const UUID_BYTES_FIELD = 1
+
+/** The last time a Date can hold. */
+const TIME_MS_MAX = 8_640_000_000_000_000
+const TEXT_LENGTH_MAX = 128
+const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Asserts that the token can be said: ids are lower-case UUIDs, times whole ms, texts 1 to 128 characters. */
+export function encodeClaims(token: Token): Buffer {
+  const layout = LAYOUT_BY_KIND.get(token.kind)
+  assert(layout !== undefined && isTime(token.issue_ms) && (token.expire_ms === null || isTime(token.expire_ms)))
+  const values: Record<string, string | number | null> = token
+  const writer = new BinaryWriter()
+  if (token.expire_ms !== null) writer.tag(EXPIRE_FIELD, WireType.Varint).int64(token.expire_ms)
+  writer.tag(ISSUE_FIELD, WireType.Varint).int64(token.issue_ms)
+  writeId(writer, TOKEN_ID_FIELD, token.token_id)
+  writer.tag(ENTITLEMENT_FIELD, WireType.LengthDelimited).fork()
+  writer.tag(layout.entitlement, WireType.LengthDelimited).fork()
+  for (const member of layout.members) {
+    const value = values[member.name]
+    assert(typeof value === 'string', `${member.name} is missing.`)
+    if (member.type === 'id') {
+      writeId(writer, member.field, value)
+    } else {
+      assert(isText(value), `${member.name} is not a text that a token can carry.`)
+      writer.tag(member.field, WireType.LengthDelimited).string(value)
+    }
+  }
+  const bytes = writer.join().join().finish()
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/** Null for everything that encodeClaims does not make, byte for byte. */
+export function decodeClaims(bytes: Uint8Array): Token | null {
+  const token = readClaims(bytes)
+  return token !== null && encodeClaims(token).equals(bytes) ? token : null
+}
+
+function readClaims(bytes: Uint8Array): Token | null {
+  try {
+    const reader = new BinaryReader(bytes)
+    const times = { issue_ms: Number.NaN, expire_ms: null as number | null }
+    let token_id = ''
+    let subject: Record<string, string> | null = null
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag()
+      if (field === EXPIRE_FIELD && wireType === WireType.Varint) times.expire_ms = Number(reader.int64())
+      else if (field === ISSUE_FIELD && wireType === WireType.Varint) times.issue_ms = Number(reader.int64())
+      else if (field === TOKEN_ID_FIELD && wireType === WireType.LengthDelimited) token_id = readId(reader.bytes())
+      else if (field === ENTITLEMENT_FIELD && wireType === WireType.LengthDelimited)
+        subject = readSubject(reader.bytes())
+      else return null
+    }
+    if (subject === null || token_id === '' || !isTime(times.issue_ms)) return null
+    if (times.expire_ms !== null && !isTime(times.expire_ms)) return null
+    // readSubject went by KINDS, which the compiler holds to the members of Subject.
+    return { ...(subject as Subject), token_id, ...times }
+  } catch {
+    // The reader throws at bytes that are not protobuf; there is nothing to say but that they are not claims.
+    return null
+  }
+}
+
+/** Null unless all members of exactly one kind are there. */
+function readSubject(bytes: Uint8Array): Record<string, string> | null {
+  const outer = new BinaryReader(bytes)
+  const [entitlement, outerType] = outer.tag()
+  const layout = LAYOUT_BY_ENTITLEMENT.get(entitlement)
+  if (layout === undefined || outerType !== WireType.LengthDelimited) return null
+  const reader = new BinaryReader(outer.bytes())
+  const subject: Record<string, string> = { kind: layout.kind }
+  for (const member of layout.members) {
+    const [field, wireType] = reader.tag()
+    if (field !== member.field || wireType !== WireType.LengthDelimited) return null
+    const value = member.type === 'id' ? readId(reader.bytes()) : reader.string(true)
+    if (member.type === 'id' ? value === '' : !isText(value)) return null
+    subject[member.name] = value
+  }
+  return subject
+}
+
+function writeId(writer: BinaryWriter, field: number, id: string): void {
+  assert(ID_PATTERN.test(id), 'A token carries lower-case UUIDs only.')
+  const bytes = Buffer.from(id.replaceAll('-', ''), 'hex')
+  writer.tag(field, WireType.LengthDelimited).fork().tag(UUID_BYTES_FIELD, WireType.LengthDelimited).bytes(bytes).join()
+}
+
+/** The id of a Uuid message, or '' when it is none. */
+function readId(bytes: Uint8Array): string {
+  const reader = new BinaryReader(bytes)
+  const [field, wireType] = reader.tag()
+  if (field !== UUID_BYTES_FIELD || wireType !== WireType.LengthDelimited) return ''
+  const id = reader.bytes()
+  if (id.length !== 16) return ''
+  const hex = Buffer.from(id.buffer, id.byteOffset, id.length).toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+function isTime(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= TIME_MS_MAX
+}
+
+function isText(value: string): boolean {
+  return value.length > 0 && value.length <= TEXT_LENGTH_MAX && value.isWellFormed() && !value.includes('\0')
+}

@@ -1,0 +1,148 @@
+// Tokens: `label.header.claims.signature`. The signature covers all that stands before it, the label too. Which key
+// verifies follows from the header, which must be that of a key of the ring; which algorithm may speak for a kind
+// follows from the kind inside the signed claims. A token is issued once and lives until it expires; whether it was
+// revoked, or its player consumed, is for the rooms to say, by `token_id`.
+import assert from 'node:assert'
+import { createHmac, hash, hkdfSync } from 'node:crypto'
+import { ApiError } from '@muster/contract'
+import { newId } from '../ids.ts'
+import {
+  decodeClaims,
+  encodeClaims,
+  KINDS,
+  type Kind,
+  type Subject,
+  type Token,
+  type TokenAlgorithm,
+} from './claims.ts'
+import { createMemory } from './memory.ts'
+import { createRing, openRing, type Ring, type RingAlgorithm } from './ring.ts'
+import { createEd25519Signer, createHmacSigner, fromBase64url, type Signer } from './signer.ts'
+
+export type { Subject, Token } from './claims.ts'
+
+export type Keys = {
+  /**
+   * A new token, valid from `now_ms` for `lifetime_ms` (null: without end). The label follows from the kind: access,
+   * cloud, pub_<name>, lobby, player; `name` only for public, the namespace's name_id, whose dashes become underscores.
+   */
+  issue: (subject: Subject, options: { now_ms: number; lifetime_ms: number | null; name?: string }) => string
+  /**
+   * What the token says, frozen. Throws ApiError TOKEN_INVALID, or TOKEN_EXPIRED from the very ms of `expire_ms` on,
+   * without any allowance. A time of issue that is still to come is no fault: clocks are set back.
+   */
+  verify: (text: string, now_ms: number) => Token
+  /** HMAC-SHA-256 under a subkey of its own for `purpose`, a constant of the code such as 'upload'. */
+  mac: (purpose: string, data: string) => Buffer
+}
+
+/** The keys of a folder, made on the first start; every process and every later start gets the same. */
+export async function openKeys(folder: string): Promise<Keys> {
+  return keysOf(await openRing(folder))
+}
+
+/** Keys that end with the process, for tests. */
+export function createKeys(): Keys {
+  return keysOf(createRing())
+}
+
+/** The longest token; ours stay under 400. Looked at before anything is decoded. */
+const TOKEN_LENGTH_MAX = 2048
+/** Verified tokens remembered, about 400 bytes each. An Ed25519 verification costs some 50 times a look-up. */
+const REMEMBERED_MAX = 16_384
+const PURPOSES_MAX = 32
+const LABEL_NAME = /^[a-z0-9_]{1,64}$/
+
+export function keysOf(ring: Ring): Keys {
+  const signers = ring.keys.flatMap((key): Signer[] => {
+    if (key.algorithm === 'ed25519') return [createEd25519Signer(key)]
+    return key.algorithm === 'hmac-sha256' ? [createHmacSigner(key)] : []
+  })
+  const signerByHeader = new Map(signers.map((signer) => [signer.header, signer]))
+  const issuers: Record<TokenAlgorithm, Signer> = {
+    ed25519: lastOf(signers, 'ed25519'),
+    'hmac-sha256': lastOf(signers, 'hmac-sha256'),
+  }
+  const root = Buffer.from(lastOf(ring.keys, 'hkdf-sha256').secret, 'base64url')
+  const subkeys = new Map<string, Buffer>()
+  const remembered = createMemory(REMEMBERED_MAX)
+
+  function authenticate(text: string): Token {
+    const parts = text.split('.', 5)
+    const [label, header, claims, signature] = parts
+    const signer = parts.length === 4 ? signerByHeader.get(header ?? '') : undefined
+    if (label === undefined || claims === undefined || signature === undefined || signer === undefined) throw invalid()
+    if (!signer.verify(`${label}.${header}.${claims}`, signature)) throw invalid()
+    const bytes = fromBase64url(claims)
+    const token = bytes === null ? null : decodeClaims(bytes)
+    if (token === null || KINDS[token.kind].algorithm !== signer.algorithm || !isLabelOf(token.kind, label))
+      throw invalid()
+    return Object.freeze(token)
+  }
+
+  function recall(text: string): Token {
+    const digest = hash('sha256', text, 'base64url')
+    const known = remembered.get(digest)
+    if (known !== undefined) return known
+    const token = authenticate(text)
+    // A MAC costs little more than the look-up, and players are many: they would push out all others.
+    if (KINDS[token.kind].algorithm === 'ed25519') remembered.set(digest, token)
+    return token
+  }
+
+  return {
+    issue(subject, { now_ms, lifetime_ms, name }) {
+      assert(lifetime_ms === null || lifetime_ms > 0, 'A token must live for a while.')
+      const issue_ms = Math.trunc(now_ms)
+      const expire_ms = lifetime_ms === null ? null : issue_ms + Math.trunc(lifetime_ms)
+      const issuer = issuers[KINDS[subject.kind].algorithm]
+      const claims = encodeClaims({ ...subject, token_id: newId(issue_ms), issue_ms, expire_ms }).toString('base64url')
+      const text = `${labelOf(subject.kind, name)}.${issuer.header}.${claims}`
+      return `${text}.${issuer.sign(text)}`
+    },
+
+    verify(text, now_ms) {
+      if (text.length > TOKEN_LENGTH_MAX) throw invalid()
+      const token = recall(text)
+      if (token.expire_ms !== null && now_ms >= token.expire_ms) {
+        throw new ApiError('TOKEN_EXPIRED', { expire_ts: new Date(token.expire_ms).toISOString() })
+      }
+      return token
+    },
+
+    mac(purpose, data) {
+      let subkey = subkeys.get(purpose)
+      if (subkey === undefined) {
+        assert(subkeys.size < PURPOSES_MAX, 'A purpose is a constant of the code, not data.')
+        subkey = Buffer.from(hkdfSync('sha256', root, '', `muster/mac/${purpose}`, 32))
+        subkeys.set(purpose, subkey)
+      }
+      return createHmac('sha256', subkey).update(data).digest()
+    },
+  }
+}
+
+function labelOf(kind: Kind, name: string | undefined): string {
+  const { label, named } = KINDS[kind]
+  if (!named) return label
+  const suffix = name?.replaceAll('-', '_') ?? ''
+  assert(LABEL_NAME.test(suffix), `A token of kind ${kind} is labelled with a name_id.`)
+  return `${label}_${suffix}`
+}
+
+function isLabelOf(kind: Kind, text: string): boolean {
+  const { label, named } = KINDS[kind]
+  if (!named) return text === label
+  return text.startsWith(`${label}_`) && LABEL_NAME.test(text.slice(label.length + 1))
+}
+
+function lastOf<T extends { algorithm: RingAlgorithm }>(keys: readonly T[], algorithm: RingAlgorithm): T {
+  const key = keys.findLast((candidate) => candidate.algorithm === algorithm)
+  assert(key !== undefined, `The key ring has no ${algorithm} key.`)
+  return key
+}
+
+/** Says nothing of the reason: it would only help whoever forges. */
+function invalid(): ApiError {
+  return new ApiError('TOKEN_INVALID')
+}
