@@ -1,0 +1,46 @@
+// Who comes in. A socket must present the player token that its browser got from find; the platform consumes it. Only
+// then is there a player, and when his socket closes, for whatever reason, the seat goes back exactly once.
+import { type Lobby, MusterError } from '@muster/sdk/server'
+import type { WebSocket } from 'ws'
+import { CLOSE, cleanName } from '../game/messages.ts'
+
+const TOKEN_LENGTH_MAX = 2048
+/** What a close frame can carry. */
+const REASON_BYTES_MAX = 123
+
+export type Guest = { token: string; name: string }
+
+/** Reads `/?token=…&name=…`. */
+export function readGuest(url: string): Guest {
+  const query = new URLSearchParams(url.split('?')[1] ?? '')
+  return { token: query.get('token')?.slice(0, TOKEN_LENGTH_MAX) ?? '', name: cleanName(query.get('name') ?? '') }
+}
+
+/** Whether the guest is a player now and still there. If not, the socket is closed and no seat is held. */
+export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): Promise<boolean> {
+  const giveBack = () => {
+    // The platform removes a player whose lobby ends; more than to say so cannot be done here.
+    lobby.disconnected(token).catch((error: unknown) => console.error('A seat was not given back:', error))
+  }
+  try {
+    await lobby.connected(token)
+  } catch (error) {
+    const refusal = error instanceof MusterError ? error : new MusterError('INTERNAL_ERROR', 'The lobby has a fault.')
+    // No answer may mean that the token was consumed all the same.
+    if (refusal.status < 400 || refusal.status >= 500) giveBack()
+    socket.close(
+      CLOSE.REFUSED,
+      Buffer.from(refusal.message)
+        .subarray(0, REASON_BYTES_MAX)
+        .toString()
+        .replace(/\uFFFD+$/, ''),
+    )
+    return false
+  }
+  if (socket.readyState !== socket.OPEN) {
+    giveBack()
+    return false
+  }
+  socket.once('close', giveBack)
+  return true
+}

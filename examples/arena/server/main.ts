@@ -1,0 +1,172 @@
+// The lobby server: listens, says that it is ready, and then runs the world thirty times a second for as long as
+// somebody is in it. The only file with a clock.
+import { createServer } from 'node:http'
+import { openLobby } from '@muster/sdk/server'
+import { type RawData, type WebSocket, WebSocketServer } from 'ws'
+import { CLOSE, type FromServer, readFromBrowser } from '../game/messages.ts'
+import { TICKS_PER_SECOND } from '../game/motion.ts'
+import { admit, type Guest, readGuest } from './door.ts'
+import {
+  addPlayer,
+  createWorld,
+  ownView,
+  type Player,
+  removePlayer,
+  roster,
+  SCORE_TO_WIN,
+  sharedView,
+  steer,
+  step,
+} from './world.ts'
+
+const TICK_MS = 1000 / TICKS_PER_SECOND
+/** After a pause of the process the world does not run to catch up with more than this. */
+const CATCH_UP_TICKS_MAX = 5
+const MESSAGE_BYTES_MAX = 512
+/** A browser sends 30 inputs and a ping or two; beyond this it is not our browser. */
+const MESSAGES_PER_SECOND_MAX = 90
+/** Strangers at the door and players together. */
+const SOCKETS_PER_SEAT_MAX = 4
+/** A player whose line is this far behind misses snapshots; at the second number he is gone. */
+const BEHIND_BYTES_MAX = 64 * 1024
+const LOST_BYTES_MAX = 1024 * 1024
+const HEARTBEAT_MS = 5_000
+const GOODBYE_MS = 1_000
+
+type Seat = { player: Player; socket: WebSocket; message_count: number; is_alive: boolean }
+
+const lobby = openLobby()
+const world = createWorld(Date.now())
+const seats = new Map<number, Seat>()
+let sockets_open = 0
+let loop: NodeJS.Timeout | null = null
+
+const sockets = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: MESSAGE_BYTES_MAX,
+})
+const http = createServer((_request, response) => response.writeHead(426).end('Arena speaks WebSocket here.\n'))
+
+http.on('upgrade', (request, connection, head) => {
+  if (sockets_open >= lobby.max_players * SOCKETS_PER_SEAT_MAX) {
+    connection.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+    return
+  }
+  sockets.handleUpgrade(request, connection, head, (socket) => {
+    sockets_open += 1
+    socket.once('close', () => {
+      sockets_open -= 1
+    })
+    // A frame that is not WebSocket, or too long: ws closes the socket, and that is all there is to do.
+    socket.on('error', () => {})
+    void welcome(socket, readGuest(request.url ?? ''))
+  })
+})
+
+// All addresses: the platform's proxy may reach in from another network namespace.
+http.listen(lobby.port('game'), '0.0.0.0', async () => {
+  await lobby.ready()
+  console.log(`Arena is open, lobby ${lobby.id}.`)
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)
+
+async function welcome(socket: WebSocket, guest: Guest): Promise<void> {
+  if (!(await admit(lobby, socket, guest))) return
+  const player = addPlayer(world, guest.name)
+  const seat: Seat = { player, socket, message_count: 0, is_alive: true }
+  seats.set(player.id, seat)
+  socket.on('message', (data) => listen(seat, data))
+  socket.on('pong', () => {
+    seat.is_alive = true
+  })
+  socket.once('close', () => {
+    seats.delete(player.id)
+    removePlayer(world, player.id)
+    sayToAll({ type: 'roster', players: roster(world) })
+    if (seats.size === 0) rest()
+  })
+  const { id, max_players } = lobby
+  say(seat, { type: 'welcome', lobby_id: id, self_id: player.id, players_max: max_players, score_to_win: SCORE_TO_WIN })
+  sayToAll({ type: 'roster', players: roster(world) })
+  run()
+}
+
+function listen(seat: Seat, data: RawData): void {
+  seat.message_count += 1
+  const message = readFromBrowser(String(data))
+  if (seat.message_count > MESSAGES_PER_SECOND_MAX) seat.socket.close(CLOSE.TOO_FAST, 'Too many messages.')
+  else if (message === null) seat.socket.close(CLOSE.BAD_MESSAGE, 'A message was not understood.')
+  else if (message.type === 'ping') say(seat, { type: 'pong', sent_ms: message.sent_ms })
+  else steer(seat.player, message)
+}
+
+/** Runs the world until `rest`. An empty arena costs no processor time. */
+function run(): void {
+  if (loop !== null) return
+  let next_ms = performance.now() + TICK_MS
+  let heartbeat_ms = next_ms + HEARTBEAT_MS
+  let second_ms = next_ms + 1000
+  loop = setInterval(() => {
+    const now_ms = performance.now()
+    next_ms = Math.max(next_ms, now_ms - CATCH_UP_TICKS_MAX * TICK_MS)
+    for (; next_ms <= now_ms; next_ms += TICK_MS) {
+      step(world)
+      showWorld()
+    }
+    if (now_ms >= second_ms) {
+      second_ms = now_ms + 1000
+      for (const seat of seats.values()) seat.message_count = 0
+    }
+    if (now_ms >= heartbeat_ms) {
+      heartbeat_ms = now_ms + HEARTBEAT_MS
+      for (const seat of seats.values()) feelPulse(seat)
+    }
+  }, TICK_MS / 3)
+}
+
+function rest(): void {
+  if (loop !== null) clearInterval(loop)
+  loop = null
+}
+
+function showWorld(): void {
+  // The part that all share is written once; each player's own part goes in front of it.
+  const shared = JSON.stringify(sharedView(world)).slice(1)
+  for (const { player, socket } of seats.values()) {
+    if (socket.bufferedAmount > LOST_BYTES_MAX) socket.terminate()
+    else if (socket.bufferedAmount <= BEHIND_BYTES_MAX) {
+      socket.send(`${JSON.stringify(ownView(player)).slice(0, -1)},${shared}`)
+    }
+  }
+  if (world.events.some((event) => event.type === 'won')) sayToAll({ type: 'roster', players: roster(world) })
+}
+
+/** A laptop that was closed says no goodbye: who has not answered the last ping is gone, and his seat is free. */
+function feelPulse(seat: Seat): void {
+  if (seat.is_alive) seat.socket.ping()
+  else seat.socket.terminate()
+  seat.is_alive = false
+}
+
+function say(seat: Seat, message: FromServer): void {
+  seat.socket.send(JSON.stringify(message))
+}
+
+function sayToAll(message: FromServer): void {
+  const text = JSON.stringify(message)
+  for (const { socket } of seats.values()) socket.send(text)
+}
+
+/** Closes the door and every socket, and lets the process end by itself. */
+function stop(): void {
+  rest()
+  http.close()
+  for (const { socket } of seats.values()) socket.close(CLOSE.STOPPING, 'The lobby has stopped.')
+  // A browser that does not answer the goodbye is not waited for.
+  setTimeout(() => {
+    for (const { socket } of seats.values()) socket.terminate()
+  }, GOODBYE_MS).unref()
+}

@@ -1,0 +1,137 @@
+// What stands around the arena: leaderboard, status line, banner, and the door with its form. Names come from strangers:
+// they are set as text, never as HTML.
+import { MusterError } from '@muster/sdk/browser'
+import { colourOf } from './palette.ts'
+import { latest, type Scene } from './scene.ts'
+
+const PING_SLOW_MS = 150
+
+function find<T extends HTMLElement = HTMLElement>(id: string): T {
+  return document.getElementById(id) as T
+}
+
+export function showScreen(screen: 'door' | 'game'): void {
+  document.body.dataset.screen = screen
+}
+
+function element(name: string, className: string, text = ''): HTMLElement {
+  const made = document.createElement(name)
+  made.className = className
+  made.textContent = text
+  return made
+}
+
+/** The id of whoever is ahead; null while nobody is. */
+export function leaderOf(scene: Scene): number | null {
+  const players = latest(scene)?.players ?? []
+  const best = Math.max(0, ...players.map((player) => player.score))
+  const leaders = players.filter((player) => player.score === best)
+  return best > 0 && leaders.length === 1 ? leaders[0]!.id : null
+}
+
+export type Hud = { update(scene: Scene, ping_ms: number | null): void }
+
+/** Writes to the page only what changed: layout is dear, and this is asked thirty times a second. */
+export function createHud(): Hud {
+  const written = new Map<string, string>()
+  const isNew = (part: string, key: string): boolean => {
+    if (written.get(part) === key) return false
+    written.set(part, key)
+    return true
+  }
+  return {
+    update(scene, ping_ms) {
+      const snapshot = latest(scene)
+      if (snapshot === undefined) return
+      const rows = snapshot.players
+        .map(({ id, score }) => ({ id, score, ...scene.roster.get(id) }))
+        .sort((one, other) => other.score - one.score || one.id - other.id)
+
+      if (isNew('board', JSON.stringify([rows, scene.self_id]))) {
+        const items = rows.map(({ id, score, name = '', colour = 0, wins = 0 }) => {
+          const item = element('li', id === scene.self_id ? 'self' : '')
+          item.style.setProperty('--colour', colourOf(colour))
+          item.style.setProperty('--part', `${Math.min(100, (score / scene.score_to_win) * 100)}%`)
+          item.append(element('span', 'dot'), element('span', 'name', name))
+          if (wins > 0) item.append(element('span', 'wins', `★${wins > 1 ? wins : ''}`))
+          item.append(element('span', 'score', String(score)))
+          return item
+        })
+        find('board').replaceChildren(...items)
+      }
+
+      const ping = ping_ms === null ? '–' : `${Math.round(ping_ms)} ms`
+      if (isNew('status', `${scene.lobby_id} ${rows.length} ${ping}`)) {
+        const dot = element('i', (ping_ms ?? 0) > PING_SLOW_MS ? 'dot slow' : 'dot')
+        const parts = [
+          ['Lobby ', scene.lobby_id.slice(-8)],
+          ['Players ', `${rows.length}/${scene.players_max}`],
+          ['Ping ', ping],
+        ].map(([label, value]) => {
+          const part = element('span', '', label)
+          part.append(element('b', '', value))
+          return part
+        })
+        parts[0]?.prepend(dot)
+        find('status').replaceChildren(...parts)
+      }
+
+      if (isNew('goal', String(scene.score_to_win))) {
+        find('goal').replaceChildren('First to ', element('b', '', String(scene.score_to_win)), ' wins the round')
+      }
+
+      const isAlone = rows.length === 1
+      if (isNew('whisper', String(isAlone))) {
+        find('whisper').textContent =
+          'You are alone here. Open this page in a second window, or send someone the address.'
+        find('whisper').classList.toggle('on', isAlone)
+      }
+
+      const winner = snapshot.winner_id === null ? undefined : scene.roster.get(snapshot.winner_id)
+      if (isNew('banner', `${snapshot.winner_id} ${winner?.name}`)) {
+        const banner = find('banner')
+        banner.classList.toggle('on', winner !== undefined)
+        if (winner !== undefined) {
+          const sentence = snapshot.winner_id === scene.self_id ? 'You win!' : `${winner.name} wins!`
+          banner.replaceChildren(sentence, element('small', '', 'The next round starts in a moment'))
+          banner.style.color = colourOf(winner.colour)
+        }
+      }
+    },
+  }
+}
+
+/** The door while something is being done; null: the form can be used. */
+export function showProgress(sentence: string | null): void {
+  const button = find<HTMLButtonElement>('play')
+  button.disabled = sentence !== null
+  if (sentence !== null) {
+    button.firstElementChild!.textContent = `${sentence}…`
+    find('trouble').replaceChildren()
+  }
+}
+
+/** The door before the first game. */
+export function showDoor(): void {
+  showScreen('door')
+  showProgress(null)
+  find('play').firstElementChild!.textContent = 'Play'
+}
+
+/** The door after a game, or after a try that failed. */
+export function showTrouble(error: unknown, isAfterGame: boolean): void {
+  showDoor()
+  const isKnown = error instanceof MusterError
+  const message = isKnown ? error.message : 'Something went wrong in the game. Please try again.'
+  if (isAfterGame) {
+    find('door').classList.add('ended')
+    find('title').textContent = 'You left the arena'
+    find('lead').textContent = message
+    find('trouble').replaceChildren()
+  } else {
+    const detail = isKnown ? [error.code, error.ray_id].filter((part) => part !== null).join(' · ') : ''
+    find('trouble').replaceChildren(message, element('small', '', detail))
+  }
+  find('play').firstElementChild!.textContent = isAfterGame ? 'Play again' : 'Try again'
+  find('play').focus()
+}

@@ -1,0 +1,214 @@
+// The page: the door, the game, and the frame that is painted as often as the screen shows one.
+import { MusterError } from '@muster/sdk/browser'
+import type { FromServer } from '../game/messages.ts'
+import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
+import { createControls } from './controls.ts'
+import { age, createEffects, showFlame, showHit, showPick, showWin } from './effects.ts'
+import { createHud, leaderOf, showDoor, showProgress, showScreen, showTrouble } from './hud.ts'
+import { colourOf } from './palette.ts'
+import {
+  advance,
+  createScene,
+  latest,
+  receive,
+  type Scene,
+  type ShownPlayer,
+  shownPlayers,
+  shownShards,
+  tick,
+} from './scene.ts'
+import { enter, type Session } from './session.ts'
+import { createSound } from './sound.ts'
+import { createStage } from './stage.ts'
+
+const TICK_S = 1 / TICKS_PER_SECOND
+/** After a hidden tab comes back, the own ship does not fly what it missed. */
+const CATCH_UP_TICKS_MAX = 5
+const PING_EVERY_MS = 2_000
+const FLAME_SPEED_MIN = 2.2
+const REMEMBERED_NAME = 'arena.name'
+
+/** For end-to-end tests and for the curious: what this window sees, in the arena's units. */
+type ArenaWindow = {
+  lobby_id: string | null
+  self_id: number | null
+  players(): { id: number; name: string; x: number; y: number; score: number }[]
+}
+
+declare global {
+  interface Window {
+    arena: ArenaWindow
+  }
+}
+
+let scene: Scene | null = null
+let session: Session | null = null
+let ping_ms: number | null = null
+
+const stage = createStage(document.getElementById('stage') as HTMLCanvasElement)
+const hud = createHud()
+const effects = createEffects()
+const sound = createSound()
+const controls = createControls(stage.toWorld, () => session !== null)
+const nameField = document.getElementById('name') as HTMLInputElement
+
+window.arena = {
+  get lobby_id() {
+    return scene?.lobby_id ?? null
+  },
+  get self_id() {
+    return scene?.self_id ?? null
+  },
+  players() {
+    if (scene === null) return []
+    const { roster } = scene
+    const players = latest(scene)?.players ?? []
+    return players.map(({ id, x, y, score }) => ({ id, name: roster.get(id)?.name ?? '', x, y, score }))
+  },
+}
+
+async function play(): Promise<void> {
+  const name = nameField.value.trim()
+  localStorage.setItem(REMEMBERED_NAME, name)
+  try {
+    session = await enter(name, { progress: showProgress, message: hear, closed: leave })
+    nameField.blur()
+    controls.release()
+    showScreen('game')
+  } catch (error) {
+    if (!(error instanceof MusterError)) console.error(error)
+    scene = null
+    showTrouble(error, false)
+  }
+}
+
+function hear(message: FromServer): void {
+  if (message.type === 'welcome') scene = createScene(message)
+  else if (message.type === 'pong') ping_ms = performance.now() - message.sent_ms
+  else if (scene !== null) receive(scene, message)
+}
+
+function leave(sentence: string): void {
+  session = null
+  scene = null
+  ping_ms = null
+  places.clear()
+  controls.release()
+  showTrouble(new MusterError('CONNECTION_FAILED', sentence), true)
+}
+
+let last_ms = performance.now()
+let unspent_s = 0
+
+function frame(now_ms: number): void {
+  requestAnimationFrame(frame)
+  const seconds = Math.min(0.25, Math.max(0, (now_ms - last_ms) / 1000))
+  last_ms = now_ms
+  age(effects, seconds)
+  if (scene === null || latest(scene) === undefined) {
+    stage.paint({
+      players: [],
+      shards: driftingShards(now_ms),
+      effects,
+      cooldown_ticks: null,
+      leader_id: null,
+      seconds: now_ms / 1000,
+    })
+    return
+  }
+  unspent_s = Math.min(unspent_s + seconds, CATCH_UP_TICKS_MAX * TICK_S)
+  for (; unspent_s >= TICK_S; unspent_s -= TICK_S) {
+    const input = tick(scene, controls.read(scene.own.now))
+    if (input.dash && scene.own.now.cooldown_ticks > 0 && scene.own.before.cooldown_ticks === 0) sound.dash()
+    session?.say({ type: 'input', ...input })
+  }
+  advance(scene, seconds)
+  const players = shownPlayers(scene, unspent_s / TICK_S)
+  showEvents(scene, players)
+  for (const player of players) {
+    const speed = speedOf(player)
+    if (speed > FLAME_SPEED_MIN || player.is_dashing)
+      showFlame(effects, player, colourOf(player.colour), player.is_dashing)
+  }
+  stage.paint({
+    players,
+    shards: shownShards(scene),
+    effects,
+    cooldown_ticks: scene.own.now.cooldown_ticks,
+    leader_id: leaderOf(scene),
+    seconds: now_ms / 1000,
+  })
+  hud.update(scene, ping_ms)
+}
+
+const places = new Map<number, { x: number; y: number }>()
+
+/** Units since the last frame. */
+function speedOf({ id, x, y }: ShownPlayer): number {
+  const before = places.get(id) ?? { x, y }
+  places.set(id, { x, y })
+  return Math.hypot(x - before.x, y - before.y)
+}
+
+function showEvents(shown: Scene, players: ShownPlayer[]): void {
+  const colour = (id: number) => colourOf(shown.roster.get(id)?.colour ?? 0)
+  for (const event of shown.events) {
+    const isSelf = event.player_id === shown.self_id
+    if (event.type === 'picked') {
+      showPick(effects, event, event.worth, isSelf)
+      if (isSelf) sound.pick(event.worth)
+    } else if (event.type === 'hit') {
+      const isNear = isSelf || event.victim_id === shown.self_id
+      showHit(effects, event, event.lost, colour(event.player_id), colour(event.victim_id), isNear)
+      if (isNear) sound.hit()
+    } else {
+      const winner = players.find((player) => player.id === event.player_id)
+      if (winner !== undefined) showWin(effects, winner, colourOf(winner.colour))
+      if (isSelf) sound.win()
+    }
+  }
+  shown.events = []
+}
+
+/** Something that moves behind the door. */
+function driftingShards(now_ms: number): { id: number; x: number; y: number; worth: number }[] {
+  return Array.from({ length: 14 }, (_, id) => ({
+    id,
+    x: 800 + Math.cos(id * 2.4 + now_ms / 9_000) * (240 + (id % 5) * 110),
+    y: 450 + Math.sin(id * 2.4 + now_ms / 7_000) * (150 + (id % 4) * 75),
+    worth: id % 7 === 0 ? 5 : 1,
+  }))
+}
+
+function showSound(): void {
+  document.getElementById('sound')!.textContent = sound.is_on ? 'Sound on' : 'Sound off'
+}
+
+document.getElementById('door')!.addEventListener('submit', (event) => {
+  event.preventDefault()
+  void play()
+})
+document.getElementById('sound')!.addEventListener('click', (event) => {
+  sound.toggle()
+  showSound()
+  ;(event.currentTarget as HTMLElement).blur()
+})
+addEventListener('keydown', (event) => {
+  if (event.code !== 'KeyM' || session === null || event.repeat) return
+  sound.toggle()
+  showSound()
+})
+// A hidden tab paints no frames and sends no inputs: better to say "I rest" than to fly on.
+document.addEventListener('visibilitychange', () => {
+  controls.release()
+  if (document.hidden && scene !== null) session?.say({ type: 'input', ...tick(scene, AT_REST) })
+})
+setInterval(() => session?.say({ type: 'ping', sent_ms: performance.now() }), PING_EVERY_MS)
+
+const query = new URLSearchParams(location.search)
+nameField.value = query.get('name') ?? localStorage.getItem(REMEMBERED_NAME) ?? ''
+showSound()
+showDoor()
+nameField.focus()
+requestAnimationFrame(frame)
+if (query.has('autoplay')) void play()

@@ -1,0 +1,70 @@
+// From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome.
+import { createClient, MusterError, socketUrl } from '@muster/sdk/browser'
+import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
+
+const WELCOME_MS_MAX = 15_000
+/** After this the player is told that a server is being started for him. */
+const PATIENCE_MS = 1_200
+
+const client = createClient()
+
+export type Session = { say(message: FromBrowser): void; leave(): void }
+
+export type SessionEvents = {
+  /** What is being done, for the button. */
+  progress(sentence: string): void
+  message(message: FromServer): void
+  /** The game is over for this player, and why. Called at most once, and only after the welcome. */
+  closed(sentence: string): void
+}
+
+/** Resolves with the welcome received. Throws a MusterError whose message is for the player. */
+export async function enter(name: string, events: SessionEvents): Promise<Session> {
+  events.progress('Finding a lobby')
+  const patience = setTimeout(() => events.progress('Starting a server'), PATIENCE_MS)
+  try {
+    const seat = await client.find({ game_modes: ['default'] })
+    clearTimeout(patience)
+    events.progress('Connecting')
+    return await connect(socketUrl(seat.ports.game, '/', { token: seat.player.token, name }), events)
+  } finally {
+    clearTimeout(patience)
+  }
+}
+
+function connect(url: string, events: SessionEvents): Promise<Session> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url)
+    let isWelcome = false
+    const timer = setTimeout(() => socket.close(), WELCOME_MS_MAX)
+    const say: Session['say'] = (message) => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))
+    }
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(String(data)) as FromServer
+      events.message(message)
+      if (message.type !== 'welcome') return
+      isWelcome = true
+      clearTimeout(timer)
+      resolve({
+        say,
+        leave: () => {
+          socket.onclose = null
+          socket.close()
+        },
+      })
+    }
+    socket.onclose = (event) => {
+      clearTimeout(timer)
+      if (isWelcome) events.closed(sentenceFor(event))
+      else
+        reject(new MusterError('CONNECTION_FAILED', event.reason || 'The lobby cannot be reached. Please try again.'))
+    }
+  })
+}
+
+function sentenceFor(event: CloseEvent): string {
+  if (event.code === CLOSE.STOPPING) return 'The lobby was stopped. Another one is a click away.'
+  if (event.reason !== '') return event.reason
+  return 'The connection to the lobby broke.'
+}
