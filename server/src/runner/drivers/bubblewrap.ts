@@ -1,0 +1,144 @@
+// Bubblewrap: what a lobby sees of the machine. Own user, pid, ipc, uts and mount namespaces; a root that holds the build,
+// the platform's node and the host's programs and libraries, all read-only; three private folders in memory, each
+// bounded; no capability, no new privileges, no further user namespaces. The environment reaches it through a file
+// descriptor (`--args`), never by a command line that others can read.
+//
+// The network is the host's: a lobby reaches what listens on this machine's loopback addresses, and its own ports are
+// open as it opens them. So builds are trusted that far. Own network namespaces come with untrusted builds.
+//
+// bubblewrap stays as the lobby's monitor, outside of its namespaces, and writes the exit code into a file even when
+// everybody else is gone. It must not get --die-with-parent: lobbies outlive the runner.
+import { execFile } from 'node:child_process'
+import { lstatSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { RunSpec } from './driver.ts'
+import { isGone } from './procfs.ts'
+import { HOST_PROGRAM_FOLDERS } from './programs.ts'
+
+export const BUILD_MOUNT = '/build'
+export const SCRATCH_MOUNT = '/scratch'
+const PROGRAMS_MOUNT = '/platform/bin'
+/** In the eyes of the lobby. */
+const INSIDE_UID = 1000
+/** File descriptors that the monitor is started with. */
+export const ARGS_FD = 3
+export const STATUS_FD = 4
+
+/** The host's files that programs need to find libraries, names and certificates. Nothing of /etc else is there. */
+const HOST_ETC = [
+  'ssl',
+  'pki',
+  'ca-certificates',
+  'alternatives',
+  'ld.so.cache',
+  'ld.so.conf',
+  'ld.so.conf.d',
+  'ld-musl-x86_64.path',
+  'localtime',
+  'resolv.conf',
+  'hosts',
+  'nsswitch.conf',
+] as const
+const HOST_ROOT = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'] as const
+const PROBE_MS_MAX = 10_000
+
+/** Made once by the driver, outside of every lobby's reach. */
+export type HostFiles = { node: string; passwd: string; group: string }
+
+/** What precedes the program on the command line. Holds no secret: everybody on the host can read it. */
+export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): string[] {
+  return [
+    'bwrap',
+    '--unshare-user',
+    '--unshare-pid',
+    '--unshare-ipc',
+    '--unshare-uts',
+    '--unshare-cgroup-try',
+    ...(disable_userns ? ['--disable-userns'] : []),
+    // Also names the lobby in the host's list of processes.
+    ...['--hostname', lobby_id],
+    '--new-session',
+    ...['--cap-drop', 'ALL'],
+    ...['--json-status-fd', String(STATUS_FD)],
+    ...['--args', String(ARGS_FD)],
+    '--',
+  ]
+}
+
+/** What bubblewrap reads from ARGS_FD: NUL after each. Throws when a value holds a NUL. */
+export function bubblewrapArgs(files: HostFiles, spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier'>): Buffer {
+  const env = {
+    ...spec.env,
+    PATH: [PROGRAMS_MOUNT, ...HOST_PROGRAM_FOLDERS].join(':'),
+    HOME: SCRATCH_MOUNT,
+    TMPDIR: '/tmp',
+  }
+  const tmpfs = (mode: string, folder: string): string[] => [
+    ...['--perms', mode, '--size', String(spec.tier.scratch_bytes)],
+    ...['--tmpfs', folder],
+  ]
+  const args = [
+    ...['--uid', String(INSIDE_UID), '--gid', String(INSIDE_UID)],
+    ...hostFolders(),
+    ...HOST_ETC.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...['--ro-bind', files.passwd, '/etc/passwd'],
+    ...['--ro-bind', files.group, '/etc/group'],
+    ...['--ro-bind', files.node, join(PROGRAMS_MOUNT, 'node')],
+    ...['--proc', '/proc', '--dev', '/dev', '--dir', '/sys'],
+    ...tmpfs('1777', '/dev/shm'),
+    ...tmpfs('1777', '/tmp'),
+    ...tmpfs('0700', SCRATCH_MOUNT),
+    ...['--ro-bind', spec.build_folder, BUILD_MOUNT],
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
+    ...['--chdir', BUILD_MOUNT],
+    '--clearenv',
+    ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
+  ]
+  if (args.some((arg) => arg.includes('\0'))) throw new Error('An argument holds a NUL.')
+  return Buffer.from(args.map((arg) => `${arg}\0`).join(''))
+}
+
+/** Text of the two files by which programs learn who they are. */
+export const PASSWD = `lobby:x:${INSIDE_UID}:${INSIDE_UID}:lobby:${SCRATCH_MOUNT}:/bin/sh\n`
+export const GROUP = `lobby:x:${INSIDE_UID}:\n`
+
+/** `/bin` and its like are links into `/usr` on most systems, and folders on the others. */
+function hostFolders(): string[] {
+  const args = ['--ro-bind', '/usr', '/usr']
+  for (const name of HOST_ROOT) {
+    const path = `/${name}`
+    try {
+      const is_link = lstatSync(path).isSymbolicLink()
+      args.push(...(is_link ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path]))
+    } catch (error) {
+      if (!isGone(error)) throw error
+    }
+  }
+  return args
+}
+
+/**
+ * Tries the whole of it, as lobbies will be run: `command` is a monitor's command line with `true` as its program, `args`
+ * its arguments. Null when it works, else a sentence.
+ */
+export async function probe(command: readonly string[], args: Buffer): Promise<string | null> {
+  const [program, ...rest] = command
+  const running = promisify(execFile)(
+    '/bin/sh',
+    ['-c', `exec "$@" ${ARGS_FD}<&0 ${STATUS_FD}>/dev/null`, 'sh', program ?? '', ...rest],
+    {
+      timeout: PROBE_MS_MAX,
+      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+    },
+  )
+  running.child.stdin?.on('error', () => undefined)
+  running.child.stdin?.end(args)
+  try {
+    await running
+    return null
+  } catch (error) {
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
+    return (said || String(error)).split('\n').slice(-2).join(' ')
+  }
+}

@@ -1,0 +1,210 @@
+// Control groups: the limits of a lobby, the counters that say which limit ended it, and a list of its processes that
+// no process can leave. Version 1 and version 2 both occur, also side by side; where neither is writable (an ordinary
+// user without delegation, most containers) lobbies run without limits and the driver says so once.
+//
+// A platform has one group, named after its data folder; a lobby is a child of it, named by its id. On version 1 there
+// is one such pair for each of the three controllers.
+import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Tier } from './driver.ts'
+import { codeOf, isGone, numbersOf, signal } from './procfs.ts'
+
+const CONTROLLERS = ['memory', 'cpu', 'pids'] as const
+type Controller = (typeof CONTROLLERS)[number]
+
+const CPU_PERIOD_US = 100_000
+/** A fork bomb is faster than one look at its list of processes. */
+const KILL_PASSES_MAX = 20
+
+export type Cgroups = {
+  version: 1 | 2
+  /** Makes the lobby's group with its limits. A process joins by writing its pid to every path of the answer. */
+  create(lobby_id: string, tier: Tier): string[]
+  /** How often a limit was hit; zeros when the group is gone. */
+  counters(lobby_id: string): { oom_kills: number; pids_refused: number }
+  /** SIGKILL to everything in it. */
+  kill(lobby_id: string): void
+  /** False while something still runs in it. */
+  remove(lobby_id: string): boolean
+  /** The ids of all groups there are. */
+  list(): string[]
+  /** Removes the platform's own group, if no lobby is left in it. */
+  close(): void
+}
+
+/** `name` is the platform's group. Answers a sentence when control groups cannot be used. */
+export function openCgroups(name: string): Cgroups | { unavailable: string } {
+  const mounts = readMounts()
+  const first = findVersion2(mounts, name) ?? findVersion1(mounts, name)
+  return first ?? { unavailable: 'control groups are not writable here' }
+}
+
+type Mount = { folder: string; type: 'cgroup' | 'cgroup2'; options: string[] }
+
+function readMounts(): Mount[] {
+  const mounts: Mount[] = []
+  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
+    const [before, after] = line.split(' - ')
+    const folder = before?.split(' ')[4]
+    const [type, , options] = after?.split(' ') ?? []
+    if (folder === undefined || (type !== 'cgroup' && type !== 'cgroup2')) continue
+    mounts.push({ folder, type, options: options?.split(',') ?? [] })
+  }
+  return mounts
+}
+
+function findVersion1(mounts: Mount[], name: string): Cgroups | null {
+  const bases = {} as Record<Controller, string>
+  for (const controller of CONTROLLERS) {
+    const mount = mounts.find((candidate) => candidate.type === 'cgroup' && candidate.options.includes(controller))
+    if (mount === undefined) return null
+    bases[controller] = join(mount.folder, name)
+    if (!makeGroup(bases[controller])) return null
+  }
+  const folders = [...new Set(Object.values(bases))]
+  return {
+    version: 1,
+    ...groupsIn(folders),
+    create(lobby_id, tier) {
+      for (const base of folders) mkdirSync(join(base, lobby_id))
+      const memory = join(bases.memory, lobby_id)
+      writeFileSync(join(memory, 'memory.limit_in_bytes'), String(tier.memory_bytes))
+      writeIfThere(join(memory, 'memory.memsw.limit_in_bytes'), String(tier.memory_bytes))
+      writeFileSync(join(bases.cpu, lobby_id, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
+      writeFileSync(join(bases.cpu, lobby_id, 'cpu.cfs_quota_us'), String(Math.round(tier.cpu_cores * CPU_PERIOD_US)))
+      writeFileSync(join(bases.pids, lobby_id, 'pids.max'), String(tier.pids_max))
+      return folders.map((base) => join(base, lobby_id, 'cgroup.procs'))
+    },
+    counters(lobby_id) {
+      return {
+        oom_kills: readCounter(join(bases.memory, lobby_id, 'memory.oom_control'), 'oom_kill'),
+        pids_refused: readCounter(join(bases.pids, lobby_id, 'pids.events'), 'max'),
+      }
+    },
+  }
+}
+
+function findVersion2(mounts: Mount[], name: string): Cgroups | null {
+  const mount = mounts.find((candidate) => candidate.type === 'cgroup2')
+  if (mount === undefined) return null
+  // The root's own child is out of reach of whatever ends a service with its group. An ordinary user may be allowed
+  // groups beside his own.
+  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '/'
+  const parents = [mount.folder, ...(own === '/' ? [] : [join(mount.folder, dirname(own))])]
+  const parent = parents.find((candidate) => delegate(candidate, name))
+  if (parent === undefined) return null
+  const base = join(parent, name)
+  return {
+    version: 2,
+    ...groupsIn([base]),
+    create(lobby_id, tier) {
+      const folder = join(base, lobby_id)
+      mkdirSync(folder)
+      writeFileSync(join(folder, 'memory.max'), String(tier.memory_bytes))
+      writeIfThere(join(folder, 'memory.swap.max'), '0')
+      writeIfThere(join(folder, 'memory.oom.group'), '0')
+      writeFileSync(join(folder, 'cpu.max'), `${Math.round(tier.cpu_cores * CPU_PERIOD_US)} ${CPU_PERIOD_US}`)
+      writeFileSync(join(folder, 'pids.max'), String(tier.pids_max))
+      return [join(folder, 'cgroup.procs')]
+    },
+    counters(lobby_id) {
+      return {
+        oom_kills: readCounter(join(base, lobby_id, 'memory.events'), 'oom_kill'),
+        pids_refused: readCounter(join(base, lobby_id, 'pids.events'), 'max'),
+      }
+    },
+  }
+}
+
+/** Whether a group of all controllers can be made under `parent`, and has been. */
+function delegate(parent: string, name: string): boolean {
+  const all = CONTROLLERS.map((controller) => `+${controller}`).join(' ')
+  const base = join(parent, name)
+  try {
+    writeIfThere(join(parent, 'cgroup.subtree_control'), all)
+    if (!makeGroup(base)) return false
+    const there = readFileSync(join(base, 'cgroup.controllers'), 'utf8').split(/\s+/)
+    if (CONTROLLERS.every((controller) => there.includes(controller))) {
+      writeFileSync(join(base, 'cgroup.subtree_control'), all)
+      return true
+    }
+    removeGroup(base)
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+  }
+  return false
+}
+
+function groupsIn(folders: string[]): Pick<Cgroups, 'kill' | 'remove' | 'list' | 'close'> {
+  return {
+    kill(lobby_id) {
+      for (const base of folders) {
+        for (let pass = 0; pass < KILL_PASSES_MAX; pass++) {
+          const pids = numbersOf(readIfThere(join(base, lobby_id, 'cgroup.procs')))
+          if (pids.length === 0) break
+          for (const pid of pids) signal(pid, 'SIGKILL')
+        }
+      }
+    },
+    remove: (lobby_id) => folders.map((base) => removeGroup(join(base, lobby_id))).every(Boolean),
+    list() {
+      const names = folders.flatMap((base) => readdirSync(base, { withFileTypes: true }))
+      return [...new Set(names.filter((entry) => entry.isDirectory()).map((entry) => entry.name))]
+    },
+    close() {
+      for (const base of folders) removeGroup(base)
+    },
+  }
+}
+
+/** False when it may not be made, or may not be written. */
+function makeGroup(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true })
+    accessSync(join(folder, 'cgroup.procs'), constants.W_OK)
+    return true
+  } catch (error) {
+    if (isRefusal(error)) return false
+    throw error
+  }
+}
+
+function removeGroup(folder: string): boolean {
+  try {
+    rmdirSync(folder)
+    return true
+  } catch (error) {
+    if (isGone(error)) return true
+    if (codeOf(error) === 'EBUSY') return false
+    throw error
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return ['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'EBUSY', 'EOPNOTSUPP'].includes(codeOf(error) ?? '')
+}
+
+/** For what may be missing or refused: swap accounting switched off, controllers that the parent has already. */
+function writeIfThere(path: string, value: string): void {
+  try {
+    writeFileSync(path, value)
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+  }
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch (error) {
+    if (isGone(error) || codeOf(error) === 'ENODEV') return ''
+    throw error
+  }
+}
+
+function readCounter(path: string, name: string): number {
+  const line = readIfThere(path)
+    .split('\n')
+    .find((candidate) => candidate.startsWith(`${name} `))
+  return line === undefined ? 0 : Number(line.slice(name.length + 1))
+}

@@ -1,0 +1,123 @@
+// How a run ends: how it is ended, how its end is noticed, and why it ended.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LOG_STREAMS, readLogs } from '../logs/read.ts'
+import type { Cgroups } from './cgroups.ts'
+import type { Exit, Handle } from './driver.ts'
+import { readStatus } from './lobby-folder.ts'
+import { childrenOf, isAlive, readStat, signal } from './procfs.ts'
+
+const POLL_MS_MIN = 5
+const POLL_MS_MAX = 200
+const POLL_GROWTH = 1.5
+/** After its SIGKILL a process may hang in the kernel for a while. */
+const KILL_WAIT_MS_MAX = 30_000
+/** The log is whole a moment after the exit; an exit is not held up longer than this by it. */
+const LOG_WAIT_MS_MAX = 500
+/** A monitor has started its lobby by then; clock ticks, of which a second has 100. */
+const START_TICKS_MAX = 1_000
+/** A shell's answer, and bubblewrap's, when a program could not be started. */
+const COULD_NOT_START_CODES = [1, 126, 127]
+const STDERR_LINES = 4
+const SIGNAL_CODE = 128
+const SIGNALS_MAX = 64
+
+export type Ending = { deadline_ms: number; done: Promise<void> }
+
+/** Ends a run: SIGTERM to its program, at `ending.deadline_ms` (performance.now) SIGKILL to all of it. */
+export async function endRun(
+  folder: string,
+  handle: Handle,
+  ending: { deadline_ms: number },
+  cgroups: Cgroups | null,
+): Promise<void> {
+  let is_told = false
+  let poll_ms = POLL_MS_MIN
+  while (isAlive(handle, handle.boot_id)) {
+    const over_ms = performance.now() - ending.deadline_ms
+    if (over_ms >= 0) killRun(folder, handle, cgroups)
+    else if (!is_told) is_told = tellRun(folder, handle)
+    if (over_ms > KILL_WAIT_MS_MAX) throw new Error(`The processes of lobby ${handle.lobby_id} do not end.`)
+    await sleep(poll_ms)
+    poll_ms = Math.min(POLL_MS_MAX, poll_ms * POLL_GROWTH)
+  }
+}
+
+/** False when the program has not come to life yet. The signal is for it alone, not for the monitor. */
+function tellRun(folder: string, handle: Handle): boolean {
+  const { child_pid } = readStatus(folder)
+  if (child_pid === null) return false
+  if (handle.sandbox === 'none') return signal(child_pid, 'SIGTERM')
+  // The child of bubblewrap is the first process of the lobby's pid namespace; the program is the child of that.
+  const [program] = childrenOf(child_pid)
+  return program !== undefined && signal(program, 'SIGTERM')
+}
+
+function killRun(folder: string, handle: Handle, cgroups: Cgroups | null): void {
+  const { child_pid } = readStatus(folder)
+  // Not the monitor, which is to write the exit code; unless there is no child yet.
+  if (child_pid === null) signal(-handle.pid, 'SIGKILL')
+  else if (readStat(child_pid) !== null) signal(child_pid, 'SIGKILL')
+  else cgroups?.kill(handle.lobby_id)
+}
+
+/** Whatever outlived the monitor. There is nothing after an ordinary end under bubblewrap. */
+export function killLeftovers(folder: string, handle: Handle, boot_id: string, cgroups: Cgroups | null): void {
+  if (handle.boot_id !== boot_id) return
+  cgroups?.kill(handle.lobby_id)
+  const { child_pid } = readStatus(folder)
+  const child = child_pid === null ? null : readStat(child_pid)
+  const age_ticks = child === null ? -1 : Number(child.start_time) - Number(handle.start_time)
+  if (child !== null && age_ticks >= 0 && age_ticks <= START_TICKS_MAX) signal(child.pid, 'SIGKILL')
+  const namesake = readStat(handle.pid)
+  if (namesake === null || namesake.start_time === handle.start_time) signal(-handle.pid, 'SIGKILL')
+}
+
+/**
+ * Why a run whose monitor is gone has ended. `monitor_code` is what the monitor itself ended with, if it was a child of
+ * this process.
+ */
+export async function exitOfRun(
+  folder: string,
+  handle: Handle,
+  monitor_code: number | null,
+  cgroups: Cgroups | null,
+): Promise<Exit> {
+  const { exit_code } = readStatus(folder)
+  const hits = cgroups?.counters(handle.lobby_id) ?? { oom_kills: 0, pids_refused: 0 }
+  if (exit_code === null) {
+    if (hits.oom_kills > 0) return { exit_code: null, reason: 'oom' }
+    if (monitor_code !== null) return { exit_code: monitor_code, reason: 'not_started' }
+    return { exit_code: null, reason: 'lost' }
+  }
+  if (exit_code === 0) return { exit_code, reason: 'exit' }
+  if (hits.oom_kills > 0) return { exit_code, reason: 'oom' }
+  if (hits.pids_refused > 0) return { exit_code, reason: 'pids' }
+  if (COULD_NOT_START_CODES.includes(exit_code) && (await saysMissingLibrary(folder))) {
+    return { exit_code, reason: 'missing_library' }
+  }
+  const is_signal = exit_code > SIGNAL_CODE && exit_code <= SIGNAL_CODE + SIGNALS_MAX
+  return { exit_code, reason: is_signal ? 'signal' : 'exit' }
+}
+
+/**
+ * The loader says so itself. That a file which is there is "not found" means its interpreter is not: args[0] was looked
+ * up before the start.
+ */
+async function saysMissingLibrary(folder: string): Promise<boolean> {
+  await logIsWhole(folder)
+  const lines = await readLogs(folder, 'stderr', STDERR_LINES)
+  return lines.some(({ text }) =>
+    /error while loading shared libraries: |^bwrap: execvp .*: No such file or directory$|^sh: .*: .*not found$/.test(
+      text,
+    ),
+  )
+}
+
+async function logIsWhole(folder: string): Promise<void> {
+  for (let waited_ms = 0; waited_ms < LOG_WAIT_MS_MAX; waited_ms += POLL_MS_MIN) {
+    if (!LOG_STREAMS.some((stream) => existsSync(join(folder, stream)))) return
+    await sleep(POLL_MS_MIN)
+  }
+}

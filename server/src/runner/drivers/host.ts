@@ -1,0 +1,117 @@
+// What the process driver prepares on the machine before the first lobby, and finds out about it: its folders, the files
+// that every lobby sees, whether bubblewrap works here, whether limits can be set.
+//
+//   <data>/builds/                 unpacked builds, readable for the lobbies' users
+//   <data>/lobbies/<lobby id>/     lobby-folder.ts
+//   <data>/lobbies/.platform/      what belongs to none of them
+import { hash } from 'node:crypto'
+import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import { StartError } from '../../start-error.ts'
+import { platformFolder } from '../logs/control.ts'
+import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
+import { type Cgroups, openCgroups } from './cgroups.ts'
+import type { Tier } from './driver.ts'
+import { asUser, MONITOR_ENV } from './monitor.ts'
+import { UID_FIRST } from './uids.ts'
+
+export type Host = {
+  builds_folder: string
+  lobbies_folder: string
+  /** A folder with nothing in it but the platform's programs. */
+  programs_folder: string
+  files: HostFiles
+  /** Null: lobbies run plainly. */
+  bubblewrap: { disable_userns: boolean } | null
+  /** Null: lobbies run without limits. */
+  cgroups: Cgroups | null
+  /** Whether every lobby gets a uid of its own. */
+  gives_uids: boolean
+}
+
+export type HostOptions = { data_dir: string; sandbox: Config['sandbox']; log: Logger }
+
+const PROBE_ID = '00000000-0000-0000-0000-000000000000'
+const PROBE_TIER: Tier = { cpu_cores: 1, memory_bytes: 2 ** 30, pids_max: 64, scratch_bytes: 2 ** 20 }
+
+/**
+ * Says once, in the log, what this machine cannot do. Throws a StartError where lobbies cannot run at all, and where
+ * bubblewrap is required and does not work.
+ */
+export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Promise<Host> {
+  if (process.platform !== 'linux') {
+    throw new StartError('Lobbies run on Linux only so far. Run the runner role in a Linux machine or container.')
+  }
+  const builds_folder = resolve(data_dir, 'builds')
+  const lobbies_folder = resolve(data_dir, 'lobbies')
+  const own_folder = platformFolder(lobbies_folder)
+  const programs_folder = join(own_folder, 'bin')
+  // Others may pass through these folders, to what has a name that they know; they cannot list them.
+  for (const folder of [builds_folder, lobbies_folder, own_folder, programs_folder]) {
+    mkdirSync(folder, { recursive: true })
+    chmodSync(folder, 0o711)
+  }
+  const files: HostFiles = {
+    node: process.execPath,
+    passwd: join(own_folder, 'passwd'),
+    group: join(own_folder, 'group'),
+  }
+  writeFileSync(files.passwd, PASSWD, { mode: 0o644 })
+  writeFileSync(files.group, GROUP, { mode: 0o644 })
+  const node_link = join(programs_folder, 'node')
+  if (lstatSync(node_link, { throwIfNoEntry: false }) !== undefined) rmSync(node_link)
+  symlinkSync(process.execPath, node_link)
+
+  const gives_uids = process.getuid?.() === 0
+  if (gives_uids && !hasSetpriv()) {
+    throw new StartError(
+      'setpriv (of util-linux) is missing: as root the runner needs it to start lobbies as other users. Install it, or run as an ordinary user.',
+    )
+  }
+  const found = openCgroups(`muster-${hash('sha256', resolve(data_dir)).slice(0, 16)}`)
+  const cgroups = 'unavailable' in found ? null : found
+  if ('unavailable' in found) log.warn(`Lobbies run without limits of memory, CPU and processes: ${found.unavailable}.`)
+
+  const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids }
+  if (sandbox === 'off') {
+    log.warn('Lobbies run without a sandbox, as MUSTER_SANDBOX=off says: only builds that you trust.')
+    return { ...host, bubblewrap: null }
+  }
+  const tried = await tryBubblewrap(host, data_dir)
+  if (!('failed' in tried)) return { ...host, bubblewrap: tried }
+  if (sandbox === 'required')
+    throw new StartError(`bubblewrap is required to run lobbies and does not work here: ${tried.failed}`)
+  log.warn(
+    `Lobbies run without a sandbox, so only builds that you trust: bubblewrap does not work here: ${tried.failed}`,
+  )
+  return { ...host, bubblewrap: null }
+}
+
+async function tryBubblewrap(
+  { builds_folder, files, gives_uids }: Pick<Host, 'builds_folder' | 'files' | 'gives_uids'>,
+  data_dir: string,
+): Promise<{ disable_userns: boolean } | { failed: string }> {
+  // All of /usr is shown to lobbies.
+  if (resolve(data_dir).startsWith('/usr/')) return { failed: 'the data folder lies in /usr, which lobbies can read' }
+  const args = bubblewrapArgs(files, { build_folder: builds_folder, env: {}, tier: PROBE_TIER })
+  let failed = ''
+  // Older kernels and versions of bubblewrap cannot forbid further user namespaces.
+  for (const disable_userns of [true, false]) {
+    const command = [
+      ...asUser(gives_uids ? UID_FIRST : null),
+      ...bubblewrapCommand(PROBE_ID, disable_userns),
+      'node',
+      '--version',
+    ]
+    const said = await probe(command, args)
+    if (said === null) return { disable_userns }
+    failed = said
+  }
+  return { failed }
+}
+
+function hasSetpriv(): boolean {
+  return MONITOR_ENV.PATH.split(':').some((folder) => existsSync(join(folder, 'setpriv')))
+}

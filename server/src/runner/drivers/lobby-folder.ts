@@ -1,0 +1,79 @@
+// What a lobby leaves on the disk: `<data>/lobbies/<lobby id>/`. It is written by the monitor and the logger, which
+// outlive the runner; the runner reads it after a restart.
+//
+//   run.json     written before the start: boot id, uid, sandbox
+//   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act
+//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}
+//   stdout, stderr            named pipes, while something holds them (logs/logger.ts)
+//   stdout.log, stderr.log    what is kept of them
+//   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Exit, Handle } from './driver.ts'
+import { isGone, parseStat } from './procfs.ts'
+
+export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid'>
+export type Status = { child_pid: number | null; exit_code: number | null }
+
+export const launchedPath = (folder: string): string => join(folder, 'launched')
+export const statusPath = (folder: string): string => join(folder, 'status')
+
+export function writeRunFile(folder: string, run: RunFile): void {
+  writeFileSync(join(folder, 'run.json'), JSON.stringify(run), { mode: 0o600, flag: 'wx' })
+}
+
+/** The handle of whatever was started last in this folder; null when nothing was. Says nothing of whether it lives. */
+export function readHandle(folder: string, lobby_id: string): Handle | null {
+  const run = readJson<RunFile>(join(folder, 'run.json'))
+  const stat = parseStat(readText(launchedPath(folder)))
+  if (run === null || stat === null) return null
+  return { lobby_id, pid: stat.pid, start_time: stat.start_time, ...run }
+}
+
+export function readStatus(folder: string): Status {
+  const status: Status = { child_pid: null, exit_code: null }
+  for (const line of readText(statusPath(folder)).split('\n')) {
+    const said = parseJson<{ 'child-pid'?: number; 'exit-code'?: number }>(line)
+    status.child_pid = said?.['child-pid'] ?? status.child_pid
+    status.exit_code = said?.['exit-code'] ?? status.exit_code
+  }
+  return status
+}
+
+export function readEnded(folder: string): Exit | null {
+  return readJson<Exit>(join(folder, 'ended.json'))
+}
+
+export function writeEnded(folder: string, exit: Exit): void {
+  try {
+    writeFileSync(join(folder, 'ended.json.new'), JSON.stringify(exit), { mode: 0o600 })
+    renameSync(join(folder, 'ended.json.new'), join(folder, 'ended.json'))
+  } catch (error) {
+    // The folder has been cleaned up.
+    if (!isGone(error)) throw error
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch (error) {
+    if (isGone(error)) return ''
+    throw error
+  }
+}
+
+function readJson<T>(path: string): T | null {
+  return parseJson<T>(readText(path))
+}
+
+/** Null for what is not there, or was cut off by a crash. The files are our own, and their shapes known. */
+function parseJson<T>(text: string): T | null {
+  if (text === '') return null
+  try {
+    return JSON.parse(text) as T
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
+  }
+}

@@ -1,0 +1,242 @@
+// The process driver: a lobby is a process of this machine, under bubblewrap and in control groups of its own as far as
+// the machine lets it. The truth of what runs is the operating system's; the folder of a lobby (lobby-folder.ts) only
+// says where to look, and is written by the lobby's own monitor.
+//
+// A lobby is: started (folder, groups, pipes, monitor) -> running -> ended (`exit` tells how, once and for all) -> swept.
+import type { ChildProcess } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { appendFileSync, chownSync, closeSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openLoggerClient } from '../logs/client.ts'
+import { isLobbyId } from '../logs/control.ts'
+import { platformLine } from '../logs/lines.ts'
+import { keptPath, readLogs } from '../logs/read.ts'
+import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
+import type { Driver, Exit, Handle, RunSpec, Started } from './driver.ts'
+import { type Ending, endRun, exitOfRun, killLeftovers } from './ending.ts'
+import { type Host, type HostOptions, prepareHost } from './host.ts'
+import { readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
+import { asUser, exportsOf, plainCommand, startMonitor } from './monitor.ts'
+import { isAlive, isGone, readBootId, readStat } from './procfs.ts'
+import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
+import { createUids, UID_COUNT } from './uids.ts'
+
+/** Folders of ended lobbies that are kept for their logs: the youngest, and not for ever. */
+const ENDED_KEPT_MAX = 200
+const ENDED_KEPT_MS_MAX = 7 * 24 * 3_600_000
+
+export type ProcessDriverOptions = HostOptions & {
+  now: () => number
+  /** A hint that this lobby may have ended. Without it an end is found by asking `exit`. */
+  onEnd?: (lobby_id: string) => void
+}
+
+/** What this process knows of a run beyond its folder. `monitor_code` null: it is not our child, or lives. */
+type Live = { uid: number | null; handle: Handle | null; monitor_code: number | null; exit: Promise<Exit> | null }
+
+/** Prepares the machine (host.ts, with its errors), and starts the logger if there is none. */
+export async function createProcessDriver(options: ProcessDriverOptions): Promise<Driver> {
+  const host = await prepareHost(options)
+  const { lobbies_folder, cgroups } = host
+  const boot_id = readBootId()
+  const logger = openLoggerClient(lobbies_folder)
+  const uids = createUids(randomInt(UID_COUNT))
+  const live = new Map<string, Live>()
+  const endings = new Map<string, Ending>()
+  const folderOf = (lobby_id: string): string => {
+    if (!isLobbyId(lobby_id)) throw new Error(`${JSON.stringify(lobby_id)} is not the id of a lobby.`)
+    return join(lobbies_folder, lobby_id)
+  }
+
+  function note(lobby_id: string, text: string): void {
+    const folder = folderOf(lobby_id)
+    mkdirSync(folder, { recursive: true, mode: 0o711 })
+    appendFileSync(keptPath(folder, 'stderr'), platformLine(text, options.now()), { mode: 0o600 })
+  }
+
+  async function start(spec: RunSpec): Promise<Started> {
+    const { lobby_id } = spec
+    const folder = folderOf(lobby_id)
+    if (live.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
+    mkdirSync(folder, { mode: 0o711 })
+    const program = findProgram(
+      spec.build_folder,
+      host.bubblewrap ? BUILD_MOUNT : spec.build_folder,
+      spec.args[0] ?? '',
+    )
+    if ('refused' in program) {
+      note(lobby_id, program.message)
+      writeEnded(folder, { exit_code: null, reason: program.refused })
+      return program
+    }
+    const run: Live = { uid: host.gives_uids ? uids.take() : null, handle: null, monitor_code: null, exit: null }
+    live.set(lobby_id, run)
+    try {
+      const child = await spawnMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run.uid)
+      run.handle = watch(lobby_id, child, run)
+      logger.attach(lobby_id)
+      return { handle: run.handle }
+    } catch (error) {
+      letGo(lobby_id)
+      cgroups?.kill(lobby_id)
+      cgroups?.remove(lobby_id)
+      writeEnded(folder, { exit_code: null, reason: 'not_started' })
+      throw error
+    }
+  }
+
+  async function spawnMonitor(
+    folder: string,
+    spec: RunSpec,
+    program: string[],
+    uid: number | null,
+  ): Promise<ChildProcess> {
+    const { bubblewrap } = host
+    writeRunFile(folder, { boot_id, sandbox: bubblewrap ? 'bubblewrap' : 'none', uid })
+    const command = bubblewrap
+      ? [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
+      : plainCommand(uid, program)
+    const args = bubblewrap ? bubblewrapArgs(host.files, spec) : exportsOf(plainEnvironment(host, folder, spec, uid))
+    const cgroup_files = cgroups?.create(spec.lobby_id, spec.tier) ?? []
+    const output = logger.openPipes(folder, uid)
+    try {
+      const working_folder = bubblewrap ? '/' : spec.build_folder
+      return await startMonitor({ folder, command, args, cgroup_files, output, working_folder, uid })
+    } finally {
+      closeSync(output.stdout)
+      closeSync(output.stderr)
+    }
+  }
+
+  function watch(lobby_id: string, child: ChildProcess, run: Live): Handle {
+    const pid = child.pid ?? 0
+    child.once('exit', (code) => {
+      run.monitor_code = code
+      options.onEnd?.(lobby_id)
+    })
+    // A child that ended a moment ago is there as a zombie until Node has reaped it, which is not before this returns.
+    const start_time = readStat(pid)?.start_time ?? '0'
+    return { lobby_id, pid, start_time, boot_id, sandbox: host.bubblewrap ? 'bubblewrap' : 'none', uid: run.uid }
+  }
+
+  /** Not only by what this process remembers: nothing that lives may be swept. */
+  function mayLive(lobby_id: string): boolean {
+    if (live.has(lobby_id)) return true
+    const handle = readHandle(folderOf(lobby_id), lobby_id)
+    return handle !== null && isAlive(handle, boot_id)
+  }
+
+  function letGo(lobby_id: string): void {
+    const run = live.get(lobby_id)
+    if (run?.uid != null) uids.release(run.uid)
+    live.delete(lobby_id)
+  }
+
+  async function exit(handle: Handle): Promise<Exit | null> {
+    const folder = folderOf(handle.lobby_id)
+    if (isAlive(handle, boot_id)) return null
+    const ended = readEnded(folder)
+    if (ended !== null) return ended
+    const run = live.get(handle.lobby_id)
+    const settled = run?.exit ?? settle(folder, handle, run?.monitor_code ?? null)
+    if (run !== undefined) run.exit = settled
+    return settled
+  }
+
+  async function settle(folder: string, handle: Handle, monitor_code: number | null): Promise<Exit> {
+    killLeftovers(folder, handle, boot_id, cgroups)
+    const ended = await exitOfRun(folder, handle, monitor_code, cgroups)
+    writeEnded(folder, ended)
+    cgroups?.remove(handle.lobby_id)
+    letGo(handle.lobby_id)
+    return ended
+  }
+
+  return {
+    name: 'process',
+    sandbox: host.bubblewrap ? 'bubblewrap' : 'none',
+    start,
+    exit,
+    note,
+
+    async list() {
+      const handles: Handle[] = []
+      for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
+        const handle = live.get(lobby_id)?.handle ?? readHandle(folderOf(lobby_id), lobby_id)
+        if (handle === null || !isAlive(handle, boot_id)) continue
+        handles.push(handle)
+        if (live.has(lobby_id)) continue
+        live.set(lobby_id, { uid: handle.uid, handle, monitor_code: null, exit: null })
+        if (handle.uid !== null) uids.hold(handle.uid)
+      }
+      return handles
+    },
+
+    async exitOf(lobby_id) {
+      const folder = folderOf(lobby_id)
+      const handle = readHandle(folder, lobby_id)
+      const known = handle === null ? readEnded(folder) : await exit(handle)
+      if (known !== null) return known
+      if (handle !== null) throw new Error(`Lobby ${lobby_id} runs.`)
+      return { exit_code: null, reason: 'lost' }
+    },
+
+    async stop(handle, grace_ms) {
+      const deadline_ms = performance.now() + grace_ms
+      const known = endings.get(handle.lobby_id)
+      if (known !== undefined) {
+        known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
+        return known.done
+      }
+      const ending: Ending = { deadline_ms, done: Promise.resolve() }
+      ending.done = endRun(folderOf(handle.lobby_id), handle, ending, cgroups).finally(() =>
+        endings.delete(handle.lobby_id),
+      )
+      endings.set(handle.lobby_id, ending)
+      return ending.done
+    },
+
+    logs: async (lobby_id, stream, lines_max) => readLogs(folderOf(lobby_id), stream, lines_max),
+
+    async sweep() {
+      logger.ensure()
+      for (const lobby_id of cgroups?.list() ?? []) {
+        if (!isLobbyId(lobby_id) || mayLive(lobby_id)) continue
+        cgroups?.kill(lobby_id)
+        cgroups?.remove(lobby_id)
+      }
+      const ended = readdirSync(lobbies_folder)
+        .filter((name) => isLobbyId(name) && !mayLive(name))
+        .map((name) => ({ name, modify_ms: modifyTime(join(lobbies_folder, name)) }))
+        .sort((a, b) => b.modify_ms - a.modify_ms)
+      const oldest_ms = options.now() - ENDED_KEPT_MS_MAX
+      const surplus = ended.filter(({ modify_ms }, index) => index >= ENDED_KEPT_MAX || modify_ms < oldest_ms)
+      await Promise.all(surplus.map(({ name }) => rm(join(lobbies_folder, name), { recursive: true, force: true })))
+    },
+
+    async close(how) {
+      await logger.close(how)
+      if (how.logger === 'end') cgroups?.close()
+    },
+  }
+}
+
+/** Two folders of the lobby's own stand for the private ones of the sandbox. Nothing bounds them but the disk. */
+function plainEnvironment(host: Host, folder: string, spec: RunSpec, uid: number | null): Record<string, string> {
+  const own = { HOME: join(folder, 'scratch'), TMPDIR: join(folder, 'tmp') }
+  for (const path of Object.values(own)) {
+    mkdirSync(path, { mode: 0o700 })
+    if (uid !== null) chownSync(path, uid, uid)
+  }
+  return { ...spec.env, PATH: [host.programs_folder, ...HOST_PROGRAM_FOLDERS].join(':'), ...own }
+}
+
+function modifyTime(path: string): number {
+  try {
+    return statSync(path).mtimeMs
+  } catch (error) {
+    if (isGone(error)) return 0
+    throw error
+  }
+}

@@ -1,0 +1,113 @@
+// Bytes of a lobby's output -> lines to keep. Whatever the lobby writes, this holds at most one line of it in memory
+// and gives out at most a bounded number of bytes a second: a line is cut at its cap, and lines over the rate are
+// counted instead of kept. Pure: the time is an argument.
+
+/** A line longer than this is cut, and its end skipped. */
+export const LINE_BYTES_MAX = 16 * 1024
+/** What is kept of one stream: so much at once, and so much a second after that. */
+export const KEPT_BYTES_BURST_MAX = 1024 * 1024
+export const KEPT_BYTES_PER_SECOND_MAX = 128 * 1024
+/** The time and the newline that every kept line costs beside its text. */
+const LINE_OVERHEAD_BYTES = 26
+const NEWLINE = 10
+const CARRIAGE_RETURN = 13
+const CUT = Buffer.from(' [line cut]')
+
+export type Lines = {
+  /** The beginning of a line whose end has not come yet. */
+  partial: Buffer
+  /** The rest of a cut line is on its way. */
+  is_skipping: boolean
+  allowance_bytes: number
+  refill_ms: number
+  dropped: number
+}
+
+export function createLines(now_ms: number): Lines {
+  return {
+    partial: Buffer.alloc(0),
+    is_skipping: false,
+    allowance_bytes: KEPT_BYTES_BURST_MAX,
+    refill_ms: now_ms,
+    dropped: 0,
+  }
+}
+
+/** Takes output in and gives back what is to be kept of it, whole lines with their times. */
+export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
+  refill(lines, now_ms)
+  const kept: Buffer[] = []
+  let start = 0
+  for (;;) {
+    const newline = chunk.indexOf(NEWLINE, start)
+    if (newline === -1) break
+    takePiece(lines, chunk.subarray(start, newline), kept, now_ms)
+    if (lines.is_skipping) lines.is_skipping = false
+    else endLine(lines, kept, now_ms)
+    start = newline + 1
+  }
+  takePiece(lines, chunk.subarray(start), kept, now_ms)
+  // A slice would keep the whole chunk alive.
+  lines.partial = Buffer.from(lines.partial)
+  return Buffer.concat(kept)
+}
+
+/** From time to time: says how many lines were dropped, also when nothing more comes. */
+export function takePause(lines: Lines, now_ms: number): Buffer {
+  refill(lines, now_ms)
+  const kept: Buffer[] = []
+  if (lines.dropped > 0) sayDropped(lines, kept, now_ms)
+  return Buffer.concat(kept)
+}
+
+/** The output has ended: a last line without its newline is a line too. */
+export function takeEnd(lines: Lines, now_ms: number): Buffer {
+  refill(lines, now_ms)
+  const kept: Buffer[] = []
+  if (lines.partial.length > 0) endLine(lines, kept, now_ms)
+  if (lines.dropped > 0) sayDropped(lines, kept, now_ms)
+  return Buffer.concat(kept)
+}
+
+/** A line of the platform's own among the lobby's. */
+export function platformLine(text: string, now_ms: number): Buffer {
+  return Buffer.from(`${new Date(now_ms).toISOString()} [muster] ${text.replaceAll('\n', ' ')}\n`)
+}
+
+function refill(lines: Lines, now_ms: number): void {
+  const passed_ms = Math.max(0, now_ms - lines.refill_ms)
+  lines.allowance_bytes = Math.min(
+    KEPT_BYTES_BURST_MAX,
+    lines.allowance_bytes + (passed_ms * KEPT_BYTES_PER_SECOND_MAX) / 1000,
+  )
+  lines.refill_ms = now_ms
+}
+
+function takePiece(lines: Lines, piece: Buffer, kept: Buffer[], now_ms: number): void {
+  if (lines.is_skipping || piece.length === 0) return
+  lines.partial =
+    lines.partial.length === 0 ? piece : Buffer.concat([lines.partial, piece.subarray(0, LINE_BYTES_MAX + 1)])
+  if (lines.partial.length <= LINE_BYTES_MAX) return
+  lines.partial = Buffer.concat([lines.partial.subarray(0, LINE_BYTES_MAX), CUT])
+  endLine(lines, kept, now_ms)
+  lines.is_skipping = true
+}
+
+function endLine(lines: Lines, kept: Buffer[], now_ms: number): void {
+  const ends_with_return = lines.partial.at(-1) === CARRIAGE_RETURN
+  const text = ends_with_return ? lines.partial.subarray(0, -1) : lines.partial
+  lines.partial = Buffer.alloc(0)
+  const cost = text.length + LINE_OVERHEAD_BYTES
+  if (cost > lines.allowance_bytes) {
+    lines.dropped++
+    return
+  }
+  if (lines.dropped > 0) sayDropped(lines, kept, now_ms)
+  lines.allowance_bytes -= cost
+  kept.push(Buffer.from(`${new Date(now_ms).toISOString()} `), text, Buffer.from('\n'))
+}
+
+function sayDropped(lines: Lines, kept: Buffer[], now_ms: number): void {
+  kept.push(platformLine(`${lines.dropped} lines dropped: more than is kept`, now_ms))
+  lines.dropped = 0
+}

@@ -1,0 +1,193 @@
+// The logger: a program of its own, one a platform, that reads what lobbies write and keeps a bounded part of it.
+//
+// A lobby writes into two named pipes of its folder, which it holds open for reading too. So nothing that happens to
+// the logger or the runner breaks them: without a reader they fill up (64 KiB) and the lobby waits in its next write
+// until there is one again. The logger is neither a child of the runner in any way that matters nor told what it must
+// remember: at its start it opens every pipe it finds, later ones are named to it through a pipe of its own. A pipe
+// ends when the last process of its lobby is gone; then it is removed, which tells others that the log is whole.
+//
+//   node logger.ts <lobbies folder>       messages: `attach <lobby id>`, `runner <pid> <start time>`, `bye`
+//
+// It ends when no lobby is left and no runner lives, or when a newer logger has taken its place.
+import {
+  closeSync,
+  constants,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { Socket } from 'node:net'
+import { join } from 'node:path'
+import { codeOf, isAlive, isGone, readBootId } from '../drivers/procfs.ts'
+import { controlPipe, isLobbyId, loggerPidFile } from './control.ts'
+import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
+import { keptPath, LOG_FILE_BYTES_MAX, LOG_STREAMS, type LogStream, olderKeptPath } from './read.ts'
+
+/** How much of a flood is looked at: of one stream, and of all together. What is not read yet, the lobby waits with. */
+const READ_BYTES_PER_SECOND_MAX = 4 * 1024 * 1024
+const READ_BYTES_PER_SECOND_OF_ALL_MAX = 32 * 1024 * 1024
+const READ_BYTES_PER_TICK_MIN = 64 * 1024
+const TICK_MS = 100
+const HOUSEKEEPING_TICKS = 10
+/** Without a runner and without a lobby it stays for this long: a runner that is being restarted finds it. */
+const IDLE_MS_MAX = 10_000
+const MESSAGE_BYTES_MAX = 64 * 1024
+
+type Stream = { socket: Socket; allowance_bytes: number; tell: () => void; end: () => void }
+
+function runLogger(lobbies_folder: string): void {
+  const boot_id = readBootId()
+  const streams = new Map<string, Stream>()
+  let runner: { pid: number; start_time: string } | null = null
+  let idle_since_ms = Date.now()
+  let ticks = 0
+
+  function attach(lobby_id: string): void {
+    for (const stream of LOG_STREAMS) open(join(lobbies_folder, lobby_id), stream)
+  }
+
+  function open(folder: string, stream: LogStream): void {
+    const pipe = join(folder, stream)
+    if (streams.has(pipe)) return
+    const fd = openPipe(pipe)
+    if (fd === null) return
+    const socket = new Socket({ fd, readable: true, writable: false })
+    const lines = createLines(Date.now())
+    const keep = createKeeper(folder, stream)
+    const state: Stream = {
+      socket,
+      allowance_bytes: READ_BYTES_PER_SECOND_MAX,
+      tell: () => keep(takePause(lines, Date.now())),
+      end() {
+        keep(takeEnd(lines, Date.now()))
+        streams.delete(pipe)
+        rmSync(pipe, { force: true })
+      },
+    }
+    streams.set(pipe, state)
+    socket.on('data', (chunk: Buffer) => {
+      keep(takeChunk(lines, chunk, Date.now()))
+      state.allowance_bytes -= chunk.length
+      if (state.allowance_bytes <= 0) socket.pause()
+    })
+    socket.on('error', (error) => say(`${pipe}: ${error.message}`))
+    socket.on('close', () => state.end())
+  }
+
+  function obey(message: string): void {
+    const [verb, first = '', second = ''] = message.split(' ')
+    if (verb === 'attach' && isLobbyId(first)) attach(first)
+    else if (verb === 'runner') runner = { pid: Number(first), start_time: second }
+    else if (verb === 'bye') runner = null
+    if (verb === 'bye') endIfIdle(0)
+  }
+
+  function tick(): void {
+    const share = READ_BYTES_PER_SECOND_OF_ALL_MAX / Math.max(1, streams.size)
+    const per_second = Math.min(READ_BYTES_PER_SECOND_MAX, share)
+    const per_tick = Math.max(READ_BYTES_PER_TICK_MIN, (per_second * TICK_MS) / 1000)
+    for (const state of streams.values()) {
+      state.allowance_bytes = Math.min(per_second, state.allowance_bytes + per_tick)
+      if (state.allowance_bytes > 0 && state.socket.isPaused()) state.socket.resume()
+    }
+    if (++ticks % HOUSEKEEPING_TICKS !== 0) return
+    for (const state of streams.values()) state.tell()
+    if (readPid() !== process.pid) process.exit(0)
+    endIfIdle(IDLE_MS_MAX)
+  }
+
+  function endIfIdle(idle_ms_max: number): void {
+    const is_needed = streams.size > 0 || (runner !== null && isAlive({ ...runner, boot_id }, boot_id))
+    if (is_needed) idle_since_ms = Date.now()
+    else if (Date.now() - idle_since_ms >= idle_ms_max || idle_ms_max === 0) process.exit(0)
+  }
+
+  /** Of two that were started at once the later one stays: the other sees here that it is not named any more. */
+  function readPid(): number {
+    try {
+      return Number(readFileSync(loggerPidFile(lobbies_folder), 'latin1'))
+    } catch (error) {
+      if (isGone(error)) return 0
+      throw error
+    }
+  }
+
+  if (!takePlace(lobbies_folder)) return
+  for (const entry of readdirSync(lobbies_folder)) if (isLobbyId(entry)) attach(entry)
+  listen(lobbies_folder, obey)
+  setInterval(tick, TICK_MS)
+}
+
+/** False when another logger reads the control pipe already. */
+function takePlace(lobbies_folder: string): boolean {
+  try {
+    closeSync(openSync(controlPipe(lobbies_folder), constants.O_WRONLY | constants.O_NONBLOCK))
+    return false
+  } catch (error) {
+    // No reader.
+    if (codeOf(error) !== 'ENXIO') throw error
+  }
+  const path = loggerPidFile(lobbies_folder)
+  writeFileSync(`${path}.${process.pid}`, String(process.pid))
+  renameSync(`${path}.${process.pid}`, path)
+  return true
+}
+
+/** The control pipe is held open for writing too: it has no end, whatever becomes of the runner. */
+function listen(lobbies_folder: string, obey: (message: string) => void): void {
+  const fd = openSync(controlPipe(lobbies_folder), constants.O_RDWR | constants.O_NONBLOCK)
+  const socket = new Socket({ fd, readable: true, writable: false })
+  let rest = ''
+  socket.on('data', (chunk: Buffer) => {
+    const messages = (rest + chunk.toString('latin1')).split('\n')
+    rest = (messages.pop() ?? '').slice(-MESSAGE_BYTES_MAX)
+    for (const message of messages) obey(message)
+  })
+}
+
+/** Null when there is no pipe, or not one of ours. */
+function openPipe(path: string): number | null {
+  try {
+    if (!statSync(path).isFIFO()) return null
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
+  } catch (error) {
+    if (isGone(error)) return null
+    throw error
+  }
+}
+
+/** Appends to the kept file and turns it over when it is full. A full disk costs lines, nothing else. */
+function createKeeper(folder: string, stream: LogStream): (bytes: Buffer) => void {
+  const path = keptPath(folder, stream)
+  let is_refused = false
+  return (bytes) => {
+    if (bytes.length === 0) return
+    try {
+      const fd = openSync(path, 'a', 0o600)
+      try {
+        writeSync(fd, bytes)
+      } finally {
+        closeSync(fd)
+      }
+      if (statSync(path).size >= LOG_FILE_BYTES_MAX) renameSync(path, olderKeptPath(folder, stream))
+      is_refused = false
+    } catch (error) {
+      if (!is_refused && !isGone(error)) say(`${path}: ${error instanceof Error ? error.message : error}`)
+      is_refused = true
+    }
+  }
+}
+
+/** The standard error goes into a file beside the control pipe. */
+function say(text: string): void {
+  process.stderr.write(`${new Date().toISOString()} ${text}\n`)
+}
+
+const lobbies_folder = process.argv[2]
+if (lobbies_folder === undefined) throw new Error('The logger needs the folder of the lobbies.')
+runLogger(lobbies_folder)
