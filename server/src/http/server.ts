@@ -1,7 +1,6 @@
 // The HTTP door of the api and matchmaker roles. The two lists below are the map of the API.
 import { once } from 'node:events'
-import { ApiError, errorBody } from '@muster/contract'
-import { FORMATS } from '@muster/contract/formats'
+import { ApiError, errorBody, FORMATS } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
@@ -29,7 +28,9 @@ import { registerPages } from './pages.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
 const MATCHMAKER_BODY_BYTES_MAX = 64 * 1024
-const REQUEST_TIMEOUT_MS = 30_000
+/** The whole of a request must have arrived by then. Of the api's, the longest are uploads. */
+const API_REQUEST_TIMEOUT_MS = 60 * 60_000
+const MATCHMAKER_REQUEST_TIMEOUT_MS = 30_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Clients that a rate limiter tells apart at once. */
 const RATE_LIMIT_KEYS_MAX = 100_000
@@ -37,7 +38,7 @@ const RATE_LIMIT_KEYS_MAX = 100_000
 const DRAIN_MS_MAX = 5_000
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
-  const app = createApp(ctx, API_BODY_BYTES_MAX)
+  const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS)
   const door = createDoor(ctx, () => null)
   for (const implementation of [
     ...bootstrap,
@@ -58,7 +59,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
 
 export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const matchmaker = await createMatchmaker(ctx)
-  const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX)
+  const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS)
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
@@ -92,12 +93,12 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
   }
 }
 
-function createApp(ctx: Context, body_bytes_max: number): FastifyInstance {
+function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: number): FastifyInstance {
   const main_url = mainUrl(ctx.config)
   const app = Fastify({
     logger: false,
     bodyLimit: body_bytes_max,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: request_timeout_ms,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     exposeHeadRoutes: false,
     return503OnClosing: true,
@@ -111,7 +112,10 @@ function createApp(ctx: Context, body_bytes_max: number): FastifyInstance {
         removeAdditional: false,
         useDefaults: false,
         allErrors: true,
-        formats: FORMATS,
+      },
+      // As an option of Ajv they would be replaced by the framework's own formats of the same names.
+      onCreate: (ajv) => {
+        for (const [name, check] of Object.entries(FORMATS)) ajv.addFormat(name, check)
       },
     },
   })

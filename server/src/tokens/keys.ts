@@ -21,12 +21,15 @@ import { createEd25519Signer, createHmacSigner, fromBase64url, type Signer } fro
 
 export type { Subject, Token } from './claims.ts'
 
+export type IssueOptions = { now_ms: number; lifetime_ms: number | null; name?: string; token_id?: string }
+
 export type Keys = {
   /**
    * A new token, valid from `now_ms` for `lifetime_ms` (null: without end). The label follows from the kind: access,
    * cloud, pub_<name>, lobby, player; `name` only for public, the namespace's name_id, whose dashes become underscores.
+   * With `token_id` the token follows from its subject and its moment: asked for again, it is the same to the letter.
    */
-  issue: (subject: Subject, options: { now_ms: number; lifetime_ms: number | null; name?: string }) => string
+  issue: (subject: Subject, options: IssueOptions) => string
   /**
    * What the token says, frozen. Throws ApiError TOKEN_INVALID, or TOKEN_EXPIRED from the very ms of `expire_ms` on,
    * without any allowance. A time of issue that is still to come is no fault: clocks are set back.
@@ -91,13 +94,13 @@ export function keysOf(ring: Ring): Keys {
   }
 
   return {
-    issue(subject, { now_ms, lifetime_ms, name }) {
+    issue(subject, { now_ms, lifetime_ms, name, token_id }) {
       assert(lifetime_ms === null || lifetime_ms > 0, 'A token must live for a while.')
       const issue_ms = Math.trunc(now_ms)
       const expire_ms = lifetime_ms === null ? null : issue_ms + Math.trunc(lifetime_ms)
       const issuer = issuers[KINDS[subject.kind].algorithm]
-      const claims = encodeClaims({ ...subject, token_id: newId(issue_ms), issue_ms, expire_ms }).toString('base64url')
-      const text = `${labelOf(subject.kind, name)}.${issuer.header}.${claims}`
+      const claims = encodeClaims({ ...subject, token_id: token_id ?? newId(issue_ms), issue_ms, expire_ms })
+      const text = `${labelOf(subject.kind, name)}.${issuer.header}.${claims.toString('base64url')}`
       return `${text}.${issuer.sign(text)}`
     },
 

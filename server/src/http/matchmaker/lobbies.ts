@@ -1,0 +1,50 @@
+import {
+  ApiError,
+  createLobby,
+  findLobby,
+  getLobbyState,
+  joinLobby,
+  listLobbies,
+  setLobbyClosed,
+  setLobbyReady,
+  setLobbyState,
+} from '@muster/contract'
+import type { Caller, CallerOf } from '../../caller.ts'
+import { createSeat, findSeat, joinSeat } from '../../matchmaker/desk.ts'
+import { closeLobby, listOpenLobbies, readyLobby, stateOfLobby, writeLobbyState } from '../../matchmaker/lobbies.ts'
+import type { Matchmaker } from '../../matchmaker/start.ts'
+import { type Implementation, implement } from '../implement.ts'
+
+export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
+  implement(findLobby, ({ caller, body, ...visitor }) =>
+    findSeat(matchmaker.desk(), { ...visitor, caller: requireKind(caller, 'namespace') }, body),
+  ),
+  implement(joinLobby, ({ caller, body, ...visitor }) =>
+    joinSeat(matchmaker.desk(), { ...visitor, caller: requireKind(caller, 'namespace') }, body),
+  ),
+  implement(createLobby, ({ caller, body, ...visitor }) =>
+    createSeat(matchmaker.desk(), { ...visitor, caller: requireKind(caller, 'namespace') }, body),
+  ),
+  implement(setLobbyReady, ({ caller }) => readyLobby(matchmaker.desk(), requireKind(caller, 'lobby'))),
+  implement(setLobbyClosed, ({ caller, body }) =>
+    closeLobby(matchmaker.desk(), requireKind(caller, 'lobby'), body.is_closed),
+  ),
+  implement(setLobbyState, ({ caller, body }) =>
+    writeLobbyState(matchmaker.desk(), requireKind(caller, 'lobby'), body),
+  ),
+  implement(getLobbyState, ({ caller, params }) =>
+    stateOfLobby(matchmaker.desk(), namespaceOf(caller), params.lobby_id),
+  ),
+  implement(listLobbies, ({ caller, query }) => listOpenLobbies(matchmaker.desk(), namespaceOf(caller), query)),
+]
+
+/** The contract has let nobody else in; this tells the compiler so. */
+export function requireKind<K extends Caller['kind']>(caller: Caller, kind: K): CallerOf<K> {
+  if (caller.kind !== kind) throw new ApiError('API_FORBIDDEN')
+  return caller as CallerOf<K>
+}
+
+function namespaceOf(caller: Caller): string {
+  if (caller.kind !== 'namespace' && caller.kind !== 'lobby') throw new ApiError('API_FORBIDDEN')
+  return caller.namespace_id
+}

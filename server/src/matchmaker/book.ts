@@ -1,0 +1,455 @@
+// The book of one namespace: its lobbies, their seats, and who sits where. A plain data structure with a method for
+// each command, which takes the time and fresh ids and answers either a refusal or the changes that grant it; apply()
+// makes a change true and answers how to undo it. No I/O, no clock, no randomness: shard.ts drives it.
+//
+// A lobby is starting until it calls ready, then running, closed or not, until it is stopped: because it never became
+// ready, has stood empty, has exited, or was asked to. A player is reserved until the lobby server reports it
+// connected, and leaves by disconnecting, by its deadline, or with its lobby. What has stopped or left is remembered
+// for MEMORY_MS, so that repeated and late calls get the right answer.
+import type { ErrorCode } from '@muster/contract'
+import type { Change, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
+import { createHeap } from './heap.ts'
+import { createShelves, type Place, type Tags } from './shelves.ts'
+
+/** How long idempotency keys, stopped lobbies and players who left are remembered. */
+export const MEMORY_MS = 10 * 60_000
+/** A connected player whose lobby server never reports it gone is taken out after this. */
+export const CONNECTED_MS_MAX = 8 * 60 * 60_000
+export const LIST_PAGE_MAX = 256
+
+export type Granted<T> = { changes: readonly Change[]; result: T }
+export type Refused = { refused: ErrorCode }
+export type Decision<T> = Granted<T> | Refused
+
+/** Undoes an apply(). Undoes are called in the reverse order of the applies. */
+export type Undo = () => void
+
+/** A lobby that may be created: everything but its id and its moment. */
+export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms'> & { ready_within_ms: number }
+
+/** What every request for a seat brings along. */
+export type SeatWish = {
+  client: string
+  seat_key: string | null
+  /** Live and reserved players that this client may have in the namespace. */
+  client_players_max: number
+  lobby_count_max: number
+}
+
+export type FreshIds = { lobby_id: string; player_id: string }
+export type SeatTaken = { lobby_id: string; player_id: string }
+
+const refuse = (refused: ErrorCode): Refused => ({ refused })
+const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
+
+export class Book {
+  readonly lobbies = new Map<string, Lobby>()
+  readonly players = new Map<string, Player>()
+  /** Lobbies that are not stopped. */
+  live_lobby_count = 0
+  #ordinal = 0
+  readonly #shelves = createShelves()
+  readonly #clientPlayers = new Map<string, number>()
+  readonly #seatKeys = new Map<string, Player>()
+  readonly #due = createHeap<Lobby | Player>((a, b) => dueAt(a) < dueAt(b))
+
+  /** A seat in the fullest open lobby of these places, else in a lobby after `plan`, else a refusal. */
+  find(
+    wish: SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null },
+    ids: FreshIds,
+    now_ms: number,
+  ): Decision<SeatTaken> {
+    const before = this.#remembered(wish.seat_key, now_ms)
+    if (before !== null) return grant(before)
+    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    const lobby = this.#shelves.choose(wish.places, wish.tags)
+    if (lobby !== null) return this.#reserve(lobby, wish, ids.player_id, now_ms)
+    if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+    return this.#open(wish.plan, wish, ids, now_ms)
+  }
+
+  /** A seat in this lobby. `game_modes` are those that allow join; null: the lobby's version is not looked at. */
+  join(wish: SeatWish & { lobby_id: string }, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+    const before = this.#remembered(wish.seat_key, now_ms)
+    if (before !== null) return grant(before)
+    const lobby = this.lobbies.get(wish.lobby_id)
+    if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
+    if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
+    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    if (lobby.players.size >= lobby.max_players_direct) return refuse('MATCHMAKER_LOBBY_FULL')
+    return this.#reserve(lobby, wish, ids.player_id, now_ms)
+  }
+
+  /** A new custom lobby, and the first seat in it. */
+  create(wish: SeatWish & { plan: LobbyPlan }, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+    const before = this.#remembered(wish.seat_key, now_ms)
+    if (before !== null) return grant(before)
+    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    return this.#open(wish.plan, wish, ids, now_ms)
+  }
+
+  ready(lobby_id: string, now_ms: number): Decision<null> {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
+    return lobby.ready_ms === null ? grant(null, { kind: 'lobby_ready', lobby_id, ms: now_ms }) : grant(null)
+  }
+
+  setClosed(lobby_id: string, is_closed: boolean): Decision<null> {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
+    return lobby.is_closed === is_closed ? grant(null) : grant(null, { kind: 'lobby_closed', lobby_id, is_closed })
+  }
+
+  /** `state` is JSON text; null clears it. */
+  setState(lobby_id: string, state: string | null): Decision<null> {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
+    return lobby.state === state ? grant(null) : grant(null, { kind: 'lobby_state', lobby_id, state })
+  }
+
+  /** Consumes a player's token. The same key answers again what it answered before; any other call is refused. */
+  connected(call: { player_id: string; lobby_id: string; connect_key: string | null }, now_ms: number): Decision<null> {
+    const player = this.players.get(call.player_id)
+    if (player === undefined) return refuse('MATCHMAKER_PLAYER_REMOVED')
+    if (player.lobby_id !== call.lobby_id) return refuse('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+    if (call.connect_key !== null && player.connect_key === call.connect_key) return grant(null)
+    if (player.remove_reason === 'expired') return refuse('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED')
+    if (player.remove_ms !== null) return refuse('MATCHMAKER_PLAYER_REMOVED')
+    if (player.connect_ms !== null) return refuse('MATCHMAKER_PLAYER_ALREADY_CONNECTED')
+    return grant(null, {
+      kind: 'player_connected',
+      player_id: player.player_id,
+      ms: now_ms,
+      deadline_ms: now_ms + CONNECTED_MS_MAX,
+      connect_key: call.connect_key,
+    })
+  }
+
+  /** Frees the seat. Whoever has left already stays gone: the answer is the same. */
+  disconnected(
+    call: { player_id: string; lobby_id: string; disconnect_key: string | null },
+    now_ms: number,
+  ): Decision<null> {
+    const player = this.players.get(call.player_id)
+    if (player === undefined || player.remove_ms !== null) return grant(null)
+    if (player.lobby_id !== call.lobby_id) return refuse('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+    return grant(null, removal(player.player_id, now_ms, 'disconnected', call.disconnect_key))
+  }
+
+  /** Takes back a seat whose request could not be answered. A player who has connected meanwhile stays. */
+  release(player_id: string, now_ms: number): Decision<null> {
+    const player = this.players.get(player_id)
+    if (player === undefined || player.remove_ms !== null || player.connect_ms !== null) return grant(null)
+    return grant(null, removal(player_id, now_ms, 'unanswered', null))
+  }
+
+  stop(lobby_id: string, reason: StopReason, now_ms: number): Decision<null> {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.stop_ms !== null) return grant(null)
+    return grant(null, { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason })
+  }
+
+  /** The next change that time demands, or null. To be applied and asked again. Forgets what is long over. */
+  expire(now_ms: number): Change | null {
+    for (;;) {
+      const next = this.#due.peek()
+      if (next === undefined || dueAt(next) > now_ms) return null
+      if (isLobby(next)) {
+        if (next.stop_ms === null) {
+          const reason = next.idle_ms !== null && next.idle_ms <= now_ms ? 'idle' : 'never_ready'
+          return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason }
+        }
+        this.#forgetLobby(next)
+      } else {
+        if (next.remove_ms === null) {
+          return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
+        }
+        this.#forgetPlayer(next)
+      }
+    }
+  }
+
+  /** When expire() has something to do next; null: never. */
+  nextDueMs(): number | null {
+    const next = this.#due.peek()
+    const due = next === undefined ? Number.POSITIVE_INFINITY : dueAt(next)
+    return Number.isFinite(due) ? due : null
+  }
+
+  /** Public lobbies of these game modes, oldest first, a page at a time. */
+  list(wish: { version_id: string; game_modes: ReadonlySet<string>; after: string | null }): {
+    lobbies: Lobby[]
+    more: boolean
+  } {
+    const after = wish.after === null ? -1 : (this.lobbies.get(wish.after)?.ordinal ?? -1)
+    const page: Lobby[] = []
+    for (const lobby of this.lobbies.values()) {
+      if (lobby.ordinal <= after || lobby.stop_ms !== null || lobby.publicity !== 'public') continue
+      if (lobby.version_id !== wish.version_id || !wish.game_modes.has(lobby.game_mode)) continue
+      if (page.length === LIST_PAGE_MAX) return { lobbies: page, more: true }
+      page.push(lobby)
+    }
+    return { lobbies: page, more: false }
+  }
+
+  /** Makes a change true. The change must follow from a decision of this very state. */
+  apply(change: Change): Undo {
+    switch (change.kind) {
+      case 'lobby_created':
+        return this.#addLobby(newLobby(change.lobby, this.#ordinal++))
+      case 'lobby_ready':
+        return this.#makeReady(this.#lobby(change.lobby_id), change.ms)
+      case 'lobby_closed':
+        return this.#patchLobby(this.#lobby(change.lobby_id), { is_closed: change.is_closed })
+      case 'lobby_state':
+        return this.#patchLobby(this.#lobby(change.lobby_id), { state: change.state })
+      case 'lobby_stopped':
+        return this.#stopLobby(this.#lobby(change.lobby_id), change.ms, change.reason)
+      case 'player_reserved':
+        return this.#seat(newPlayer(change.player))
+      case 'player_connected': {
+        const { ms, deadline_ms, connect_key } = change
+        return this.#patchPlayer(this.#player(change.player_id), { connect_ms: ms, deadline_ms, connect_key })
+      }
+      case 'player_removed': {
+        const { ms, reason, disconnect_key } = change
+        return this.#unseat(this.#player(change.player_id), ms, reason, disconnect_key)
+      }
+    }
+  }
+
+  /** Takes in what the tables say: lobbies in the order of their creation, then players. */
+  load(lobbies: readonly Omit<Lobby, 'ordinal' | 'players'>[], players: readonly Player[]): void {
+    for (const lobby of lobbies) this.#addLobby({ ...lobby, ordinal: this.#ordinal++, players: new Map() })
+    for (const player of players) {
+      if (player.remove_ms === null) this.#seat(player)
+      else this.#remember(player)
+    }
+    for (const lobby of this.lobbies.values()) this.#arrange(lobby)
+  }
+
+  /** After a load nobody is expired by the platform's own absence: every deadline is at least this far away. */
+  postpone(until_ms: number): void {
+    for (const lobby of this.lobbies.values()) {
+      lobby.ready_deadline_ms = Math.max(lobby.ready_deadline_ms, until_ms)
+      if (lobby.idle_ms !== null) lobby.idle_ms = Math.max(lobby.idle_ms, until_ms)
+      this.#arrange(lobby)
+    }
+    for (const player of this.players.values()) {
+      player.deadline_ms = Math.max(player.deadline_ms, until_ms)
+      this.#due.place(player)
+    }
+  }
+
+  #remembered(seat_key: string | null, now_ms: number): SeatTaken | null {
+    const player = seat_key === null ? undefined : this.#seatKeys.get(seat_key)
+    if (player === undefined || player.create_ms + MEMORY_MS < now_ms) return null
+    if (player.remove_reason === 'unanswered') return null
+    return { lobby_id: player.lobby_id, player_id: player.player_id }
+  }
+
+  #isClientFull(wish: SeatWish): boolean {
+    return (this.#clientPlayers.get(wish.client) ?? 0) >= wish.client_players_max
+  }
+
+  #open(plan: LobbyPlan, wish: SeatWish, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+    if (this.live_lobby_count >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+    const { ready_within_ms, ...record } = plan
+    const lobby = { ...record, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms: now_ms + ready_within_ms }
+    const seat = this.#reserve(lobby, wish, ids.player_id, now_ms)
+    return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
+  }
+
+  #reserve(lobby: LobbyRecord, wish: SeatWish, player_id: string, now_ms: number): Granted<SeatTaken> {
+    const player: PlayerRecord = {
+      player_id,
+      lobby_id: lobby.lobby_id,
+      client: wish.client,
+      create_ms: now_ms,
+      deadline_ms: now_ms + lobby.player_deadline_ms,
+      seat_key: wish.seat_key,
+    }
+    return grant({ lobby_id: lobby.lobby_id, player_id }, { kind: 'player_reserved', player })
+  }
+
+  #addLobby(lobby: Lobby): Undo {
+    this.lobbies.set(lobby.lobby_id, lobby)
+    if (lobby.stop_ms === null) this.live_lobby_count++
+    this.#arrange(lobby)
+    return () => {
+      if (lobby.stop_ms === null) this.live_lobby_count--
+      lobby.is_closed = true
+      this.#shelves.arrange(lobby)
+      this.#forgetLobby(lobby)
+    }
+  }
+
+  /** Players who have waited for the start get their full time to connect. */
+  #makeReady(lobby: Lobby, ms: number): Undo {
+    const undos = [this.#patchLobby(lobby, { ready_ms: ms })]
+    for (const player of lobby.players.values()) {
+      if (player.connect_ms !== null) continue
+      const deadline_ms = Math.max(player.deadline_ms, ms + lobby.player_deadline_ms)
+      undos.push(this.#patchPlayer(player, { deadline_ms }))
+    }
+    return () => undoAll(undos)
+  }
+
+  #stopLobby(lobby: Lobby, ms: number, reason: StopReason): Undo {
+    const undos: Undo[] = []
+    for (const player of [...lobby.players.values()]) undos.push(this.#unseat(player, ms, 'lobby_stopped', null))
+    undos.push(this.#patchLobby(lobby, { stop_ms: ms, stop_reason: reason }))
+    this.live_lobby_count--
+    return () => {
+      this.live_lobby_count++
+      undoAll(undos)
+    }
+  }
+
+  #seat(player: Player): Undo {
+    const lobby = this.#lobby(player.lobby_id)
+    const { idle_ms } = lobby
+    invariant(
+      lobby.players.size < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
+      'L1: a lobby has more players than its limit',
+    )
+    this.#remember(player)
+    lobby.players.set(player.player_id, player)
+    lobby.idle_ms = null
+    this.#countClient(player.client, 1)
+    this.#arrange(lobby)
+    return () => {
+      lobby.players.delete(player.player_id)
+      lobby.idle_ms = idle_ms
+      this.#countClient(player.client, -1)
+      this.#forgetPlayer(player)
+      this.#arrange(lobby)
+    }
+  }
+
+  #unseat(player: Player, ms: number, reason: RemoveReason, disconnect_key: string | null): Undo {
+    const lobby = this.#lobby(player.lobby_id)
+    const { idle_ms } = lobby
+    invariant(player.remove_ms === null, 'L2: a player left twice')
+    invariant(this.#clientPlayers.has(player.client), 'L4: a client has fewer than no players')
+    lobby.players.delete(player.player_id)
+    if (lobby.players.size === 0) lobby.idle_ms = ms + lobby.idle_grace_ms
+    this.#countClient(player.client, -1)
+    const undo = this.#patchPlayer(player, { remove_ms: ms, remove_reason: reason, disconnect_key })
+    this.#arrange(lobby)
+    return () => {
+      undo()
+      lobby.players.set(player.player_id, player)
+      lobby.idle_ms = idle_ms
+      this.#countClient(player.client, 1)
+      this.#arrange(lobby)
+    }
+  }
+
+  #patchLobby(lobby: Lobby, patch: Partial<Lobby>): Undo {
+    const before: Partial<Lobby> = {}
+    for (const name of Object.keys(patch) as (keyof Lobby)[]) Object.assign(before, { [name]: lobby[name] })
+    Object.assign(lobby, patch)
+    this.#arrange(lobby)
+    return () => {
+      Object.assign(lobby, before)
+      this.#arrange(lobby)
+    }
+  }
+
+  #patchPlayer(player: Player, patch: Partial<Player>): Undo {
+    const before: Partial<Player> = {}
+    for (const name of Object.keys(patch) as (keyof Player)[]) Object.assign(before, { [name]: player[name] })
+    Object.assign(player, patch)
+    this.#due.place(player)
+    return () => {
+      Object.assign(player, before)
+      this.#due.place(player)
+    }
+  }
+
+  #remember(player: Player): void {
+    invariant(!this.players.has(player.player_id), 'a player was seated twice')
+    this.players.set(player.player_id, player)
+    if (player.seat_key !== null) this.#seatKeys.set(player.seat_key, player)
+    this.#due.place(player)
+  }
+
+  #forgetPlayer(player: Player): void {
+    this.players.delete(player.player_id)
+    if (player.seat_key !== null && this.#seatKeys.get(player.seat_key) === player) {
+      this.#seatKeys.delete(player.seat_key)
+    }
+    this.#due.remove(player)
+  }
+
+  #forgetLobby(lobby: Lobby): void {
+    this.lobbies.delete(lobby.lobby_id)
+    this.#due.remove(lobby)
+  }
+
+  #arrange(lobby: Lobby): void {
+    this.#shelves.arrange(lobby)
+    this.#due.place(lobby)
+  }
+
+  #countClient(client: string, difference: 1 | -1): void {
+    const count = (this.#clientPlayers.get(client) ?? 0) + difference
+    if (count === 0) this.#clientPlayers.delete(client)
+    else this.#clientPlayers.set(client, count)
+  }
+
+  #lobby(lobby_id: string): Lobby {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined) throw new Error(`the book has no lobby ${lobby_id}`)
+    return lobby
+  }
+
+  #player(player_id: string): Player {
+    const player = this.players.get(player_id)
+    if (player === undefined) throw new Error(`the book has no player ${player_id}`)
+    return player
+  }
+}
+
+function newLobby(record: LobbyRecord, ordinal: number): Lobby {
+  return {
+    ...record,
+    ordinal,
+    is_closed: false,
+    state: null,
+    ready_ms: null,
+    idle_ms: record.create_ms + record.idle_grace_ms,
+    stop_ms: null,
+    stop_reason: null,
+    players: new Map(),
+  }
+}
+
+function newPlayer(record: PlayerRecord): Player {
+  return { ...record, connect_ms: null, remove_ms: null, remove_reason: null, connect_key: null, disconnect_key: null }
+}
+
+function removal(player_id: string, ms: number, reason: RemoveReason, disconnect_key: string | null): Change {
+  return { kind: 'player_removed', player_id, ms, reason, disconnect_key }
+}
+
+function isLobby(timed: Lobby | Player): timed is Lobby {
+  return 'players' in timed
+}
+
+function dueAt(timed: Lobby | Player): number {
+  if (!isLobby(timed)) return timed.remove_ms === null ? timed.deadline_ms : timed.remove_ms + MEMORY_MS
+  if (timed.stop_ms !== null) return timed.stop_ms + MEMORY_MS
+  const idle_ms = timed.idle_ms ?? Number.POSITIVE_INFINITY
+  return timed.ready_ms === null ? Math.min(timed.ready_deadline_ms, idle_ms) : idle_ms
+}
+
+function undoAll(undos: readonly Undo[]): void {
+  for (const undo of undos.toReversed()) undo()
+}
+
+/** A broken law is a fault of ours: the command fails, and what it began is undone. */
+function invariant(condition: boolean, law: string): void {
+  if (!condition) throw new Error(law)
+}

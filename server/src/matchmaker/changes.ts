@@ -1,0 +1,80 @@
+// What the book of a namespace is made of, and what can happen to it. A Change is what the journal holds: plain JSON,
+// complete in itself, never changed once it is released. Times are milliseconds since the epoch.
+
+export type Publicity = 'public' | 'private'
+
+/** What a lobby is from its first moment on. */
+export type LobbyRecord = {
+  lobby_id: string
+  version_id: string
+  game_mode: string
+  region: string
+  publicity: Publicity
+  is_custom: boolean
+  max_players_normal: number
+  max_players_direct: number
+  max_players_party: number
+  tags: Readonly<Record<string, string>>
+  /** JSON text. */
+  lobby_config: string | null
+  create_ms: number
+  ready_deadline_ms: number
+  /** Durations, from the game mode as it was when the lobby was created. */
+  player_deadline_ms: number
+  idle_grace_ms: number
+}
+
+export type PlayerRecord = {
+  player_id: string
+  lobby_id: string
+  /** The client bucket that limits count by. */
+  client: string
+  create_ms: number
+  /** Before it a reserved player must connect and a connected one leave. */
+  deadline_ms: number
+  /** Action, caller and Idempotency-Key of the request that took the seat. */
+  seat_key: string | null
+}
+
+export type StopReason = 'never_ready' | 'idle' | 'exited' | 'requested'
+
+export type RemoveReason =
+  | 'disconnected'
+  | 'expired'
+  | 'too_long'
+  | 'lobby_stopped'
+  /** The request that took the seat was not answered: its lobby did not start in time, or the caller hung up. */
+  | 'unanswered'
+
+export type Change =
+  | { kind: 'lobby_created'; lobby: LobbyRecord }
+  | { kind: 'lobby_ready'; lobby_id: string; ms: number }
+  | { kind: 'lobby_closed'; lobby_id: string; is_closed: boolean }
+  | { kind: 'lobby_state'; lobby_id: string; state: string | null }
+  | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason }
+  | { kind: 'player_reserved'; player: PlayerRecord }
+  | { kind: 'player_connected'; player_id: string; ms: number; deadline_ms: number; connect_key: string | null }
+  | { kind: 'player_removed'; player_id: string; ms: number; reason: RemoveReason; disconnect_key: string | null }
+
+/** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
+export type Lobby = LobbyRecord & {
+  /** Order of creation within the book: the tie-break of "fullest first". */
+  ordinal: number
+  is_closed: boolean
+  state: string | null
+  ready_ms: number | null
+  /** When it is stopped for want of players; null while it has some. */
+  idle_ms: number | null
+  stop_ms: number | null
+  stop_reason: StopReason | null
+  players: Map<string, Player>
+}
+
+/** A player: reserved, connected, removed. A removed one is remembered for a while, to answer repeats. */
+export type Player = PlayerRecord & {
+  connect_ms: number | null
+  remove_ms: number | null
+  remove_reason: RemoveReason | null
+  connect_key: string | null
+  disconnect_key: string | null
+}

@@ -1,0 +1,149 @@
+// A shard read into memory: the tables as they reflect the journal at projected_seq, and the journal after it. To be
+// called by the shard's writer only, after its takeover, so that nothing is in flight behind its back.
+import type { Selectable } from 'kysely'
+import type { Pool, PoolClient } from 'pg'
+import type { Schema } from '../database/schema.ts'
+import { Book, MEMORY_MS } from './book.ts'
+import type { Lobby, Player, RemoveReason, StopReason } from './changes.ts'
+import { readPages } from './journal.ts'
+import { emptyImages, type Images } from './project.ts'
+import { imagesOf, touchedBy } from './touched.ts'
+
+/** After a load every deadline is at least this far away: the platform's own absence expires nobody. */
+const GRACE_MS = 30_000
+
+export type LoadedShard = {
+  books: Map<string, Book>
+  /** The latest moment that the journal speaks of; the book's time never runs back behind it. */
+  time_ms: number
+  /** Rows that the journal knows newer than the tables. */
+  images: Images
+}
+
+export async function loadShard(pool: Pool, shard: number, takeover_seq: number, now_ms: number): Promise<LoadedShard> {
+  const books = new Map<string, Book>()
+  const { projected_seq, lobbies, players } = await readTables(pool, shard, now_ms)
+  for (const [namespace_id, rows] of lobbies) bookOf(books, namespace_id).load(rows, players.get(namespace_id) ?? [])
+  for (const [namespace_id, rows] of players) if (!lobbies.has(namespace_id)) bookOf(books, namespace_id).load([], rows)
+
+  let time_ms = 0
+  const touched = new Map<string, Set<string>>()
+  for await (const page of readPages(pool, { shard, after: projected_seq, last: takeover_seq })) {
+    time_ms = Math.max(time_ms, page.ms)
+    for (const { namespace_id, changes } of page.entries) {
+      const book = bookOf(books, namespace_id)
+      const ids = touched.get(namespace_id) ?? new Set()
+      touched.set(namespace_id, ids)
+      for (const change of changes) {
+        for (const id of touchedBy(book, change)) ids.add(id)
+        book.apply(change)
+      }
+    }
+  }
+  const images = emptyImages()
+  for (const [namespace_id, ids] of touched) imagesOf(bookOf(books, namespace_id), namespace_id, shard, ids, images)
+  for (const book of books.values()) book.postpone(Math.max(time_ms, now_ms) + GRACE_MS)
+  return { books, time_ms, images }
+}
+
+export function bookOf(books: Map<string, Book>, namespace_id: string): Book {
+  let book = books.get(namespace_id)
+  if (book === undefined) {
+    book = new Book()
+    books.set(namespace_id, book)
+  }
+  return book
+}
+
+type LoadedLobby = Omit<Lobby, 'ordinal' | 'players'>
+type Tables = { projected_seq: number; lobbies: Map<string, LoadedLobby[]>; players: Map<string, Player[]> }
+
+/** One snapshot, so that the rows and the seq that they reflect belong together. */
+async function readTables(pool: Pool, shard: number, now_ms: number): Promise<Tables> {
+  const client = await pool.connect()
+  let broken: Error | undefined
+  try {
+    await client.query('insert into shards (shard, projected_seq) values ($1, 0) on conflict do nothing', [shard])
+    await client.query('begin isolation level repeatable read read only')
+    const tables = await readSnapshot(client, shard, now_ms)
+    await client.query('commit')
+    return tables
+  } catch (error) {
+    broken = error as Error
+    throw error
+  } finally {
+    client.release(broken)
+  }
+}
+
+async function readSnapshot(client: PoolClient, shard: number, now_ms: number): Promise<Tables> {
+  const remembered = new Date(now_ms - MEMORY_MS)
+  const state = await client.query<{ projected_seq: number }>('select projected_seq from shards where shard = $1', [
+    shard,
+  ])
+  const lobbies = await client.query<Selectable<Schema['lobbies']>>(
+    'select * from lobbies where shard = $1 and (stop_ts is null or stop_ts > $2) order by create_ts, lobby_id',
+    [shard, remembered],
+  )
+  const players = await client.query<Selectable<Schema['players']>>(
+    'select * from players where shard = $1 and (remove_ts is null or remove_ts > $2)',
+    [shard, remembered],
+  )
+  return {
+    projected_seq: state.rows[0]!.projected_seq,
+    lobbies: byNamespace(lobbies.rows, toLobby),
+    players: byNamespace(players.rows, toPlayer),
+  }
+}
+
+function byNamespace<R extends { namespace_id: string }, T>(rows: readonly R[], read: (row: R) => T): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const row of rows) {
+    const group = groups.get(row.namespace_id)
+    if (group === undefined) groups.set(row.namespace_id, [read(row)])
+    else group.push(read(row))
+  }
+  return groups
+}
+
+function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
+  return {
+    lobby_id: row.lobby_id,
+    version_id: row.version_id,
+    game_mode: row.game_mode,
+    region: row.region,
+    publicity: row.publicity,
+    is_custom: row.is_custom,
+    is_closed: row.is_closed,
+    max_players_normal: row.max_players_normal,
+    max_players_direct: row.max_players_direct,
+    max_players_party: row.max_players_party,
+    tags: row.tags,
+    lobby_config: row.lobby_config,
+    state: row.state,
+    player_deadline_ms: row.player_deadline_ms,
+    idle_grace_ms: row.idle_grace_ms,
+    create_ms: row.create_ts.getTime(),
+    ready_deadline_ms: row.ready_deadline_ts.getTime(),
+    ready_ms: row.ready_ts?.getTime() ?? null,
+    idle_ms: row.idle_ts?.getTime() ?? null,
+    stop_ms: row.stop_ts?.getTime() ?? null,
+    stop_reason: row.stop_reason as StopReason | null,
+  }
+}
+
+function toPlayer(row: Selectable<Schema['players']>): Player {
+  return {
+    player_id: row.player_id,
+    lobby_id: row.lobby_id,
+    client: row.client,
+    create_ms: row.create_ts.getTime(),
+    deadline_ms: row.deadline_ts.getTime(),
+    connect_ms: row.connect_ts?.getTime() ?? null,
+    remove_ms: row.remove_ts?.getTime() ?? null,
+    remove_reason: row.remove_reason as RemoveReason | null,
+    seat_key: row.seat_key,
+    connect_key: row.connect_key,
+    disconnect_key: row.disconnect_key,
+  }
+}

@@ -1,0 +1,149 @@
+// What the matchmaker knows of namespaces: the current version's game modes, the limits, and which Origin stands for
+// which. Read from the database when asked for, told of changes by NOTIFY, and never older than STALE_MS.
+import { ApiError, type ErrorCode, type GameModeConfig, gameModesOf, type VersionConfig } from '@muster/contract'
+import type { Context } from '../context.ts'
+
+/** A wake-up may be lost: after this a record is read again before it is used. */
+const STALE_MS = 2_000
+const NAMESPACES_MAX = 10_000
+const ORIGINS_MAX = 10_000
+const VERSIONS_MAX = 1_000
+
+export type NamespaceRecord = {
+  namespace_id: string
+  game_id: string
+  version_id: string
+  lobby_count_max: number
+  max_players_per_client: number
+  enable_domain_public_auth: boolean
+  game_modes: GameModes
+}
+
+export type GameModes = ReadonlyMap<string, GameModeConfig>
+
+export type Namespaces = {
+  /** Throws NAMESPACE_NOT_FOUND. */
+  get: (namespace_id: string) => NamespaceRecord | Promise<NamespaceRecord>
+  /** The game modes of a version, current or not: lobbies outlive a deploy. Throws VERSION_NOT_FOUND. */
+  gameModes: (version_id: string) => GameModes | Promise<GameModes>
+  /** The namespace whose site has this origin and lets it stand for the public token; else null. */
+  ofOrigin: (origin: string) => string | null | Promise<string | null>
+  close: () => void
+}
+
+type Cached<T> = { value: T; read_ms: number }
+
+export function createNamespaces(ctx: Context): Namespaces {
+  const records = createCache<NamespaceRecord>(ctx, NAMESPACES_MAX, (id) => readNamespace(ctx, id))
+  const origins = createCache<string>(ctx, ORIGINS_MAX, (origin) => readOrigin(ctx, origin))
+  const versions = createCache<GameModes>(ctx, VERSIONS_MAX, (id) => readGameModes(ctx, id), Number.POSITIVE_INFINITY)
+  const unsubscribe = ctx.listener.on('namespaces', () => {
+    records.clear()
+    origins.clear()
+  })
+
+  return {
+    get: (namespace_id) => required(records.get(namespace_id), 'NAMESPACE_NOT_FOUND'),
+    gameModes: (version_id) => required(versions.get(version_id), 'VERSION_NOT_FOUND'),
+    ofOrigin: origins.get,
+    close: unsubscribe,
+  }
+}
+
+/** Answers at once what is at hand: most requests find it so, and a promise each would cost them a turn. */
+function required<T>(found: T | null | Promise<T | null>, code: ErrorCode): T | Promise<T> {
+  if (found instanceof Promise) return found.then((value) => required<T>(value, code))
+  if (found === null) throw new ApiError(code)
+  return found
+}
+
+/** A bounded map in front of a query; one query at a time for a key, and unknown keys are remembered as well. */
+function createCache<T>(
+  ctx: Context,
+  entries_max: number,
+  read: (key: string) => Promise<T | null>,
+  stale_ms = STALE_MS,
+) {
+  const cached = new Map<string, Cached<T | null>>()
+  const reading = new Map<string, Promise<T | null>>()
+  let generation = 0
+
+  function readOnce(key: string): Promise<T | null> {
+    const under_way = reading.get(key)
+    if (under_way !== undefined) return under_way
+    const started = generation
+    const promise = read(key)
+      .then((value) => {
+        if (started === generation) {
+          if (cached.size >= entries_max) cached.delete(cached.keys().next().value!)
+          cached.set(key, { value, read_ms: ctx.now() })
+        }
+        return value
+      })
+      .finally(() => {
+        if (reading.get(key) === promise) reading.delete(key)
+      })
+    reading.set(key, promise)
+    return promise
+  }
+
+  return {
+    get(key: string): T | null | Promise<T | null> {
+      const entry = cached.get(key)
+      return entry !== undefined && ctx.now() - entry.read_ms < stale_ms ? entry.value : readOnce(key)
+    },
+    clear() {
+      generation++
+      cached.clear()
+      reading.clear()
+    },
+  }
+}
+
+async function readNamespace(ctx: Context, namespace_id: string): Promise<NamespaceRecord | null> {
+  const row = await ctx.db
+    .selectFrom('namespaces')
+    .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+    .where('namespace_id', '=', namespace_id)
+    .select([
+      'namespace_id',
+      'namespaces.game_id',
+      'namespaces.version_id',
+      'lobby_count_max',
+      'max_players_per_client',
+      'enable_domain_public_auth',
+      'versions.config',
+    ])
+    .executeTakeFirst()
+  if (row === undefined) return null
+  const { config, ...record } = row
+  return { ...record, game_modes: gameModesOf(config as VersionConfig) }
+}
+
+async function readGameModes(ctx: Context, version_id: string): Promise<GameModes | null> {
+  const row = await ctx.db
+    .selectFrom('versions')
+    .where('version_id', '=', version_id)
+    .select('config')
+    .executeTakeFirst()
+  return row === undefined ? null : gameModesOf(row.config as VersionConfig)
+}
+
+/** `<game>.<cdn domain>` is namespace prod, `<game>--<namespace>.<cdn domain>` any other. */
+async function readOrigin(ctx: Context, origin: string): Promise<string | null> {
+  if (!URL.canParse(origin)) return null
+  const { hostname, protocol } = new URL(origin)
+  const suffix = `.${ctx.config.domains.cdn}`
+  if (!hostname.endsWith(suffix) || (protocol !== 'http:' && protocol !== 'https:')) return null
+  const [game, namespace = 'prod', ...rest] = hostname.slice(0, -suffix.length).split('--')
+  if (rest.length > 0) return null
+  const row = await ctx.db
+    .selectFrom('namespaces')
+    .innerJoin('games', 'games.game_id', 'namespaces.game_id')
+    .where('games.name_id', '=', game!)
+    .where('namespaces.name_id', '=', namespace)
+    .where('enable_domain_public_auth', '=', true)
+    .select('namespace_id')
+    .executeTakeFirst()
+  return row?.namespace_id ?? null
+}

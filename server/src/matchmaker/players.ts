@@ -1,0 +1,41 @@
+// Players, as their lobby server reports them.
+import { ApiError } from '@muster/contract'
+import type { CallerOf } from '../caller.ts'
+import type { Desk } from './desk.ts'
+
+/** Consumes the token: once, whoever races. */
+export async function connectPlayer(desk: Desk, caller: CallerOf<'lobby'>, player_token: string, key: string | null) {
+  const player_id = playerOf(desk, caller, player_token)
+  const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
+  await desk.books.commit(caller.namespace_id, (book, now_ms) => book.connected(call, now_ms))
+  return {}
+}
+
+export async function disconnectPlayer(
+  desk: Desk,
+  caller: CallerOf<'lobby'>,
+  player_token: string,
+  key: string | null,
+) {
+  const player_id = playerOf(desk, caller, player_token)
+  const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key }
+  await desk.books.commit(caller.namespace_id, (book, now_ms) => book.disconnected(call, now_ms))
+  return {}
+}
+
+/** A player token is data here, and no credential of the caller's: what is wrong with it is a bad request. */
+function playerOf(desk: Desk, caller: CallerOf<'lobby'>, player_token: string): string {
+  const token = verify(desk, player_token)
+  if (token === null || token.kind !== 'player') throw new ApiError('PLAYER_TOKEN_INVALID')
+  if (token.lobby_id !== caller.lobby_id) throw new ApiError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+  return token.player_id
+}
+
+function verify(desk: Desk, player_token: string) {
+  try {
+    return desk.ctx.keys.verify(player_token, desk.ctx.now())
+  } catch (error) {
+    if (error instanceof ApiError) return null
+    throw error
+  }
+}

@@ -1,0 +1,22 @@
+// Which lobby: the fullest that has room, among equals the oldest. Pure and deterministic, so that a decision can be
+// replayed and explained.
+import type { Lobby } from './changes.ts'
+
+/** Seats that are left for players who come by find. */
+export function freePlaces(lobby: Lobby): number {
+  return lobby.max_players_normal - lobby.players.size
+}
+
+/** Found only while it is open: running or starting, public, not closed, with room. */
+export function isOpen(lobby: Lobby): boolean {
+  return lobby.stop_ms === null && !lobby.is_closed && lobby.publicity === 'public' && freePlaces(lobby) > 0
+}
+
+export function isBetter(a: Lobby, b: Lobby): boolean {
+  const difference = freePlaces(a) - freePlaces(b)
+  return difference === 0 ? a.ordinal < b.ordinal : difference < 0
+}
+
+export function hasTags(lobby: Lobby, tags: readonly (readonly [string, string])[]): boolean {
+  return tags.every(([name, value]) => Object.hasOwn(lobby.tags, name) && lobby.tags[name] === value)
+}

@@ -1,0 +1,58 @@
+// What became of the lobbies' processes: the runner writes lobby_runs, and a lobby whose run has ended is stopped here.
+// Looked at when the runner says that something happened, and every RUNS_EVERY_MS in case the word was lost.
+import type { Context } from '../context.ts'
+import type { Books } from './books.ts'
+
+const RUNS_EVERY_MS = 1_000
+/** Ended runs that are taken in at once; the rest follows at once. */
+const RUNS_MAX = 500
+
+export type RunWatch = { close: () => Promise<void> }
+
+export function watchRuns(ctx: Context, books: Books): RunWatch {
+  let is_closed = false
+  let looking: Promise<void> | null = null
+  let look_again = false
+
+  async function look(): Promise<void> {
+    do {
+      look_again = false
+      try {
+        const ended = await ctx.db
+          .selectFrom('lobby_runs')
+          .innerJoin('lobbies', 'lobbies.lobby_id', 'lobby_runs.lobby_id')
+          .where('lobby_runs.exit_ts', 'is not', null)
+          .where('lobbies.stop_ts', 'is', null)
+          .select(['lobbies.lobby_id', 'lobbies.namespace_id'])
+          .limit(RUNS_MAX)
+          .execute()
+        await Promise.all(
+          ended.map(({ namespace_id, lobby_id }) =>
+            books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
+          ),
+        )
+      } catch (error) {
+        ctx.log.warn({ error }, 'the ends of lobby runs could not be taken in; trying again')
+      }
+    } while (look_again && !is_closed)
+    looking = null
+  }
+
+  function wake(): void {
+    if (is_closed) return
+    if (looking === null) looking = look()
+    else look_again = true
+  }
+
+  const unsubscribe = ctx.listener.on('lobby_runs', wake)
+  const timer = setInterval(wake, RUNS_EVERY_MS)
+  wake()
+  return {
+    async close() {
+      is_closed = true
+      clearInterval(timer)
+      unsubscribe()
+      await looking
+    },
+  }
+}

@@ -1,0 +1,94 @@
+// The open lobbies of a book, arranged so that the fullest is found without a scan: a shelf for each (version, region,
+// game mode), ordered by the rules, with a posting list for each tag that its lobbies carry.
+import type { Lobby } from './changes.ts'
+import { createHeap, type Heap } from './heap.ts'
+import { hasTags, isBetter, isOpen } from './rules.ts'
+
+/** A find by tags looks at this many lobbies at most. */
+export const TAG_CANDIDATES_MAX = 128
+
+export type Place = { version_id: string; region: string; game_mode: string }
+export type Tags = readonly (readonly [string, string])[]
+
+type Shelf = { open: Heap<Lobby>; posted: Map<string, Set<Lobby>> }
+
+export type Shelves = {
+  /** Puts the lobby where it belongs now: to be called after whatever changes its room or its openness. */
+  arrange: (lobby: Lobby) => void
+  /** The lobby that a find gets, over all the places; null when none is open. */
+  choose: (places: readonly Place[], tags: Tags) => Lobby | null
+}
+
+export function createShelves(): Shelves {
+  const shelves = new Map<string, Shelf>()
+
+  const shelfOf = (place: Place): string => `${place.version_id}\n${place.region}\n${place.game_mode}`
+
+  function arrange(lobby: Lobby): void {
+    const key = shelfOf(lobby)
+    let shelf = shelves.get(key)
+    if (isOpen(lobby)) {
+      if (shelf === undefined) {
+        shelf = { open: createHeap(isBetter), posted: new Map() }
+        shelves.set(key, shelf)
+      }
+      shelf.open.place(lobby)
+      post(shelf, lobby)
+    } else if (shelf !== undefined) {
+      shelf.open.remove(lobby)
+      unpost(shelf, lobby)
+      if (shelf.open.size() === 0) shelves.delete(key)
+    }
+  }
+
+  function choose(places: readonly Place[], tags: Tags): Lobby | null {
+    let best: Lobby | null = null
+    for (const place of places) {
+      const shelf = shelves.get(shelfOf(place))
+      if (shelf === undefined) continue
+      const candidate = tags.length === 0 ? shelf.open.peek() : bestWithTags(shelf, tags)
+      if (candidate && (best === null || isBetter(candidate, best))) best = candidate
+    }
+    return best
+  }
+
+  return { arrange, choose }
+}
+
+/** Names may not contain it (the contract refuses NUL), so that no two pairs share a key. */
+const pair = (name: string, value: string): string => `${name}\0${value}`
+
+function post(shelf: Shelf, lobby: Lobby): void {
+  for (const [name, value] of Object.entries(lobby.tags)) {
+    const key = pair(name, value)
+    const posted = shelf.posted.get(key)
+    if (posted === undefined) shelf.posted.set(key, new Set([lobby]))
+    else posted.add(lobby)
+  }
+}
+
+function unpost(shelf: Shelf, lobby: Lobby): void {
+  for (const [name, value] of Object.entries(lobby.tags)) {
+    const key = pair(name, value)
+    const posted = shelf.posted.get(key)
+    posted?.delete(lobby)
+    if (posted?.size === 0) shelf.posted.delete(key)
+  }
+}
+
+/** The rarest tag first: its list is the shortest one that can hold the answer. */
+function bestWithTags(shelf: Shelf, tags: Tags): Lobby | undefined {
+  let rarest: Set<Lobby> | undefined
+  for (const [name, value] of tags) {
+    const posted = shelf.posted.get(pair(name, value))
+    if (posted === undefined) return undefined
+    if (rarest === undefined || posted.size < rarest.size) rarest = posted
+  }
+  let best: Lobby | undefined
+  let looked_at = 0
+  for (const lobby of rarest ?? []) {
+    if (++looked_at > TAG_CANDIDATES_MAX) break
+    if (hasTags(lobby, tags) && (best === undefined || isBetter(lobby, best))) best = lobby
+  }
+  return best
+}

@@ -1,0 +1,87 @@
+// The matchmaker of this process: it holds the lease and the books, or stands by until it may. Deposed, it lets its
+// books go and stands by again.
+import { ApiError } from '@muster/contract'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import { type Books, createBooks } from './books.ts'
+import type { Desk } from './desk.ts'
+import { holdLease, LEASE_RENEW_MS, releaseLease } from './lease.ts'
+import { createNamespaces, type Namespaces } from './namespaces.ts'
+import { createProjection, type Projection } from './project.ts'
+import { type RunWatch, watchRuns } from './runs.ts'
+
+export type Matchmaker = {
+  namespaces: Namespaces
+  /** Throws API_NOT_AVAILABLE while another process writes. */
+  desk: () => Desk
+  /** No new commands: the process is about to stop. */
+  refuse: () => void
+  close: () => Promise<void>
+}
+
+type Office = { books: Books; projection: Projection; runs: RunWatch; desk: Desk }
+
+export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
+  const { pool, log } = ctx
+  const namespaces = createNamespaces(ctx)
+  const writer = newId(ctx.now())
+  let office: Office | null = null
+  let is_restart = true
+  let is_refusing = false
+  let turning: Promise<void> = Promise.resolve()
+
+  async function open(): Promise<void> {
+    const projection = createProjection(pool, log)
+    const books = createBooks({ pool, projection, now: ctx.now, log, onDeposed: () => void turn(leave) })
+    await books.open()
+    const desk: Desk = { ctx, books, namespaces, open_requests: new Map() }
+    office = { books, projection, runs: watchRuns(ctx, books), desk }
+  }
+
+  async function leave(): Promise<void> {
+    const closing = office
+    office = null
+    if (closing === null) return
+    await closing.runs.close()
+    await closing.books.close()
+    await closing.projection.close()
+  }
+
+  /** One change of office at a time. */
+  function turn(step: () => Promise<void>): Promise<void> {
+    turning = turning
+      .then(step)
+      .catch((error: unknown) => log.error({ error }, 'the matchmaker could not change office'))
+    return turning
+  }
+
+  async function renew(): Promise<void> {
+    if (is_refusing) return
+    const is_ours = await holdLease(pool, { node_id: ctx.config.node_id, writer, is_restart })
+    // Once in office this process has had its start: from now on it waits like everybody else.
+    is_restart = false
+    if (is_ours && office === null) await open()
+    if (!is_ours && office !== null) await leave()
+  }
+
+  await renew()
+  const timer = setInterval(() => void turn(renew), LEASE_RENEW_MS)
+
+  return {
+    namespaces,
+    desk() {
+      if (office === null || is_refusing) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+      return office.desk
+    },
+    refuse() {
+      is_refusing = true
+    },
+    async close() {
+      is_refusing = true
+      clearInterval(timer)
+      await turn(leave)
+      await releaseLease(pool, writer)
+      namespaces.close()
+    },
+  }
+}

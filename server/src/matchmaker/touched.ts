@@ -1,0 +1,35 @@
+// Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
+import type { Book } from './book.ts'
+import type { Change } from './changes.ts'
+import { type Images, lobbyRow, playerRow } from './project.ts'
+
+/** Ids of lobbies and players whose rows the change makes different. To be asked before the change is applied. */
+export function touchedBy(book: Book, change: Change): string[] {
+  switch (change.kind) {
+    case 'lobby_created':
+      return [change.lobby.lobby_id]
+    case 'lobby_closed':
+    case 'lobby_state':
+      return [change.lobby_id]
+    case 'lobby_ready':
+    case 'lobby_stopped':
+      return [change.lobby_id, ...(book.lobbies.get(change.lobby_id)?.players.keys() ?? [])]
+    case 'player_reserved':
+      return [change.player.lobby_id, change.player.player_id]
+    case 'player_connected':
+      return [change.player_id]
+    case 'player_removed': {
+      const player = book.players.get(change.player_id)
+      return player === undefined ? [] : [player.lobby_id, player.player_id]
+    }
+  }
+}
+
+export function imagesOf(book: Book, namespace_id: string, shard: number, ids: Iterable<string>, images: Images): void {
+  for (const id of ids) {
+    const lobby = book.lobbies.get(id)
+    if (lobby !== undefined) images.lobbies.set(id, lobbyRow(namespace_id, shard, lobby))
+    const player = book.players.get(id)
+    if (player !== undefined) images.players.set(id, playerRow(namespace_id, shard, player))
+  }
+}

@@ -1,0 +1,145 @@
+// What a body asks for, checked against the namespace's current version and made into what the book understands.
+// Nothing here looks at lobbies.
+import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig } from '@muster/contract'
+import type { Config, Region } from '../config.ts'
+import type { LobbyPlan } from './book.ts'
+import type { NamespaceRecord } from './namespaces.ts'
+import type { Place, Tags } from './shelves.ts'
+
+export const TAGS_MAX = 8
+export const TAG_NAME_BYTES_MAX = 128
+export const TAG_VALUE_BYTES_MAX = 512
+export const LOBBY_CONFIG_BYTES_MAX = 16 * 1024
+
+type FindBody = BodyOf<typeof findLobby>
+type CreateBody = BodyOf<typeof createLobby>
+
+/** Throws the refusals of find that do not depend on lobbies. */
+export function findWish(
+  config: Config,
+  namespace: NamespaceRecord,
+  body: FindBody,
+): { places: Place[]; tags: Tags; plan: LobbyPlan | null } {
+  if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
+  const modes = [...new Set(body.game_modes)].map((name) => requireMode(namespace, name))
+  for (const mode of modes) {
+    if (!mode.find_enabled) throw new ApiError('MATCHMAKER_FIND_DISABLED', { game_mode: mode.name })
+    requireDynamicMaxPlayers(mode, body.max_players)
+  }
+  const tags = checkTags(modes, body.tags)
+  const regions =
+    body.regions === undefined
+      ? [nearestRegion(config, modes)]
+      : body.regions.map((name) => requireRegion(config, name))
+  const places = modes.flatMap((mode) =>
+    regions
+      .filter((region) => runsIn(mode, region))
+      .map((region) => ({ version_id: namespace.version_id, region: region.name, game_mode: mode.name })),
+  )
+  const first = places[0]
+  if (first === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
+  if (body.prevent_auto_create_lobby) return { places, tags, plan: null }
+  const mode = requireMode(namespace, first.game_mode)
+  return { places, tags, plan: planOf(namespace, mode, first.region, body.tags ?? {}, body.max_players) }
+}
+
+/** Throws the refusals of create that do not depend on lobbies. */
+export function createWish(config: Config, namespace: NamespaceRecord, body: CreateBody): LobbyPlan {
+  const mode = requireMode(namespace, body.game_mode)
+  if (mode.create === null) throw new ApiError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED')
+  const publicity = body.publicity ?? (mode.create.enable_public ? 'public' : 'private')
+  if (!(publicity === 'public' ? mode.create.enable_public : mode.create.enable_private)) {
+    throw new ApiError(
+      'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID',
+      { publicity },
+      { message: `The game mode does not allow ${publicity} custom lobbies.` },
+    )
+  }
+  requireDynamicMaxPlayers(mode, body.max_players)
+  checkTags([mode], body.tags)
+  const lobby_config = body.lobby_config === undefined ? null : JSON.stringify(body.lobby_config)
+  if (lobby_config !== null && Buffer.byteLength(lobby_config) > LOBBY_CONFIG_BYTES_MAX) {
+    throw new ApiError(
+      'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID',
+      { bytes_max: LOBBY_CONFIG_BYTES_MAX },
+      { message: `lobby_config is larger than ${LOBBY_CONFIG_BYTES_MAX} bytes.` },
+    )
+  }
+  const region = body.region === undefined ? nearestRegion(config, [mode]) : requireRegion(config, body.region)
+  if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
+  const plan = planOf(namespace, mode, region.name, body.tags ?? {}, body.max_players)
+  return { ...plan, publicity, is_custom: true, lobby_config }
+}
+
+function planOf(
+  namespace: NamespaceRecord,
+  mode: GameModeConfig,
+  region: string,
+  tags: Record<string, string>,
+  max_players: number | undefined,
+): LobbyPlan {
+  return {
+    version_id: namespace.version_id,
+    game_mode: mode.name,
+    region,
+    publicity: 'public',
+    is_custom: false,
+    max_players_normal: max_players ?? mode.max_players_normal,
+    max_players_direct: max_players ?? mode.max_players_direct,
+    max_players_party: mode.max_players_party,
+    tags,
+    lobby_config: null,
+    ready_within_ms: mode.ready_deadline_ms,
+    player_deadline_ms: mode.player_deadline_ms,
+    idle_grace_ms: mode.idle_grace_ms,
+  }
+}
+
+function requireMode(namespace: NamespaceRecord, name: string): GameModeConfig {
+  const mode = namespace.game_modes.get(name)
+  if (mode === undefined) throw new ApiError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode: name })
+  return mode
+}
+
+function requireRegion(config: Config, name: string): Region {
+  const region = config.regions.find((item) => item.name === name)
+  if (region === undefined) throw new ApiError('MATCHMAKER_REGION_NOT_FOUND', { region: name })
+  return region
+}
+
+/** The first one by name until the client's coordinates are known. */
+function nearestRegion(config: Config, modes: readonly GameModeConfig[]): Region {
+  const enabled = config.regions.filter((region) => modes.some((mode) => runsIn(mode, region)))
+  const region = enabled.toSorted((a, b) => (a.name < b.name ? -1 : 1))[0]
+  if (region === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
+  return region
+}
+
+function runsIn(mode: GameModeConfig, region: Region): boolean {
+  return mode.regions === null || mode.regions.includes(region.name)
+}
+
+function requireDynamicMaxPlayers(mode: GameModeConfig, max_players: number | undefined): void {
+  if (max_players === undefined) return
+  if (!mode.allow_dynamic_max_players) throw new ApiError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED')
+  const allowed = Math.max(mode.max_players_normal, mode.max_players_direct)
+  if (max_players > allowed) {
+    throw new ApiError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID', { max_players, allowed })
+  }
+}
+
+function checkTags(modes: readonly GameModeConfig[], tags: Record<string, string> | undefined): Tags {
+  const pairs = Object.entries(tags ?? {})
+  if (pairs.length === 0) return pairs
+  if (pairs.length > TAGS_MAX) throw new ApiError('MATCHMAKER_TOO_MANY_TAGS', { tags_max: TAGS_MAX })
+  for (const [name, value] of pairs) {
+    if (Buffer.byteLength(name) > TAG_NAME_BYTES_MAX) {
+      throw new ApiError('MATCHMAKER_TAG_NAME_TOO_LONG', { bytes_max: TAG_NAME_BYTES_MAX })
+    }
+    if (Buffer.byteLength(value) > TAG_VALUE_BYTES_MAX) {
+      throw new ApiError('MATCHMAKER_TAG_TOO_LONG', { tag: name, bytes_max: TAG_VALUE_BYTES_MAX })
+    }
+  }
+  if (!modes.every((mode) => mode.taggable)) throw new ApiError('MATCHMAKER_TAGS_DISABLED')
+  return pairs
+}
