@@ -67,6 +67,9 @@ export const SETTINGS = [
   { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
 ] as const satisfies readonly Setting[]
 
+/** What clients of a platform are told by; a developer's shell may well have them while he starts one. */
+const CLIENT_SETTINGS: ReadonlySet<string> = new Set(['MUSTER_URL', 'MUSTER_TOKEN'])
+
 type SettingName = (typeof SETTINGS)[number]['name']
 
 /** Every mistake of the environment at once, a line each. */
@@ -84,7 +87,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const mistakes: string[] = []
   const known = new Set<string>(SETTINGS.map((setting) => setting.name))
   for (const name of Object.keys(env)) {
-    if (name.startsWith('MUSTER_') && !known.has(name)) mistakes.push(`${name} is not a setting.`)
+    if (name.startsWith('MUSTER_') && !known.has(name) && !CLIENT_SETTINGS.has(name))
+      mistakes.push(`${name} is not a setting.`)
   }
   const text = (name: SettingName, otherwise: string): string => env[name]?.trim() || otherwise
   const integer = (name: SettingName, otherwise: number, max: number): number => {
@@ -96,7 +100,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const oneOf = <T extends string>(name: SettingName, allowed: readonly T[], otherwise: T): T => {
     const value = text(name, otherwise)
     const found = allowed.find((item) => item === value)
-    if (found === undefined) mistakes.push(`${name} must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}.`)
+    if (found === undefined)
+      mistakes.push(`${name} must be one of ${allowed.join(', ')}, not ${JSON.stringify(value)}.`)
     return found ?? otherwise
   }
   const domain = (name: SettingName, otherwise: string): string => {
@@ -122,7 +127,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     .split(',')
     .map((item) => item.trim())
   for (const role of roles) {
-    if (!ROLES.some((item) => item === role)) mistakes.push(`MUSTER_ROLES names ${JSON.stringify(role)}, which is not a role.`)
+    if (!ROLES.some((item) => item === role))
+      mistakes.push(`MUSTER_ROLES names ${JSON.stringify(role)}, which is not a role.`)
   }
 
   const database_url = text('DATABASE_URL', '') || null
@@ -130,7 +136,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     mistakes.push('DATABASE_URL must begin with postgres://.')
   }
 
-  const sandbox = oneOf('MUSTER_SANDBOX', ['required', 'available', 'off'] as const, mode === 'production' ? 'required' : 'available')
+  const sandbox = oneOf(
+    'MUSTER_SANDBOX',
+    ['required', 'available', 'off'] as const,
+    mode === 'production' ? 'required' : 'available',
+  )
   if (mode === 'production' && sandbox !== 'required') mistakes.push('MUSTER_SANDBOX must be required in production.')
 
   const data_dir = resolve(text('MUSTER_DATA', './.muster'))

@@ -1,12 +1,17 @@
 // Config -> Context. The only file that chooses technologies. It is closed in the reverse order of its opening.
+import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import type { Listener } from './database/listen.ts'
+import { connect } from './database/connect.ts'
+import { createListener, type Listener } from './database/listen.ts'
 import type { Schema } from './database/schema.ts'
+import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
-import type { Keys } from './tokens/keys.ts'
+import { createLog } from './observe/log.ts'
+import { StartError } from './start-error.ts'
+import { type Keys, openKeys } from './tokens/keys.ts'
 
 export type Database = Kysely<Schema>
 
@@ -23,4 +28,45 @@ export type Context = {
   now: () => number
   log: Logger
   close: () => Promise<void>
+}
+
+/** A role that has been started. `address` is where it listens (`http://host:port`), null when it listens nowhere. */
+export type RunningRole = { address: string | null; stop(how: { end_lobbies: boolean }): Promise<void> }
+
+/**
+ * Opens the data folder's keys and objects and the database of `config.database_url`. Throws a StartError without one:
+ * the embedded PostgreSQL is the supervisor's, which passes its address down.
+ */
+export async function openContext(
+  config: Config,
+  options: { log?: Logger; now?: () => number } = {},
+): Promise<Context> {
+  if (config.database_url === null) {
+    throw new StartError(
+      'DATABASE_URL must be set to run roles without the supervisor; `npm start` brings a PostgreSQL of its own.',
+    )
+  }
+  const who = config.roles.join(',')
+  const log = options.log ?? createLog({ who, level: config.log_level })
+  await using opened = new AsyncDisposableStack()
+
+  const keys = await openKeys(join(config.data_dir, 'keys'))
+  const objects = createFilesystemObjects(join(config.data_dir, 'objects'))
+  const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
+  opened.defer(() => database.close())
+  const listener = createListener({ url: config.database_url, log })
+  opened.defer(() => listener.close())
+
+  const closing = opened.move()
+  return {
+    config,
+    db: database.db,
+    pool: database.pool,
+    listener,
+    keys,
+    objects,
+    now: options.now ?? Date.now,
+    log,
+    close: () => closing.disposeAsync(),
+  }
 }

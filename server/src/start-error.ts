@@ -1,0 +1,47 @@
+// Why the platform, or a role of it, cannot start: one sentence for the person who started it. Whatever else is thrown
+// while starting is a fault of ours and is logged whole.
+import type { Config } from './config.ts'
+
+/** The message is a whole sentence that says what to do; it is shown without a stack. */
+export class StartError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StartError'
+  }
+}
+
+/** The sentence for an error of a start: a port that is taken names its setting, an absent database its address. */
+export function startSentence(error: unknown, config: Config): string {
+  if (!(error instanceof Error)) return `It cannot start: ${String(error)}.`
+  const { code, port, syscall } = error as NodeJS.ErrnoException & { port?: number }
+  if (port !== undefined && syscall === 'listen') {
+    const setting = settingOfPort(config, port)
+    if (code === 'EADDRINUSE') return `Port ${port} is taken by another program; set ${setting} to a free one.`
+    if (code === 'EACCES')
+      return `Port ${port} needs a privilege that this user lacks; set ${setting} to one above 1023.`
+    if (code === 'EADDRNOTAVAIL')
+      return `This machine has no address ${config.internal_host}; set MUSTER_INTERNAL_HOST to one of its own.`
+  }
+  if (code === 'ECONNREFUSED' || (code === 'ENOENT' && syscall === 'connect')) {
+    return `PostgreSQL does not answer at ${databaseAddress(config)}; is it running, and is DATABASE_URL right?`
+  }
+  if (code === '28P01' || code === '28000' || code === '3D000') {
+    return `PostgreSQL at ${databaseAddress(config)} refuses DATABASE_URL: ${error.message}.`
+  }
+  return error.message
+}
+
+function settingOfPort(config: Config, port: number): string {
+  if (port === config.api_port) return 'MUSTER_API_PORT'
+  if (port === config.matchmaker_port) return 'MUSTER_MATCHMAKER_PORT'
+  if (port === config.edge_https_port) return 'MUSTER_EDGE_HTTPS_PORT'
+  return 'MUSTER_EDGE_HTTP_PORT'
+}
+
+/** Host and database of the address: never its password. */
+function databaseAddress(config: Config): string {
+  if (config.database_url === null) return 'the data folder'
+  if (!URL.canParse(config.database_url)) return 'DATABASE_URL'
+  const { host, pathname, searchParams } = new URL(config.database_url)
+  return `${searchParams.get('host') ?? host}${pathname}`
+}

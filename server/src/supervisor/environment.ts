@@ -1,0 +1,50 @@
+// What the processes of the platform get in their environment: the settings as they were resolved, what a program needs
+// to run at all, and nothing else of what happens to be in the shell of the person who typed `npm start`.
+import { join } from 'node:path'
+import { type Config, SETTINGS } from '../config.ts'
+
+const NEEDED_TO_RUN = [
+  'PATH',
+  'HOME',
+  'USER',
+  'LANG',
+  'LC_ALL',
+  'TZ',
+  'TMPDIR',
+  'TEMP',
+  'SystemRoot',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+]
+
+/** `resolved` wins over what the environment says; settings that nobody set stay away, so their defaults hold. */
+export function roleEnvironment(
+  env: NodeJS.ProcessEnv,
+  config: Config,
+  resolved: Record<string, string>,
+): Record<string, string> {
+  const settings = SETTINGS.map((setting) => setting.name)
+  return {
+    ...pick(env, NEEDED_TO_RUN),
+    ...pick(env, settings),
+    // Compiled code of the platform is kept between starts: a role that died is back sooner.
+    NODE_COMPILE_CACHE: join(config.data_dir, 'cache'),
+    MUSTER_DATA: config.data_dir,
+    ...resolved,
+  }
+}
+
+/** For a program of the repository that is a client of the platform like any other. */
+export function clientEnvironment(env: NodeJS.ProcessEnv, url: string, token: string): Record<string, string> {
+  return { ...pick(env, NEEDED_TO_RUN), MUSTER_URL: url, MUSTER_TOKEN: token }
+}
+
+function pick(env: NodeJS.ProcessEnv, names: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {}
+  for (const name of names) {
+    const value = env[name]
+    if (value !== undefined && value !== '') picked[name] = value
+  }
+  return picked
+}

@@ -1,0 +1,58 @@
+// The data folder: what is in it and who may look. Lobbies run as users of their own and PostgreSQL may too, so the
+// folders that they must pass through can be entered, but not listed, by others; everything else is the owner's alone.
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { StartError } from '../start-error.ts'
+import type { Keys } from '../tokens/keys.ts'
+
+const ENTERED_BY_OTHERS = 0o711
+const PRIVATE = 0o700
+const PRIVATE_FILE = 0o600
+
+/** `postgres/` is made by whoever starts PostgreSQL, with that user's rights. */
+const FOLDERS = {
+  objects: PRIVATE,
+  builds: ENTERED_BY_OTHERS,
+  lobbies: ENTERED_BY_OTHERS,
+  keys: PRIVATE,
+  logs: PRIVATE,
+  cache: PRIVATE,
+}
+
+/** Makes what is missing. Throws a StartError when the folder cannot be made or written. */
+export function makeFolders(data_dir: string): void {
+  try {
+    const isNew = mkdirSync(data_dir, { recursive: true, mode: ENTERED_BY_OTHERS }) !== undefined
+    // The umask may have taken more than we meant; a folder that was there keeps what its owner chose.
+    if (isNew) chmodSync(data_dir, ENTERED_BY_OTHERS)
+    for (const [name, mode] of Object.entries(FOLDERS)) {
+      mkdirSync(join(data_dir, name), { recursive: true })
+      chmodSync(join(data_dir, name), mode)
+    }
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException
+    if (code === undefined) throw error
+    throw new StartError(
+      `The data folder cannot be used (${code} at ${path ?? data_dir}); set MUSTER_DATA to another one.`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/** The admin token of the data folder, made when it is missing. It does not expire. */
+export async function adminToken(
+  config: Config,
+  keys: Keys,
+  now_ms: number,
+): Promise<{ token: string; file: string; is_new: boolean }> {
+  const file = join(config.data_dir, 'admin-token')
+  if (existsSync(file)) return { token: readFileSync(file, 'utf8').trim(), file, is_new: false }
+  const token = await keys.issue({ kind: 'access', name: 'admin' }, { now_ms, lifetime_ms: null })
+  // Written beside and renamed: a crash must not leave half a token that no later start would replace.
+  writeFileSync(`${file}.new`, `${token}\n`, { mode: PRIVATE_FILE })
+  renameSync(`${file}.new`, file)
+  return { token, file, is_new: true }
+}

@@ -1,0 +1,33 @@
+// What the supervisor and a role process say to each other over the IPC channel. Either side may be older or broken, so
+// what arrives is checked before it is believed.
+import { ROLES, type Role } from '../config.ts'
+
+/** What a role's stop may take in all, lobbies included: then it cuts itself off. The supervisor waits a little longer. */
+export const STOP_MS_MAX = 20_000
+
+/** From a role process: it serves, or it cannot and says why in one sentence. */
+export type RoleMessage = { kind: 'ready'; role: Role; address: string | null } | { kind: 'failed'; reason: string }
+
+/** From the supervisor. A closed channel means the same as `stop` with `end_lobbies: false`. */
+export type SupervisorMessage = { kind: 'stop'; end_lobbies: boolean }
+
+/** Null when it is not a message of a role. */
+export function parseRoleMessage(value: unknown): RoleMessage | null {
+  if (!isRecord(value)) return null
+  const role = ROLES.find((item) => item === value.role)
+  const { kind, address, reason } = value
+  if (kind === 'ready' && role && (typeof address === 'string' || address === null)) return { kind, role, address }
+  if (kind === 'failed' && typeof reason === 'string') return { kind, reason }
+  return null
+}
+
+/** Null when it is not a message of the supervisor. */
+export function parseSupervisorMessage(value: unknown): SupervisorMessage | null {
+  if (!isRecord(value)) return null
+  const { kind, end_lobbies } = value
+  return kind === 'stop' && typeof end_lobbies === 'boolean' ? { kind, end_lobbies } : null
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

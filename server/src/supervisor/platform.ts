@@ -1,0 +1,202 @@
+// The platform on this machine, started step by step: the data folder is ours alone, ports are free, PostgreSQL runs, its
+// tables are those of this version, the roles serve, the example game plays.
+import { join, relative, resolve } from 'node:path'
+import type { Logger } from 'pino'
+import { type Config, mainUrl, type Role, readConfig } from '../config.ts'
+import { type Connection, connect } from '../database/connect.ts'
+import { migrate } from '../database/migrate.ts'
+import { createLog } from '../observe/log.ts'
+import { openKeys } from '../tokens/keys.ts'
+import { clientEnvironment, roleEnvironment } from './environment.ts'
+import { deployExample, findExample, wantsExample } from './example.ts'
+import { adminToken, makeFolders } from './folders.ts'
+import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
+import { chooseEdgePorts, requireFreePorts } from './ports.ts'
+import { keepPostgres } from './postgres.ts'
+import { endPreviousRoles } from './previous.ts'
+import { openRoleLog } from './role-log.ts'
+import { type KeptRole, keepRole } from './role-process.ts'
+import type { StopHow } from './signals.ts'
+import type { Step, Terminal } from './terminal.ts'
+
+const SUPERVISOR_CONNECTIONS_MAX = 2
+
+/** What has been started, to be stopped in the reverse order. */
+export type Part = { stop: (how: StopHow) => Promise<void> | void; kill?: () => void }
+
+export type Start = {
+  env: NodeJS.ProcessEnv
+  config: Config
+  terminal: Terminal
+  parts: Part[]
+  /** Aborted when the start is not wanted any more. */
+  signal: AbortSignal
+  now: () => number
+  elapsed: () => number
+}
+
+/** The start, step by step. Throws at the first that fails; what was started by then is in `parts`. */
+export async function startPlatform(start: Start): Promise<void> {
+  const { env, terminal, parts } = start
+  const lock = await inStep(
+    terminal,
+    'data folder',
+    () => takeFolder(start),
+    () => shortPath(start.config.data_dir),
+  )
+  const ports = await chooseEdgePorts(start.config, env)
+  const config = readConfig({ ...env, ...ports.settings })
+  await requireFreePorts(config)
+  const folder = join(config.data_dir, 'logs')
+  const ownLog = openRoleLog({ folder, who: 'supervisor', terminal, now: start.now })
+  parts.push({ stop: () => ownLog.close() })
+  const log = createLog({
+    who: 'supervisor',
+    level: config.log_level,
+    to: { write: (line) => ownLog.write(line.trimEnd()) },
+  })
+
+  start.signal.throwIfAborted()
+  const database_url = await inStep(
+    terminal,
+    'PostgreSQL',
+    () => startDatabase({ ...start, config }, log),
+    () => (config.database_url === null ? 'embedded' : 'DATABASE_URL'),
+  )
+  start.signal.throwIfAborted()
+  const database = connect({
+    url: database_url,
+    application_name: 'muster supervisor',
+    connections_max: SUPERVISOR_CONNECTIONS_MAX,
+    log,
+  })
+  try {
+    await inStep(
+      terminal,
+      'tables',
+      () => migrate(database.db, log),
+      (ran) => (ran.length === 0 ? 'up to date' : `${ran.length} migrated`),
+    )
+    const admin = await adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
+
+    start.signal.throwIfAborted()
+    const resolved = { ...ports.settings, DATABASE_URL: database_url }
+    const began = startRoleProcesses({ ...start, config }, roleEnvironment(env, config, resolved), lock)
+    const steps = began.map(({ kept, step }) =>
+      finishStep(step, kept.firstReady, (address) => roleDetail(kept.role, address, config, ports.reason)),
+    )
+    await Promise.race([Promise.all(steps), rejectOnAbort(start.signal)])
+
+    const play_url = await prepareExample({ ...start, config }, database, admin.token, log)
+    terminal.table([
+      ...(play_url ? [['play', `${play_url}   open it in two windows`] as const] : []),
+      ['API', mainUrl(config)],
+      ['matchmaker', `${mainUrl(config)}/matchmaker`],
+      ['data folder', shortPath(config.data_dir)],
+      ['admin token', `cat ${shortPath(admin.file)}`],
+    ])
+  } finally {
+    await database.close()
+  }
+}
+
+/** The folder is ours, and nobody of its last owner is left. */
+async function takeFolder({ config, parts, terminal, now }: Start): Promise<FolderLock> {
+  makeFolders(config.data_dir)
+  const lock = lockFolder(config.data_dir, now())
+  parts.push({ stop: () => lock.release() })
+  const { found, killed } = await endPreviousRoles(lock.previous?.roles ?? [])
+  if (found > 0)
+    terminal.say(`${found} processes of a start that was killed have ended${killed > 0 ? `, ${killed} by force` : ''}.`)
+  return lock
+}
+
+async function startDatabase({ config, parts, terminal, elapsed }: Start, log: Logger): Promise<string> {
+  if (config.database_url !== null) return config.database_url
+  const postgres = await keepPostgres({ data_dir: config.data_dir, log, terminal, elapsed })
+  parts.push({ stop: () => postgres.stop() })
+  return postgres.url
+}
+
+/** All at once; they are stopped in the reverse order of ROLES. */
+function startRoleProcesses(
+  start: Start,
+  env: Record<string, string>,
+  lock: FolderLock,
+): { kept: KeptRole; step: Step }[] {
+  const { config, parts, terminal, now, elapsed } = start
+  const began: { kept: KeptRole; step: Step }[] = []
+  const onProcess = (): void => {
+    lock.record(identitiesOf(began.map(({ kept }) => kept.pid()).filter((pid) => pid !== null)))
+  }
+  for (const role of config.roles) {
+    const step = terminal.step(role)
+    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: role, terminal, now })
+    const kept = keepRole({ role, env, log, terminal, elapsed, onProcess })
+    began.push({ kept, step })
+    parts.push({
+      stop: async (how) => {
+        await kept.stop(how)
+        log.close()
+      },
+      kill: () => kept.kill(),
+    })
+  }
+  onProcess()
+  return began
+}
+
+/** Where the example is played; null when there is none. Its failure is told, and the platform stays. */
+async function prepareExample(start: Start, database: Connection, token: string, log: Logger): Promise<string | null> {
+  const { env, config, terminal, signal } = start
+  if (!(await wantsExample(config, database.db))) return findExample(config, database.db)
+  const step = terminal.step('example')
+  try {
+    const play_url = await deployExample(clientEnvironment(env, mainUrl(config), token), signal)
+    step.done('deployed')
+    return play_url
+  } catch (error) {
+    step.failed()
+    signal.throwIfAborted()
+    log.error({ err: error }, 'The example game could not be deployed; the platform runs without it.')
+    return null
+  }
+}
+
+function inStep<T>(
+  terminal: Terminal,
+  name: string,
+  work: () => Promise<T>,
+  detail: (result: T) => string,
+): Promise<T> {
+  return finishStep(terminal.step(name), work(), detail)
+}
+
+async function finishStep<T>(step: Step, work: Promise<T>, detail: (result: T) => string): Promise<T> {
+  try {
+    const result = await work
+    step.done(detail(result))
+    return result
+  } catch (error) {
+    step.failed()
+    throw error
+  }
+}
+
+function roleDetail(role: Role, address: string | null, config: Config, reason: string | null): string {
+  if (role === 'edge') return reason === null ? mainUrl(config) : `${mainUrl(config)} (${reason})`
+  return address ?? ''
+}
+
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+/** As a person in this folder would type it. */
+function shortPath(path: string): string {
+  const short = relative(process.cwd(), path)
+  return short === '' || short.startsWith('..') ? resolve(path) : short
+}

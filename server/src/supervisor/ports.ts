@@ -1,0 +1,67 @@
+// Which ports the platform gets, before anything is started: a port that is taken is a sentence at once, all of them in
+// one message, and not the crash of a role later.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { Config } from '../config.ts'
+import { StartError, startSentence } from '../start-error.ts'
+
+const HTTP_PORTS = [80, 8000] as const
+const HTTPS_PORTS = [443, 8443] as const
+
+export type PortChoice = {
+  /** The two settings, resolved. */
+  settings: { MUSTER_EDGE_HTTP_PORT: string; MUSTER_EDGE_HTTPS_PORT: string }
+  /** Why it is not 80, for people. Null when it is, or when a port was asked for. */
+  reason: string | null
+}
+
+/** The edge's ports: what the settings say, else 80 and 443 where they can be bound, else 8000 and 8443. */
+export async function chooseEdgePorts(config: Config, env: NodeJS.ProcessEnv): Promise<PortChoice> {
+  const http = env.MUSTER_EDGE_HTTP_PORT?.trim() || null
+  const https = env.MUSTER_EDGE_HTTPS_PORT?.trim() || null
+  const refusal = http === null ? await bindError(HTTP_PORTS[0], edgeHost(config)) : null
+  const httpsRefusal = https === null ? await bindError(HTTPS_PORTS[0], edgeHost(config)) : null
+  return {
+    settings: {
+      MUSTER_EDGE_HTTP_PORT: http ?? String(refusal ? HTTP_PORTS[1] : HTTP_PORTS[0]),
+      MUSTER_EDGE_HTTPS_PORT: https ?? String(httpsRefusal ? HTTPS_PORTS[1] : HTTPS_PORTS[0]),
+    },
+    reason: refusal && (refusal.code === 'EACCES' ? '80 needs a privilege' : '80 is taken'),
+  }
+}
+
+/** Throws a StartError with a sentence for each port that cannot be bound or is wanted twice. Port 0 means any. */
+export async function requireFreePorts(config: Config): Promise<void> {
+  const wanted = [
+    { setting: 'MUSTER_API_PORT', port: config.api_port, host: config.internal_host },
+    { setting: 'MUSTER_MATCHMAKER_PORT', port: config.matchmaker_port, host: config.internal_host },
+    { setting: 'MUSTER_EDGE_HTTP_PORT', port: config.edge_http_port, host: edgeHost(config) },
+  ].filter(({ port }) => port !== 0)
+  const sentences: string[] = []
+  for (const [index, { setting, port, host }] of wanted.entries()) {
+    const twin = wanted.slice(0, index).find((other) => other.port === port)
+    const error = twin ? null : await bindError(port, host)
+    if (twin) sentences.push(`${twin.setting} and ${setting} are both ${port}; give each a port of its own.`)
+    if (error) sentences.push(startSentence(error, config))
+  }
+  if (sentences.length > 0) throw new StartError(sentences.join('\n'))
+}
+
+/** On a laptop the try goes to loopback: a firewall that asks about every open port must not ask about a try. */
+function edgeHost(config: Config): string {
+  return config.mode === 'development' ? '127.0.0.1' : '0.0.0.0'
+}
+
+/** Null when the port can be bound. The port is free again when this resolves. */
+async function bindError(port: number, host: string): Promise<NodeJS.ErrnoException | null> {
+  const server = createServer()
+  server.listen({ port, host, exclusive: true })
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    return error as NodeJS.ErrnoException
+  }
+  server.close()
+  await once(server, 'close')
+  return null
+}

@@ -1,0 +1,34 @@
+// When a part that died is started again: at once the first time, then after a growing, bounded delay. It never gives
+// up; after a while of living the part's past is forgotten.
+
+/** The delay before the first, second, third... restart in a row; the last one for all further. */
+export const RESTART_DELAYS_MS = [0, 250, 500, 1_000, 2_000, 5_000] as const
+/** A part that lived this long was well: its next death is again the first. */
+export const STEADY_AFTER_MS = 30_000
+/** From this death in a row on, the message says that it keeps failing. */
+export const FAILING_AFTER_DEATHS = 4
+
+export type Restart = { delay_ms: number; deaths_in_a_row: number; is_failing: boolean }
+
+export type RestartPolicy = {
+  /** The part lived for `lived_ms` and died. */
+  died(lived_ms: number): Restart
+}
+
+export function createRestartPolicy(): RestartPolicy {
+  let deaths_in_a_row = 0
+  return {
+    died(lived_ms) {
+      deaths_in_a_row = lived_ms >= STEADY_AFTER_MS ? 1 : deaths_in_a_row + 1
+      const last = RESTART_DELAYS_MS.length - 1
+      const delay_ms = RESTART_DELAYS_MS[Math.min(deaths_in_a_row - 1, last)] ?? 0
+      return { delay_ms, deaths_in_a_row, is_failing: deaths_in_a_row >= FAILING_AFTER_DEATHS }
+    },
+  }
+}
+
+/** "at once", "in 0.5 s (it keeps failing: 4 times in a row)". */
+export function restartPhrase(restart: Restart): string {
+  const when = restart.delay_ms === 0 ? 'at once' : `in ${restart.delay_ms / 1_000} s`
+  return restart.is_failing ? `${when} (it keeps failing: ${restart.deaths_in_a_row} times in a row)` : when
+}

@@ -1,0 +1,64 @@
+// The program without a supervisor, as in production: its own signals, its own migration.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { startEmbedded } from '../../src/database/embedded.ts'
+import { freeSettings, statusOf, temporaryFolder, until } from './started.ts'
+
+const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+function runProgram(settings: Record<string, string>): {
+  output: () => string
+  kill: (signal: NodeJS.Signals) => void
+  code: Promise<number | null>
+} {
+  const { PATH, HOME } = process.env
+  const child = spawn(process.execPath, [PROGRAM], {
+    env: { PATH, HOME, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+    })
+  }
+  return {
+    output: () => output,
+    kill: (signal) => void child.kill(signal),
+    code: once(child, 'close').then(([code]) => code as number | null),
+  }
+}
+
+test('two programs started at once on an empty database both serve, and end by themselves on SIGTERM', async (t) => {
+  const folder = temporaryFolder(t)
+  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
+  t.after(() => postgres.stop())
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  const programs = ['api', 'edge'].map((role) => runProgram({ ...settings, MUSTER_ROLES: role }))
+  for (const port of [settings.MUSTER_API_PORT, settings.MUSTER_EDGE_HTTP_PORT]) {
+    await until(`port ${port} to answer`, async () => (await statusOf(`http://127.0.0.1:${port}/`)) !== null)
+  }
+  for (const program of programs) program.kill('SIGTERM')
+  for (const program of programs) {
+    assert.equal(await program.code, 0, program.output())
+    assert.doesNotMatch(program.output(), /does not end by itself/)
+  }
+})
+
+test('without a database the program says what is missing', async (t) => {
+  const folder = temporaryFolder(t)
+  const none = runProgram({ MUSTER_DATA: folder, MUSTER_ROLES: 'api' })
+  assert.equal(await none.code, 1)
+  assert.match(none.output(), /DATABASE_URL must be set/)
+  const absent = runProgram({
+    MUSTER_DATA: folder,
+    MUSTER_ROLES: 'api',
+    DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/none',
+  })
+  assert.equal(await absent.code, 1)
+  assert.match(absent.output(), /PostgreSQL does not answer at 127\.0\.0\.1:1\/none/)
+})

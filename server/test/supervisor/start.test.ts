@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import {
+  freePorts,
+  freeSettings,
+  isThere,
+  processesOf,
+  roleOf,
+  type Started,
+  startMuster,
+  statusOf,
+  temporaryFolder,
+  until,
+} from './started.ts'
+
+const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
+
+async function startOn(t: TestContext): Promise<{ folder: string; settings: Record<string, string>; muster: Started }> {
+  const folder = temporaryFolder(t)
+  const settings = await freeSettings(folder)
+  const muster = startMuster(settings)
+  await muster.ready
+  return { folder, settings, muster }
+}
+
+test('one command serves everything, and Ctrl-C ends everything', async (t) => {
+  const { folder, settings, muster } = await startOn(t)
+  const output = muster.output()
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
+  assert.doesNotMatch(output, /[\u0000-\u0009\u000b-\u001f\u007f]/)
+  assert.match(output.trim().split('\n').at(-1) ?? '', /^ready in [\d.]+ s/)
+  assert.match(output, new RegExp(`API +http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`))
+  for (const port of ['MUSTER_API_PORT', 'MUSTER_MATCHMAKER_PORT', 'MUSTER_EDGE_HTTP_PORT']) {
+    assert.notEqual(await statusOf(`http://127.0.0.1:${settings[port]}/`), null, port)
+  }
+  for (const role of ROLES) assert.ok(roleOf(folder, role), role)
+  assert.equal(statSync(join(folder, 'admin-token')).mode & 0o777, 0o600)
+  assert.equal(statSync(join(folder, 'keys')).mode & 0o777, 0o700)
+  assert.match(readFileSync(join(folder, 'admin-token'), 'utf8'), /^access\.[\w.-]+\n$/)
+  assert.ok(processesOf(folder).some(({ command }) => command.includes('postgres')))
+
+  muster.signalGroup('SIGINT')
+  assert.deepEqual(await muster.ended, { code: 0, signal: null })
+  assert.deepEqual(processesOf(folder), [])
+  assert.match(muster.output(), /everything has ended/)
+})
+
+test('a role that is killed comes back, and so does PostgreSQL', async (t) => {
+  const { folder, settings, muster } = await startOn(t)
+  for (const role of ROLES) {
+    const before = roleOf(folder, role)
+    assert.ok(before)
+    process.kill(before, 'SIGKILL')
+    await until(`${role} to come back`, () => muster.output().includes(`${role} is back`))
+    assert.notEqual(roleOf(folder, role), before)
+    assert.match(muster.output(), new RegExp(`${role} +was ended by SIGKILL; starting it again at once`))
+  }
+  const postgres = Number(readFileSync(join(folder, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
+  const roles = ROLES.map((role) => roleOf(folder, role))
+  process.kill(postgres, 'SIGKILL')
+  await until('PostgreSQL to come back', () => muster.output().includes('PostgreSQL is back'))
+  await until(
+    'the api to answer',
+    async () => (await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`)) !== null,
+  )
+  assert.deepEqual(
+    ROLES.map((role) => roleOf(folder, role)),
+    roles,
+    'no role died of it',
+  )
+  muster.signalGroup('SIGTERM')
+  assert.deepEqual(await muster.ended, { code: 0, signal: null })
+  assert.deepEqual(processesOf(folder), [])
+})
+
+test('kill -9 of the supervisor ends its roles, and the next start takes over', async (t) => {
+  const { folder, settings, muster } = await startOn(t)
+  const token = readFileSync(join(folder, 'admin-token'), 'utf8')
+  const runner = roleOf(folder, 'runner')
+  const matchmaker = roleOf(folder, 'matchmaker')
+  assert.ok(runner && matchmaker)
+  // One of them cannot notice that its supervisor is gone.
+  process.kill(matchmaker, 'SIGSTOP')
+  muster.kill('SIGKILL')
+  await muster.ended
+  await until('the runner to end', () => !isThere(runner))
+  assert.ok(isThere(matchmaker))
+
+  const next = startMuster(settings)
+  await next.ready
+  assert.equal(isThere(matchmaker), false)
+  assert.match(next.output(), /processes of a start that was killed have ended/)
+  assert.equal(readFileSync(join(folder, 'admin-token'), 'utf8'), token)
+  for (const role of ROLES) assert.ok(roleOf(folder, role), role)
+  next.signalGroup('SIGINT')
+  await next.ended
+  assert.deepEqual(processesOf(folder), [])
+})
+
+test('two platforms never share a data folder', async (t) => {
+  const { settings, muster } = await startOn(t)
+  const [api, matchmaker, http] = await freePorts(3)
+  const second = startMuster({
+    ...settings,
+    MUSTER_API_PORT: String(api),
+    MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_EDGE_HTTP_PORT: String(http),
+  })
+  assert.deepEqual(await second.ended, { code: 1, signal: null })
+  assert.match(second.output(), new RegExp(`Another Muster runs on the data folder .*process ${muster.pid},`))
+  assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`), null, 'the first is unharmed')
+  muster.signalGroup('SIGINT')
+  await muster.ended
+})
+
+test('Ctrl-C in the middle of a start leaves nothing', async (t) => {
+  const folder = temporaryFolder(t)
+  const muster = startMuster(await freeSettings(folder))
+  await until('PostgreSQL to be on its way', () =>
+    processesOf(folder).some(({ command }) => /initdb|postgres/.test(command)),
+  )
+  muster.signalGroup('SIGINT')
+  assert.deepEqual(await muster.ended, { code: 0, signal: null })
+  assert.deepEqual(processesOf(folder), [])
+  assert.doesNotMatch(muster.output(), /^ready/m)
+})
+
+test('all mistakes of the configuration are told at once, and nothing is started', async (t) => {
+  const folder = temporaryFolder(t)
+  const muster = startMuster({
+    MUSTER_DATA: folder,
+    MUSTER_API_PORT: 'eighty',
+    MUSTER_ROLES: 'apj',
+    MUSTER_SPEED: '11',
+    DATABASE_URL: 'mysql://',
+  })
+  assert.deepEqual(await muster.ended, { code: 1, signal: null })
+  for (const word of ['MUSTER_API_PORT', '"apj"', 'MUSTER_SPEED', 'DATABASE_URL'])
+    assert.ok(muster.output().includes(word), word)
+  assert.deepEqual(processesOf(folder), [])
+})
+
+test('ports that are taken, or wanted twice, are told at once, each with its setting', async (t) => {
+  const folder = temporaryFolder(t)
+  const settings = await freeSettings(folder)
+  const { MUSTER_API_PORT, MUSTER_MATCHMAKER_PORT, MUSTER_EDGE_HTTP_PORT } = settings
+  const holders = [MUSTER_API_PORT, MUSTER_EDGE_HTTP_PORT].map((port) =>
+    createServer().listen(Number(port), '127.0.0.1'),
+  )
+  t.after(() => holders.map((holder) => holder.close()))
+  const muster = startMuster(settings)
+  assert.deepEqual(await muster.ended, { code: 1, signal: null })
+  assert.match(muster.output(), new RegExp(`Port ${MUSTER_API_PORT} is taken .* set MUSTER_API_PORT`))
+  assert.match(muster.output(), new RegExp(`Port ${MUSTER_EDGE_HTTP_PORT} is taken .* set MUSTER_EDGE_HTTP_PORT`))
+  const twice = startMuster({ ...settings, MUSTER_API_PORT: MUSTER_MATCHMAKER_PORT ?? '' })
+  assert.deepEqual(await twice.ended, { code: 1, signal: null })
+  assert.match(
+    twice.output(),
+    new RegExp(`MUSTER_API_PORT and MUSTER_MATCHMAKER_PORT are both ${MUSTER_MATCHMAKER_PORT}`),
+  )
+  assert.deepEqual(processesOf(folder), [])
+})

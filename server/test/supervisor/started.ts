@@ -1,0 +1,154 @@
+// `muster start` as a person starts it: a real process, leader of a process group as under a terminal, on free ports and
+// a data folder of its own. Whatever still names the folder when the test ends is killed, and the test fails.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+const WAIT_MS_MAX = 60_000
+const LOOK_AGAIN_MS = 20
+
+export type Started = {
+  pid: number
+  /** Everything it printed. */
+  output(): string
+  /** Resolves with the line that begins with `ready`; rejects with the output when it ends before. */
+  ready: Promise<string>
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+  /** To the whole process group, as the terminal does with Ctrl-C. */
+  signalGroup(signal: NodeJS.Signals): void
+  kill(signal: NodeJS.Signals): void
+}
+
+export function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-start-'))
+  t.after(async () => {
+    const left = processesOf(folder)
+    for (const { pid } of left) killIfThere(pid, 'SIGKILL')
+    await until('the rest of the test to end', () => processesOf(folder).length === 0)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return folder
+}
+
+/** Settings for a platform beside all others of this machine. */
+export async function freeSettings(folder: string) {
+  const [api, matchmaker, http, https] = await freePorts(4)
+  return {
+    MUSTER_DATA: folder,
+    MUSTER_API_PORT: String(api),
+    MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_EDGE_HTTP_PORT: String(http),
+    MUSTER_EDGE_HTTPS_PORT: String(https),
+  }
+}
+
+export function startMuster(settings: Record<string, string>): Started {
+  const { PATH, HOME } = process.env
+  const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'start'], {
+    env: { PATH, HOME, ...settings },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ready = Promise.withResolvers<string>()
+  const ended = Promise.withResolvers<{ code: number | null; signal: NodeJS.Signals | null }>()
+  ready.promise.catch(() => {})
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+      const line = /^ready.*$/m.exec(output)
+      if (line) ready.resolve(line[0])
+    })
+  }
+  child.once('close', (code, signal) => {
+    ready.reject(new Error(`muster start ended with ${signal ?? code}:\n${output}`))
+    ended.resolve({ code, signal })
+  })
+  const pid = child.pid
+  if (pid === undefined) throw new Error('muster start could not be started')
+  return {
+    pid,
+    output: () => output,
+    ready: ready.promise,
+    ended: ended.promise,
+    signalGroup: (signal) => void process.kill(-pid, signal),
+    kill: (signal) => void child.kill(signal),
+  }
+}
+
+/** Every process whose command line or environment names the folder. */
+export function processesOf(folder: string): { pid: number; command: string }[] {
+  return readdirSync('/proc').flatMap((name) => {
+    const pid = Number(name)
+    if (!Number.isInteger(pid) || pid === process.pid) return []
+    const command = readProc(pid, 'cmdline')
+    return `${command} ${readProc(pid, 'environ')}`.includes(folder) ? [{ pid, command }] : []
+  })
+}
+
+/** The pid of a role's process; undefined when it has none. */
+export function roleOf(folder: string, role: string): number | undefined {
+  return processesOf(folder).find(({ command }) => command.endsWith(`main.ts ${role}`))?.pid
+}
+
+/** Polls until the condition holds and returns its value. */
+export async function until<T>(what: string, condition: () => T | Promise<T>): Promise<NonNullable<T>> {
+  for (let waited_ms = 0; waited_ms < WAIT_MS_MAX; waited_ms += LOOK_AGAIN_MS) {
+    const value = await condition()
+    if (value) return value
+    await wait(LOOK_AGAIN_MS)
+  }
+  throw new Error(`Waited ${WAIT_MS_MAX} ms in vain for ${what}.`)
+}
+
+export function isThere(pid: number): boolean {
+  const stat = readProc(pid, 'stat')
+  return stat !== '' && !/\) [ZX] /.test(stat)
+}
+
+/** The answer's status, or null when nobody listens. */
+export async function statusOf(url: string): Promise<number | null> {
+  try {
+    const answer = await fetch(url)
+    await answer.arrayBuffer()
+    return answer.status
+  } catch {
+    return null
+  }
+}
+
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer()
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
+
+function readProc(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8').replaceAll('\0', ' ').trim()
+  } catch {
+    // It has ended, or is another user's.
+    return ''
+  }
+}
+
+function killIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
