@@ -1,0 +1,90 @@
+// What a request's host means. There is one canonical form of a host, and only it is looked at from here on: a second
+// reading of the same header somewhere else is how requests end up with a tenant they do not belong to.
+import { ApiError } from '@muster/contract'
+import type { Config } from '../config.ts'
+import { HOST_LENGTH_MAX } from './limits.ts'
+
+export type HostMeaning =
+  | { kind: 'main' }
+  | { kind: 'site'; game: string; namespace: string }
+  | { kind: 'lobby'; lobby_id: string; port_name: string; region: string }
+
+/** The namespace that also answers on the game's own host. */
+const NAMESPACE_WITHOUT_NAME = 'prod'
+
+const HOST = /^([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)\.?(?::\d{1,5})?$/
+const IPV6_HOST = /^(\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/
+const LABEL_LENGTH_MAX = 63
+
+const NAME_ID = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+const LOBBY_LABEL = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-([a-z0-9][a-z0-9-]{0,15})$/
+
+/**
+ * Lower case, without port and trailing dot; an IPv6 literal keeps its brackets. Null when it is not a host: names are
+ * taken in their ASCII form only (xn--), so that there are no two spellings of one.
+ */
+export function canonicalHost(host: string): string | null {
+  if (host.length > HOST_LENGTH_MAX) return null
+  const lower = host.toLowerCase()
+  const name = HOST.exec(lower)?.[1] ?? IPV6_HOST.exec(lower)?.[1]
+  if (name === undefined || name.split('.').some((label) => label.length > LABEL_LENGTH_MAX)) return null
+  return name
+}
+
+/**
+ * The host of a request and its target in origin form (a path with its query). Throws API_BAD_REQUEST unless there is
+ * exactly one Host header and an absolute target agrees with it.
+ */
+export function hostAndTarget(hosts: readonly string[], target: string): { host: string; path: string } {
+  const header = hosts[0]
+  if (header === undefined || hosts.length > 1)
+    throw new ApiError('API_BAD_REQUEST', {}, { message: 'A request has one Host header.' })
+  const host = canonicalHost(header)
+  if (host === null) throw new ApiError('API_BAD_REQUEST', {}, { message: 'The Host header is not a host.' })
+  if (!TARGET.test(target))
+    throw new ApiError('API_BAD_REQUEST', {}, { message: 'The target of the request is not a path.' })
+  if (target.startsWith('/')) return { host, path: target }
+
+  const absolute = ABSOLUTE_TARGET.exec(target)
+  if (absolute === null)
+    throw new ApiError('API_BAD_REQUEST', {}, { message: 'The target of the request is not a path.' })
+  if (absolute[1]?.toLowerCase() !== header.toLowerCase()) {
+    throw new ApiError('API_BAD_REQUEST', {}, { message: 'The target and the Host header name different hosts.' })
+  }
+  const rest = absolute[2] ?? ''
+  return { host, path: rest.startsWith('/') ? rest : `/${rest}` }
+}
+
+/** Visible ASCII, no fragment. */
+const TARGET = /^[\x21\x22\x24-\x7e]+$/
+const ABSOLUTE_TARGET = /^https?:\/\/([^/?]+)((?:\/|\?).*)?$/i
+
+/** A function from canonical host to its meaning; null: nothing of ours. */
+export function createHosts(
+  config: Pick<Config, 'mode' | 'domains' | 'regions'>,
+): (host: string) => HostMeaning | null {
+  const { main, cdn, job } = config.domains
+  const main_hosts = new Set(config.mode === 'development' ? [main, 'localhost', '127.0.0.1', '[::1]'] : [main])
+  const MAIN: HostMeaning = { kind: 'main' }
+  const cdn_suffix = `.${cdn}`
+  const lobby_suffixes = config.regions.map((region) => ({
+    region: region.name,
+    suffix: `.lobby.${region.name.toLowerCase()}.${job}`,
+  }))
+
+  return (host) => {
+    if (main_hosts.has(host)) return MAIN
+    if (host.endsWith(cdn_suffix)) return siteOf(host.slice(0, -cdn_suffix.length))
+    const place = lobby_suffixes.find(({ suffix }) => host.endsWith(suffix))
+    const label = place && LOBBY_LABEL.exec(host.slice(0, -place.suffix.length))
+    if (!place || !label) return null
+    return { kind: 'lobby', lobby_id: label[1]!, port_name: label[2]!, region: place.region }
+  }
+}
+
+/** A name id has no double dash, so there is one way to read `<game>--<namespace>`. */
+function siteOf(label: string): HostMeaning | null {
+  const [game, namespace = NAMESPACE_WITHOUT_NAME, ...more] = label.split('--')
+  if (game === undefined || more.length > 0 || !NAME_ID.test(game) || !NAME_ID.test(namespace)) return null
+  return { kind: 'site', game, namespace }
+}

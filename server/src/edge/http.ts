@@ -1,0 +1,156 @@
+// The edge's HTTP: each request goes where its own Host says, whatever the one before it on the same connection said.
+// Requests that a client sends ahead are taken one after the other: their answers must leave in order, and what a later
+// one does may rest on what an earlier one did.
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { ApiError } from '@muster/contract'
+import type { Context } from '../context.ts'
+import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
+import type { Agents } from './agents.ts'
+import type { Cdn } from './cdn.ts'
+import { type Exchange, forward } from './forward.ts'
+import { isWebSocketUpgrade, readRequestHead } from './head.ts'
+import { type HostMeaning, hostAndTarget } from './hosts.ts'
+import { PIPELINED_MAX, REQUEST_IDLE_MS_MAX } from './limits.ts'
+import type { Refuse } from './refuse.ts'
+import type { Routes } from './routes.ts'
+import { createUpstreams, type Place } from './upstreams.ts'
+
+export type Edge = {
+  ctx: Context
+  agents: Agents
+  routes: Routes
+  cdn: Cdn
+  refuse: Refuse
+  meaningOf: (host: string) => HostMeaning | null
+  trusted: TrustedProxies
+}
+
+/** One connection: the request that is being answered, and those that wait for it. */
+type Peer = { busy: Pick<Exchange, 'req' | 'res'> | null; waiting: (() => void)[] }
+
+export function serveHttp(edge: Edge, server: Server): void {
+  const { refuse } = edge
+  const peers = new WeakMap<Socket, Peer>()
+  const answer = createAnswer(edge)
+
+  const peerOf = (socket: Socket): Peer => {
+    let peer = peers.get(socket)
+    if (peer === undefined) {
+      peer = { busy: null, waiting: [] }
+      peers.set(socket, peer)
+    }
+    return peer
+  }
+
+  function onRequest(req: IncomingMessage, res: ServerResponse, expects_continue = false): void {
+    const peer = peerOf(req.socket)
+    const start = () => {
+      peer.busy = { req, res }
+      res.once('close', () => {
+        peer.busy = null
+        if (req.socket.destroyed) peer.waiting.length = 0
+        else peer.waiting.shift()?.()
+      })
+      answer({ req, res, expects_continue, upgrade: null })
+    }
+    if (peer.busy === null) start()
+    else if (peer.waiting.length < PIPELINED_MAX) peer.waiting.push(start)
+    else req.socket.destroy()
+  }
+
+  server.on('request', onRequest)
+  server.on('checkContinue', (req, res) => onRequest(req, res, true))
+  server.on('checkExpectation', (req, res) => refuse.request(req, res, new ApiError('API_BAD_REQUEST')))
+
+  server.on('upgrade', (req: IncomingMessage, stream, head: Buffer) => {
+    const socket = stream as Socket
+    // A handshake behind an answer that is still to be written: no client does that.
+    if (peerOf(socket).busy !== null) {
+      socket.destroy()
+      return
+    }
+    answer({ req, res: responseOn(req, socket), expects_continue: false, upgrade: { socket, head } })
+  })
+
+  server.on('connect', (_req: IncomingMessage, stream) =>
+    refuse.socket(stream as Socket, new ApiError('API_BAD_REQUEST')),
+  )
+
+  server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
+    const socket = stream as Socket
+    const peer = peerOf(socket)
+    const refuseNow = () => refuse.socket(socket, toRefusal(error))
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else if (peer.busy === null) refuseNow()
+    // What is broken comes after a whole request: that one is answered first.
+    else if (peer.busy.req.complete) peer.waiting.push(refuseNow)
+    else if (peer.busy.res.headersSent) socket.destroy()
+    else refuseNow()
+  })
+}
+
+/** Answers after which the parser is out of the way are written by hand, to a connection that then ends. */
+function responseOn(req: IncomingMessage, socket: Socket): ServerResponse {
+  const res = new ServerResponse(req)
+  res.shouldKeepAlive = false
+  res.assignSocket(socket)
+  const onDrain = () => void res.emit('drain')
+  socket.on('drain', onDrain)
+  socket.setTimeout(REQUEST_IDLE_MS_MAX, () => socket.destroy())
+  res.once('finish', () => {
+    res.detachSocket(socket)
+    socket.destroySoon()
+  })
+  return res
+}
+
+function toRefusal(error: NodeJS.ErrnoException): ApiError {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return new ApiError('API_HEADERS_TOO_LARGE')
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ApiError('API_REQUEST_TIMEOUT')
+  return new ApiError('API_BAD_REQUEST')
+}
+
+type Arrival = Pick<Exchange, 'req' | 'res' | 'expects_continue' | 'upgrade'>
+
+function createAnswer(edge: Edge): (arrival: Arrival) => void {
+  const { refuse, trusted } = edge
+  const placeOf = createUpstreams(edge)
+
+  const arrive = (arrival: Arrival): Exchange => {
+    const { req } = arrival
+    const head = readRequestHead(req.rawHeaders, req.httpVersion)
+    const { host, path } = hostAndTarget(head.hosts, req.url ?? '')
+    const peer = req.socket.remoteAddress
+    // The client is gone already.
+    if (peer === undefined) throw new ApiError('API_BAD_REQUEST')
+    const client = clientAddress({ peer, forwarded_for: head.forwarded_for }, trusted)
+    return { ...arrival, head, host, path, client }
+  }
+
+  const go = (exchange: Exchange, place: Place): void => {
+    if (exchange.res.destroyed || exchange.req.socket.destroyed) return
+    if (place.kind === 'site') edge.cdn.serve(exchange, place, clientBucket(exchange.client))
+    else forward(edge.agents, refuse, { ...exchange, path: place.path }, place.upstream)
+  }
+
+  return (arrival) => {
+    const { req, res } = arrival
+    try {
+      const exchange = arrive(arrival)
+      const place = placeOf(exchange)
+      if (place instanceof Promise) {
+        place.then((found) => go(exchange, found)).catch((error: unknown) => refuse.request(req, res, error))
+      } else {
+        go(exchange, place)
+      }
+    } catch (error) {
+      refuse.request(req, res, error)
+    }
+  }
+}
+
+/** For the server's options: which requests leave HTTP behind. All others are answered as if they had not asked to. */
+export function shouldUpgrade(req: IncomingMessage): boolean {
+  return isWebSocketUpgrade(req.method, req.httpVersion, req.rawHeaders)
+}

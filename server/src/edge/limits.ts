@@ -1,0 +1,93 @@
+// Every maximum of the edge on one page. Strangers are at the other end of each of these, so nothing here may be
+// unbounded: what is over a limit is refused or closed, and players who are under it do not notice.
+import { readFileSync } from 'node:fs'
+
+/** Connections held at once, if the descriptors reach for them: a connection costs two, its own and the one behind it. */
+export const CONNECTIONS_MAX = 50_000
+const DESCRIPTORS_PER_CONNECTION = 2
+/** Kept free for the database, objects being read, and the runtime. */
+const DESCRIPTORS_RESERVED = 256
+/** One address may hold this share of them, so that it cannot shut the others out. */
+export const CONNECTIONS_PER_SOURCE_SHARE = 0.5
+
+/** All header lines of a request together. */
+export const HEADER_BYTES_MAX = 16 * 1024
+export const HEADERS_MAX = 100
+export const HOST_LENGTH_MAX = 255
+
+/** From the connection's first moment, or the request's first byte, to the end of its header. */
+export const HEADER_MS_MAX = 10_000
+/** How often late headers are looked for: a header is cut off at most this much later. */
+export const HEADER_CHECK_MS = 1_000
+/** A connection with a request on it over which no byte moves in either direction. Longer than any wait for a lobby. */
+export const REQUEST_IDLE_MS_MAX = 120_000
+/** A connection without a request. */
+export const KEEP_ALIVE_MS_MAX = 60_000
+/** A spliced connection over which nothing moves. Games ping; a chess player thinks. */
+export const SPLICE_IDLE_MS_MAX = 60 * 60_000
+/** After one side of a splice has said that it is finished, the other may go on for this long. */
+export const HALF_CLOSED_MS_MAX = 30_000
+/** A peer that vanished without a word is noticed by TCP itself. */
+export const TCP_KEEP_ALIVE_MS = 30_000
+
+/** Requests waiting on one connection for the one before them. */
+export const PIPELINED_MAX = 32
+
+/** Connections to one lobby, or to one role. */
+export const SOCKETS_PER_TARGET_MAX = 8_192
+export const FREE_SOCKETS_PER_TARGET_MAX = 256
+/** Below the five seconds after which many servers close an idle connection, so that they do not do it under a request. */
+export const FREE_SOCKET_MS_MAX = 4_000
+export const CONNECT_MS_MAX = 5_000
+/** From an upgrade request to the backend's answer. */
+export const HANDSHAKE_MS_MAX = 30_000
+
+/** A role that is being started again is waited for this long, by at most so many requests. */
+export const ROLE_WAIT_MS_MAX = 2_500
+export const ROLE_PAUSE_MS = 50
+export const ROLE_WAITERS_MAX = 2_000
+
+/** Of a body that nobody wants any more, read so that the sender gets to read the answer. */
+export const DRAIN_BYTES_MAX = 1024 * 1024
+export const DRAIN_MS_MAX = 2_000
+
+/** Requests that are under way when the edge is stopped may take this long to end. */
+export const STOP_MS_MAX = 1_000
+
+/** Lobbies whose ports are remembered. */
+export const ROUTES_MAX = 20_000
+/** A route is asked for again after this, should a wake-up have been lost. */
+export const ROUTE_AGE_MS_MAX = 5_000
+export const ROUTE_ENDED_MS = 1_000
+/** Look-ups in the database at once, and those without a result that one source may cause in a second. */
+export const LOOKUPS_MAX = 64
+export const FAILED_LOOKUPS_PER_SOURCE_MAX = 100
+export const LOOKUP_SOURCES_MAX = 10_000
+
+/** Sites: hosts whose current site is remembered, and for how long without asking again. */
+export const SITE_HOSTS_MAX = 10_000
+export const SITE_HOST_AGE_MS_MAX = 1_000
+/** After a deploy, pages that are still open find the old version's files that carry a hash in their name. */
+export const PREVIOUS_SITE_MS = 10 * 60_000
+/** Files in all manifests that are remembered. */
+export const MANIFEST_FILES_MAX = 200_000
+export const MEMORY_FILE_BYTES_MAX = 64 * 1024
+export const MEMORY_FILES_BYTES_MAX = 64 * 1024 * 1024
+
+/** How many connections may be held with this process's limit of open descriptors. */
+export function connectionsMax(): number {
+  const available = openFilesMax() - DESCRIPTORS_RESERVED
+  return Math.max(1, Math.min(CONNECTIONS_MAX, Math.floor(available / DESCRIPTORS_PER_CONNECTION)))
+}
+
+/** The soft limit, which Node has raised to the hard one; where the system does not tell, what every system has. */
+function openFilesMax(): number {
+  const OPEN_FILES_ELSEWHERE = 1_024
+  try {
+    const line = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+    if (line === 'unlimited') return Number.MAX_SAFE_INTEGER
+    return line === undefined ? OPEN_FILES_ELSEWHERE : Number(line)
+  } catch {
+    return OPEN_FILES_ELSEWHERE
+  }
+}

@@ -1,0 +1,111 @@
+// Where a request goes. By host: the main domain, a site, a lobby. On the main domain by the path's first segment: the
+// matchmaker, a lobby by the path route, and everything else to the api. Targets come from the settings and from
+// lobby_runs only; nothing in a request ever becomes an address.
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError } from '@muster/contract'
+import { clientBucket } from '../net/client-ip.ts'
+import type { Exchange, Upstream } from './forward.ts'
+import type { Edge } from './http.ts'
+import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from './limits.ts'
+import type { Address, LobbyPort } from './routes.ts'
+
+export type Place =
+  | { kind: 'upstream'; upstream: Upstream; path: string }
+  | { kind: 'site'; game: string; namespace: string }
+
+type Wanted = Pick<Exchange, 'host' | 'path' | 'client'>
+
+const MATCHMAKER_PATH = /^\/(?:matchmaker|v1)(?:[/?]|$)/
+const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
+const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
+const LOBBY_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/**
+ * On the path route a lobby's answers come from the hub's own origin, and lobbies run what strangers uploaded: neither
+ * gets to see or set the other's cookies, and a page from a lobby is in a sandbox of its own.
+ */
+const COOKIE = new Set(['cookie'])
+const POWERS_OVER_ORIGIN = new Set([
+  'set-cookie',
+  'clear-site-data',
+  'service-worker-allowed',
+  'strict-transport-security',
+  'content-security-policy',
+  'nel',
+  'report-to',
+  'reporting-endpoints',
+])
+const SANDBOX = ['Content-Security-Policy', 'sandbox', 'X-Content-Type-Options', 'nosniff']
+
+/** Throws API_NOT_FOUND, LOBBY_NOT_FOUND, or what a look-up throws. At once, where nothing has to be looked up. */
+export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise<Place> {
+  const { config } = edge.ctx
+  const api = createRole({ hostname: config.internal_host, port: config.api_port })
+  const matchmaker = createRole({ hostname: config.internal_host, port: config.matchmaker_port })
+
+  const toLobby = (lobby: LobbyPort, wanted: Wanted, path: string): Place | Promise<Place> => {
+    const place = (address: Address | null): Place => {
+      if (address === null) throw new ApiError('LOBBY_NOT_FOUND')
+      return { kind: 'upstream', path, upstream: lobbyUpstream(edge, lobby, wanted, address) }
+    }
+    const found = edge.routes.find(lobby, clientBucket(wanted.client))
+    return found instanceof Promise ? found.then(place) : place(found)
+  }
+
+  const onMain = (wanted: Wanted): Place | Promise<Place> => {
+    const { path } = wanted
+    if (MATCHMAKER_PATH.test(path)) return { kind: 'upstream', path, upstream: matchmaker }
+    if (!LOBBIES_PATH.test(path)) return { kind: 'upstream', path, upstream: api }
+    const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
+    if (!LOBBY_ID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
+    return toLobby({ lobby_id, port_name, region: null }, wanted, rest.startsWith('/') ? rest : `/${rest}`)
+  }
+
+  return (wanted) => {
+    const meaning = edge.meaningOf(wanted.host)
+    if (meaning === null) throw new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
+    if (meaning.kind === 'main') return onMain(wanted)
+    if (meaning.kind === 'lobby') return toLobby(meaning, wanted, wanted.path)
+    return meaning
+  }
+}
+
+/** A role that is down is about to be started again: what has not been sent yet waits for it, within limits. */
+function createRole(address: Address): Upstream {
+  let waiters = 0
+  return {
+    address,
+    again: async (attempt, error) => {
+      if (error.code !== 'ECONNREFUSED' || attempt * ROLE_PAUSE_MS > ROLE_WAIT_MS_MAX || waiters >= ROLE_WAITERS_MAX)
+        return null
+      waiters++
+      try {
+        await delay(ROLE_PAUSE_MS)
+        return address
+      } finally {
+        waiters--
+      }
+    },
+    unavailable: () => new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 }),
+  }
+}
+
+/** Its process may have ended a moment ago, or another one may be there since: the database knows, and is asked once. */
+function lobbyUpstream(edge: Edge, lobby: LobbyPort, wanted: Wanted, address: Address): Upstream {
+  return {
+    address,
+    again: async (attempt, error) => {
+      if (attempt > 1 || error.code !== 'ECONNREFUSED') return null
+      edge.routes.forget(lobby.lobby_id)
+      const found = await edge.routes.find(lobby, clientBucket(wanted.client))
+      if (found === null) throw new ApiError('LOBBY_NOT_FOUND')
+      return found
+    },
+    unavailable: () => new ApiError('LOBBY_NOT_REACHABLE'),
+    ...(lobby.region === null && {
+      request_dropped: COOKIE,
+      response_dropped: POWERS_OVER_ORIGIN,
+      response_added: SANDBOX,
+    }),
+  }
+}
