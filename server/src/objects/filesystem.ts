@@ -29,7 +29,7 @@ export function createFilesystemObjects(folder: string): Objects {
   const inTurn = createTurns()
 
   function shardOf(key: string): string {
-    if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
+    requireKey(key)
     return join(root, key.slice(0, 2))
   }
   const pathOf = (key: string): string => join(shardOf(key), key)
@@ -46,6 +46,7 @@ export function createFilesystemObjects(folder: string): Objects {
 
   return {
     async put(key, body, content_length, options = {}) {
+      requireKey(key)
       const arrived = incoming.newPath(key)
       const arrived_sidecar = incoming.newPath(key)
       try {
@@ -102,6 +103,10 @@ export function createFilesystemObjects(folder: string): Objects {
       })
     },
   }
+}
+
+function requireKey(key: string): void {
+  if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
 }
 
 /** Writes and flushes the body. The file is the caller's to remove, also when this rejects. */

@@ -24,7 +24,7 @@ export type PutGrant = {
 const ADDRESS_LENGTH_MAX = 1024
 
 const ADDRESS =
-  /^\/objects\/(?<object_key>[0-9a-f]{32})\?content_length=(?<content_length>0|[1-9]\d{0,15})(?:&content_type=(?<content_type>[\w.~%-]+))?&expires=(?<expires>[1-9]\d{0,15})&signature=(?<signature>[0-9a-f]+)$/
+  /^\/objects\/(?<object_key>[0-9a-f]{32})\?content_length=(?<content_length>0|[1-9]\d{0,15})(?:&content_type=(?<content_type>[\w.~%-]+))?&expires=(?<expires>[1-9]\d{0,15})&signature=(?<signature>(?:[0-9a-f]{2})+)$/
 
 /** What a request can carry in its header, as short as types are; no space at the ends, which would get lost. */
 const CONTENT_TYPE = /^[\x21-\x7e](?:[\x20-\x7e]{0,125}[\x21-\x7e])?$/

@@ -49,7 +49,8 @@ export function pathFault(path: string, limits: Omit<PathLimits, 'entries_max'>)
 
 /** Two names with the same key are one file on a file system that ignores case or the composition of accents. */
 export function twinKey(name: string): string {
-  return name.normalize('NFD').toUpperCase().toLowerCase().normalize('NFD')
+  // Upper case alone would keep two kinds of sharp s apart, lower case alone more than that.
+  return name.normalize('NFD').toLowerCase().toUpperCase().toLowerCase().normalize('NFD')
 }
 
 type Node = { name: string; kind: 'file' | 'directory'; is_explicit: boolean; children: Map<string, Node> }
