@@ -87,10 +87,13 @@ export function createErrorHandler(ctx: Context) {
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     let refusal = toApiError(error)
     if (refusal === null) {
-      ctx.log.error({ error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
+      ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')
     }
     if (refusal.retry_after_s !== undefined) reply.header('retry-after', String(refusal.retry_after_s))
-    reply.code(refusal.status).type('application/json').send(errorBody(refusal, { ray_id: request.id, main_url }))
+    reply
+      .code(refusal.status)
+      .type('application/json')
+      .send(errorBody(refusal, { ray_id: request.id, main_url }))
   }
 }

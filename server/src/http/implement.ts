@@ -3,6 +3,7 @@
 import {
   ApiError,
   type BodyOf,
+  NO_BODY,
   type Operation,
   type ParamsOf,
   type QueryOf,
@@ -86,9 +87,16 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
         ...(hasParams ? { params: operation.params } : {}),
         response: { 200: operation.response },
       },
+      ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),
       handler,
     })
   }
+}
+
+/** To the framework no body is null, which is no object. */
+function noBodyIsEmpty(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  request.body ??= {}
+  done()
 }
 
 function addressOf(door: Door, request: FastifyRequest): string {
@@ -111,6 +119,10 @@ function idempotencyKeyOf(request: FastifyRequest): string | null {
   if (key === undefined) return null
   if (typeof key === 'string' && IDEMPOTENCY_KEY.test(key)) return key
   throw validationError([
-    { path: ['headers', 'idempotency_key'], reason: 'invalid', message: 'Idempotency-Key takes 1 to 128 visible characters.' },
+    {
+      path: ['headers', 'idempotency_key'],
+      reason: 'invalid',
+      message: 'Idempotency-Key takes 1 to 128 visible characters.',
+    },
   ])
 }

@@ -45,13 +45,13 @@ function grantOf(ctx: Context, request: FastifyRequest): PutGrant {
 }
 
 async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): Promise<void> {
-  const giveUp = (): void => void raw.destroy()
+  const giveUp = (): void => void raw.destroy(new Error('The sender is silent.'))
   raw.socket.setTimeout(SILENCE_MS_MAX, giveUp)
   try {
     await storeObject(ctx, grant, raw)
   } catch (error) {
     // That a sender goes away is not our fault, and nothing for the log.
-    if (raw.destroyed && !raw.complete) throw new ApiError('UPLOAD_INVALID', { reason: 'broken_off' })
+    if (error === raw.errored) throw new ApiError('UPLOAD_INVALID', { reason: 'broken_off' })
     throw error
   } finally {
     raw.socket.removeListener('timeout', giveUp)

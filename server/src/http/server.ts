@@ -20,7 +20,7 @@ import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler } from './errors.ts'
-import { type Door, type Implementation, mount } from './implement.ts'
+import { type Door, mount } from './implement.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
 import { registerObjectRoutes } from './objects.ts'
@@ -63,7 +63,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
-  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker)] satisfies Implementation[]) {
+  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker)] ) {
     mount(app, door, implementation)
   }
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')

@@ -136,7 +136,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       await pool.query(projectQuery(shard, batch.seq, [...lobbies.values()], [...players.values()], batch.is_urgent))
     } catch (error) {
       if (isRefusal(error)) return await writeOneByOne(shard, batch)
-      log.warn({ error, shard }, 'lobbies and players could not be projected; trying again')
+      log.warn({ err: error, shard }, 'lobbies and players could not be projected; trying again')
       keep(shard, batch)
     }
   }
@@ -153,7 +153,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
           await client.query(projectQuery(shard, batch.seq, lobbies, players, batch.is_urgent))
         } catch (error) {
           if (!isRefusal(error)) throw error
-          log.error({ error, shard, lobbies, players }, 'a row cannot be projected')
+          log.error({ err: error, shard, lobbies, players }, 'a row cannot be projected')
           await client.query('rollback to savepoint alone')
         }
       }

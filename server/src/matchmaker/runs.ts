@@ -32,7 +32,7 @@ export function watchRuns(ctx: Context, books: Books): RunWatch {
           ),
         )
       } catch (error) {
-        ctx.log.warn({ error }, 'the ends of lobby runs could not be taken in; trying again')
+        ctx.log.warn({ err: error }, 'the ends of lobby runs could not be taken in; trying again')
       }
     } while (look_again && !is_closed)
     looking = null

@@ -210,7 +210,7 @@ export function createShard(options: ShardOptions): Shard {
     state = 'recovering'
     const later = gathering
     gathering = newBatch()
-    log.warn({ error: outcome.error, shard, outcome: outcome.kind }, 'an append to the journal did not succeed')
+    log.warn({ err: outcome.error, shard, outcome: outcome.kind }, 'an append to the journal did not succeed')
     if (outcome.kind === 'failed') {
       undo(later, 0)
       undo(batch, 0)
@@ -240,7 +240,7 @@ export function createShard(options: ShardOptions): Shard {
       if (outcome.kind === 'deposed') return depose([pending, ...rest])
       if (outcome.kind === 'unknown') return reload({ seq: seq + 1, writer, batch: alone }, rest)
       undo(alone, 0)
-      log.error({ error: outcome.error, shard }, 'the journal refuses a command')
+      log.error({ err: outcome.error, shard }, 'the journal refuses a command')
       reject(pending, refusalOf(outcome.error))
     }
     state = 'writing'
@@ -273,7 +273,7 @@ export function createShard(options: ShardOptions): Shard {
         state = 'writing'
         options.onReload()
       } catch (error) {
-        log.warn({ error, shard }, 'the journal cannot be read; trying again')
+        log.warn({ err: error, shard }, 'the journal cannot be read; trying again')
         await new Promise((resolve) => setTimeout(resolve, RECOVER_PAUSE_MS))
       }
     }
@@ -300,7 +300,7 @@ export function createShard(options: ShardOptions): Shard {
       const due_ms = book.nextDueMs()
       if (due_ms !== null && due_ms <= now_ms) {
         run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
-          log.warn({ error, shard }, 'what is due could not be removed; trying again')
+          log.warn({ err: error, shard }, 'what is due could not be removed; trying again')
         })
       } else if (book.lobbies.size === 0 && book.players.size === 0) {
         books.delete(namespace_id)

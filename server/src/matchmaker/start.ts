@@ -51,7 +51,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   function turn(step: () => Promise<void>): Promise<void> {
     turning = turning
       .then(step)
-      .catch((error: unknown) => log.error({ error }, 'the matchmaker could not change office'))
+      .catch((error: unknown) => log.error({ err: error }, 'the matchmaker could not change office'))
     return turning
   }
 

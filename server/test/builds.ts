@@ -1,0 +1,48 @@
+// Builds for tests: a handful of files, packed and uploaded as a developer would.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { completeUpload, createGameBuild } from '@muster/contract'
+import type { Client } from '@muster/contract/client'
+import tar from 'tar-stream'
+
+/** Says that it is ready and then lives until it is told to stop: the least that a lobby server is. */
+export const LEAST_SERVER = `
+import http from 'node:http'
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
+http.createServer((_, answer) => answer.end('lobby')).listen(Number(PORT_GAME ?? 0), '127.0.0.1', () => {
+  const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
+  http.request(PLATFORM_API_URL + '/matchmaker/lobbies/ready', { method: 'POST', headers }).end()
+})
+process.on('SIGTERM', () => process.exit(0))
+`
+
+export async function tarGz(files: Record<string, string>): Promise<Buffer> {
+  const pack = tar.pack()
+  for (const [name, text] of Object.entries(files)) pack.entry({ name }, text)
+  pack.finalize()
+  const chunks: Buffer[] = []
+  for await (const chunk of pack) chunks.push(chunk as Buffer)
+  return gzipSync(Buffer.concat(chunks))
+}
+
+/** Answers the build's id. `api_url`: presigned addresses lead to the edge, which need not run in every test. */
+export async function uploadBuild(
+  client: Client,
+  options: { api_url: string; game_id: string; files: Record<string, string> },
+): Promise<string> {
+  const bytes = await tarGz(options.files)
+  const build = await client.call(createGameBuild, {
+    params: { game_id: options.game_id },
+    body: {
+      display_name: 'Build',
+      image_tag: `server:${randomUUID()}`,
+      image_file: { path: 'server.tar.gz', content_length: bytes.length },
+    },
+  })
+  const { pathname, search } = new URL(build.image_presigned_request.url)
+  const response = await fetch(`${options.api_url}${pathname}${search}`, { method: 'PUT', body: new Uint8Array(bytes) })
+  assert.equal(response.status, 200, await response.text())
+  await client.call(completeUpload, { params: { upload_id: build.upload_id } })
+  return build.build_id
+}

@@ -1,0 +1,216 @@
+// The platform for tests is the platform: the real context on a temporary folder, free ports and a database of its own,
+// its roles started in this process and stopped with the test. Fixtures are calls through the typed client.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import {
+  type ApiError,
+  createGame,
+  createGameVersion,
+  createGroup,
+  createGameNamespaceTokenPublic,
+  getGameById,
+  setLobbyReady,
+  updateGameNamespaceMatchmakerConfig,
+  updateGameNamespaceVersion,
+  type VersionConfig,
+} from '@muster/contract'
+import { type Client, createClient } from '@muster/contract/client'
+import { readConfig } from '../src/config.ts'
+import type { Context } from '../src/context.ts'
+import { startRoles } from '../src/main.ts'
+import { LEAST_SERVER, uploadBuild } from './builds.ts'
+import { createDatabase } from './database.ts'
+
+export type Platform = {
+  ctx: Context
+  /** Addresses of the roles; those that were not asked for are not listened at. */
+  api_url: string
+  matchmaker_url: string
+  edge_url: string
+  data_dir: string
+  /** With the operator's own token. */
+  client: Client
+  token: string
+  as: (token: string) => Client
+  /** Moves the platform's clock. */
+  advance: (ms: number) => void
+  game: (options?: GameOptions) => Promise<TestGame>
+  /** What the lobby's server would call itself with. */
+  lobbyToken: (lobby: { lobby_id: string; namespace_id: string }) => string
+  /** Plays the server of every lobby that starts, until the test ends: it calls ready. */
+  playServers: () => void
+  close: () => Promise<void>
+}
+
+export type GameOptions = {
+  matchmaker?: NonNullable<VersionConfig['matchmaker']>
+  /** The files of its build; what runs is server.mjs. */
+  files?: Record<string, string>
+  limits?: Partial<Record<'lobby_count_max' | 'max_players_per_client', number>>
+}
+
+export type TestGame = {
+  group_id: string
+  game_id: string
+  name_id: string
+  namespace_id: string
+  version_id: string
+  /** As a player's client is, with the namespace's public token. */
+  player: Client
+  public_token: string
+}
+
+export type PlatformOptions = {
+  roles?: string
+  /** Settings beside those that make it a test: rate limits are off unless one asks for them. */
+  env?: Record<string, string>
+  /** Another database or data folder than fresh ones: a second platform beside, or a later life of, another. */
+  database_url?: string
+  data_dir?: string
+}
+
+export async function startPlatform(t: TestContext, options: PlatformOptions = {}): Promise<Platform> {
+  const database_url = options.database_url ?? (await createDatabase(t))
+  const data_dir = options.data_dir ?? (await mkdtemp(join(tmpdir(), 'muster-test-')))
+  const [api_port, matchmaker_port, edge_port] = (await freePorts(3)) as [number, number, number]
+  const config = readConfig({
+    MUSTER_DATA: data_dir,
+    DATABASE_URL: database_url,
+    MUSTER_ROLES: options.roles ?? 'api,matchmaker',
+    MUSTER_API_PORT: String(api_port),
+    MUSTER_MATCHMAKER_PORT: String(matchmaker_port),
+    MUSTER_EDGE_HTTP_PORT: String(edge_port),
+    MUSTER_RATE_LIMIT_SEATS: '0',
+    MUSTER_RATE_LIMIT_MATCHMAKER: '0',
+    MUSTER_RATE_LIMIT_CLOUD: '0',
+    MUSTER_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    ...options.env,
+  })
+  let moved_ms = 0
+  const running = await startRoles(config, { now: () => Date.now() + moved_ms })
+  const { ctx } = running
+  const urls = {
+    api_url: `http://127.0.0.1:${api_port}`,
+    matchmaker_url: `http://127.0.0.1:${matchmaker_port}`,
+    edge_url: `http://127.0.0.1:${edge_port}`,
+  }
+  const token = ctx.keys.issue({ kind: 'access', name: 'test' }, { now_ms: ctx.now(), lifetime_ms: null })
+  const as = (bearer: string): Client => createRoleClient(urls, bearer)
+  const endings: (() => void)[] = []
+
+  const platform: Platform = {
+    ctx,
+    ...urls,
+    data_dir,
+    client: as(token),
+    token,
+    as,
+    advance(ms) {
+      moved_ms += ms
+    },
+    game: (wish) => createTestGame(platform, wish),
+    lobbyToken: (lobby) =>
+      ctx.keys.issue(
+        { kind: 'lobby', lobby_id: lobby.lobby_id, namespace_id: lobby.namespace_id },
+        { now_ms: ctx.now(), lifetime_ms: null },
+      ),
+    playServers: () => endings.push(playServers(platform)),
+    async close() {
+      for (const end of endings.splice(0)) end()
+      await running.stop({ end_lobbies: true })
+    },
+  }
+  t.after(async () => {
+    await platform.close()
+    if (options.data_dir === undefined) await rm(data_dir, { recursive: true, force: true })
+  })
+  return platform
+}
+
+/** The roles listen at two addresses; the client finds the right one, as the edge would. */
+function createRoleClient(urls: Pick<Platform, 'api_url' | 'matchmaker_url'>, token: string): Client {
+  const api = createClient({ url: urls.api_url, token })
+  const matchmaker = createClient({ url: urls.matchmaker_url, token })
+  return { call: (operation, input) => (operation.path.startsWith('/matchmaker') ? matchmaker : api).call(operation, input) }
+}
+
+async function createTestGame(platform: Platform, options: GameOptions = {}): Promise<TestGame> {
+  const { client } = platform
+  const { group_id } = await client.call(createGroup, { body: { display_name: 'Developers' } })
+  const { game_id } = await client.call(createGame, { body: { display_name: 'Game', developer_group_id: group_id } })
+  const { game } = await client.call(getGameById, { params: { game_id } })
+  const namespace_id = game.namespaces.find((namespace) => namespace.name_id === 'prod')!.namespace_id
+  const params = { game_id, namespace_id }
+  const files = options.files ?? { 'server.mjs': LEAST_SERVER }
+  const image_id = await uploadBuild(client, { api_url: platform.api_url, game_id, files })
+  const docker = { image_id, args: ['node', 'server.mjs'], ports: { game: { protocol: 'http' as const } } }
+  const { version_id } = await client.call(createGameVersion, {
+    params: { game_id },
+    body: {
+      display_name: '1.0.0',
+      config: { matchmaker: { docker, game_modes: { default: {} }, ...options.matchmaker } },
+    },
+  })
+  await client.call(updateGameNamespaceVersion, { params, body: { version_id } })
+  if (options.limits !== undefined) {
+    await client.call(updateGameNamespaceMatchmakerConfig, { params, body: options.limits })
+  }
+  const { token } = await client.call(createGameNamespaceTokenPublic, { params })
+  return {
+    group_id,
+    game_id,
+    name_id: game.name_id,
+    namespace_id,
+    version_id,
+    player: platform.as(token),
+    public_token: token,
+  }
+}
+
+/** Asked of the table at every wake-up, like the runner does, and once right now. */
+function playServers(platform: Platform): () => void {
+  const { ctx } = platform
+  const seen = new Set<string>()
+  let is_over = false
+  const look = async (): Promise<void> => {
+    const rows = await ctx.db
+      .selectFrom('lobbies')
+      .where('stop_ts', 'is', null)
+      .where('ready_ts', 'is', null)
+      .select(['lobby_id', 'namespace_id'])
+      .execute()
+    for (const lobby of rows) {
+      if (is_over || seen.has(lobby.lobby_id)) continue
+      seen.add(lobby.lobby_id)
+      await platform
+        .as(platform.lobbyToken(lobby))
+        .call(setLobbyReady, {})
+        .catch((error: ApiError) => {
+          if (!is_over && error.code !== 'MATCHMAKER_LOBBY_STOPPED') throw error
+        })
+    }
+  }
+  const unsubscribe = ctx.listener.on('lobbies', () => void look())
+  void look()
+  return () => {
+    is_over = true
+    unsubscribe()
+  }
+}
+
+/** Ports that nothing listens at now; another program may still take one before the platform does. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await new Promise((resolve) => server.once('listening', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
