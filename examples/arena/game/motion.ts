@@ -4,7 +4,7 @@
 export const TICKS_PER_SECOND = 30
 export const WIDTH = 1600
 export const HEIGHT = 900
-export const SHIP_RADIUS = 22
+export const SHIP_RADIUS = 27
 
 /** Round obstacles that throw ships back. */
 export const BUMPERS = [

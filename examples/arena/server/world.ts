@@ -20,7 +20,7 @@ const PAUSE_TICKS = 120
 const SHARDS_AT_REST = 16
 /** Shards that robbed ships drop come on top; beyond this they are lost. */
 const SHARDS_MAX = 64
-const SHARD_RADIUS = 14
+const SHARD_RADIUS = 16
 const SHARD_DRAG = 0.88
 const GOLDEN_PART = 0.08
 const GOLDEN_WORTH = 5
@@ -309,8 +309,11 @@ function freePlace(world: World, radius: number): { x: number; y: number } {
   return { x: best.x, y: best.y }
 }
 
-/** 0 to 1: a multiplicative congruential generator is good enough to scatter shards. */
+/** 0 to 1. A counter, stirred until its neighbours have nothing in common: small, and good enough to scatter shards. */
 function random(world: World): number {
-  world.random_state = (Math.imul(world.random_state, 1_664_525) + 1_013_904_223) >>> 0
-  return world.random_state / 2 ** 32
+  world.random_state = (world.random_state + 0x9e3779b9) >>> 0
+  let mixed = world.random_state
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32
 }

@@ -76,16 +76,9 @@ export function createHud(): Hud {
         find('status').replaceChildren(...parts)
       }
 
-      if (isNew('goal', String(scene.score_to_win))) {
-        find('goal').replaceChildren('First to ', element('b', '', String(scene.score_to_win)), ' wins the round')
-      }
-
-      const isAlone = rows.length === 1
-      if (isNew('whisper', String(isAlone))) {
-        find('whisper').textContent =
-          'You are alone here. Open this page in a second window, or send someone the address.'
-        find('whisper').classList.toggle('on', isAlone)
-      }
+      const hint =
+        rows.length === 1 ? 'You are alone: open this page in a second window.' : `First to ${scene.score_to_win} wins`
+      if (isNew('whisper', hint)) find('whisper').textContent = hint
 
       const winner = snapshot.winner_id === null ? undefined : scene.roster.get(snapshot.winner_id)
       if (isNew('banner', `${snapshot.winner_id} ${winner?.name}`)) {

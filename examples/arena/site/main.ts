@@ -75,11 +75,16 @@ async function play(): Promise<void> {
     nameField.blur()
     controls.release()
     showScreen('game')
+    measure()
   } catch (error) {
     if (!(error instanceof MusterError)) console.error(error)
     scene = null
     showTrouble(error, false)
   }
+}
+
+function measure(): void {
+  session?.say({ type: 'ping', sent_ms: performance.now() })
 }
 
 function hear(message: FromServer): void {
@@ -203,7 +208,7 @@ document.addEventListener('visibilitychange', () => {
   controls.release()
   if (document.hidden && scene !== null) session?.say({ type: 'input', ...tick(scene, AT_REST) })
 })
-setInterval(() => session?.say({ type: 'ping', sent_ms: performance.now() }), PING_EVERY_MS)
+setInterval(measure, PING_EVERY_MS)
 
 const query = new URLSearchParams(location.search)
 nameField.value = query.get('name') ?? localStorage.getItem(REMEMBERED_NAME) ?? ''

@@ -44,8 +44,6 @@ export function createStage(canvas: HTMLCanvasElement): Stage {
     const left = (innerWidth - WIDTH * scale) / 2
     const top = MARGIN_TOP + (room.height - HEIGHT * scale) / 2
     view = { scale, left, top, ratio }
-    document.documentElement.style.setProperty('--arena-left', `${left}px`)
-    document.documentElement.style.setProperty('--arena-top', `${top}px`)
     paintBackdrop(backdrop, view)
   }
   addEventListener('resize', fit)
@@ -183,9 +181,9 @@ function paintBumper(
 ): void {
   const { x, y, radius } = bumper
   const pulse = 0.5 + 0.5 * Math.sin(seconds * 1.7)
-  paintGlow(brush, glow, x, y, radius * 2.1, '#6f7dff', 0.32 + pulse * 0.14)
+  paintGlow(brush, glow, x, y, radius * 2.1, '#6f7dff', 0.5 + pulse * 0.25)
   const body = brush.createRadialGradient(x, y - radius * 0.4, radius * 0.1, x, y, radius)
-  body.addColorStop(0, '#2b3672')
+  body.addColorStop(0, '#3a478f')
   body.addColorStop(1, '#111836')
   brush.fillStyle = body
   brush.beginPath()
@@ -194,11 +192,16 @@ function paintBumper(
   brush.lineWidth = 3
   brush.strokeStyle = '#8f9dff'
   brush.stroke()
-  brush.globalAlpha = 0.35 + pulse * 0.3
-  brush.lineWidth = 1.5
-  brush.beginPath()
-  brush.arc(x, y, radius * 0.62, 0, Math.PI * 2)
-  brush.stroke()
+  // Three arcs that turn slowly: it looks like something that throws ships back.
+  brush.globalAlpha = 0.45 + pulse * 0.4
+  brush.lineWidth = 3
+  brush.strokeStyle = '#b7c0ff'
+  for (let arc = 0; arc < 3; arc++) {
+    const begin = seconds * 0.5 + (arc * Math.PI * 2) / 3
+    brush.beginPath()
+    brush.arc(x, y, radius * 0.66, begin, begin + 1.2)
+    brush.stroke()
+  }
   brush.globalAlpha = 1
 }
 
@@ -211,7 +214,7 @@ function paintShard(
   const isGolden = worth > 1
   const colour = isGolden ? GOLD : SHARD
   const beat = 1 + Math.sin(seconds * 3.2 + id) * 0.1
-  const size = (isGolden ? 16 : 10) * beat
+  const size = (isGolden ? 19 : 12.5) * beat
   paintGlow(brush, glow, x, y, size * 3.4, colour, isGolden ? 0.85 : 0.6)
   brush.save()
   brush.translate(x, y)
@@ -265,8 +268,8 @@ function paintTrail(brush: CanvasRenderingContext2D, trail: Trail, player: Shown
     const from = trail[index - 1]!
     const to = trail[index]!
     if (Math.hypot(to.x - from.x, to.y - from.y) < 0.4) continue
-    brush.globalAlpha = part * part * (player.is_dashing ? 0.75 : 0.3)
-    brush.lineWidth = part * (player.is_dashing ? 24 : 11)
+    brush.globalAlpha = part * part * (player.is_dashing ? 0.85 : 0.42)
+    brush.lineWidth = part * (player.is_dashing ? 30 : 15)
     brush.beginPath()
     brush.moveTo(from.x, from.y)
     brush.lineTo(to.x, to.y)
@@ -328,12 +331,12 @@ function paintCooldown(brush: CanvasRenderingContext2D, self: ShownPlayer, coold
   brush.strokeStyle = '#ffffff'
   brush.globalAlpha = part >= 1 ? 0.4 : 0.16
   brush.beginPath()
-  brush.arc(self.x, self.y, SHIP_RADIUS * 1.75, 0, Math.PI * 2)
+  brush.arc(self.x, self.y, SHIP_RADIUS * 1.7, 0, Math.PI * 2)
   brush.stroke()
   if (part < 1) {
     brush.globalAlpha = 0.85
     brush.beginPath()
-    brush.arc(self.x, self.y, SHIP_RADIUS * 1.75, -Math.PI / 2, -Math.PI / 2 + part * Math.PI * 2)
+    brush.arc(self.x, self.y, SHIP_RADIUS * 1.7, -Math.PI / 2, -Math.PI / 2 + part * Math.PI * 2)
     brush.stroke()
   }
   brush.globalAlpha = 1
@@ -342,15 +345,15 @@ function paintCooldown(brush: CanvasRenderingContext2D, self: ShownPlayer, coold
 function paintName(brush: CanvasRenderingContext2D, player: ShownPlayer, isLeader: boolean): void {
   brush.textAlign = 'center'
   brush.textBaseline = 'middle'
-  brush.font = `600 19px ${FONT}`
-  const y = player.y + SHIP_RADIUS + 30
+  brush.font = `600 21px ${FONT}`
+  const y = player.y + SHIP_RADIUS * 1.75 + 20
   brush.lineWidth = 5
   brush.lineJoin = 'round'
   brush.strokeStyle = 'rgba(6, 9, 20, 0.8)'
   brush.strokeText(player.name, player.x, y)
   brush.fillStyle = player.is_self ? '#ffffff' : '#d3dcf7'
   brush.fillText(player.name, player.x, y)
-  if (isLeader) paintCrown(brush, player.x, player.y - SHIP_RADIUS - 24)
+  if (isLeader) paintCrown(brush, player.x, player.y - SHIP_RADIUS * 1.75 - 16)
 }
 
 function paintCrown(brush: CanvasRenderingContext2D, x: number, y: number): void {

@@ -1,0 +1,171 @@
+// Puts the game on a platform: group and game if they are missing, a build, a site, a version that names both, and the
+// version on namespace prod. Everything goes through the public API; `muster deploy` does the same from a muster.toml.
+import { createHash } from 'node:crypto'
+import { basename } from 'node:path'
+import { parseArgs } from 'node:util'
+import {
+  bootstrap,
+  completeUpload,
+  createGame,
+  createGameBuild,
+  createGameCdnSite,
+  createGameVersion,
+  createGroup,
+  getGameById,
+  getGames,
+  updateGameNamespaceVersion,
+  type VersionConfig,
+} from '@muster/contract'
+import { type Client, createClient } from '@muster/contract/client'
+import { archive, type BuiltFile, buildServer, buildSite, contentTypeOf } from './build.ts'
+
+const USAGE = `MUSTER_URL=http://localhost:8000 MUSTER_TOKEN=... node ${basename(import.meta.filename)} [options]
+
+  --name NAME                The game's name id, and the first part of its host (arena).
+  --max-players NUMBER       Seats of a lobby (8).
+  --idle-grace-ms NUMBER     An empty lobby is stopped after this.
+  --ready-deadline-ms NUMBER A lobby must be ready within this.
+  --player-deadline-ms NUMBER  A player must connect within this.`
+const UPLOADS_AT_ONCE_MAX = 4
+
+type Wish = {
+  name: string
+  max_players: number
+  idle_grace_ms?: number
+  ready_deadline_ms?: number
+  player_deadline_ms?: number
+}
+
+/** One JSON object a line, for people and programs; the last one has `play_url`. */
+function tell(line: Record<string, unknown>): void {
+  console.log(JSON.stringify(line))
+}
+
+async function deploy(client: Client, url: URL, wish: Wish): Promise<void> {
+  const game_id = await requireGame(client, wish.name)
+  const { game } = await client.call(getGameById, { params: { game_id } })
+  const namespace = game.namespaces.find((candidate) => candidate.name_id === 'prod')
+  if (namespace === undefined) throw new Error(`The game ${wish.name} has no namespace prod.`)
+  tell({ game_id, namespace_id: namespace.namespace_id })
+
+  const build_id = await uploadServer(client, game_id, wish.name)
+  const site_id = await uploadSite(client, game_id)
+  const config = versionConfig(wish, build_id, site_id)
+  const display_name = `${new Date().toISOString()} ${build_id.slice(-6)}`
+  const { version_id } = await client.call(createGameVersion, { params: { game_id }, body: { display_name, config } })
+  const { namespace_id } = namespace
+  await client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
+  tell({ version_id, deployed_to: 'prod' })
+
+  const { domains } = await client.call(bootstrap, {})
+  const port = url.port === '' ? '' : `:${url.port}`
+  tell({ play_url: `${url.protocol}//${wish.name}.${domains?.cdn ?? `cdn.${url.hostname}`}${port}/` })
+}
+
+/** The game of this name; made, in a group of its own, when there is none. */
+async function requireGame(client: Client, name: string): Promise<string> {
+  const { games, groups } = await client.call(getGames, {})
+  const known = games.find((game) => game.name_id === name)
+  if (known !== undefined) return known.game_id
+  const group = groups.find((candidate) => candidate.display_name === 'Examples')
+  const group_id = group?.group_id ?? (await client.call(createGroup, { body: { display_name: 'Examples' } })).group_id
+  const body = { name_id: name, display_name: 'Arena', developer_group_id: group_id }
+  return (await client.call(createGame, { body })).game_id
+}
+
+async function uploadServer(client: Client, game_id: string, name: string): Promise<string> {
+  const content = archive(await buildServer())
+  const content_type = 'application/gzip'
+  // Unique in the game, and it says what is inside.
+  const hash = createHash('sha256').update(content).digest('hex').slice(0, 12)
+  const { build_id, upload_id, image_presigned_request } = await client.call(createGameBuild, {
+    params: { game_id },
+    body: {
+      display_name: `Arena server ${hash}`,
+      image_tag: `${name}:${hash}-${Date.now()}`,
+      image_file: { path: 'server.tar.gz', content_type, content_length: content.length },
+      kind: 'archive',
+      compression: 'gzip',
+    },
+  })
+  await put(image_presigned_request.url, content, content_type)
+  await client.call(completeUpload, { params: { upload_id } })
+  tell({ build_id, bytes: content.length })
+  return build_id
+}
+
+async function uploadSite(client: Client, game_id: string): Promise<string> {
+  const built = await buildSite()
+  const files = built.map(({ path, content }) => ({
+    path,
+    content_type: contentTypeOf(path),
+    content_length: content.length,
+  }))
+  const { site_id, upload_id, presigned_requests } = await client.call(createGameCdnSite, {
+    params: { game_id },
+    body: { display_name: 'Arena site', files },
+  })
+  const waiting = presigned_requests.map(({ path, url }) => ({ url, file: requireFile(built, path) }))
+  const work = Array.from({ length: UPLOADS_AT_ONCE_MAX }, async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      await put(next.url, next.file.content, contentTypeOf(next.file.path))
+    }
+  })
+  await Promise.all(work)
+  await client.call(completeUpload, { params: { upload_id } })
+  tell({ site_id, files: files.length })
+  return site_id
+}
+
+function requireFile(files: BuiltFile[], path: string): BuiltFile {
+  const file = files.find((candidate) => candidate.path === path)
+  if (file === undefined) throw new Error(`The platform asks for ${path}, which was not offered.`)
+  return file
+}
+
+async function put(url: string, content: Buffer, content_type: string): Promise<void> {
+  const headers = { 'content-type': content_type }
+  const response = await fetch(url, { method: 'PUT', headers, body: new Uint8Array(content) })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`An upload was refused with status ${response.status}: ${text}`)
+}
+
+function versionConfig(wish: Wish, build_id: string, site_id: string): VersionConfig {
+  const { name: _name, ...limits } = wish
+  return {
+    cdn: { site_id },
+    matchmaker: {
+      game_modes: { default: limits },
+      docker: {
+        image_id: build_id,
+        args: ['node', 'server/main.js'],
+        ports: { game: { protocol: 'http' } },
+      },
+    },
+  }
+}
+
+function readWish(): Wish {
+  const { values } = parseArgs({
+    options: {
+      name: { type: 'string', default: 'arena' },
+      'max-players': { type: 'string', default: '8' },
+      'idle-grace-ms': { type: 'string' },
+      'ready-deadline-ms': { type: 'string' },
+      'player-deadline-ms': { type: 'string' },
+    },
+  })
+  const wish: Wish = { name: values.name, max_players: Number(values['max-players']) }
+  if (values['idle-grace-ms'] !== undefined) wish.idle_grace_ms = Number(values['idle-grace-ms'])
+  if (values['ready-deadline-ms'] !== undefined) wish.ready_deadline_ms = Number(values['ready-deadline-ms'])
+  if (values['player-deadline-ms'] !== undefined) wish.player_deadline_ms = Number(values['player-deadline-ms'])
+  return wish
+}
+
+const { MUSTER_URL: url, MUSTER_TOKEN: token } = process.env
+if (url === undefined || token === undefined) {
+  console.error(USAGE)
+  process.exitCode = 2
+} else {
+  await deploy(createClient({ url: url.replace(/\/$/, ''), token }), new URL(url), readWish())
+}
