@@ -58,7 +58,7 @@ function nameTaken(errors: readonly ErrorDetail[]): ApiError {
 /** PostgreSQL, appendix A: unique_violation. */
 const UNIQUE_VIOLATION = '23505'
 
-export function isUniqueViolation(error: unknown): boolean {
+function isUniqueViolation(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === UNIQUE_VIOLATION
 }
 

@@ -27,7 +27,7 @@ const FIRST_NAMESPACES = [
   { name_id: 'prod', display_name: 'Production' },
   { name_id: 'staging', display_name: 'Staging' },
 ] as const
-const FIRST_VERSION_DISPLAY_NAME = '0.0.1'
+const FIRST_VERSION_DISPLAY_NAME = '0.0.0'
 
 const nameTaken = (name_id: string): ErrorDetail =>
   notUnique(['name_id'], `There is a game with the name id ${name_id} already.`)

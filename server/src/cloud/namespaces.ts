@@ -82,7 +82,7 @@ export async function listNamespaces(ctx: Context, game_id: string): Promise<Sta
     .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
     .where('game_id', '=', game_id)
     .orderBy('create_ts', 'desc')
-    .orderBy('namespace_id', 'desc')
+    .orderBy('name_id')
     .limit(LIST_MAX)
     .execute()
   return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))

@@ -13,8 +13,8 @@ import { presignPut } from '../objects/presign.ts'
 import { checkPaths } from './upload-paths.ts'
 
 /** Totals must stay below these, bytes. */
-export const SITE_BYTES_LIMIT = 1_000_000_000
-export const BUILD_BYTES_LIMIT = 8_000_000_000
+const SITE_BYTES_LIMIT = 1_000_000_000
+const BUILD_BYTES_LIMIT = 8_000_000_000
 
 const BYTES_LIMITS = { site: SITE_BYTES_LIMIT, build: BUILD_BYTES_LIMIT } as const
 const PRESIGNED_LIFETIME_MS = 60 * 60_000

@@ -111,7 +111,7 @@ function checkDocker(docker: Docker, path: readonly string[]): ErrorDetail[] {
       continue
     }
     const message = `The ports ${other} and ${name} are both ${port}.`
-    errors.push({ path: [...path, 'ports', name, 'port'], reason: 'not_unique', message })
+    errors.push({ path: [...path, 'ports', name, 'port'], reason: 'port_protocol_not_unique', message })
   }
   return errors
 }

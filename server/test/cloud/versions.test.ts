@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import {
+  createGameBuild,
+  createGameCdnSite,
+  createGameVersion,
+  getGameVersionById,
+  validateGameVersion,
+} from '@muster/contract'
+import { startPlatform } from '../platform.ts'
+import { buildBody, detailsOf, newBuild, newGame, newSite, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
+
+test('versions', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api' })
+  const { client } = platform
+  const { game_id } = await newGame(platform)
+  const other = await newGame(platform)
+  const image_id = await newBuild(platform, game_id)
+  const site_id = await newSite(platform, game_id)
+  const params = { game_id }
+  const docker = { image_id, args: ['node', 'server.js'] }
+  const matchmakerPath = ['config', 'matchmaker']
+
+  const create = (display_name: string, config: unknown) =>
+    client.call(createGameVersion, { params, body: { display_name, config: config as object } })
+  const validate = async (display_name: string, config: unknown) =>
+    withoutMessages((await client.call(validateGameVersion, { params, body: { display_name, config } })).errors)
+
+  let names = 0
+  /** Both operations must say the same. */
+  async function wrong(config: unknown, expected: { path: string[]; reason: string }[]): Promise<void> {
+    const name = `wrong-${names++}`
+    const error = await refused('VALIDATION_ERROR', create(name, config))
+    const sorted = (details: object[]) => details.map((detail) => JSON.stringify(detail)).sort()
+    assert.deepEqual(sorted(detailsOf(error)), sorted(expected), JSON.stringify(config))
+    assert.deepEqual(sorted(await validate(name, config)), sorted(expected), JSON.stringify(config))
+  }
+
+  await t.test('a version is read as it was written', async () => {
+    const config = {
+      cdn: { site_id },
+      matchmaker: {
+        max_players: 12,
+        regions: { local: {} },
+        docker: { ...docker, env: { LOG_LEVEL: 'info' }, ports: { http: { protocol: 'http' as const, port: 7777 } } },
+        game_modes: {
+          default: {},
+          duel: {
+            max_players: 2,
+            taggable: true,
+            docker: { ...docker, env: { MODE: 'duel' } },
+            actions: { find: { enabled: false } },
+          },
+        },
+      },
+    }
+    assert.deepEqual(await validate('1.0.0', config), [])
+    const { version_id } = await create('1.0.0', config)
+    const { version } = await client.call(getGameVersionById, { params: { game_id, version_id } })
+    assert.deepEqual(version.config, config)
+    assert.equal(version.display_name, '1.0.0')
+    assert.match(version.create_ts, /\.\d{3}Z$/)
+  })
+
+  await t.test('an empty version is one', async () => {
+    const { version_id } = await create('empty', {})
+    const { version } = await client.call(getGameVersionById, { params: { game_id, version_id } })
+    assert.deepEqual(version.config, {})
+  })
+
+  await t.test('a display name is unique in its game', async () => {
+    await create('twice', {})
+    const error = await refused('NAME_TAKEN', create('twice', {}))
+    assert.deepEqual(detailsOf(error), [{ path: ['display_name'], reason: 'not_unique' }])
+    assert.deepEqual(await validate('twice', {}), [{ path: ['display_name'], reason: 'not_unique' }])
+    await client.call(createGameVersion, {
+      params: { game_id: other.game_id },
+      body: { display_name: 'twice', config: {} },
+    })
+    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => create('raced', {})))
+    assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1)
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') await refused('NAME_TAKEN', Promise.reject(outcome.reason))
+    }
+  })
+
+  await t.test('a build must be of the game and complete', async () => {
+    const foreign = await newBuild(platform, other.game_id)
+    const body = buildBody(Buffer.alloc(4))
+    const { build_id } = await client.call(createGameBuild, { params, body })
+    const path = [...matchmakerPath, 'game_modes', 'default', 'docker', 'image_id']
+    const withImage = (id: string) => ({
+      matchmaker: { game_modes: { default: { docker: { ...docker, image_id: id } } } },
+    })
+    await wrong(withImage(UNKNOWN_ID), [{ path, reason: 'not_found' }])
+    await wrong(withImage(foreign), [{ path, reason: 'not_found' }])
+    await wrong(withImage(build_id), [{ path, reason: 'incomplete' }])
+    const shared = { matchmaker: { docker: { ...docker, image_id: UNKNOWN_ID }, game_modes: { a: {}, b: {} } } }
+    await wrong(shared, [{ path: [...matchmakerPath, 'docker', 'image_id'], reason: 'not_found' }])
+  })
+
+  await t.test('a site must be named, of the game and complete', async () => {
+    const path = ['config', 'cdn', 'site_id']
+    const foreign = await newSite(platform, other.game_id)
+    const body = { display_name: 'Late', files: [{ path: 'a', content_length: 1 }] }
+    const incomplete = await client.call(createGameCdnSite, { params, body })
+    await wrong({ cdn: {} }, [{ path, reason: 'required' }])
+    await wrong({ cdn: { site_id: UNKNOWN_ID } }, [{ path, reason: 'not_found' }])
+    await wrong({ cdn: { site_id: foreign } }, [{ path, reason: 'not_found' }])
+    await wrong({ cdn: { site_id: incomplete.site_id } }, [{ path, reason: 'incomplete' }])
+  })
+
+  await t.test('every game mode has something to run', async () => {
+    const mode = [...matchmakerPath, 'game_modes', 'default', 'docker']
+    await wrong({ matchmaker: { game_modes: {} } }, [{ path: [...matchmakerPath, 'game_modes'], reason: 'too_few' }])
+    await wrong({ matchmaker: { game_modes: { default: {} } } }, [{ path: [...mode, 'image_id'], reason: 'required' }])
+    await wrong({ matchmaker: { docker: {}, game_modes: { default: {}, more: {} } } }, [
+      { path: [...matchmakerPath, 'docker', 'image_id'], reason: 'required' },
+    ])
+    // The block of a mode takes the place of the shared one as a whole.
+    await wrong({ matchmaker: { docker, game_modes: { default: { docker: { env: {} } } } } }, [
+      { path: [...mode, 'image_id'], reason: 'required' },
+    ])
+    await wrong({ matchmaker: { game_modes: { default: { docker: { image_id } } } } }, [
+      { path: [...mode, 'args'], reason: 'too_few' },
+    ])
+    await wrong({ matchmaker: { game_modes: { default: { docker: { image_id, args: [] } } } } }, [
+      { path: [...mode, 'args'], reason: 'too_few' },
+    ])
+  })
+
+  await t.test('regions exist, and there is one', async () => {
+    const mode = [...matchmakerPath, 'game_modes', 'default', 'regions']
+    await wrong({ matchmaker: { docker, game_modes: { default: { regions: { local: {}, moon: {} } } } } }, [
+      { path: [...mode, 'moon'], reason: 'not_found' },
+    ])
+    await wrong({ matchmaker: { docker, regions: { moon: {} }, game_modes: { default: {} } } }, [
+      { path: [...matchmakerPath, 'regions', 'moon'], reason: 'not_found' },
+    ])
+    await wrong({ matchmaker: { docker, game_modes: { default: { regions: {} } } } }, [
+      { path: mode, reason: 'too_few' },
+    ])
+  })
+
+  await t.test('environment and ports do not collide with each other or with the platform', async () => {
+    const path = [...matchmakerPath, 'docker']
+    const env = { PLATFORM_TOKEN: 'x', PORT_HTTP: '1', PLATFORMS: 'fine', REPORT_X: 'fine' }
+    await wrong({ matchmaker: { docker: { ...docker, env }, game_modes: { default: {} } } }, [
+      { path: [...path, 'env', 'PLATFORM_TOKEN'], reason: 'conflicts_with_default' },
+      { path: [...path, 'env', 'PORT_HTTP'], reason: 'conflicts_with_default' },
+    ])
+    const ports = {
+      one: { protocol: 'http', port: 80 },
+      two: { protocol: 'http', port: 80 },
+      three: { protocol: 'http' },
+    }
+    await wrong({ matchmaker: { docker: { ...docker, ports }, game_modes: { default: {} } } }, [
+      { path: [...path, 'ports', 'two', 'port'], reason: 'port_protocol_not_unique' },
+    ])
+    const some = (prefix: string) =>
+      Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`${prefix}${index}`, '']))
+    const modes = { default: { docker: { ...docker, env: some('B') } } }
+    await wrong({ matchmaker: { docker: { ...docker, env: some('A') }, game_modes: modes } }, [
+      { path: [...matchmakerPath, 'game_modes', 'default', 'docker', 'env'], reason: 'too_many' },
+    ])
+  })
+
+  await t.test('shape errors have one path and one reason, whether created or validated', async () => {
+    const withMode = (mode: object) => ({ matchmaker: { docker, game_modes: { default: mode } } })
+    const path = [...matchmakerPath, 'game_modes', 'default']
+    await wrong([], [{ path: ['config'], reason: 'wrong_type' }])
+    await wrong('x', [{ path: ['config'], reason: 'wrong_type' }])
+    await wrong(null, [{ path: ['config'], reason: 'wrong_type' }])
+    await wrong({ kv: {} }, [{ path: ['config', 'kv'], reason: 'unknown' }])
+    await wrong({ matchmaker: {} }, [{ path: [...matchmakerPath, 'game_modes'], reason: 'required' }])
+    await wrong({ matchmaker: { docker, game_modes: { 'a b': {} } } }, [
+      { path: [...matchmakerPath, 'game_modes', 'a b'], reason: 'unknown' },
+    ])
+    await wrong({ matchmaker: { docker, game_modes: { 'a/b~c': {} } } }, [
+      { path: [...matchmakerPath, 'game_modes', 'a/b~c'], reason: 'unknown' },
+    ])
+    await wrong(withMode({ max_players: 257 }), [{ path: [...path, 'max_players'], reason: 'too_high' }])
+    await wrong(withMode({ max_players: 0 }), [{ path: [...path, 'max_players'], reason: 'too_low' }])
+    await wrong(withMode({ max_players: 1.5 }), [{ path: [...path, 'max_players'], reason: 'wrong_type' }])
+    await wrong(withMode({ max_players: '5' }), [{ path: [...path, 'max_players'], reason: 'wrong_type' }])
+    await wrong(withMode({ listable: 1, taggable: 'x' }), [
+      { path: [...path, 'listable'], reason: 'wrong_type' },
+      { path: [...path, 'taggable'], reason: 'wrong_type' },
+    ])
+    await wrong(withMode({ actions: { find: {} } }), [
+      { path: [...path, 'actions', 'find', 'enabled'], reason: 'required' },
+    ])
+    await wrong(withMode({ actions: { join: { enabled: true, verification: { url: 'http://x' } } } }), [
+      { path: [...path, 'actions', 'join', 'verification'], reason: 'unknown' },
+    ])
+    await wrong(withMode({ docker: { image_id: 'x' } }), [{ path: [...path, 'docker', 'image_id'], reason: 'invalid' }])
+    await wrong(withMode({ docker: { ...docker, args: Array(65).fill('x') } }), [
+      { path: [...path, 'docker', 'args'], reason: 'too_many' },
+    ])
+    await wrong(withMode({ docker: { ...docker, args: ['x', 'y'.repeat(513)] } }), [
+      { path: [...path, 'docker', 'args', '1'], reason: 'too_long' },
+    ])
+    await wrong(withMode({ docker: { ...docker, ports: { x: { protocol: 'udp' } } } }), [
+      { path: [...path, 'docker', 'ports', 'x', 'protocol'], reason: 'not_allowed' },
+    ])
+    const modes = Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`m${index}`, {}]))
+    await wrong({ matchmaker: { docker, game_modes: modes } }, [
+      { path: [...matchmakerPath, 'game_modes'], reason: 'too_many' },
+    ])
+  })
+
+  await t.test('display names of versions have 1 to 128 characters', async () => {
+    await create('y'.repeat(128), {})
+    assert.deepEqual(await validate('z'.repeat(129), {}), [{ path: ['display_name'], reason: 'too_long' }])
+    assert.deepEqual(detailsOf(await refused('VALIDATION_ERROR', create('z'.repeat(129), {}))), [
+      { path: ['display_name'], reason: 'too_long' },
+    ])
+    assert.deepEqual(await validate('', {}), [{ path: ['display_name'], reason: 'too_short' }])
+  })
+
+  await t.test('a version of another game is not found', async () => {
+    for (const version_id of [UNKNOWN_ID, other.version_id]) {
+      await refused('VERSION_NOT_FOUND', client.call(getGameVersionById, { params: { game_id, version_id } }))
+    }
+  })
+})
