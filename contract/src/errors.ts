@@ -18,7 +18,10 @@ export const ERRORS = {
   API_REQUEST_TIMEOUT: { status: 408, message: 'The request did not arrive in time.' },
   API_HEADERS_TOO_LARGE: { status: 431, message: 'The header of the request is too large.' },
   API_NOT_AVAILABLE: { status: 503, message: 'Not now; try again in a moment.' },
-  INTERNAL_ERROR: { status: 500, message: 'Something went wrong on our side. The ray id names this request in our log.' },
+  INTERNAL_ERROR: {
+    status: 500,
+    message: 'Something went wrong on our side. The ray id names this request in our log.',
+  },
 
   // Credentials.
   TOKEN_INVALID: { status: 401, message: 'The token is malformed, or was not issued by this platform.' },
@@ -56,7 +59,10 @@ export const ERRORS = {
   MATCHMAKER_FIND_DISABLED: { status: 400, message: 'The game mode does not allow find.' },
   MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },
   MATCHMAKER_CUSTOM_LOBBIES_DISABLED: { status: 400, message: 'The game mode does not allow create.' },
-  MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: { status: 400, message: 'The lobby cannot be created with this configuration.' },
+  MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID: {
+    status: 400,
+    message: 'The lobby cannot be created with this configuration.',
+  },
   MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: { status: 400, message: 'The game mode has a fixed number of players.' },
   MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: { status: 400, message: 'max_players is above what the game mode allows.' },
   MATCHMAKER_TAGS_DISABLED: { status: 400, message: 'The game mode does not take tags.' },
@@ -102,7 +108,11 @@ export class ApiError extends Error {
   /** The answer's Retry-After, whole seconds. */
   readonly retry_after_s: number | undefined
 
-  constructor(code: ErrorCode, metadata: ErrorMetadata = {}, options: { message?: string; retry_after_s?: number } = {}) {
+  constructor(
+    code: ErrorCode,
+    metadata: ErrorMetadata = {},
+    options: { message?: string; retry_after_s?: number } = {},
+  ) {
     super(options.message ?? ERRORS[code].message)
     this.name = 'ApiError'
     this.code = code

@@ -8,7 +8,12 @@ const NAME_PATTERN = '^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?$'
 const PORT_NAME_PATTERN = '^[a-z0-9]{1,16}$|^(?=.{3,16}$)[a-z0-9]+(-[a-z0-9]+)+$'
 const ENV_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]{0,63}$'
 
-const map = <T extends Parameters<typeof Type.Record>[1]>(pattern: string, value: T, count_max: number, description: string) =>
+const map = <T extends Parameters<typeof Type.Record>[1]>(
+  pattern: string,
+  value: T,
+  count_max: number,
+  description: string,
+) =>
   Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
 
 /** What the edge carries so far: http, with WebSockets in it. */
@@ -29,7 +34,10 @@ const Docker = object(
   {
     image_id: Type.Optional(Id),
     args: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 64, description: 'The argv of the server.' }),
+      Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
+        maxItems: 64,
+        description: 'The argv of the server.',
+      }),
     ),
     env: Type.Optional(
       map(ENV_NAME_PATTERN, Type.String({ maxLength: 512 }), 64, 'Environment beside what the platform sets.'),

@@ -1,0 +1,65 @@
+// Every operation, in the order in which openapi.json lists them.
+import { bootstrap } from './cloud/bootstrap.ts'
+import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
+import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
+import { createGroup, getGroupSummary, listGroups, validateGroup } from './cloud/groups.ts'
+import {
+  createGameNamespace,
+  createGameNamespaceTokenPublic,
+  getGameNamespaceById,
+  updateGameNamespaceMatchmakerConfig,
+  updateGameNamespaceVersion,
+  validateGameNamespace,
+} from './cloud/namespaces.ts'
+import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
+import { completeUpload } from './cloud/uploads.ts'
+import { createGameVersion, getGameVersionById, validateGameVersion } from './cloud/versions.ts'
+import {
+  createLobby,
+  findLobby,
+  getLobbyState,
+  joinLobby,
+  listLobbies,
+  setLobbyClosed,
+  setLobbyReady,
+  setLobbyState,
+} from './matchmaker/lobbies.ts'
+import { playerConnected, playerDisconnected } from './matchmaker/players.ts'
+import type { Operation } from './operation.ts'
+
+export const OPERATIONS: readonly Operation[] = [
+  bootstrap,
+  createGroup,
+  listGroups,
+  getGroupSummary,
+  validateGroup,
+  createGame,
+  validateGame,
+  getGames,
+  getGameById,
+  createCloudToken,
+  createGameNamespace,
+  validateGameNamespace,
+  getGameNamespaceById,
+  updateGameNamespaceVersion,
+  updateGameNamespaceMatchmakerConfig,
+  createGameNamespaceTokenPublic,
+  createGameVersion,
+  validateGameVersion,
+  getGameVersionById,
+  createGameBuild,
+  listGameBuilds,
+  createGameCdnSite,
+  listGameCdnSites,
+  completeUpload,
+  findLobby,
+  joinLobby,
+  createLobby,
+  setLobbyReady,
+  setLobbyClosed,
+  setLobbyState,
+  getLobbyState,
+  listLobbies,
+  playerConnected,
+  playerDisconnected,
+] as readonly unknown[] as readonly Operation[]
