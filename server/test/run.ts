@@ -1,17 +1,19 @@
 // `npm test`, and `npm test -- FILE...`: starts one PostgreSQL for the whole run, runs the test files of every
-// workspace, each in a process of its own, and ends the server whatever happened. A run in which no test was executed
-// has failed: it would otherwise look like one in which all passed.
+// workspace, each in a process of its own, and ends the server whatever happens. A run in which no test was executed
+// has failed: it would otherwise look like one in which all of them passed.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
-import { run } from 'node:test'
-import { spec } from 'node:test/reporters'
-import { startTestServer } from './database.ts'
+import { readFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { startTestServer } from './database-server.ts'
 
 const ROOT = dirname(dirname(import.meta.dirname))
 const PATTERN = '{contract,server,sdk,cli,scripts,examples,bench}/**/*.test.ts'
 const FILES_AT_ONCE_MAX = 2
 /** A test that hangs must not hang the run. */
 const TEST_MS_MAX = 300_000
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 process.exitCode = await runTests(process.argv.slice(2))
 
@@ -22,19 +24,17 @@ async function runTests(asked: readonly string[]): Promise<number> {
     return 1
   }
   const interrupt = new AbortController()
-  const onSignal = (signal: NodeJS.Signals): void => interrupt.abort(signal)
-  process.on('SIGINT', onSignal)
-  process.on('SIGTERM', onSignal)
+  const onSignal = (): void => interrupt.abort()
+  for (const signal of SIGNALS) process.on(signal, onSignal)
   try {
     const server = await startTestServer()
     try {
-      return interrupt.signal.aborted ? 1 : await runFiles(files, server.url, interrupt.signal)
+      return interrupt.signal.aborted ? 1 : await runFiles(files, server, interrupt.signal)
     } finally {
       await server.stop()
     }
   } finally {
-    process.off('SIGINT', onSignal)
-    process.off('SIGTERM', onSignal)
+    for (const signal of SIGNALS) process.off(signal, onSignal)
   }
 }
 
@@ -44,25 +44,30 @@ function findFiles(): string[] {
     .sort()
 }
 
-async function runFiles(files: readonly string[], database_url: string, signal: AbortSignal): Promise<number> {
-  const tests = run({
-    files,
-    cwd: process.cwd(),
-    concurrency: FILES_AT_ONCE_MAX,
-    timeout: TEST_MS_MAX,
-    signal,
-    env: { ...process.env, TEST_DATABASE_URL: database_url },
+async function runFiles(
+  files: readonly string[],
+  server: { url: string; data_dir: string },
+  interrupt: AbortSignal,
+): Promise<number> {
+  const count_file = join(server.data_dir, 'tests-executed')
+  const flags = [
+    '--test',
+    `--test-concurrency=${FILES_AT_ONCE_MAX}`,
+    `--test-timeout=${TEST_MS_MAX}`,
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${join(import.meta.dirname, 'run-count.ts')}`,
+    `--test-reporter-destination=${count_file}`,
+  ]
+  const child = spawn(process.execPath, [...flags, ...files], {
+    stdio: 'inherit',
+    env: { ...process.env, TEST_DATABASE_URL: server.url },
   })
-  let executed = 0
-  let success = false
-  tests.on('test:summary', (summary) => {
-    // One comes for every file, and the last, without a file, for the run.
-    if (summary.file !== undefined) return
-    success = summary.success
-    executed = summary.counts.tests - summary.counts.skipped - summary.counts.todo
-  })
-  for await (const text of tests.compose(new spec())) process.stdout.write(text)
-  if (signal.aborted) return 130
+  // It ends its own children, and says which files were under way.
+  interrupt.addEventListener('abort', () => child.kill('SIGINT'))
+  const [code] = await once(child, 'exit')
+  if (interrupt.aborted) return 130
+  const executed = Number(await readFile(count_file, 'utf8').catch(() => '0'))
   if (executed === 0) console.error('No test was executed.')
-  return success && executed > 0 ? 0 : 1
+  return code === 0 && executed === 0 ? 1 : (code ?? 1)
 }

@@ -1,14 +1,15 @@
 // The PostgreSQL that comes with the platform: a child process on a unix socket, its files in the data folder.
-// States: (none) -> made -> starting -> ready -> exited. Whoever calls startEmbedded holds the lock of the data
-// folder: processes of the cluster that are found at the start were left behind by a platform that is dead. They are
-// ended, also a healthy postmaster: one that is our own child tells us when it ends and has this version's settings,
-// and ending it takes less than a second. Nothing acknowledged is lost by any of this: fsync is on.
+// States: (none) -> made -> starting -> ready -> exited. It is started under a lock, so processes of the cluster that
+// are found at the start were left behind by a platform that is dead. They are ended, a healthy postmaster too: one
+// that is our own child has this version's settings and tells us when it ends, and a fast shutdown takes less than a
+// second. Nothing acknowledged is lost by any of this: fsync is on.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { StartError } from '../start-error.ts'
 import { findAccount, requireReachable } from './embedded/account.ts'
 import { type Binaries, findBinaries } from './embedded/binaries.ts'
 import { type Cluster, openCluster, ROLE } from './embedded/cluster.ts'
@@ -16,10 +17,7 @@ import { lockFile } from './embedded/lock.ts'
 import { type LogFile, openLogFile } from './embedded/log-file.ts'
 import { endProcesses, readPostmasterFile, readPostmasterId, sendSignal } from './embedded/processes.ts'
 import { type Account, PROGRAM_ENVIRONMENT } from './embedded/program.ts'
-import { EmbeddedRefusal } from './embedded/refusal.ts'
 import { openSocketFolder, PORT } from './embedded/socket-folder.ts'
-
-export { EmbeddedRefusal } from './embedded/refusal.ts'
 
 const START_ATTEMPTS_MAX = 3
 /** Includes the recovery after a crash, which reads at most about max_wal_size. */
@@ -72,34 +70,36 @@ export type EmbeddedOptions = {
   data_dir: string
   /** Where the socket lies: a short path, for PostgreSQL's user alone. By default one below the system's temporary folder. */
   run_dir?: string
+  /** PostgreSQL settings beside the platform's, or instead of them. For tests and measurements. */
+  settings?: Record<string, string>
   log: Logger
 }
 
 /**
- * Returns when queries are answered. Throws an EmbeddedRefusal when it cannot run here, with the way out: also when
+ * Returns when queries are answered. Throws a StartError when it cannot run here, with the way out: also when
  * another platform that lives uses the same data folder.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   if (process.platform === 'win32') {
-    throw new EmbeddedRefusal(
+    throw new StartError(
       'The embedded PostgreSQL needs unix sockets. On Windows set DATABASE_URL to a PostgreSQL of your own.',
     )
   }
   await mkdir(options.data_dir, { recursive: true, mode: 0o711 })
   const data_dir = await realpath(options.data_dir)
-  const lock = await lockFile(join(data_dir, 'postgres.lock'))
-  if (lock === null) throw new EmbeddedRefusal(`The database in ${data_dir} is in use by another platform.`)
+  const lock = lockFile(join(data_dir, 'postgres.lock'))
+  if (lock === null) throw new StartError(`The database in ${data_dir} is in use by another platform.`)
   try {
     const embedded = await startLocked({ ...options, data_dir })
-    embedded.exited.finally(lock.release).catch((error: unknown) => options.log.warn({ err: error }, 'cannot unlock'))
+    void embedded.exited.then(lock.release)
     return embedded
   } catch (error) {
-    await lock.release()
+    lock.release()
     throw error
   }
 }
 
-async function startLocked({ data_dir, run_dir, log }: EmbeddedOptions): Promise<Embedded> {
+async function startLocked({ data_dir, run_dir, settings, log }: EmbeddedOptions): Promise<Embedded> {
   const binaries = await findBinaries()
   const account = await findAccount(join(data_dir, 'postgres'), log)
   await requireReachable(account, data_dir, [data_dir, join(binaries.folder, 'bin')])
@@ -112,7 +112,11 @@ async function startLocked({ data_dir, run_dir, log }: EmbeddedOptions): Promise
     await endProcesses(cluster.folder, account, log)
     await removeForeignLocks(cluster.folder, socket_folder, log)
     const log_file = await openLogFile(log_path, log)
-    const server = startServer(binaries, account, cluster, socket_folder, log_file)
+    const server = startServer(binaries, account, cluster, log_file, {
+      ...SETTINGS,
+      ...settings,
+      unix_socket_directories: socket_folder,
+    })
     const stop = async (): Promise<void> => {
       await stopServer(server, cluster, account, log)
       if (run_dir === undefined) await rm(socket_folder, { recursive: true, force: true })
@@ -137,13 +141,12 @@ function startServer(
   binaries: Binaries,
   account: Account,
   cluster: Cluster,
-  socket_folder: string,
   log_file: LogFile,
+  settings: Record<string, string>,
 ): Server {
-  const settings = Object.entries({ ...SETTINGS, unix_socket_directories: socket_folder })
   const child = spawn(
     binaries.postgres,
-    ['-D', cluster.folder, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    ['-D', cluster.folder, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
     {
       cwd: cluster.folder,
       env: PROGRAM_ENVIRONMENT,
@@ -189,7 +192,7 @@ async function requireAnswer(url: string): Promise<void> {
   } catch (error) {
     const { code } = error as { code?: string }
     if (code !== INVALID_PASSWORD) throw error
-    throw new EmbeddedRefusal(
+    throw new StartError(
       'The file keys/postgres-password in the data folder is not the one that this database was made with. ' +
         'Restore it, or remove it: then a new password is made.',
     )

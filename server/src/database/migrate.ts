@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
 import type { Logger } from 'pino'
+import { StartError } from '../start-error.ts'
 import { MIGRATIONS, type Migration } from './migrations/index.ts'
 import type { Schema } from './schema.ts'
 
@@ -15,16 +16,8 @@ const TURN_MS_MAX = 600_000
 /** How long a migration waits for a table in use, while everybody else queues behind it. */
 const TABLE_LOCK_MS_MAX = 10_000
 
-/** The database and this version do not fit each other. The message is for the operator. */
-export class MigrationError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'MigrationError'
-  }
-}
-
 /**
- * Returns the names of the migrations that ran now, in order. Throws a MigrationError for a database of a newer
+ * Returns the names of the migrations that ran now, in order. Throws a StartError for a database of a newer
  * version or one whose past differs; what ran before the error stays.
  */
 export async function migrate(
@@ -73,7 +66,7 @@ async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[
 
   const unknown = rows.find((row) => !migrations.some((migration) => migration.name === row.name))
   if (unknown) {
-    throw new MigrationError(
+    throw new StartError(
       `The database was made by a newer version of Muster: it has run the migration ${unknown.name}, ` +
         'which this version does not know. Start that version again, or restore a backup from before the upgrade.',
     )
@@ -81,7 +74,7 @@ async function countApplied(trx: Kysely<Schema>, migrations: readonly Migration[
   for (const [index, row] of rows.entries()) {
     const migration = migrations[index]
     if (migration === undefined || migration.name !== row.name || checksum(migration) !== row.checksum) {
-      throw new MigrationError(
+      throw new StartError(
         `The database has run another migration ${row.name} than the one of this version. ` +
           'Migrations never change once they are released; a database of an unreleased version must be made anew.',
       )

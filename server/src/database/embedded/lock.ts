@@ -1,29 +1,19 @@
-// A lock on a file that the kernel holds for us and drops when we die, however we die. Node cannot ask for one, but
-// such a lock belongs to the open file and not to the process: the system's `flock` program takes it on a file that we
-// opened, and ends; the lock stays until we close the file.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { open } from 'node:fs/promises'
-import { PROGRAM_ENVIRONMENT } from './program.ts'
+// The lock of the cluster. Without it a second start on the same data folder would take a database that is in use
+// for one that was left behind, and end it. The SQLite inside Node locks its files with the kernel's own locks, so an
+// open exclusive transaction on an empty file is a lock that is gone in the instant in which its holder dies.
+import { DatabaseSync } from 'node:sqlite'
 
-const BUSY = 1
+const SQLITE_BUSY = 5
 
-/** Null when somebody else holds it. Where there is no `flock` (macOS) nothing is locked, and everybody gets it. */
-export async function lockFile(path: string): Promise<{ release: () => Promise<void> } | null> {
-  const file = await open(path, 'a', 0o600)
-  const lock = { release: () => file.close() }
+/** Null when somebody else holds it, in this process or another one. */
+export function lockFile(path: string): { release: () => void } | null {
+  const file = new DatabaseSync(path)
   try {
-    const child = spawn('flock', ['--nonblock', '3'], {
-      env: PROGRAM_ENVIRONMENT,
-      stdio: ['ignore', 'ignore', 'ignore', file.fd],
-    })
-    const [code] = await once(child, 'exit')
-    if (code === 0) return lock
-    await file.close()
-    if (code === BUSY) return null
-    throw new Error(`flock ended with ${code}`)
+    file.exec('pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive')
+    return { release: () => file.close() }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return lock
+    file.close()
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return null
     throw error
   }
 }

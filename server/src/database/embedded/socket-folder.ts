@@ -5,8 +5,8 @@ import { randomBytes } from 'node:crypto'
 import { chown, lstat, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { StartError } from '../../start-error.ts'
 import type { Account } from './program.ts'
-import { EmbeddedRefusal } from './refusal.ts'
 import { readSecret, writeSecret } from './secret.ts'
 
 export const PORT = 5432
@@ -20,9 +20,9 @@ const TRIES_MAX = 5
  */
 export async function openSocketFolder(account: Account, memory: string, wanted?: string): Promise<string> {
   if (wanted !== undefined) {
-    if (!fits(wanted)) throw new EmbeddedRefusal(`The run folder ${wanted} is too long for a socket's path.`)
+    if (!fits(wanted)) throw new StartError(`The run folder ${wanted} is too long for a socket's path.`)
     if (await claim(wanted, account)) return wanted
-    throw new EmbeddedRefusal(`The run folder ${wanted} must belong to PostgreSQL's user, with mode 0700.`)
+    throw new StartError(`The run folder ${wanted} must belong to PostgreSQL's user, with mode 0700.`)
   }
   const remembered = await readSecret(memory)
   if (remembered && fits(remembered) && (await claim(remembered, account))) return remembered
@@ -33,9 +33,7 @@ export async function openSocketFolder(account: Account, memory: string, wanted?
     await writeSecret(memory, `${folder}\n`)
     return folder
   }
-  throw new EmbeddedRefusal(
-    `No folder for PostgreSQL's socket can be made in ${tmpdir()}; TMPDIR may name another one.`,
-  )
+  throw new StartError(`No folder for PostgreSQL's socket can be made in ${tmpdir()}; TMPDIR may name another one.`)
 }
 
 function fits(folder: string): boolean {
