@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import test from 'node:test'
 import { completeUpload, createGameBuild, createGameCdnSite, listGameBuilds, listGameCdnSites } from '@muster/contract'
+import { sql } from 'kysely'
 import { startPlatform } from '../platform.ts'
 import { arrives, buildBody, detailsOf, newBuild, newGame, putFile, refused, tarGz, UNKNOWN_ID } from './steps.ts'
 
@@ -68,6 +69,12 @@ test('uploads', async (t) => {
   await t.test('completing again changes nothing', async () => {
     const { upload_id, presigned_requests } = await prepareSite([{ path: 'a', content_length: 1 }])
     await arrives(platform, presigned_requests[0]!, 'a')
+    // Whoever completes a second time, at the same moment, must not even write what is there.
+    await sql`
+      create function refuse_change() returns trigger language plpgsql as $$ begin raise 'complete'; end $$;
+      create trigger refuse_change before update on uploads
+        for each row when (old.complete_ts is not null) execute function refuse_change();
+    `.execute(ctx.db)
     const answers = await Promise.all(Array.from({ length: 8 }, () => complete(upload_id)))
     assert.deepEqual(answers, Array(8).fill({}))
     const timeOf = () =>
