@@ -65,9 +65,11 @@ export type ZipItem = {
   extra?: Buffer
   /** Where the directory says the entry is. */
   offset?: number
+  /** The directory names it; in front of it there is nothing. */
+  is_only_listed?: boolean
 }
 
-export type ZipForm = { count?: number; directory_offset?: number; comment?: Buffer; before_end?: Buffer; gap?: Buffer }
+export type ZipForm = { count?: number; directory_offset?: number; before_end?: Buffer }
 
 export function zipOf(items: ZipItem[], form: ZipForm = {}): Buffer {
   const locals: Buffer[] = []
@@ -95,20 +97,18 @@ export function zipOf(items: ZipItem[], form: ZipForm = {}): Buffer {
     const version = Buffer.alloc(2)
     version.writeUInt16LE(made_by)
     directory.push(Buffer.concat([Buffer.from('PK\x01\x02'), version, common, tail, name, extra]))
+    if (item.is_only_listed) continue
     locals.push(local)
     at += local.length
   }
-  const gap = form.gap ?? Buffer.alloc(0)
   const listing = Buffer.concat(directory)
-  const comment = form.comment ?? Buffer.alloc(0)
   const end = Buffer.alloc(22)
   end.write('PK\x05\x06', 'latin1')
   end.writeUInt16LE(form.count ?? items.length, 8)
   end.writeUInt16LE(form.count ?? items.length, 10)
   end.writeUInt32LE(listing.length, 12)
-  end.writeUInt32LE(form.directory_offset ?? at + gap.length, 16)
-  end.writeUInt16LE(comment.length, 20)
-  return Buffer.concat([...locals, gap, listing, form.before_end ?? Buffer.alloc(0), end, comment])
+  end.writeUInt32LE(form.directory_offset ?? at, 16)
+  return Buffer.concat([...locals, listing, form.before_end ?? Buffer.alloc(0), end])
 }
 
 /** The records that a zip beyond 4 GiB has before its end; `position` is that of the first byte of them. */

@@ -25,8 +25,8 @@ async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGe
 
   async function* checked(): AsyncGenerator<Buffer> {
     for await (const chunk of bytes) {
-      meter.cameOut(chunk.length)
       blocks.take(chunk)
+      meter.cameOut(chunk.length)
       yield chunk
     }
     blocks.end()
@@ -39,7 +39,7 @@ async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGe
   try {
     for await (const item of parser) {
       // Its types leave out that it can be iterated.
-      const body = item as unknown as AsyncIterable<Uint8Array>
+      const body = orFaultOf(feeding, item as unknown as AsyncIterable<Uint8Array>)
       yield entryOf(item.header, body, blocks.content_lengths.shift())
       item.resume()
     }
@@ -50,6 +50,18 @@ async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGe
   } finally {
     parser.destroy()
     await fed
+  }
+}
+
+/** A body that breaks off says only that it did; why is what the feeding has failed with. */
+async function* orFaultOf(feeding: Promise<void>, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body
+  } catch (error) {
+    await feeding.catch((fault) => {
+      throw parserFault(fault)
+    })
+    throw error
   }
 }
 
