@@ -59,8 +59,7 @@ export type Client = {
   join(wish: JoinWish, options?: CallOptions): Promise<Seat>
 }
 
-const ATTEMPTS_MAX = 6
-const DELAY_MS_MAX = 10_000
+const ATTEMPTS_MAX = 32
 /** No new attempt begins after this. The first may last longer: a find waits for a starting server. */
 const RETRYING_MS_MAX = 30_000
 
@@ -136,7 +135,7 @@ async function retrying<T>(attempt: () => Promise<T>, signal: AbortSignal | unde
     } catch (error) {
       if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
       // Up to half as much again, so that the players of a lobby that died do not come back all at once.
-      const delay_ms = retryDelay(error, count, DELAY_MS_MAX) * (1 + Math.random() / 2)
+      const delay_ms = retryDelay(error, count) * (1 + Math.random() / 2)
       if (performance.now() - begin_ms + delay_ms > RETRYING_MS_MAX) throw error
       await pause(delay_ms, signal)
     }

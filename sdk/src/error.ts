@@ -53,7 +53,11 @@ export function isTemporary(error: MusterError): boolean {
   return error.code === 'CONNECTION_FAILED' || (error.status >= 502 && error.status <= 504)
 }
 
-/** How long to wait before try number `attempt` + 1: what the platform asked for, else 100 ms, doubled each time. */
-export function retryDelay(error: MusterError, attempt: number, delay_ms_max: number): number {
-  return Math.min(error.retry_after_ms ?? 100 * 2 ** attempt, delay_ms_max)
+const BACKOFF_MS_MIN = 100
+/** A restart of the platform takes a second or two: who waits longer between two tries waits for nothing. */
+const BACKOFF_MS_MAX = 1_000
+
+/** How long to wait after attempt `count`, from 0: what the platform asked for, else a little longer each time. */
+export function retryDelay(error: MusterError, count: number): number {
+  return error.retry_after_ms ?? Math.min(BACKOFF_MS_MIN * 2 ** count, BACKOFF_MS_MAX)
 }

@@ -49,7 +49,6 @@ export type Lobby = {
  * second or two, and to throw a player out for it would be wrong.
  */
 const RETRYING_MS_MAX_DEFAULT = 10_000
-const DELAY_MS_MAX = 1_000
 const ATTEMPTS_MAX = 32
 const ANSWER_BYTES_MAX = 65_536
 const CONNECTIONS_MAX = 8
@@ -116,7 +115,7 @@ function createCaller(address: string, token: string, retrying_ms_max: number): 
           return await send(await transport, { method, path: `${prefix}${path}`, headers }, text, until_ms)
         } catch (error) {
           if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
-          const delay_ms = retryDelay(error, count, DELAY_MS_MAX)
+          const delay_ms = retryDelay(error, count)
           if (performance.now() + delay_ms >= until_ms) throw error
           await new Promise((resolve) => setTimeout(resolve, delay_ms))
         }

@@ -118,11 +118,11 @@ export function showTrouble(error: unknown, isAfterGame: boolean): void {
   const message = isKnown ? error.message : 'Something went wrong in the game. Please try again.'
   if (isAfterGame) {
     find('door').classList.add('ended')
-    find('title').textContent = 'You left the arena'
+    find('title').textContent = 'Connection lost'
     find('lead').textContent = message
     find('trouble').replaceChildren()
   } else {
-    const detail = isKnown ? [error.code, error.ray_id].filter((part) => part !== null).join(' · ') : ''
+    const detail = isKnown ? [error.code, error.ray_id].filter((part) => part !== null).join('\n') : ''
     find('trouble').replaceChildren(message, element('small', '', detail))
   }
   find('play').firstElementChild!.textContent = isAfterGame ? 'Play again' : 'Try again'
