@@ -1,6 +1,5 @@
 // What the processes of the platform get in their environment: the settings as they were resolved, what a program needs
 // to run at all, and nothing else of what happens to be in the shell of the person who typed `npm start`.
-import { join } from 'node:path'
 import { type Config, SETTINGS } from '../config.ts'
 
 const NEEDED_TO_RUN = [
@@ -28,8 +27,6 @@ export function roleEnvironment(
   return {
     ...pick(env, NEEDED_TO_RUN),
     ...pick(env, settings),
-    // Compiled code of the platform is kept between starts: a role that died is back sooner.
-    NODE_COMPILE_CACHE: join(config.data_dir, 'cache'),
     MUSTER_DATA: config.data_dir,
     ...resolved,
   }

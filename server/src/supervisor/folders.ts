@@ -17,7 +17,6 @@ const FOLDERS = {
   lobbies: ENTERED_BY_OTHERS,
   keys: PRIVATE,
   logs: PRIVATE,
-  cache: PRIVATE,
 }
 
 /** Makes what is missing. Throws a StartError when the folder cannot be made or written. */

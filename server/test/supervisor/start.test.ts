@@ -9,7 +9,6 @@ import {
   isThere,
   processesOf,
   roleOf,
-  type Started,
   startMuster,
   statusOf,
   temporaryFolder,
@@ -18,7 +17,7 @@ import {
 
 const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 
-async function startOn(t: TestContext): Promise<{ folder: string; settings: Record<string, string>; muster: Started }> {
+async function startOn(t: TestContext) {
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
   const muster = startMuster(settings)
@@ -33,7 +32,7 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   assert.doesNotMatch(output, /[\u0000-\u0009\u000b-\u001f\u007f]/)
   assert.match(output.trim().split('\n').at(-1) ?? '', /^ready in [\d.]+ s/)
   assert.match(output, new RegExp(`API +http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`))
-  for (const port of ['MUSTER_API_PORT', 'MUSTER_MATCHMAKER_PORT', 'MUSTER_EDGE_HTTP_PORT']) {
+  for (const port of ['MUSTER_API_PORT', 'MUSTER_MATCHMAKER_PORT', 'MUSTER_EDGE_HTTP_PORT'] as const) {
     assert.notEqual(await statusOf(`http://127.0.0.1:${settings[port]}/`), null, port)
   }
   for (const role of ROLES) assert.ok(roleOf(folder, role), role)
@@ -73,7 +72,8 @@ test('a role that is killed comes back, and so does PostgreSQL', async (t) => {
   )
   muster.signalGroup('SIGTERM')
   assert.deepEqual(await muster.ended, { code: 0, signal: null })
-  assert.deepEqual(processesOf(folder), [])
+  // What keeps the logs of lobbies outlives the runner, and ends when it sees that there is nothing to keep.
+  await until('the rest to end', () => processesOf(folder).length === 0)
 })
 
 test('kill -9 of the supervisor ends its roles, and the next start takes over', async (t) => {
@@ -163,3 +163,45 @@ test('ports that are taken, or wanted twice, are told at once, each with its set
   )
   assert.deepEqual(processesOf(folder), [])
 })
+
+test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C ends them too', async (t) => {
+  const { folder, settings, muster } = await startOn(t)
+  const play = /play +(http:\S+)/.exec(muster.output())?.[1]
+  assert.ok(play, muster.output())
+  const lobby_id = await find(settings.MUSTER_EDGE_HTTP_PORT, play)
+  const lobby = processesOf(lobby_id).map(({ pid }) => pid)
+  assert.ok(lobby.length > 0)
+  t.after(() => until('the lobby to end', () => processesOf(lobby_id).length === 0))
+
+  muster.signalGroup('SIGTERM')
+  assert.deepEqual(await muster.ended, { code: 0, signal: null })
+  assert.match(muster.output(), /lobbies that run are left/)
+  assert.equal(roleOf(folder, 'runner'), undefined)
+  assert.ok(lobby.every(isThere))
+
+  const next = startMuster(settings)
+  await next.ready
+  assert.match(next.output(), new RegExp(`play +${play}`), 'the example is not deployed again, but found')
+  assert.equal(
+    await find(settings.MUSTER_EDGE_HTTP_PORT, play),
+    lobby_id,
+    'a second player gets into the adopted lobby',
+  )
+  assert.ok(lobby.every(isThere))
+  next.signalGroup('SIGINT')
+  assert.deepEqual(await next.ended, { code: 0, signal: null })
+  assert.deepEqual(processesOf(lobby_id), [])
+  assert.deepEqual(processesOf(folder), [])
+})
+
+/** A seat in the example game, as its page asks for it. The lobby's id. */
+async function find(port: string, play: string): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/matchmaker/lobbies/find`, {
+    method: 'POST',
+    headers: { origin: new URL(play).origin, 'content-type': 'application/json' },
+    body: JSON.stringify({ game_modes: ['default'] }),
+  })
+  const seat = (await answer.json()) as { lobby?: { lobby_id: string } }
+  assert.ok(seat.lobby, JSON.stringify(seat))
+  return seat.lobby.lobby_id
+}
