@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import test from 'node:test'
-import { completeUpload, createGameBuild, createGameCdnSite, listGameBuilds, listGameCdnSites } from '@muster/contract'
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  ApiError,
+  completeUpload,
+  createGameBuild,
+  createGameCdnSite,
+  listGameBuilds,
+  listGameCdnSites,
+} from '@muster/contract'
 import { sql } from 'kysely'
 import { startPlatform } from '../platform.ts'
 import { arrives, buildBody, detailsOf, newBuild, newGame, putFile, refused, tarGz, UNKNOWN_ID } from './steps.ts'
+
+const LOOKS_MAX = 500
+const LOOK_MS = 10
 
 test('uploads', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
@@ -195,6 +207,38 @@ test('uploads', async (t) => {
       assert.equal((await buildOf(build_id)).complete, true)
     }
   })
+
+  await t.test('an archive that is replaced after it was looked through is not completed unseen', async () => {
+    const good = await tarGz({ 'server.js': '1' })
+    const { upload_id, image_presigned_request } = await prepareBuild(buildBody(good))
+    await arrives(platform, image_presigned_request, good)
+    const object_key = new URL(image_presigned_request.url).pathname.split('/').at(-1)!
+    const completed = await ctx.db.transaction().execute(async (trx) => {
+      // As a PUT does that publishes at this moment.
+      await trx.selectFrom('uploads').select('upload_id').where('upload_id', '=', upload_id).forShare().execute()
+      const completing = complete(upload_id).then(
+        () => null,
+        (error: unknown) => error,
+      )
+      await untilWaiting()
+      await ctx.objects.put(object_key, Readable.from([Buffer.alloc(good.length, 'x')]), good.length)
+      return { completing }
+    })
+    const error = await completed.completing
+    assert.ok(error instanceof ApiError && error.code === 'UPLOAD_INCOMPLETE', String(error))
+    await refused('ARCHIVE_INVALID', complete(upload_id))
+  })
+
+  async function untilWaiting(): Promise<void> {
+    for (let look = 0; look < LOOKS_MAX; look++) {
+      const { rows } = await sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      `.execute(ctx.db)
+      if (rows.length > 0) return
+      await delay(LOOK_MS)
+    }
+    assert.fail('Nobody waits for the lock.')
+  }
 
   await t.test('bad paths are refused by name, and nothing is prepared', async () => {
     const before = await countUploads()
