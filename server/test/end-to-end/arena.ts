@@ -1,0 +1,64 @@
+// The platform as `npm start` brings it up, with the arena on it: what the end-to-end tests play.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { listLobbies, type ResponseOf } from '@muster/contract'
+import { type Client, createClient } from '@muster/contract/client'
+import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
+
+const DEPLOY = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))
+
+export type Arena = {
+  folder: string
+  settings: Record<string, string>
+  play_url: string
+  /** As the game's page calls: its Origin stands for the namespace. */
+  player: Client
+  lobbies: () => Promise<ResponseOf<typeof listLobbies>['lobbies']>
+  started: () => Started
+  /** A further life of the same platform, after the one before has ended. */
+  startAgain: () => Promise<void>
+}
+
+export async function startArena(t: TestContext, options: { deploy: string[]; env?: Record<string, string> }): Promise<Arena> {
+  const folder = temporaryFolder(t)
+  const settings = { ...(await freeSettings(folder)), ...options.env }
+  let started = startMuster(settings)
+  await started.ready
+  const url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`
+  const play_url = await deploy(url, folder, options.deploy)
+  const player = createClient({ url, headers: { origin: new URL(play_url).origin } })
+  return {
+    folder,
+    settings,
+    play_url,
+    player,
+    lobbies: async () => (await player.call(listLobbies, {})).lobbies,
+    started: () => started,
+    async startAgain() {
+      await started.ended
+      started = startMuster(settings)
+      await started.ready
+    },
+  }
+}
+
+/** As a developer deploys: the script of the example, with the operator's token. */
+async function deploy(url: string, folder: string, options: string[]): Promise<string> {
+  const token = readFileSync(join(folder, 'admin-token'), 'utf8').trim()
+  const { PATH, HOME } = process.env
+  const child = spawn(process.execPath, [DEPLOY, ...options], {
+    env: { PATH, HOME, MUSTER_URL: url, MUSTER_TOKEN: token },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+  })
+  const code = await new Promise((resolve) => child.once('close', resolve))
+  if (code !== 0) throw new Error(`the arena could not be deployed:\n${output}`)
+  const last = output.trim().split('\n').at(-1) ?? '{}'
+  return (JSON.parse(last) as { play_url: string }).play_url
+}

@@ -1,0 +1,108 @@
+// Real Chromium for the tests that look at the platform as a player does. Where there is none they are skipped aloud.
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { type Browser, chromium, type Page } from 'playwright-core'
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
+/** Without them Chromium calls home at every start. */
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  // Two pages are two players: neither may be slowed down for lying behind the other.
+  '--disable-background-timer-throttling',
+  '--disable-backgrounding-occluded-windows',
+  '--disable-renderer-backgrounding',
+]
+
+/** A browser for this test, or null, in which case the test has been skipped and should return. */
+export async function openBrowser(t: TestContext): Promise<Browser | null> {
+  const executablePath = findChromium()
+  if (executablePath === null) {
+    t.skip('Chromium is not installed')
+    return null
+  }
+  const browser = await chromium.launch({ executablePath, args: ARGUMENTS })
+  t.after(() => browser.close())
+  return browser
+}
+
+function findChromium(): string | null {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    for (const name of NAMES) {
+      const path = join(folder, name)
+      if (isExecutable(path)) return path
+    }
+  }
+  return null
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export type PlayerView = { id: string; name: string; x: number; y: number; score: number }
+
+/** A page that plays the arena. Each has storage of its own, as another person's browser would. */
+export type Player = {
+  page: Page
+  lobby_id: () => Promise<string>
+  /** How this page sees the player of that name; undefined when it does not. */
+  sees: (name: string) => Promise<PlayerView | undefined>
+  /** Resolves once the page sees that many players. */
+  seesPlayers: (count: number) => Promise<void>
+  leave: () => Promise<void>
+}
+
+type ArenaWindow = { arena?: { lobby_id: string; players: () => PlayerView[] } }
+
+export async function play(browser: Browser, play_url: string, name: string): Promise<Player> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+  const page = await context.newPage()
+  await page.goto(`${play_url}?name=${name}&autoplay`)
+  await page.waitForFunction(() => Boolean((globalThis as ArenaWindow).arena?.lobby_id))
+  await page.waitForFunction(() => ((globalThis as ArenaWindow).arena?.players() ?? []).length > 0)
+  return {
+    page,
+    lobby_id: () => page.evaluate(() => (globalThis as ArenaWindow).arena?.lobby_id ?? ''),
+    sees: (other) =>
+      page.evaluate(
+        (wanted) => (globalThis as ArenaWindow).arena?.players().find((player) => player.name === wanted),
+        other,
+      ),
+    seesPlayers: async (count) => {
+      await page.waitForFunction(
+        (wanted) => ((globalThis as ArenaWindow).arena?.players() ?? []).length === wanted,
+        count,
+      )
+    },
+    leave: () => context.close(),
+  }
+}
+
+/** Lets one player fly and waits until another page has seen it: through the lobby, both ways. */
+export async function movesBefore(player: Player, name: string, watcher: Player): Promise<void> {
+  const before = await watcher.sees(name)
+  if (before === undefined) throw new Error(`${name} is not seen`)
+  // Away from the nearer wall, so that there is room to move.
+  const key = before.x > 0 ? 'ArrowLeft' : 'ArrowRight'
+  await player.page.keyboard.down(key)
+  await watcher.page.waitForFunction(
+    ({ wanted, x, y }) => {
+      const seen = (globalThis as ArenaWindow).arena?.players().find((other) => other.name === wanted)
+      return seen !== undefined && Math.hypot(seen.x - x, seen.y - y) > 20
+    },
+    { wanted: name, x: before.x, y: before.y },
+  )
+  await player.page.keyboard.up(key)
+}
