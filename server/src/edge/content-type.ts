@@ -3,50 +3,52 @@
 
 export type ContentType = { content_type: string; content_encoding: 'br' | 'gzip' | null }
 
-const TYPES: Record<string, string> = {
-  html: 'text/html',
-  htm: 'text/html',
-  css: 'text/css',
-  js: 'text/javascript',
-  mjs: 'text/javascript',
-  json: 'application/json',
-  map: 'application/json',
-  webmanifest: 'application/manifest+json',
-  txt: 'text/plain',
-  md: 'text/markdown',
-  csv: 'text/csv',
-  xml: 'application/xml',
-  svg: 'image/svg+xml',
-  png: 'image/png',
-  jpg: 'image/jpeg',
-  jpeg: 'image/jpeg',
-  gif: 'image/gif',
-  webp: 'image/webp',
-  avif: 'image/avif',
-  ico: 'image/x-icon',
-  bmp: 'image/bmp',
-  ktx2: 'image/ktx2',
-  mp3: 'audio/mpeg',
-  ogg: 'audio/ogg',
-  wav: 'audio/wav',
-  m4a: 'audio/mp4',
-  flac: 'audio/flac',
-  mp4: 'video/mp4',
-  webm: 'video/webm',
-  woff: 'font/woff',
-  woff2: 'font/woff2',
-  ttf: 'font/ttf',
-  otf: 'font/otf',
-  wasm: 'application/wasm',
-  pdf: 'application/pdf',
-  zip: 'application/zip',
-  glb: 'model/gltf-binary',
-  gltf: 'model/gltf+json',
-  // Engines' own files: bytes.
-  data: 'application/octet-stream',
-  pck: 'application/octet-stream',
-  unityweb: 'application/octet-stream',
-}
+const TYPES = new Map(
+  Object.entries({
+    html: 'text/html',
+    htm: 'text/html',
+    css: 'text/css',
+    js: 'text/javascript',
+    mjs: 'text/javascript',
+    json: 'application/json',
+    map: 'application/json',
+    webmanifest: 'application/manifest+json',
+    txt: 'text/plain',
+    md: 'text/markdown',
+    csv: 'text/csv',
+    xml: 'application/xml',
+    svg: 'image/svg+xml',
+    png: 'image/png',
+    jpg: 'image/jpeg',
+    jpeg: 'image/jpeg',
+    gif: 'image/gif',
+    webp: 'image/webp',
+    avif: 'image/avif',
+    ico: 'image/x-icon',
+    bmp: 'image/bmp',
+    ktx2: 'image/ktx2',
+    mp3: 'audio/mpeg',
+    ogg: 'audio/ogg',
+    wav: 'audio/wav',
+    m4a: 'audio/mp4',
+    flac: 'audio/flac',
+    mp4: 'video/mp4',
+    webm: 'video/webm',
+    woff: 'font/woff',
+    woff2: 'font/woff2',
+    ttf: 'font/ttf',
+    otf: 'font/otf',
+    wasm: 'application/wasm',
+    pdf: 'application/pdf',
+    zip: 'application/zip',
+    glb: 'model/gltf-binary',
+    gltf: 'model/gltf+json',
+    // Engines' own files: bytes.
+    data: 'application/octet-stream',
+    pck: 'application/octet-stream',
+    unityweb: 'application/octet-stream',
+  }),
+)
 const BYTES = 'application/octet-stream'
 const PLAIN_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/
 const TEXT = /^text\/|^application\/(?:json|xml|manifest\+json)$|\+(?:json|xml)$/
@@ -60,12 +62,12 @@ const ARCHIVE = /\.tar\.(?:gz|br)$/i
 export function contentTypeOf(path: string, uploaded: string | null): ContentType {
   const extension = extensionOf(path)
   if ((extension === 'br' || extension === 'gz') && !ARCHIVE.test(path)) {
-    const inner = TYPES[extensionOf(path.slice(0, -extension.length - 1))] ?? BYTES
+    const inner = TYPES.get(extensionOf(path.slice(0, -extension.length - 1))) ?? BYTES
     return { content_type: withCharset(inner), content_encoding: extension === 'br' ? 'br' : 'gzip' }
   }
   const plain = uploaded?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   const told = PLAIN_TYPE.test(plain) && plain !== BYTES ? plain : undefined
-  return { content_type: withCharset(told ?? TYPES[extension] ?? BYTES), content_encoding: null }
+  return { content_type: withCharset(told ?? TYPES.get(extension) ?? BYTES), content_encoding: null }
 }
 
 function extensionOf(path: string): string {

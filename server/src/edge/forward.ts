@@ -41,6 +41,8 @@ export type Upstream = {
 /** Methods for which node:http assumes a body, unless told otherwise, are told. */
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
+const STATUS_FINAL_MIN = 200
+
 /** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */
 export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upstream: Upstream): void {
   const { req, res, head, upgrade } = exchange
@@ -111,8 +113,11 @@ export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upst
   function relay(incoming: IncomingMessage): void {
     const answer = responseHeaders(incoming.rawHeaders, upstream.response_dropped)
     if (upstream.response_added !== undefined) answer.push(...upstream.response_added)
+    const status = incoming.statusCode ?? 0
     try {
-      res.writeHead(incoming.statusCode ?? 0, incoming.statusMessage, answer)
+      // A 101 that names no protocol comes this way too.
+      if (status < STATUS_FINAL_MIN) throw new RangeError(`The status is ${status}.`)
+      res.writeHead(status, incoming.statusMessage, answer)
     } catch {
       fail(upstream.unavailable())
       abandon(out)

@@ -46,10 +46,11 @@ const CLIENT_ADDRESS_PREFIX = 'x-forwarded-'
 const DIGITS = /^\d{1,15}$/
 
 /**
- * Throws API_BAD_REQUEST for a transfer encoding other than chunked, a length that is not plain digits, and both at
+ * Throws API_BAD_REQUEST for another version of HTTP, a transfer encoding other than chunked, a length that is not plain digits, and both at
  * once; API_HEADERS_TOO_LARGE for more than HEADERS_MAX lines.
  */
 export function readRequestHead(raw: readonly string[], http_version: string): RequestHead {
+  if (http_version !== '1.1' && http_version !== '1.0') throw new ApiError('API_BAD_REQUEST')
   if (raw.length > HEADERS_MAX * 2) throw new ApiError('API_HEADERS_TOO_LARGE')
   const head: RequestHead = { hosts: [], forwarded_for: undefined, headers: [], body: 'none' }
   const named = namedByConnection(raw)

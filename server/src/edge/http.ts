@@ -85,7 +85,7 @@ export function serveHttp(edge: Edge, server: Server): void {
     else if (peer.busy === null) refuseNow()
     // What is broken comes after a whole request: that one is answered first.
     else if (peer.busy.req.complete) peer.waiting.push(refuseNow)
-    else if (peer.busy.res.headersSent) socket.destroy()
+    else if (peer.busy.res.headersSent) socket.destroySoon()
     else refuseNow()
   })
 }

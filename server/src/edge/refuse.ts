@@ -39,6 +39,8 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
         return
       }
       const { status, headers, body } = answerOf(error)
+      // After what was not well-formed nobody knows where the next request begins.
+      if (status === 400 || status === 431) res.shouldKeepAlive = false
       res.writeHead(status, headers)
       res.write(body)
       endAfterBody(req, res)

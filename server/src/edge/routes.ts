@@ -31,7 +31,7 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
   const close = ctx.listener.on('lobby_runs', (lobby_id) => {
     // An answer that is under way may be from before the change: it is given, but not remembered.
     if (lobby_id === '') {
-      known.clear()
+      for (const run of known.values()) run.until_ts = 0
       asked.clear()
     } else {
       known.delete(lobby_id)

@@ -1,0 +1,271 @@
+import assert from 'node:assert'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { MEMORY_FILE_BYTES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
+import { errorOf, rawClient, startTestEdge, type TestEdge, until } from './platform.ts'
+
+type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer; code: string | null }
+const HOST = 'puddle.cdn.localhost'
+
+async function get(edge: TestEdge, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const req = request({
+    host: '127.0.0.1',
+    port: edge.port,
+    path,
+    ...options,
+    headers: { host: HOST, ...options.headers },
+  })
+  req.end()
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  const body = await buffer(res)
+  const is_error = (res.statusCode ?? 0) >= 400 && body.length > 0
+  const code = is_error ? (JSON.parse(body.toString()) as { code: string }).code : null
+  return { status: res.statusCode ?? 0, headers: res.headers, body, code }
+}
+
+test('a site is served by host, with types, tags and the rules for caches', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const large = randomBytes(MEMORY_FILE_BYTES_MAX * 40)
+  const files = {
+    'index.html': '<h1>puddle</h1>',
+    'docs/index.html': 'docs',
+    'main.js': 'start()',
+    'engine.wasm': Buffer.from([0, 0x61, 0x73, 0x6d]),
+    'Build/game.wasm.br': 'packed',
+    'Build/game.data.gz': 'packed',
+    'download.tar.gz': 'packed',
+    'large.bin': large,
+    'empty.txt': '',
+    'a b/ü.txt': 'spaces',
+    noextension: 'bytes',
+    'fake.html': 'not html',
+    'claims.html': 'utf-7',
+    'evil.txt': 'evil',
+  }
+  const content_types = {
+    'fake.html': 'image/png',
+    'claims.html': 'text/html; charset=utf-7',
+    'evil.txt': 'text/plain\r\nX-Evil: yes',
+    'main.js': 'application/octet-stream',
+  }
+  await game.deploy(await game.site(files, { content_types }))
+
+  const expected: Record<string, { body: string | Buffer; type: string; page?: boolean; encoding?: string }> = {
+    '/': { body: files['index.html'], type: 'text/html; charset=utf-8', page: true },
+    '/index.html?v=1': { body: files['index.html'], type: 'text/html; charset=utf-8', page: true },
+    '/docs/': { body: 'docs', type: 'text/html; charset=utf-8', page: true },
+    '/main.js': { body: 'start()', type: 'text/javascript; charset=utf-8' },
+    '/%6dain.js': { body: 'start()', type: 'text/javascript; charset=utf-8' },
+    '/engine.wasm': { body: files['engine.wasm'], type: 'application/wasm' },
+    '/Build/game.wasm.br': { body: 'packed', type: 'application/wasm', encoding: 'br' },
+    '/Build/game.data.gz': { body: 'packed', type: 'application/octet-stream', encoding: 'gzip' },
+    '/download.tar.gz': { body: 'packed', type: 'application/octet-stream' },
+    '/large.bin': { body: large, type: 'application/octet-stream' },
+    '/empty.txt': { body: '', type: 'text/plain; charset=utf-8' },
+    '/a%20b/%C3%BC.txt': { body: 'spaces', type: 'text/plain; charset=utf-8' },
+    '/noextension': { body: 'bytes', type: 'application/octet-stream' },
+    '/fake.html': { body: 'not html', type: 'image/png', page: true },
+    '/claims.html': { body: 'utf-7', type: 'text/html; charset=utf-8', page: true },
+    '/evil.txt': { body: 'evil', type: 'text/plain; charset=utf-8' },
+  }
+  for (const [path, { body: content, type, page = false, encoding }] of Object.entries(expected)) {
+    const body = typeof content === 'string' ? Buffer.from(content) : content
+    // Twice: once from the store, once from memory.
+    for (let round = 0; round < 2; round++) {
+      const answer = await get(edge, path)
+      assert.equal(answer.status, 200, path)
+      assert.ok(answer.body.equals(body), path)
+      assert.equal(answer.headers['content-type'], type, path)
+      assert.equal(answer.headers['content-encoding'], encoding, path)
+      assert.equal(answer.headers['cache-control'], page ? 'no-cache, no-store' : 'no-cache', path)
+      assert.equal(answer.headers['x-content-type-options'], 'nosniff')
+      assert.equal(answer.headers['content-length'], String(body.length))
+      assert.equal(answer.headers['x-evil'], undefined)
+      const hash = createHash('sha256').update(body).digest('hex').slice(0, 32)
+      assert.equal(answer.headers.etag, `"${hash}"`)
+    }
+    const head = await get(edge, path, { method: 'HEAD' })
+    assert.deepEqual([head.status, head.body.length, head.headers['content-length']], [200, 0, String(body.length)])
+  }
+  const { etag } = (await get(edge, '/main.js')).headers
+  for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await get(edge, '/main.js', { method, headers: { 'if-none-match': tag ?? '' } })
+      assert.deepEqual([answer.status, answer.body.length, answer.headers.etag], [304, 0, etag], tag)
+    }
+  }
+  assert.equal((await get(edge, '/main.js', { headers: { 'if-none-match': '"other"' } })).status, 200)
+  assert.equal((await get(edge, '/', { headers: { host: 'puddle--prod.cdn.localhost:80' } })).status, 200)
+})
+
+test('no path leads anywhere but to a file of the site', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  await game.deploy(await game.site({ 'index.html': 'index', 'a/b.txt': 'b' }))
+  const not_found = [
+    '/nothing',
+    '/a',
+    '/a/',
+    '/A/b.txt',
+    '/../../etc/passwd',
+    '/..%2f..%2fetc/passwd',
+    '/%2e%2e/%2e%2e/etc/passwd',
+    '/%252e%252e/etc/passwd',
+    '/a/../a/b.txt',
+    '/./a/b.txt',
+    '/a//b.txt',
+    '//a/b.txt',
+    '/a%5cb.txt',
+    '/a\\b.txt',
+    '/a/b.txt%00',
+    '/a/b.txt%00.html',
+    '/a/b.txt;/..',
+    '/;/../a/b.txt',
+    '/.git/config',
+    '/.well-known/other.json',
+    '/__proto__',
+    '/constructor',
+    '/index.html/',
+  ]
+  for (const path of not_found) {
+    const answer = await get(edge, path)
+    assert.deepEqual([answer.status, answer.code], [404, 'API_NOT_FOUND'], path)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+  }
+  // Not UTF-8: over-long, cut off, a lone byte; and not percent-encoding.
+  for (const path of ['/%c0%ae%c0%ae/etc/passwd', '/%e0%80%af', '/%ff', '/%', '/%zz']) {
+    const answer = await get(edge, path)
+    assert.deepEqual([answer.status, answer.code], [400, 'API_BAD_REQUEST'], path)
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
+    assert.deepEqual((await get(edge, '/', { method })).code, 'API_METHOD_NOT_ALLOWED', method)
+  }
+})
+
+test('hosts without a game, a namespace or a completed site are a 404', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  assert.equal((await get(edge, '/')).code, 'SITE_NOT_FOUND')
+  await game.deploy(await game.site({ 'index.html': 'not all there' }, { complete: false }))
+  await until('the deploy is seen', async () => (await get(edge, '/')).status === 404)
+  const other = await edge.game('other')
+  await game.deploy(await other.site({ 'index.html': "another game's" }))
+  edge.advance(SITE_HOST_AGE_MS_MAX)
+  assert.equal((await get(edge, '/')).code, 'SITE_NOT_FOUND')
+  for (const host of ['nobody.cdn.localhost', 'puddle--staging.cdn.localhost']) {
+    assert.equal((await get(edge, '/', { headers: { host } })).code, 'SITE_NOT_FOUND', host)
+  }
+  for (const host of [
+    'puddle--prod--x.cdn.localhost',
+    '--prod.cdn.localhost',
+    'puddle---x.cdn.localhost',
+    'a.puddle.cdn.localhost',
+  ]) {
+    const status = (await get(edge, '/', { headers: { host } })).status
+    assert.ok(status === 404 || status === 400, host)
+  }
+  const upgrade = rawClient(t, edge.port)
+  upgrade.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+  assert.equal(errorOf(await upgrade.end()).status, 404)
+})
+
+test('a site learns from its own host which game it is and where the matchmaker is', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const answer = await get(edge, '/.well-known/muster.json')
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.deepEqual(JSON.parse(answer.body.toString()), {
+    matchmaker_url: `http://localhost:${edge.port}`,
+    game_id: game.game_id,
+    namespace_id: game.namespace_id,
+  })
+})
+
+test('a deploy switches the whole site at once, under load, there and back', async (t) => {
+  const LOADS = 200
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+  t.after(() => agent.destroy())
+  const siteOf = (version: string) =>
+    game.site({
+      'index.html': `${version} assets/app-${version.repeat(8)}.js`,
+      [`assets/app-${version.repeat(8)}.js`]: version,
+      'style.css': version,
+    })
+  const sites = [await siteOf('a'), await siteOf('b')] as const
+  await game.deploy(sites[0])
+  await until('the first version is there', async () => (await get(edge, '/', { agent })).status === 200)
+
+  /** A page and, later, what it names: as a browser loads it. */
+  const load = async () => {
+    const page = await get(edge, '/', { agent })
+    assert.equal(page.status, 200)
+    const [version = '', asset = ''] = page.body.toString().split(' ')
+    const script = await get(edge, `/${asset}`, { agent })
+    assert.equal(script.status, 200, 'a page that was open during the deploy finds its files')
+    assert.equal(script.body.toString(), version)
+    const style = await get(edge, '/style.css', { agent })
+    assert.match(style.body.toString(), /^[ab]$/)
+    return version
+  }
+  const seen: string[] = []
+  let begun = 0
+  const client = async () => {
+    while (begun < LOADS) {
+      begun++
+      seen.push(await load())
+      if (begun === LOADS / 4) await game.deploy(sites[1])
+      if (begun === LOADS / 2) await game.deploy(sites[0])
+      if (begun === (LOADS / 4) * 3) await game.deploy(sites[1])
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, client))
+  assert.deepEqual([...new Set(seen)].sort(), ['a', 'b'])
+  await until('the last version is there', async () => (await load()) === 'b')
+  // From here on never the old one again.
+  for (let round = 0; round < 50; round++) assert.equal(await load(), 'b')
+  edge.advance(PREVIOUS_SITE_MS + SITE_HOST_AGE_MS_MAX)
+  assert.equal((await get(edge, '/assets/app-aaaaaaaa.js')).status, 404)
+})
+
+test('a deploy that nobody announced is seen within a second', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  await game.deploy(await game.site({ 'index.html': 'one' }))
+  await until('the first version is there', async () => (await get(edge, '/')).body.toString() === 'one')
+  await edge.ctx.db.deleteFrom('sites').execute()
+  edge.advance(SITE_HOST_AGE_MS_MAX)
+  assert.equal((await get(edge, '/')).code, 'SITE_NOT_FOUND')
+})
+
+test('a site that is known is served while the database is away', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  await game.deploy(await game.site({ 'index.html': 'one' }))
+  await until('the first version is there', async () => (await get(edge, '/')).status === 200)
+  await edge.ctx.db.schema.alterTable('games').renameTo('games_away').execute()
+  edge.advance(SITE_HOST_AGE_MS_MAX)
+  assert.equal((await get(edge, '/')).body.toString(), 'one')
+  assert.equal((await get(edge, '/', { headers: { host: 'other.cdn.localhost' } })).status, 503)
+})
+
+test('a client that leaves in the middle of a large file leaves nothing open', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  await game.deploy(await game.site({ 'large.bin': Buffer.alloc(20 * 1024 * 1024) }))
+  await until('it is there', async () => (await get(edge, '/large.bin', { method: 'HEAD' })).status === 200)
+  const files = () => process.getActiveResourcesInfo().filter((name) => /^FS|FileHandle/.test(name)).length
+  for (let round = 0; round < 5; round++) {
+    const client = rawClient(t, edge.port)
+    client.write(`GET /large.bin HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)
+    await client.read((bytes) => bytes.length > 100_000)
+    client.socket.destroy()
+  }
+  await until('no file is read any more', () => files() === 0)
+})

@@ -1,0 +1,309 @@
+import assert from 'node:assert'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { errorOf, rawClient, startBackend, startTestEdge, type TestEdge, until } from './platform.ts'
+
+type Answer = { status: number; headers: IncomingMessage['headers']; body: string }
+
+async function ask(edge: Pick<TestEdge, 'port'>, options: RequestOptions, body = ''): Promise<Answer> {
+  const req = request({ host: '127.0.0.1', port: edge.port, ...options })
+  req.end(body)
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  return { status: res.statusCode ?? 0, headers: res.headers, body: await text(res) }
+}
+
+test('the main domain is the matchmaker under two path segments, the api elsewhere', async (t) => {
+  const api = await startBackend(t, 'api')
+  const matchmaker = await startBackend(t, 'matchmaker')
+  const edge = await startTestEdge(t, { api_port: api.port, matchmaker_port: matchmaker.port })
+  const cases = {
+    '/': 'api',
+    '/cloud/games': 'api',
+    '/matchmaker': 'matchmaker',
+    '/matchmaker/lobbies/find': 'matchmaker',
+    '/matchmaker?a=b': 'matchmaker',
+    '/v1/lobbies/list': 'matchmaker',
+    '/v10/lobbies': 'api',
+    '/matchmakers': 'api',
+    '//v1': 'api',
+  }
+  for (const host of ['localhost', 'LOCALHOST:8000', 'localhost.', '127.0.0.1', `[::1]:${edge.port}`]) {
+    for (const [path, name] of Object.entries(cases)) {
+      const answer = await ask(edge, { path, headers: { host } })
+      assert.deepEqual([answer.status, answer.body], [200, name], `${host} ${path}`)
+    }
+  }
+  assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker?a=b')
+})
+
+test('method, body, query and headers arrive as they were sent, with the client address set by the edge alone', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const headers = {
+    host: 'localhost',
+    'x-forwarded-for': '6.6.6.6',
+    x_forwarded_for: '6.6.6.6',
+    'x-forwarded-host': 'evil.example',
+    'x-real-ip': '6.6.6.6',
+    forwarded: 'for=6.6.6.6',
+    'cf-connecting-ip': '6.6.6.6',
+    connection: 'x-forwarded-for, x-secret',
+    'x-secret': 'of this connection',
+    te: 'trailers',
+    'x-kept': 'yes',
+  }
+  const answer = await ask(edge, { method: 'PATCH', path: '/a%20b?c=%2F', headers }, 'the body')
+  assert.equal(answer.status, 200)
+  const [seen] = api.seen
+  assert.deepEqual([seen?.method, seen?.url, seen?.body], ['PATCH', '/a%20b?c=%2F', 'the body'])
+  assert.equal(seen?.headers['x-forwarded-for'], '127.0.0.1')
+  assert.equal(seen?.headers['x-kept'], 'yes')
+  const names = Object.keys(seen?.headers ?? {}).sort()
+  assert.deepEqual(names, ['connection', 'content-length', 'host', 'x-forwarded-for', 'x-kept'])
+})
+
+test('a trusted proxy in front is believed, its client is not', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port, env: { MUSTER_TRUSTED_PROXIES: '127.0.0.0/8' } })
+  await ask(edge, { path: '/', headers: { host: 'localhost', 'x-forwarded-for': '6.6.6.6, 203.0.113.9' } })
+  assert.equal(api.seen[0]?.headers['x-forwarded-for'], '203.0.113.9')
+})
+
+test('each request of one connection goes where its own host says', async (t) => {
+  const api = await startBackend(t, 'api')
+  const [red, blue] = [await startBackend(t, 'red'), await startBackend(t, 'blue')]
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const hostOf = async (port: number) => `${await edge.lobby({ default: port })}-default.lobby.local.localhost`
+  const hosts = { red: await hostOf(red.port), blue: await hostOf(blue.port), api: 'localhost' }
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.after(() => agent.destroy())
+  for (const name of ['red', 'blue', 'api', 'blue', 'red'] as const) {
+    const answer = await ask(edge, { agent, path: '/', headers: { host: hosts[name] } })
+    assert.equal(answer.body, name)
+  }
+
+  const client = rawClient(t, edge.port)
+  const pipelined = ['blue', 'red', 'api', 'red'] as const
+  client.write(
+    pipelined.map((name) => `POST /${name} HTTP/1.1\r\nHost: ${hosts[name]}\r\nContent-Length: 2\r\n\r\nhi`).join(''),
+  )
+  const answers = await client.read((bytes) => bytes.split('HTTP/1.1 200').length === 5 && bytes.endsWith('red'))
+  assert.deepEqual(answers.match(/^(?:red|blue|api)(?=\r?$|HTTP)/gm) ?? [], pipelined)
+  assert.ok(red.seen.every((item) => item.url === '/' || item.url === '/red'))
+  assert.ok(blue.seen.every((item) => item.url === '/' || item.url === '/blue'))
+})
+
+test('what a client sends ahead is begun only when the answer before it has left', async (t) => {
+  const release = Promise.withResolvers<void>()
+  const started: string[] = []
+  const api = await startBackend(t, 'api', (req, res) => {
+    started.push(req.url ?? '')
+    release.promise.then(() => res.end('done'))
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const client = rawClient(t, edge.port)
+  client.write('GET /1 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await until('the first is there', () => started.length > 0)
+  // A request of another connection goes all the way and back: the second one had time enough.
+  const other = rawClient(t, edge.port)
+  other.write('GET /3 HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await until('the other is there', () => started.includes('/3'))
+  assert.deepEqual(started, ['/1', '/3'])
+  release.resolve()
+  await client.read((bytes) => bytes.split('done').length === 3)
+  assert.deepEqual(started, ['/1', '/3', '/2'])
+})
+
+test('a host that is none, two of them, and a target that disagrees are refused', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const bad = {
+    'no host': 'GET / HTTP/1.1\r\n\r\n',
+    'two hosts': 'GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
+    'an empty host': 'GET / HTTP/1.1\r\nHost:\r\n\r\n',
+    'a name beyond ASCII': 'GET / HTTP/1.1\r\nHost: m\xfcster.localhost\r\n\r\n',
+    'an underscore': 'GET / HTTP/1.1\r\nHost: a_b.localhost\r\n\r\n',
+    'a user': 'GET / HTTP/1.1\r\nHost: me@localhost\r\n\r\n',
+    'a path': 'GET / HTTP/1.1\r\nHost: localhost/x\r\n\r\n',
+    'a list': 'GET / HTTP/1.1\r\nHost: localhost, localhost\r\n\r\n',
+    'an absolute target elsewhere': 'GET http://169.254.169.254/ HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    'an authority': 'GET localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    'a star': 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    'another scheme': 'GET file:///etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    CONNECT: 'CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n',
+  }
+  for (const [what, bytes] of Object.entries(bad)) {
+    const client = rawClient(t, edge.port)
+    client.write(Buffer.from(bytes, 'latin1'))
+    const answer = await client.read((all) => /\r\n\r\n\{.*\}$/.test(all))
+    const { status, code } = errorOf(answer)
+    assert.deepEqual([status, code], [400, 'API_BAD_REQUEST'], what)
+  }
+  const unknown = [
+    'example.com',
+    'cdn.localhost',
+    '10.0.0.1',
+    'xn--mster-kva.localhost',
+    'lobby.local.localhost',
+    'a.localhost',
+  ]
+  for (const host of unknown) {
+    const answer = await ask(edge, { path: '/', headers: { host } })
+    assert.equal(answer.status, 404, host)
+    const { code, documentation } = JSON.parse(answer.body) as { code: string; documentation: string }
+    assert.equal(code, 'API_NOT_FOUND')
+    assert.equal(documentation, `http://localhost:${edge.port}/docs/errors/API_NOT_FOUND`)
+  }
+  assert.equal(api.seen.length, 0)
+
+  const client = rawClient(t, edge.port)
+  client.write('GET http://LOCALHOST/x?y HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await client.read((bytes) => bytes.includes('api'))
+  assert.equal(api.seen[0]?.url, '/x?y')
+})
+
+test('headers that are too many, too large or too late are refused', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  for (const lines of ['a: b\r\n'.repeat(200), `a: ${'x'.repeat(20_000)}\r\n`]) {
+    const client = rawClient(t, edge.port)
+    client.write(`GET / HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`)
+    const { status, code } = errorOf(await client.read((all) => all.endsWith('}')))
+    assert.deepEqual([status, code], [431, 'API_HEADERS_TOO_LARGE'])
+  }
+  assert.equal(api.seen.length, 0)
+})
+
+test('a request that finds its role down waits for the role to come back', async (t) => {
+  const before = await startBackend(t, 'before')
+  const edge = await startTestEdge(t, { matchmaker_port: before.port })
+  await before.close()
+  const body = 'x'.repeat(100_000)
+  const answer = ask(edge, { method: 'POST', path: '/matchmaker/lobbies/find', headers: { host: 'localhost' } }, body)
+  await new Promise((resolve) => setImmediate(resolve))
+  const after = await startBackend(t, 'after', undefined, before.port)
+  assert.equal((await answer).body, 'after')
+  assert.deepEqual(
+    after.seen.map((item) => item.body.length),
+    [body.length],
+  )
+})
+
+test('a role that stays down answers 503, and so does one that dies with the request in its hands', async (t) => {
+  let requests = 0
+  const api = await startBackend(t, 'api', (req) => {
+    requests++
+    req.socket.resetAndDestroy()
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const died = await ask(edge, { method: 'POST', path: '/x', headers: { host: 'localhost' } }, 'a body')
+  assert.equal(died.status, 503)
+  assert.equal(died.headers['retry-after'], '1')
+  assert.equal((JSON.parse(died.body) as { code: string }).code, 'API_NOT_AVAILABLE')
+  assert.equal(requests, 1)
+  await api.close()
+  const down = await ask(edge, { path: '/x', headers: { host: 'localhost' } })
+  assert.deepEqual([down.status, down.headers['retry-after']], [503, '1'])
+})
+
+test('an answer that breaks off breaks off for the client, and does not look complete', async (t) => {
+  const api = await startBackend(t, 'api', (req, res) => {
+    if (req.url === '/length') res.writeHead(200, { 'content-length': '100' })
+    res.write('a part', () => req.socket.resetAndDestroy())
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  for (const path of ['/length', '/chunked']) {
+    const client = rawClient(t, edge.port)
+    client.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    const answer = await client.end()
+    assert.ok(!answer.endsWith('\r\n0\r\n\r\n'), answer)
+  }
+})
+
+test('a client that hangs up is told to the backend', async (t) => {
+  const hung_up = Promise.withResolvers<void>()
+  const arrived = Promise.withResolvers<void>()
+  const api = await startBackend(t, 'api', (_req, res) => {
+    arrived.resolve()
+    res.once('close', () => hung_up.resolve())
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const client = rawClient(t, edge.port)
+  client.write('GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await arrived.promise
+  client.socket.destroy()
+  await hung_up.promise
+})
+
+test('neither a large body nor a large answer is held in memory for a peer that does not take it', async (t) => {
+  const SENT_MAX = 64 * 1024 * 1024
+  const chunk = Buffer.alloc(64 * 1024)
+  let produced = 0
+  let stuck: IncomingMessage | undefined
+  const api = await startBackend(t, 'api', (req, res) => {
+    if (req.method === 'POST') {
+      stuck = req
+      return
+    }
+    const produce = () => {
+      while (produced < SENT_MAX) {
+        produced += chunk.length
+        if (!res.write(chunk)) return void res.once('drain', produce)
+      }
+      res.end()
+    }
+    produce()
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const settled = async (value: () => number) => {
+    // Nothing moves any more when the value is the same many polls in a row.
+    let [last, same] = [-1, 0]
+    await until('it settles', () => {
+      same = value() === last ? same + 1 : 0
+      last = value()
+      return same > 40
+    })
+    return last
+  }
+
+  const slow_reader = rawClient(t, edge.port)
+  slow_reader.socket.pause()
+  slow_reader.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await until('something is produced', () => produced > 0)
+  assert.ok((await settled(() => produced)) < SENT_MAX / 2)
+
+  const uploader = rawClient(t, edge.port)
+  uploader.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${SENT_MAX}\r\n\r\n`)
+  for (let sent = 0; sent < SENT_MAX; sent += chunk.length) uploader.socket.write(chunk)
+  await until('the backend has the request', () => stuck !== undefined)
+  await settled(() => uploader.socket.writableLength)
+  assert.ok(uploader.socket.writableLength > SENT_MAX / 2)
+})
+
+test('an early answer to a body that is still coming is read by its sender', async (t) => {
+  const api = await startBackend(t, 'api', (_req, res) => {
+    res.writeHead(413, { 'content-length': '9' })
+    res.end('too large')
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const client = rawClient(t, edge.port)
+  client.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n')
+  client.write(Buffer.alloc(250_000))
+  const answer = await client.read((bytes) => bytes.includes('too large'))
+  assert.match(answer, /^HTTP\/1\.1 413 /)
+})
+
+test('100 Continue is said when somebody is there to take the body', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const client = rawClient(t, edge.port)
+  client.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
+  await client.read((bytes) => bytes === 'HTTP/1.1 100 Continue\r\n\r\n')
+  client.write('hi')
+  await client.read((bytes) => bytes.includes('api'))
+  const nobody = rawClient(t, edge.port)
+  nobody.write('POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
+  assert.equal(errorOf(await nobody.read((bytes) => bytes.endsWith('}'))).status, 404)
+})

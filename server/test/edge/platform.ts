@@ -1,0 +1,271 @@
+// An edge for a test: the real role on a free port, a database of its own, and backends that the test writes.
+import assert from 'node:assert'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import type { TestContext } from 'node:test'
+import { pino } from 'pino'
+import { readConfig } from '../../src/config.ts'
+import { type Context, openContext, type RunningRole } from '../../src/context.ts'
+import { startEdge } from '../../src/edge/start.ts'
+import { newId } from '../../src/ids.ts'
+import { newObjectKey } from '../../src/objects/objects.ts'
+import { createDatabase } from '../database.ts'
+
+const WAIT_MS_MAX = 20_000
+
+export type Seen = { method: string; url: string; headers: Record<string, string | string[] | undefined>; body: string }
+export type Backend = { name: string; port: number; server: Server; seen: Seen[]; close: () => Promise<void> }
+
+/** Answers every request with its own name, and remembers it. `handler` answers instead. */
+export async function startBackend(
+  t: TestContext,
+  name: string,
+  handler?: RequestListener,
+  port = 0,
+): Promise<Backend> {
+  const seen: Seen[] = []
+  const server = createServer((req, res) => {
+    if (handler !== undefined) {
+      handler(req, res)
+      return
+    }
+    text(req).then(
+      (body) => {
+        seen.push({ method: req.method ?? '', url: req.url ?? '', headers: req.headers, body })
+        res.end(name)
+      },
+      () => res.destroy(),
+    )
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const close = async () => {
+    if (!server.listening) return
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  }
+  t.after(close)
+  return { name, port: (server.address() as AddressInfo).port, server, seen, close }
+}
+
+export type TestEdge = {
+  ctx: Context
+  role: RunningRole
+  port: number
+  /** Adds to the clock of the edge. */
+  advance: (ms: number) => void
+  /** Rows of a lobby whose ports are these; answers its id. */
+  lobby: (ports: Record<string, number>, options?: { exit_ts?: Date; region?: string }) => Promise<string>
+  endLobby: (lobby_id: string) => Promise<void>
+  game: (name_id: string) => Promise<TestGame>
+}
+
+export type TestGame = {
+  game_id: string
+  namespace_id: string
+  /** A completed site, deployed to nobody yet. */
+  site: (files: Record<string, string | Buffer>, options?: SiteOptions) => Promise<string>
+  deploy: (site_id: string | null) => Promise<void>
+}
+export type SiteOptions = { content_types?: Record<string, string>; complete?: boolean }
+
+export type EdgeOptions = { api_port?: number; matchmaker_port?: number; env?: Record<string, string> }
+
+export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): Promise<TestEdge> {
+  const url = await createDatabase(t)
+  const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
+  const config = readConfig({
+    MUSTER_DATA: data_dir,
+    DATABASE_URL: url,
+    MUSTER_EDGE_HTTP_PORT: '0',
+    MUSTER_API_PORT: String(options.api_port ?? 1),
+    MUSTER_MATCHMAKER_PORT: String(options.matchmaker_port ?? 1),
+    ...options.env,
+  })
+  const faults: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) })
+  let ahead_ms = 0
+  const ctx = await openContext(config, { log, now: () => Date.now() + ahead_ms })
+  const role = await startEdge(ctx)
+  t.after(async () => {
+    await role.stop({ end_lobbies: false })
+    await ctx.close()
+    await rm(data_dir, { recursive: true, force: true })
+    assert.deepEqual(faults, [], 'the edge logged an error')
+  })
+  return {
+    ctx,
+    role,
+    port: Number(new URL(role.address ?? '').port),
+    advance: (ms) => {
+      ahead_ms += ms
+    },
+    lobby: (ports, lobby) => insertLobby(ctx, ports, lobby),
+    endLobby: async (lobby_id) => {
+      await ctx.db.updateTable('lobby_runs').set({ exit_ts: new Date() }).where('lobby_id', '=', lobby_id).execute()
+      await ctx.listener.notify('lobby_runs', lobby_id)
+    },
+    game: (name_id) => insertGame(ctx, name_id),
+  }
+}
+
+async function insertLobby(
+  ctx: Context,
+  ports: Record<string, number>,
+  options: { exit_ts?: Date; region?: string } = {},
+) {
+  const lobby_id = newId(ctx.now())
+  const now = new Date()
+  await ctx.db
+    .insertInto('lobbies')
+    .values({
+      ...{ lobby_id, namespace_id: newId(ctx.now()), version_id: newId(ctx.now()), shard: 0, game_mode: 'default' },
+      ...{ region: options.region ?? 'local', publicity: 'public', is_custom: false, is_closed: false, tags: '{}' },
+      ...{ max_players_normal: 2, max_players_direct: 2, max_players_party: 2, player_count: 0, create_ts: now },
+      ...{ player_deadline_ms: 1, idle_grace_ms: 1, ready_deadline_ts: now },
+    })
+    .execute()
+  const entries = Object.entries(ports).map(([name, port]) => [name, { protocol: 'http', hostname: '127.0.0.1', port }])
+  await ctx.db
+    .insertInto('lobby_runs')
+    .values({
+      ...{
+        lobby_id,
+        runner_id: 'test',
+        driver: 'process',
+        handle: '{}',
+        ports: JSON.stringify(Object.fromEntries(entries)),
+      },
+      ...{ start_ts: now, exit_ts: options.exit_ts ?? null },
+    })
+    .execute()
+  return lobby_id
+}
+
+async function insertGame(ctx: Context, name_id: string): Promise<TestGame> {
+  const id = () => newId(ctx.now())
+  const [group_id, game_id, namespace_id] = [id(), id(), id()]
+  await ctx.db.insertInto('groups').values({ group_id, display_name: 'Group' }).execute()
+  await ctx.db
+    .insertInto('games')
+    .values({ game_id, developer_group_id: group_id, name_id, display_name: 'Game' })
+    .execute()
+
+  const version = async (config: unknown) => {
+    const version_id = id()
+    const row = { version_id, game_id, display_name: version_id, config: JSON.stringify(config) }
+    await ctx.db.insertInto('versions').values(row).execute()
+    return version_id
+  }
+  const first = { namespace_id, game_id, name_id: 'prod', display_name: 'Prod', version_id: await version({}) }
+  await ctx.db.insertInto('namespaces').values(first).execute()
+
+  return {
+    game_id,
+    namespace_id,
+    site: (files, options) => insertSite(ctx, game_id, files, options),
+    deploy: async (site_id) => {
+      const version_id = await version(site_id === null ? {} : { cdn: { site_id } })
+      await ctx.db.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
+      await ctx.listener.notify('namespaces', namespace_id)
+    },
+  }
+}
+
+async function insertSite(
+  ctx: Context,
+  game_id: string,
+  files: Record<string, string | Buffer>,
+  { content_types = {}, complete = true }: SiteOptions = {},
+): Promise<string> {
+  const [upload_id, site_id] = [newId(ctx.now()), newId(ctx.now())]
+  const complete_ts = complete ? new Date() : null
+  await ctx.db
+    .insertInto('uploads')
+    .values({ upload_id, game_id, kind: 'site', content_length: 0, complete_ts })
+    .execute()
+  for (const [path, content] of Object.entries(files)) {
+    const bytes = Buffer.from(content)
+    const object_key = newObjectKey()
+    const { sha256, content_length } = await ctx.objects.put(object_key, Readable.from([bytes]), bytes.length)
+    const content_type = content_types[path] ?? null
+    const row = { upload_id, path, byte_offset: 0, content_length, content_type, object_key, sha256 }
+    await ctx.db.insertInto('upload_files').values(row).execute()
+  }
+  await ctx.db.insertInto('sites').values({ site_id, game_id, upload_id, display_name: 'Site' }).execute()
+  return site_id
+}
+
+export type RawClient = {
+  socket: Socket
+  write: (bytes: string | Buffer) => void
+  /** What has come so far, once it satisfies `is_enough`. Rejects when the connection ends, or time does, before. */
+  read: (is_enough: (bytes: string) => boolean) => Promise<string>
+  /** Everything, when the connection has ended in whichever way. */
+  end: () => Promise<string>
+}
+
+/** Bytes to the edge and back, with no HTTP client in between. */
+export function rawClient(t: TestContext, port: number): RawClient {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  let bytes = ''
+  let check = () => {}
+  socket.setEncoding('latin1')
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => {
+    bytes += chunk
+    check()
+  })
+  socket.on('end', () => socket.end())
+  const closed = new Promise<string>((resolve) => socket.once('close', () => resolve(bytes)))
+  t.after(() => void socket.destroy())
+  const inTime = async <T>(promise: Promise<T>): Promise<T> => {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new Error(`Waited in vain; there is ${JSON.stringify(bytes)}.`)), WAIT_MS_MAX)
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+  }
+  return {
+    socket,
+    write: (data) => void socket.write(data),
+    read: (is_enough) => {
+      const { promise, resolve, reject } = Promise.withResolvers<string>()
+      check = () => {
+        if (is_enough(bytes)) resolve(bytes)
+      }
+      closed.then(() => {
+        check()
+        reject(new Error(`The connection ended after ${JSON.stringify(bytes)}.`))
+      })
+      check()
+      return inTime(promise)
+    },
+    end: () => inTime(closed),
+  }
+}
+
+/** Polls until it is so. */
+export async function until(what: string, is_so: () => boolean | Promise<boolean>): Promise<void> {
+  const POLL_MS = 5
+  const end = performance.now() + WAIT_MS_MAX
+  while (!(await is_so())) {
+    if (performance.now() > end) throw new Error(`Waited in vain: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}
+
+/** The platform's error body of a raw answer. */
+export function errorOf(answer: string): { status: number; code: string; closes: boolean } {
+  const [head = '', body = ''] = answer.split('\r\n\r\n')
+  const parsed = JSON.parse(body) as Record<string, unknown>
+  assert.deepEqual(Object.keys(parsed).sort(), ['code', 'documentation', 'message', 'metadata', 'ray_id'])
+  assert.match(head, new RegExp(`^x-ray-id: ${String(parsed.ray_id)}$`, 'm'))
+  return { status: Number(head.split(' ')[1]), code: String(parsed.code), closes: /^connection: close$/im.test(head) }
+}

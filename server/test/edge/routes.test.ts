@@ -1,0 +1,168 @@
+import assert from 'node:assert'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { FAILED_LOOKUPS_PER_SOURCE_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
+import { newId } from '../../src/ids.ts'
+import { startBackend, startTestEdge, type TestEdge, until } from './platform.ts'
+
+type Answer = { status: number; code: string | null; body: string; headers: IncomingMessage['headers'] }
+
+async function ask(edge: TestEdge, host: string, path = '/', headers: Record<string, string> = {}): Promise<Answer> {
+  const req = request({ host: '127.0.0.1', port: edge.port, path, headers: { ...headers, host } })
+  req.end()
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  const body = await text(res)
+  const code = body.startsWith('{') ? ((JSON.parse(body) as { code: string }).code ?? null) : null
+  return { status: res.statusCode ?? 0, code, body, headers: res.headers }
+}
+
+const hostOf = (lobby_id: string, port_name = 'default', region = 'local') =>
+  `${lobby_id}-${port_name}.lobby.${region}.localhost`
+
+test('a lobby that is not there, not yet, no more, or elsewhere is a 404 with the error body', async (t) => {
+  const api = await startBackend(t, 'api')
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const running = await edge.lobby({ default: backend.port })
+  const ended = await edge.lobby({ default: backend.port }, { exit_ts: new Date() })
+  const elsewhere = await edge.lobby({ default: backend.port }, { region: 'far-away' })
+  assert.equal((await ask(edge, hostOf(running))).body, 'lobby')
+  assert.equal((await ask(edge, hostOf(running).toUpperCase())).body, 'lobby')
+
+  const hosts = [hostOf(ended), hostOf(elsewhere), hostOf(newId(Date.now())), hostOf(running, 'other')]
+  for (const host of hosts) {
+    const answer = await ask(edge, host)
+    assert.deepEqual([answer.status, answer.code], [404, 'LOBBY_NOT_FOUND'], host)
+  }
+  for (const host of [
+    hostOf(running, 'default', 'far-away'),
+    `x.${hostOf(running)}`,
+    hostOf(running).replace(running, `${running}0`),
+  ]) {
+    assert.deepEqual([(await ask(edge, host)).code], ['API_NOT_FOUND'], host)
+  }
+  const paths = [
+    `/lobbies/${ended}/default/`,
+    `/lobbies/${running}/other/`,
+    '/lobbies/nonsense/default/',
+    '/lobbies',
+    `/lobbies/${running}`,
+  ]
+  for (const path of paths) {
+    const answer = await ask(edge, 'localhost', path)
+    assert.deepEqual([answer.status, answer.code], [404, 'LOBBY_NOT_FOUND'], path)
+  }
+  assert.equal(api.seen.length, 0)
+})
+
+test('the path route takes its prefix off, and keeps lobby and hub out of each other', async (t) => {
+  const backend = await startBackend(t, 'lobby', (req, res) => {
+    res.setHeader('set-cookie', 'hub=stolen')
+    res.setHeader('service-worker-allowed', '/')
+    res.setHeader('access-control-allow-origin', '*')
+    res.end(`${req.url} ${req.headers.cookie}`)
+  })
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: backend.port })
+  const paths = { '': '/', '/': '/', '/a/b?c=d': '/a/b?c=d', '?c=d': '/?c=d', '//x': '//x' }
+  for (const [rest, url] of Object.entries(paths)) {
+    const answer = await ask(edge, 'localhost', `/lobbies/${lobby_id}/default${rest}`, { cookie: 'hub=secret' })
+    assert.equal(answer.body, `${url} undefined`)
+    assert.equal(answer.headers['set-cookie'], undefined)
+    assert.equal(answer.headers['service-worker-allowed'], undefined)
+    assert.equal(answer.headers['content-security-policy'], 'sandbox')
+    assert.equal(answer.headers['access-control-allow-origin'], '*')
+  }
+  const by_host = await ask(edge, hostOf(lobby_id), '/', { cookie: 'own=yes' })
+  assert.equal(by_host.body, '/ own=yes')
+  assert.deepEqual(by_host.headers['set-cookie'], ['hub=stolen'])
+})
+
+test('a lobby that ends is a 404 as soon as the runner has said so', async (t) => {
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: backend.port })
+  assert.equal((await ask(edge, hostOf(lobby_id))).status, 200)
+  await edge.endLobby(lobby_id)
+  // The process may still answer; the route must not.
+  await until('the route is gone', async () => (await ask(edge, hostOf(lobby_id))).status === 404)
+  assert.ok(backend.server.listening)
+})
+
+test('a lobby whose end nobody announced is a 404 when the route has aged', async (t) => {
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: backend.port })
+  assert.equal((await ask(edge, hostOf(lobby_id))).status, 200)
+  await edge.ctx.db.updateTable('lobby_runs').set({ exit_ts: new Date() }).where('lobby_id', '=', lobby_id).execute()
+  edge.advance(ROUTE_AGE_MS_MAX)
+  assert.equal((await ask(edge, hostOf(lobby_id))).status, 404)
+})
+
+test('a lobby that was asked for too early is there the moment it has a row', async (t) => {
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({})
+  const row = await edge.ctx.db
+    .deleteFrom('lobby_runs')
+    .where('lobby_id', '=', lobby_id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  assert.equal((await ask(edge, hostOf(lobby_id))).status, 404)
+  const ports = JSON.stringify({ default: { protocol: 'http', hostname: '127.0.0.1', port: backend.port } })
+  // No wake-up, and no time has passed.
+  await edge.ctx.db
+    .insertInto('lobby_runs')
+    .values({ ...row, handle: '{}', ports, create_ts: new Date() })
+    .execute()
+  assert.equal((await ask(edge, hostOf(lobby_id))).body, 'lobby')
+})
+
+test('a known address that refuses is asked for again: the lobby moved, or ended, or is broken', async (t) => {
+  const first = await startBackend(t, 'first')
+  const second = await startBackend(t, 'second')
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: first.port })
+  const update = (values: { ports?: string; exit_ts?: Date }) =>
+    edge.ctx.db.updateTable('lobby_runs').set(values).where('lobby_id', '=', lobby_id).execute()
+  const portsOf = (port: number) => JSON.stringify({ default: { protocol: 'http', hostname: '127.0.0.1', port } })
+  assert.equal((await ask(edge, hostOf(lobby_id))).body, 'first')
+  await first.close()
+  const broken = await ask(edge, hostOf(lobby_id))
+  assert.deepEqual([broken.status, broken.code], [502, 'LOBBY_NOT_REACHABLE'])
+  await update({ ports: portsOf(second.port) })
+  assert.equal((await ask(edge, hostOf(lobby_id))).body, 'second')
+  await second.close()
+  await update({ exit_ts: new Date() })
+  assert.equal((await ask(edge, hostOf(lobby_id))).status, 404)
+})
+
+test('guessing lobby ids is limited, and lobbies that exist stay reachable meanwhile', async (t) => {
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t)
+  const known = await edge.lobby({ default: backend.port })
+  assert.equal((await ask(edge, hostOf(known))).status, 200)
+  const statuses = new Set<number>()
+  for (let guess = 0; guess <= FAILED_LOOKUPS_PER_SOURCE_MAX; guess++) {
+    const answer = await ask(edge, hostOf(newId(Date.now())))
+    statuses.add(answer.status)
+    if (answer.status === 429) assert.equal(answer.headers['retry-after'], '1')
+  }
+  assert.deepEqual([...statuses], [404, 429])
+  assert.equal((await ask(edge, hostOf(known))).status, 200)
+})
+
+test('a lobby that is known is reached while the database is away', async (t) => {
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: backend.port })
+  assert.equal((await ask(edge, hostOf(lobby_id))).status, 200)
+  await edge.ctx.db.schema.alterTable('lobby_runs').renameTo('lobby_runs_away').execute()
+  edge.advance(ROUTE_AGE_MS_MAX * 2)
+  assert.equal((await ask(edge, hostOf(lobby_id))).body, 'lobby')
+  const unknown = await ask(edge, hostOf(newId(Date.now())))
+  assert.deepEqual([unknown.status, unknown.headers['retry-after']], [503, '1'])
+})

@@ -1,0 +1,276 @@
+// Request smuggling: bytes that one parser takes for one request and another for two. Each case is written raw to the
+// edge. It is refused and the connection closed, or the backend sees exactly the requests that the edge answered.
+import assert from 'node:assert'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { rawClient, startTestEdge } from './platform.ts'
+
+const HOST = 'Host: localhost\r\n'
+const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+/** `refused`: the answer is 400. Otherwise the number of requests that the backend is to see. */
+const CASES: Record<string, { bytes: string; expected: 'refused' | number }> = {
+  'CL.TE': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG`,
+    expected: 'refused',
+  },
+  'TE.CL': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n5c\r\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'TE.TE': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'TE twice': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  xchunked: {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'chunked, identity': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'gzip, chunked': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'TE with a vertical tab': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'TE with a space before the colon': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'TE in HTTP/1.0': {
+    bytes: `POST /a HTTP/1.0\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'two equal lengths': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi`,
+    expected: 'refused',
+  },
+  'two lengths': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 0\r\nContent-Length: 44\r\n\r\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'a list of lengths': { bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 2, 2\r\n\r\nhi`, expected: 'refused' },
+  'a signed length': { bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: +2\r\n\r\nhi`, expected: 'refused' },
+  'a negative length': { bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: -1\r\n\r\n`, expected: 'refused' },
+  'a hexadecimal length': { bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 0x2\r\n\r\nhi`, expected: 'refused' },
+  'a length beyond 64 bits': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 18446744073709551618\r\n\r\nhi`,
+    expected: 'refused',
+  },
+  'an empty length': { bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: \r\n\r\n`, expected: 'refused' },
+  'a length with a space before the colon': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length : 2\r\n\r\nhi`,
+    expected: 'refused',
+  },
+  'a folded line': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}X: a\r\n Content-Length: 44\r\n\r\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'a header without a colon': { bytes: `GET /a HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`, expected: 'refused' },
+  'a bare CR in a value': { bytes: `GET /a HTTP/1.1\r\n${HOST}X: a\rContent-Length: 44\r\n\r\n`, expected: 'refused' },
+  'a bare LF after a line': { bytes: `GET /a HTTP/1.1\nHost: localhost\n\n`, expected: 'refused' },
+  'a NUL in a value': { bytes: `GET /a HTTP/1.1\r\n${HOST}X: a\0b\r\n\r\n`, expected: 'refused' },
+  'a control character in a value': { bytes: `GET /a HTTP/1.1\r\n${HOST}X: a\x01b\r\n\r\n`, expected: 'refused' },
+  'a NUL in a name': { bytes: `GET /a HTTP/1.1\r\n${HOST}X\0: b\r\n\r\n`, expected: 'refused' },
+  'a space in the target': { bytes: `GET /a b HTTP/1.1\r\n${HOST}\r\n`, expected: 'refused' },
+  'a line in the target': { bytes: `GET /a\r\nX: y HTTP/1.1\r\n${HOST}\r\n`, expected: 'refused' },
+  'bytes beyond ASCII in the target': { bytes: `GET /\xe9 HTTP/1.1\r\n${HOST}\r\n`, expected: 'refused' },
+  'HTTP/0.9': { bytes: 'GET /\r\n\r\n', expected: 'refused' },
+  'HTTP/2 without an upgrade': { bytes: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', expected: 'refused' },
+  'an unknown method': { bytes: `G3T /a HTTP/1.1\r\n${HOST}\r\n`, expected: 'refused' },
+  'a chunk size that overflows': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\nhi\r\n0\r\n\r\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'a chunk size that is none': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n-1\r\nhi\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'a chunk longer than its size': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2\r\nhiho\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'a chunk ended by a bare LF': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2\nhi\n0\n\n${HIDDEN}`,
+    expected: 'refused',
+  },
+  'a chunk extension with a bare LF': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2;\nx\r\nhi\r\n0\r\n\r\n`,
+    expected: 'refused',
+  },
+  'a chunk extension': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nhi\r\n0\r\n\r\n`,
+    expected: 1,
+  },
+  trailers: {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Forwarded-For: 6.6.6.6\r\nX: y\r\n\r\n`,
+    expected: 1,
+  },
+  'a length in the trailers': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nContent-Length: 44\r\n\r\n`,
+    expected: 'refused',
+  },
+  'a version below 1.0': { bytes: `GET /a HTTP/0.9\r\n${HOST}\r\n`, expected: 'refused' },
+  'a version above 1.1': { bytes: `GET /a HTTP/1.2\r\n${HOST}\r\n`, expected: 'refused' },
+  'a body with GET': {
+    bytes: `GET /a HTTP/1.1\r\n${HOST}Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
+    expected: 1,
+  },
+  'a chunked body with GET': {
+    bytes: `GET /a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
+    expected: 1,
+  },
+  'an escaped line end in the target': { bytes: `GET /a%0d%0aX:y HTTP/1.1\r\n${HOST}\r\n`, expected: 1 },
+  'an upgrade to h2c': {
+    bytes: `GET /a HTTP/1.1\r\n${HOST}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n`,
+    expected: 1,
+  },
+  'Connection names the length': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Connection: content-length, host\r\nContent-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
+    expected: 1,
+  },
+  'two requests, sent at once': {
+    bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\nhi${HIDDEN}`,
+    expected: 2,
+  },
+}
+
+type Strict = { port: number; requests: string[]; open: Set<Socket> }
+
+/**
+ * A backend with a parser of its own, which takes from the bytes exactly what RFC 9112 says and nothing more lenient:
+ * one framing a request, and whatever follows it is another request.
+ */
+async function startStrictBackend(t: TestContext): Promise<Strict> {
+  const requests: string[] = []
+  const open = new Set<Socket>()
+  const server = createServer((socket) => {
+    open.add(socket)
+    let bytes = ''
+    socket.setEncoding('latin1')
+    socket.on('error', () => {})
+    socket.on('close', () => open.delete(socket))
+    socket.on('data', (chunk) => {
+      bytes += chunk
+      for (let request = takeRequest(bytes); request !== null; request = takeRequest(bytes)) {
+        requests.push(bytes.slice(0, request))
+        bytes = bytes.slice(request)
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of open) socket.destroy()
+  })
+  return { port: (server.address() as AddressInfo).port, requests, open }
+}
+
+/** The length of the request at the beginning, null when it is not all there. */
+function takeRequest(bytes: string): number | null {
+  const head_end = bytes.indexOf('\r\n\r\n')
+  if (head_end === -1) return null
+  const head = bytes.slice(0, head_end)
+  const lengths = [...head.matchAll(/^content-length: *(\d+)\r?$/gim)]
+  const codings = [...head.matchAll(/^transfer-encoding: *(.*?)\r?$/gim)]
+  assert.ok(lengths.length + codings.length <= 1, `two framings: ${head}`)
+  const body = head_end + 4
+  if (codings.length === 1) {
+    assert.equal(codings[0]?.[1], 'chunked')
+    const end = /^(?:[0-9a-f]+\r\n[\s\S]*?\r\n)*?0\r\n\r\n/i.exec(bytes.slice(body))
+    return end === null ? null : body + end[0].length
+  }
+  const end = body + Number(lengths[0]?.[1] ?? 0)
+  return bytes.length < end ? null : end
+}
+
+test('no bytes make the backend see a request that the edge did not', async (t) => {
+  const backend = await startStrictBackend(t)
+  const edge = await startTestEdge(t, { api_port: backend.port })
+  for (const [name, { bytes, expected }] of Object.entries(CASES)) {
+    await t.test(name, async (t) => {
+      backend.requests.length = 0
+      const client = rawClient(t, edge.port)
+      client.write(Buffer.from(bytes, 'latin1'))
+      if (expected === 'refused') {
+        const answer = await client.end()
+        assert.match(answer, /^HTTP\/1\.1 400 /)
+        assert.equal(answer.split('HTTP/1.1 ').length, 2, answer)
+        assert.equal(backend.requests.length, 0)
+      } else {
+        await client.read((answer) => answer.split('HTTP/1.1 200').length === expected + 1 && answer.endsWith('ok'))
+        assert.equal(backend.requests.length, expected)
+        for (const request of backend.requests) {
+          assert.equal(request.match(/^x-forwarded-for:/gim)?.length, 1)
+          assert.match(request, /^x-forwarded-for: 127\.0\.0\.1\r$/im)
+          assert.doesNotMatch(request, /^upgrade:/im)
+        }
+      }
+      // The connection to the backend, which the next request of somebody else will use, has nothing left over.
+      backend.requests.length = 0
+      const next = rawClient(t, edge.port)
+      next.write(`GET /next HTTP/1.1\r\n${HOST}\r\n`)
+      await next.read((answer) => answer.endsWith('ok'))
+      assert.deepEqual(
+        backend.requests.map((request) => request.split(' ', 2)[1]),
+        ['/next'],
+      )
+    })
+  }
+})
+
+test('a backend that answers twice, or with what is not HTTP, harms nobody else', async (t) => {
+  const answers: Record<string, string> = {
+    '/twice': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen',
+    '/garbage': 'SSH-2.0-OpenSSH_9.2\r\n',
+    '/lengths': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 8\r\n\r\nok',
+    '/both': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    '/nul': 'HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\nok',
+    '/status': 'HTTP/1.1 000 OK\r\nContent-Length: 2\r\n\r\nok',
+    '/switch': 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    '/large': `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`,
+  }
+  const open = new Set<Socket>()
+  const server = createServer((socket) => {
+    open.add(socket)
+    socket.on('error', () => {})
+    socket.on('data', (chunk) => {
+      const path = chunk.toString().split(' ', 2)[1] ?? ''
+      socket.write(answers[path] ?? 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of open) socket.destroy()
+  })
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: (server.address() as AddressInfo).port })
+  const ask = async (path: string) => {
+    const client = rawClient(t, edge.port)
+    client.write(`GET ${path} HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\nConnection: close\r\n\r\n`)
+    return client.end()
+  }
+  for (const path of Object.keys(answers)) {
+    const answer = await ask(path)
+    assert.match(
+      answer,
+      path === '/twice' ? /^HTTP\/1\.1 200 [\s\S]*ok$/ : /^HTTP\/1\.1 502 [\s\S]*"LOBBY_NOT_REACHABLE"/,
+      path,
+    )
+    assert.match(await ask('/fine'), /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/)
+  }
+})
