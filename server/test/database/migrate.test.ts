@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { sql } from 'kysely'
+import { type Connection, connect } from '../../src/database/connect.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { MIGRATIONS } from '../../src/database/migrations/index.ts'
+import { StartError } from '../../src/start-error.ts'
+import { createDatabase } from '../database.ts'
+import { undoAfter } from './harness.ts'
+
+const FIRST = { name: '0001-first', statements: 'create table first (n integer)' }
+// It takes its time, so that whoever does not wait is caught.
+const SECOND = { name: '0002-second', statements: 'select pg_sleep(0.3); create table second (n integer)' }
+
+test('of processes that migrate at once, one does it and the others wait', async (t) => {
+  const url = await emptyDatabase(t)
+  const migrations = [FIRST, SECOND]
+  const ran = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const { db } = open(t, url)
+      const names = await migrate(db, undefined, migrations)
+      // Whoever returns finds every table.
+      await sql`select * from first, second`.execute(db)
+      return names
+    }),
+  )
+  assert.deepEqual(ran.flat().sort(), ['0001-first', '0002-second'])
+  assert.deepEqual(await migrate(open(t, url).db, undefined, migrations), [])
+})
+
+test('the real migrations run on an empty database and do not run again', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  assert.deepEqual(
+    await migrate(db),
+    MIGRATIONS.map(({ name }) => name),
+  )
+  assert.deepEqual(await migrate(db), [])
+  assert.deepEqual(await db.selectFrom('lobbies').selectAll().execute(), [])
+})
+
+test('a database of a newer version is refused and not touched', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  await migrate(db, undefined, [FIRST, { name: '0009-later', statements: 'create table later (n integer)' }])
+  await assert.rejects(migrate(db, undefined, [FIRST, SECOND]), (error) => {
+    return error instanceof StartError && /newer version of Muster.*0009-later/.test(error.message)
+  })
+  const { rows } = await sql`select to_regclass('second') as name`.execute(db)
+  assert.deepEqual(rows, [{ name: null }])
+})
+
+test('a migration that was changed after it ran is refused; its layout may change', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  await migrate(db, undefined, [FIRST])
+  await migrate(db, undefined, [{ ...FIRST, statements: '\n  create table  first (n integer)\n' }])
+  const changed = { ...FIRST, statements: 'create table first (n bigint)' }
+  await assert.rejects(migrate(db, undefined, [changed]), StartError)
+})
+
+test('a migration that fails leaves nothing of itself, and what ran before it', async (t) => {
+  const { db } = open(t, await emptyDatabase(t))
+  const failing = { name: '0002-failing', statements: 'create table half (n integer); select 1 / 0' }
+  await assert.rejects(migrate(db, undefined, [FIRST, failing]), { code: '22012' })
+  const { rows } = await sql`select to_regclass('first') is not null as first, to_regclass('half') as half`.execute(db)
+  assert.deepEqual(rows, [{ first: true, half: null }])
+  assert.deepEqual(await migrate(db, undefined, [FIRST, SECOND]), ['0002-second'])
+})
+
+test('a connection that migrated has its own limits again', async (t) => {
+  const { db } = open(t, await emptyDatabase(t), 1)
+  const before = await sql`select current_setting('statement_timeout') as limit`.execute(db)
+  await migrate(db, undefined, [FIRST])
+  const after = await sql`select current_setting('statement_timeout') as limit`.execute(db)
+  assert.deepEqual(after.rows, before.rows)
+})
+
+function open(t: TestContext, url: string, connections_max = 2): Connection {
+  const connection = connect({ url, application_name: 'muster-test', connections_max })
+  undoAfter(t, connection.close)
+  return connection
+}
+
+async function emptyDatabase(t: TestContext): Promise<string> {
+  const url = await createDatabase(t)
+  const { db } = open(t, url)
+  await sql`drop schema public cascade`.execute(db)
+  await sql`create schema public`.execute(db)
+  return url
+}
