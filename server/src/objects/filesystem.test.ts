@@ -261,41 +261,46 @@ test('memory does not grow with the body: 200 MB come in with less than 64 MB mo
 })
 
 test('after kill -9 in the middle of a put nothing half is visible, a retry works, and no space is lost', async (t) => {
-  const { folder, objects } = await openStore(t)
   const KILLS = 20
-  for (let kill = 0; kill < KILLS; kill++) {
-    const key = newObjectKey()
-    const position = Math.floor((kill / KILLS) * 1000)
-    const child = runInProcess(
-      folder,
-      `async function* body() {
-         for (let at = 0; at < 1000; at++) {
-           if (at === ${position}) { process.kill(process.pid, 'SIGKILL') }
-           yield Buffer.alloc(1000, 7)
-         }
-       }
-       await objects.put('${key}', body(), 1_000_000)`,
-    )
-    const [, signal] = await once(child, 'close')
-    assert.strictEqual(signal, 'SIGKILL')
-    assert.strictEqual(await objects.stat(key), null)
-    assert.strictEqual((await filesOf(folder)).length, 1, 'The killed process has left its half.')
-
-    // Opening the store again is what clears it, and a living process is not touched by that.
-    const held = newObjectKey()
-    const bytes = randomBytes(2000)
-    async function* reopeningInBetween(): AsyncGenerator<Buffer> {
-      yield bytes.subarray(0, 1000)
-      createFilesystemObjects(folder)
-      assert.strictEqual((await filesOf(folder)).length, 1)
-      yield bytes.subarray(1000)
-    }
-    await objects.put(held, reopeningInBetween(), bytes.length)
-    assert.ok(bytes.equals(await contentOf(objects, held)))
-    await objects.put(key, inChunks(bytes, 100), bytes.length)
-    assert.ok(bytes.equals(await contentOf(objects, key)))
-    await objects.delete(held)
-    await objects.delete(key)
-    assert.deepStrictEqual(await filesOf(folder), [])
+  const AT_ONCE = 4
+  for (let first = 0; first < KILLS; first += AT_ONCE) {
+    const positions = Array.from({ length: AT_ONCE }, (_, index) => (first + index) / KILLS)
+    await Promise.all(positions.map((position) => killInTheMiddle(t, Math.floor(position * 1000))))
   }
 })
+
+async function killInTheMiddle(t: TestContext, chunks_before: number): Promise<void> {
+  const { folder, objects } = await openStore(t)
+  const key = newObjectKey()
+  const child = runInProcess(
+    folder,
+    `async function* body() {
+       for (let at = 0; at < 1000; at++) {
+         if (at === ${chunks_before}) process.kill(process.pid, 'SIGKILL')
+         yield Buffer.alloc(1000, 7)
+       }
+     }
+     await objects.put('${key}', body(), 1_000_000)`,
+  )
+  const [, signal] = await once(child, 'close')
+  assert.strictEqual(signal, 'SIGKILL')
+  assert.strictEqual(await objects.stat(key), null)
+  assert.strictEqual((await filesOf(folder)).length, 1, 'The killed process has left its half.')
+
+  // Opening the store again is what clears it, and what a living process is writing is not touched by that.
+  const held = newObjectKey()
+  const bytes = randomBytes(2000)
+  async function* reopeningInBetween(): AsyncGenerator<Buffer> {
+    yield bytes.subarray(0, 1000)
+    createFilesystemObjects(folder)
+    assert.strictEqual((await filesOf(folder)).length, 1)
+    yield bytes.subarray(1000)
+  }
+  await objects.put(held, reopeningInBetween(), bytes.length)
+  assert.ok(bytes.equals(await contentOf(objects, held)))
+  await objects.put(key, inChunks(bytes, 100), bytes.length)
+  assert.ok(bytes.equals(await contentOf(objects, key)))
+  await objects.delete(held)
+  await objects.delete(key)
+  assert.deepStrictEqual(await filesOf(folder), [])
+}

@@ -5,7 +5,8 @@
 //   <folder>/incoming/<process>/<key>.<random>            both, on their way in
 //
 // A put writes into `incoming`, flushes, and renames. The hash is a second file, so it names the inode and the time of
-// the bytes that it belongs to: after a crash between the two renames it does not fit, and is taken again.
+// the bytes that it belongs to: after a crash between the two renames, or when two puts cross, it does not fit, and is
+// taken again.
 // Only the platform's own user can read the folder: lobbies run as others, and must not see each other's builds.
 import { createHash } from 'node:crypto'
 import { type BigIntStats, mkdirSync } from 'node:fs'
@@ -26,7 +27,6 @@ export function createFilesystemObjects(folder: string): Objects {
   const root = resolve(folder)
   mkdirSync(root, { recursive: true, mode: 0o700 })
   const incoming = openIncoming(join(root, 'incoming'))
-  const inTurn = createTurns()
 
   function shardOf(key: string): string {
     requireKey(key)
@@ -54,13 +54,12 @@ export function createFilesystemObjects(folder: string): Objects {
         await writeSidecar(arrived_sidecar, sidecar)
         const stored = storedObject(sidecar)
         let published = false
-        const publishOnce = (): Promise<StoredObject> =>
-          inTurn(key, async () => {
-            if (published) throw new Error('An object cannot be published twice.')
-            published = true
-            await publish(key, arrived, arrived_sidecar)
-            return stored
-          })
+        const publishOnce = async (): Promise<StoredObject> => {
+          if (published) throw new Error('An object cannot be published twice.')
+          published = true
+          await publish(key, arrived, arrived_sidecar)
+          return stored
+        }
         await (options.within ?? ((publish) => publish()))(publishOnce)
         if (!published) throw new Error('An object was neither published nor refused.')
         return stored
@@ -96,11 +95,8 @@ export function createFilesystemObjects(folder: string): Objects {
     localPath: pathOf,
 
     async delete(key) {
-      const path = pathOf(key)
-      await inTurn(key, async () => {
-        await rm(path, { force: true })
-        await rm(`${path}.json`, { force: true })
-      })
+      await rm(pathOf(key), { force: true })
+      await rm(sidecarOf(key), { force: true })
     },
   }
 }
@@ -181,25 +177,5 @@ async function nullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
-  }
-}
-
-/** What is done for one key is done one after the other, so that bytes and sidecar are of the same put. */
-function createTurns(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
-  const last_of = new Map<string, Promise<unknown>>()
-  return async (key, work) => {
-    const before = last_of.get(key) ?? Promise.resolve()
-    const own = before.then(work)
-    // The next in line waits for the end, not for the outcome, which is the caller's to hear.
-    const end = own.then(
-      () => undefined,
-      () => undefined,
-    )
-    last_of.set(key, end)
-    try {
-      return await own
-    } finally {
-      if (last_of.get(key) === end) last_of.delete(key)
-    }
   }
 }
