@@ -8,9 +8,9 @@ import type { Readable } from 'node:stream'
 export type StoredObject = { content_length: number; sha256: string }
 
 /** Bytes `start` to `end` of an object, both included, as in an HTTP range. `end` is below the object's length. */
-export type ByteRange = { start: number; end: number }
+type ByteRange = { start: number; end: number }
 
-export type PutOptions = {
+type PutOptions = {
   /**
    * Decides whether the bytes, which are all there and durable, may become the object: call `publish` and wait for it,
    * or throw. A completed upload stays as it is only if its row is locked from the check until `publish` has resolved,
