@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 
 /** Connections held at once, if the descriptors reach for them: a connection costs two, its own and the one behind it. */
-export const CONNECTIONS_MAX = 50_000
+const CONNECTIONS_MAX = 50_000
 const DESCRIPTORS_PER_CONNECTION = 2
 /** Kept free for the database, objects being read, and the runtime. */
 const DESCRIPTORS_RESERVED = 256

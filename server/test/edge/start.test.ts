@@ -1,0 +1,114 @@
+import assert from 'node:assert'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { startEdge } from '../../src/edge/start.ts'
+import { StartError } from '../../src/start-error.ts'
+import { createDatabase } from '../database.ts'
+import { rawClient, startBackend, startTestEdge, until } from './platform.ts'
+
+test('a port that is taken is named with its setting', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.after(() => other.close())
+  const { port } = other.address() as AddressInfo
+  const { ctx } = await startTestEdge(t)
+  const taken = { ...ctx, config: { ...ctx.config, edge_http_port: port } }
+  await assert.rejects(startEdge(taken), (error: Error) => {
+    assert.ok(error instanceof StartError)
+    assert.match(error.message, new RegExp(`Port ${port} .*MUSTER_EDGE_HTTP_PORT`))
+    return true
+  })
+})
+
+test('in development both loopback addresses answer, and no other', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  const reaches = async (host: string) => {
+    const socket = connect({ port: edge.port, host })
+    const is_open = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true))
+      socket.once('error', () => resolve(false))
+    })
+    socket.destroy()
+    return is_open
+  }
+  assert.equal(await reaches('127.0.0.1'), true)
+  if (addresses.some(({ address }) => address === '::1')) assert.equal(await reaches('::1'), true)
+  const outside = addresses.find(({ internal, family }) => !internal && family === 'IPv4')
+  if (outside === undefined) t.diagnostic('this machine has no other address')
+  else assert.equal(await reaches(outside.address), false)
+})
+
+test('a stopped edge is gone: the port is free, and connections have ended', async (t) => {
+  const arrived = Promise.withResolvers<void>()
+  const api = await startBackend(t, 'api', () => arrived.resolve())
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const [idle, waiting] = [rawClient(t, edge.port), rawClient(t, edge.port)]
+  waiting.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await arrived.promise
+  const { ctx } = edge
+  const own = await startEdge(ctx)
+  await Promise.all([edge.role.stop({ end_lobbies: false }), idle.end(), waiting.end()])
+  const again = await startEdge({ ...ctx, config: { ...ctx.config, edge_http_port: edge.port } })
+  assert.equal(again.address, `http://127.0.0.1:${edge.port}`)
+  await Promise.all([again.stop({ end_lobbies: false }), own.stop({ end_lobbies: false })])
+})
+
+test('with few descriptors connections are refused, and those that are held go on', async (t) => {
+  if (process.platform !== 'linux') return t.skip('the limit of descriptors is only known on Linux')
+  // 300 descriptors leave room for 22 connections, half of them for one address.
+  const DESCRIPTORS = 300
+  const HELD = 11
+  const api = await startBackend(t, 'api')
+  const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
+  t.after(() => rm(data_dir, { recursive: true, force: true }))
+  const child = spawn(
+    'sh',
+    ['-c', `ulimit -n ${DESCRIPTORS}; exec "$0" "$1"`, process.execPath, join(import.meta.dirname, 'small-edge.ts')],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: {
+        MUSTER_DATA: data_dir,
+        DATABASE_URL: await createDatabase(t),
+        MUSTER_EDGE_HTTP_PORT: '0',
+        MUSTER_API_PORT: String(api.port),
+        MUSTER_LOG_LEVEL: 'silent',
+      },
+    },
+  )
+  t.after(() => void child.kill('SIGKILL'))
+  const port = Number(String((await once(child.stdout, 'data'))[0]))
+
+  const held = Array.from({ length: HELD }, () => rawClient(t, port))
+  for (const [index, client] of held.entries()) {
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await client.read((bytes) => bytes.endsWith('api')).catch((error: unknown) => assert.fail(`${index}: ${error}`))
+  }
+  const flood: Socket[] = []
+  let refused = 0
+  for (let index = 0; index < DESCRIPTORS * 2; index++) {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.on('error', () => {})
+    socket.once('close', () => refused++)
+    flood.push(socket)
+  }
+  await until('the flood is refused', () => refused === flood.length)
+  for (const client of held) {
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await client.read((bytes) => bytes.split('HTTP/1.1 200').length === 3)
+  }
+  held[0]!.socket.destroy()
+  await until('there is room again', async () => {
+    const client = rawClient(t, port)
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    return (await client.end()).endsWith('api')
+  })
+  child.stdin.end()
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+})
