@@ -1,7 +1,8 @@
 // The data folder: what is in it and who may look. Lobbies run as users of their own and PostgreSQL may too, so the
 // folders that they must pass through can be entered, but not listed, by others; everything else is the owner's alone.
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ApiError } from '@muster/contract'
 import type { Config } from '../config.ts'
 import { StartError } from '../start-error.ts'
 import type { Keys } from '../tokens/keys.ts'
@@ -41,17 +42,28 @@ export function makeFolders(data_dir: string): void {
   }
 }
 
-/** The admin token of the data folder, made when it is missing. It does not expire. */
-export async function adminToken(
-  config: Config,
-  keys: Keys,
-  now_ms: number,
-): Promise<{ token: string; file: string; is_new: boolean }> {
+/**
+ * The admin token of the data folder, which does not expire. Made when it is missing, or when the keys that it was signed
+ * with are gone.
+ */
+export function adminToken(config: Config, keys: Keys, now_ms: number): { token: string; file: string } {
   const file = join(config.data_dir, 'admin-token')
-  if (existsSync(file)) return { token: readFileSync(file, 'utf8').trim(), file, is_new: false }
-  const token = await keys.issue({ kind: 'access', name: 'admin' }, { now_ms, lifetime_ms: null })
-  // Written beside and renamed: a crash must not leave half a token that no later start would replace.
+  const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : null
+  if (known !== null && isValid(known, keys, now_ms)) return { token: known, file }
+  const token = keys.issue({ kind: 'access', name: 'admin' }, { now_ms, lifetime_ms: null })
+  // Written beside and renamed: a crash must not leave half a token.
+  rmSync(`${file}.new`, { force: true })
   writeFileSync(`${file}.new`, `${token}\n`, { mode: PRIVATE_FILE })
   renameSync(`${file}.new`, file)
-  return { token, file, is_new: true }
+  return { token, file }
+}
+
+function isValid(token: string, keys: Keys, now_ms: number): boolean {
+  try {
+    keys.verify(token, now_ms)
+    return true
+  } catch (error) {
+    if (error instanceof ApiError) return false
+    throw error
+  }
 }

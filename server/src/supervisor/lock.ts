@@ -9,7 +9,7 @@
 //
 // Who holds it is written beside it, for the message and for `previous`: after a `kill -9` of the supervisor its roles
 // need a moment to notice, and the next supervisor waits for exactly those processes.
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StartError } from '../start-error.ts'
@@ -34,7 +34,9 @@ export type FolderLock = {
 export function lockFolder(folder: string, now_ms: number): FolderLock {
   const holderFile = join(folder, 'lock-holder.json')
   const start_ts = new Date(now_ms).toISOString()
-  const database = new DatabaseSync(join(folder, 'lock'))
+  const file = join(folder, 'lock')
+  makePrivate(file)
+  const database = new DatabaseSync(file)
   try {
     // The journal stays in memory: an empty transaction needs no second file.
     database.exec('pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive')
@@ -56,6 +58,15 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
   // Until the first role is started, the processes of the previous holder stay named.
   record(previous?.roles ?? [])
   return { previous, record, release: () => database.close() }
+}
+
+/** Whoever can read the file could lock it. It is only ever opened when it is new: to close it would be to unlock it. */
+function makePrivate(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }
 
 /** Null when nobody ever held the folder, or the file is not one of ours. */

@@ -12,7 +12,7 @@ import { deployExample, findExample, wantsExample } from './example.ts'
 import { adminToken, makeFolders } from './folders.ts'
 import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
 import { chooseEdgePorts, requireFreePorts } from './ports.ts'
-import { keepPostgres } from './postgres.ts'
+import { type KeptPostgres, keepPostgres } from './postgres.ts'
 import { endPreviousRoles } from './previous.ts'
 import { openRoleLog } from './role-log.ts'
 import { type KeptRole, keepRole } from './role-process.ts'
@@ -57,7 +57,7 @@ export async function startPlatform(start: Start): Promise<void> {
   })
 
   start.signal.throwIfAborted()
-  const database_url = await inStep(
+  const postgres = await inStep(
     terminal,
     'PostgreSQL',
     () => startDatabase({ ...start, config }, log),
@@ -65,7 +65,7 @@ export async function startPlatform(start: Start): Promise<void> {
   )
   start.signal.throwIfAborted()
   const database = connect({
-    url: database_url,
+    url: postgres.url,
     application_name: 'muster supervisor',
     connections_max: SUPERVISOR_CONNECTIONS_MAX,
     log,
@@ -77,11 +77,18 @@ export async function startPlatform(start: Start): Promise<void> {
       () => migrate(database.db, log),
       (ran) => (ran.length === 0 ? 'up to date' : `${ran.length} migrated`),
     )
-    const admin = await adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
+    const admin = adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
 
     start.signal.throwIfAborted()
-    const resolved = { ...ports.settings, DATABASE_URL: database_url }
-    const began = startRoleProcesses({ ...start, config }, roleEnvironment(env, config, resolved), lock)
+    const resolved = { ...ports.settings, DATABASE_URL: postgres.url }
+    const began = startRoleProcesses(
+      { ...start, config },
+      {
+        env: roleEnvironment(env, config, resolved),
+        lock,
+        isQuiet: postgres.isDown,
+      },
+    )
     const steps = began.map(({ kept, step }) =>
       finishStep(step, kept.firstReady, (address) => roleDetail(kept.role, address, config, ports.reason)),
     )
@@ -89,7 +96,7 @@ export async function startPlatform(start: Start): Promise<void> {
 
     const play_url = await prepareExample({ ...start, config }, database, admin.token, log)
     terminal.table([
-      ...(play_url ? [['play', `${play_url}   open it in two windows`] as const] : []),
+      ...(play_url ? [['play', play_url, 'open it in two windows'] as const] : []),
       ['API', mainUrl(config)],
       ['matchmaker', `${mainUrl(config)}/matchmaker`],
       ['data folder', shortPath(config.data_dir)],
@@ -111,27 +118,29 @@ async function takeFolder({ config, parts, terminal, now }: Start): Promise<Fold
   return lock
 }
 
-async function startDatabase({ config, parts, terminal, elapsed }: Start, log: Logger): Promise<string> {
-  if (config.database_url !== null) return config.database_url
+type Postgres = Pick<KeptPostgres, 'url' | 'isDown'>
+
+async function startDatabase({ config, parts, terminal, elapsed }: Start, log: Logger): Promise<Postgres> {
+  if (config.database_url !== null) return { url: config.database_url, isDown: () => false }
   const postgres = await keepPostgres({ data_dir: config.data_dir, log, terminal, elapsed })
   parts.push({ stop: () => postgres.stop() })
-  return postgres.url
+  return postgres
 }
 
 /** All at once; they are stopped in the reverse order of ROLES. */
 function startRoleProcesses(
   start: Start,
-  env: Record<string, string>,
-  lock: FolderLock,
+  options: { env: Record<string, string>; lock: FolderLock; isQuiet: () => boolean },
 ): { kept: KeptRole; step: Step }[] {
   const { config, parts, terminal, now, elapsed } = start
+  const { env, lock, isQuiet } = options
   const began: { kept: KeptRole; step: Step }[] = []
   const onProcess = (): void => {
     lock.record(identitiesOf(began.map(({ kept }) => kept.pid()).filter((pid) => pid !== null)))
   }
   for (const role of config.roles) {
     const step = terminal.step(role)
-    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: role, terminal, now })
+    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: role, terminal, now, isQuiet })
     const kept = keepRole({ role, env, log, terminal, elapsed, onProcess })
     began.push({ kept, step })
     parts.push({

@@ -9,6 +9,8 @@ const WHO = 'PostgreSQL'
 
 export type KeptPostgres = {
   url: string
+  /** From its death until it is back: what the roles say meanwhile is no news. */
+  isDown(): boolean
   /** Resolves when it has ended. A second call waits for the first. */
   stop(): Promise<void>
 }
@@ -26,6 +28,7 @@ export async function keepPostgres(options: {
   const stopping = new AbortController()
   const first = await startEmbedded({ data_dir, log })
   let last = first
+  let isDown = false
 
   const keep = async (): Promise<void> => {
     let running: Embedded | null = first
@@ -34,6 +37,7 @@ export async function keepPostgres(options: {
       const how =
         running === null ? 'did not start' : describe(await Promise.race([running.exited, aborted(stopping.signal)]))
       if (stopping.signal.aborted) return
+      isDown = true
       const restart = policy.died(elapsed() - start_ms)
       terminal.warn(WHO, `${how}; starting it again ${restartPhrase(restart)}`)
       await delay(restart.delay_ms, stopping.signal)
@@ -45,6 +49,7 @@ export async function keepPostgres(options: {
       })
       if (running === null) continue
       last = running
+      isDown = false
       terminal.say(`${WHO} is back.`)
     }
   }
@@ -53,6 +58,7 @@ export async function keepPostgres(options: {
   let stopped: Promise<void> | null = null
   return {
     url: first.url,
+    isDown: () => isDown,
     stop() {
       stopping.abort()
       // A start under way is waited for: what it started would be left behind otherwise.

@@ -20,8 +20,15 @@ export type RoleLog = {
   close(): void
 }
 
-export function openRoleLog(options: { folder: string; who: string; terminal: Terminal; now: () => number }): RoleLog {
-  const { folder, who, terminal, now } = options
+export function openRoleLog(options: {
+  folder: string
+  who: string
+  terminal: Terminal
+  now: () => number
+  /** While it answers true, warnings go to the file alone: their cause has been shown. */
+  isQuiet?: () => boolean
+}): RoleLog {
+  const { folder, who, terminal, now, isQuiet = () => false } = options
   const file = openLogFile(folder, who)
   let lastWords: string[] = []
   let second = 0
@@ -49,7 +56,7 @@ export function openRoleLog(options: { folder: string; who: string; terminal: Te
       terminal.warn(who, `its log cannot be written to ${file.path}: is the disk full?`)
     isDiskRefusing = !isWritten
     const text = warningOf(line)
-    if (text !== null) show(text)
+    if (text !== null && !isQuiet()) show(text)
   }
   return {
     follow(output, errors) {

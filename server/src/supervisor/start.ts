@@ -33,6 +33,7 @@ export async function supervise(env: NodeJS.ProcessEnv): Promise<void> {
 
   const parts: Part[] = []
   const force = (): void => {
+    process.exitCode = 1
     for (const part of parts) part.kill?.()
   }
   const wish = listenForStop({ env, terminal, elapsed, force })

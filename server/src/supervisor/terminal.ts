@@ -27,8 +27,8 @@ export type Terminal = {
   say(text: string): void
   /** Something is wrong. `who` says it; both are shown without their control characters. */
   warn(who: string, text: string): void
-  /** Names and values, in two columns. */
-  table(rows: readonly (readonly [string, string])[]): void
+  /** Names and values, in two columns, and what else there is to say of one. */
+  table(rows: readonly (readonly [name: string, value: string, remark?: string])[]): void
   /** A line as it is. */
   line(text: string): void
 }
@@ -104,7 +104,10 @@ export function createTerminal(stream: TerminalStream, env: NodeJS.ProcessEnv): 
     table(rows) {
       print('')
       const width = Math.max(...rows.map(([name]) => name.length)) + 2
-      for (const [name, value] of rows) print(`  ${colour('dim', name.padEnd(width))}${plain(value)}`)
+      for (const [name, value, remark] of rows) {
+        const after = remark === undefined ? '' : `   ${colour('dim', remark)}`
+        print(`  ${colour('dim', name.padEnd(width))}${colour('bold', plain(value))}${after}`)
+      }
       print('')
     },
     line: print,

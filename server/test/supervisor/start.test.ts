@@ -128,6 +128,27 @@ test('Ctrl-C in the middle of a start leaves nothing', async (t) => {
   assert.doesNotMatch(muster.output(), /^ready/m)
 })
 
+test('a second Ctrl-C ends also what does not stop', async (t) => {
+  const { folder, muster } = await startOn(t)
+  const api = roleOf(folder, 'api')
+  assert.ok(api)
+  process.kill(api, 'SIGSTOP')
+  let isEnded = false
+  void muster.ended.then(() => {
+    isEnded = true
+  })
+  muster.signalGroup('SIGINT')
+  // As often as an impatient person: what comes right after the first belongs to it.
+  await until('it to end', () => {
+    if (!isEnded) muster.kill('SIGINT')
+    return isEnded
+  })
+  assert.deepEqual(await muster.ended, { code: 1, signal: null })
+  assert.match(muster.output(), /asked again: everything is killed/)
+  assert.equal(isThere(api), false)
+  await until('the rest to end', () => processesOf(folder).length === 0)
+})
+
 test('all mistakes of the configuration are told at once, and nothing is started', async (t) => {
   const folder = temporaryFolder(t)
   const muster = startMuster({
