@@ -95,7 +95,7 @@ export function createCdn(ctx: Context, options: { sites: Sites; refuse: Refuse;
 const NOSNIFF = ['x-content-type-options', 'nosniff']
 
 /** The manifest's key for a request's path. Throws API_BAD_REQUEST for what does not decode. */
-export function filePath(target: string): string {
+function filePath(target: string): string {
   const query = target.indexOf('?')
   const encoded = query === -1 ? target : target.slice(0, query)
   let path: string

@@ -17,7 +17,7 @@ export type SiteFile = {
   etag: string | null
 }
 /** By path, without a slash in front. */
-export type Manifest = ReadonlyMap<string, SiteFile>
+type Manifest = ReadonlyMap<string, SiteFile>
 
 export type SiteHost = {
   game_id: string
