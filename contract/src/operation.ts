@@ -33,6 +33,8 @@ export type Operation<
   summary: string
   auth: readonly CallerKind[]
   rate_limit: RateLimit
+  /** A member of the body that is a document of its own: what is wrong inside it is told by its path in the document. */
+  document: string | null
   /** An Idempotency-Key header makes a repeated call answer what the first one answered. */
   idempotent: boolean
   params: Params
@@ -58,6 +60,7 @@ export function operation<
 >(parts: Parts<P, Q, B, R>): Operation<P, Q, B, R> {
   return {
     aliases: [],
+    document: null,
     idempotent: false,
     params: NO_MEMBERS as unknown as P,
     query: NO_MEMBERS as unknown as Q,

@@ -12,7 +12,7 @@ type Matchmaker = NonNullable<VersionConfig['matchmaker']>
 type Docker = NonNullable<Matchmaker['docker']>
 type Regions = NonNullable<Matchmaker['regions']>
 
-/** Empty when a version with this config may be created in the game. */
+/** Empty when a version with this config may be created in the game. Paths are those within the config. */
 export async function checkConfig(ctx: Context, game_id: string, config: VersionConfig): Promise<ErrorDetail[]> {
   const errors: ErrorDetail[] = []
   if (config.cdn !== undefined) errors.push(...(await checkSite(ctx, game_id, config.cdn.site_id)))
@@ -21,7 +21,7 @@ export async function checkConfig(ctx: Context, game_id: string, config: Version
 }
 
 async function checkSite(ctx: Context, game_id: string, site_id: string | undefined): Promise<ErrorDetail[]> {
-  const path = ['config', 'cdn', 'site_id']
+  const path = ['cdn', 'site_id']
   if (site_id === undefined) return [{ path, reason: 'required', message: 'The cdn section must name a site.' }]
   const site = await ctx.db
     .selectFrom('sites')
@@ -41,7 +41,7 @@ async function checkMatchmaker(
   matchmaker: Matchmaker,
   config: VersionConfig,
 ): Promise<ErrorDetail[]> {
-  const path = ['config', 'matchmaker']
+  const path = ['matchmaker']
   const modes = gameModesOf(config)
   const errors: ErrorDetail[] = []
   if (modes.size === 0) {

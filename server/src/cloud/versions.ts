@@ -71,9 +71,14 @@ async function checkVersion(
       .executeTakeFirst()
     if (twin !== undefined) errors.push(nameTaken(draft.display_name))
   }
-  const shape = checkShape(VersionConfig, draft.config, ['config'])
-  if (shape.length > 0) return [...errors, ...shape]
+  const shape = checkShape(VersionConfig, draft.config, [])
+  if (shape.length > 0) return [...errors, ...shape.map(named)]
   return [...errors, ...(await checkConfig(ctx, game_id, draft.config as VersionConfig))]
+}
+
+/** What is wrong with the config as a whole is told of the member that carries it. */
+function named(detail: ErrorDetail): ErrorDetail {
+  return detail.path.length === 0 ? { ...detail, path: ['config'] } : detail
 }
 
 export async function listVersions(ctx: Context, game_id: string): Promise<Static<typeof VersionSummary>[]> {

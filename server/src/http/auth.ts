@@ -11,30 +11,28 @@ export type Credentials = { authorization: string | undefined; origin: string | 
 /** Answers the namespace that an Origin stands for, or null. The matchmaker role has one, the api role none. */
 export type OriginLookup = (origin: string) => Promise<string | null> | string | null
 
-/** Throws API_UNAUTHORIZED, API_FORBIDDEN, TOKEN_INVALID or TOKEN_EXPIRED. */
-export async function authenticate(
+/** At once where nothing has to be asked. Throws API_UNAUTHORIZED, API_FORBIDDEN, TOKEN_INVALID or TOKEN_EXPIRED. */
+export function authenticate(
   ctx: Context,
   operation: Operation,
   credentials: Credentials,
   namespaceOfOrigin: OriginLookup,
-): Promise<Caller> {
-  const anyone = operation.auth.includes('anyone')
-  if (anyone) return { kind: 'anyone' }
+): Caller | Promise<Caller> {
+  if (operation.auth.includes('anyone')) return { kind: 'anyone' }
   if (credentials.authorization !== undefined) {
     const caller = callerOfToken(ctx, credentials.authorization)
     if (!operation.auth.includes(caller.kind)) throw forbidden(caller.kind, operation)
     return caller
   }
-  if (credentials.origin !== undefined && operation.auth.includes('namespace')) {
-    const namespace_id = await namespaceOfOrigin(credentials.origin)
-    if (namespace_id !== null) return { kind: 'namespace', namespace_id }
-    throw new ApiError(
-      'API_UNAUTHORIZED',
-      {},
-      { message: 'This origin does not stand for a namespace; send a public token instead.' },
-    )
-  }
-  throw new ApiError('API_UNAUTHORIZED')
+  if (credentials.origin === undefined || !operation.auth.includes('namespace')) throw new ApiError('API_UNAUTHORIZED')
+  const namespace_id = namespaceOfOrigin(credentials.origin)
+  return namespace_id instanceof Promise ? namespace_id.then(callerOfOrigin) : callerOfOrigin(namespace_id)
+}
+
+function callerOfOrigin(namespace_id: string | null): Caller {
+  if (namespace_id !== null) return { kind: 'namespace', namespace_id }
+  const message = 'This origin does not stand for a namespace; send a public token instead.'
+  throw new ApiError('API_UNAUTHORIZED', {}, { message })
 }
 
 function callerOfToken(ctx: Context, authorization: string): Exclude<Caller, { kind: 'anyone' }> {

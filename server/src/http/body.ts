@@ -32,7 +32,7 @@ function isSuspicious(text: string): boolean {
 }
 
 function requireHarmless(value: unknown, path: string[]): void {
-  if (typeof value === 'string') return requireText(value, path)
+  if (typeof value === 'string') requireText(value, path)
   if (typeof value !== 'object' || value === null) return
   if (path.length === JSON_DEPTH_MAX) {
     throw validationError([{ path: path.slice(0, 4), reason: 'too_deep', message: 'The body is nested too deeply.' }])

@@ -35,10 +35,18 @@ const REASONS: Record<string, string> = {
   format: 'invalid',
 }
 
+/** The database is away, or has no room: connection errors, and SQLSTATE classes 08, 53 and 57. */
+const OUTAGE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08...|53...|57...)$/
+
 /** Keywords that only repeat what a member below them is told. */
 const COMPOUND_KEYWORDS = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
 
-export function toDetails(errors: readonly FastifySchemaValidationError[], part: string): ErrorDetail[] {
+/** `document`: the member of the body whose inside is told by its path in it (contract: Operation.document). */
+export function toDetails(
+  errors: readonly FastifySchemaValidationError[],
+  part: string,
+  document: string | null,
+): ErrorDetail[] {
   const details = new Map<string, ErrorDetail>()
   const simple = errors.filter((error) => !COMPOUND_KEYWORDS.has(error.keyword))
   for (const error of simple.length > 0 ? simple : errors) {
@@ -48,6 +56,7 @@ export function toDetails(errors: readonly FastifySchemaValidationError[], part:
     const member = missingProperty ?? additionalProperty
     if (typeof member === 'string') path.push(member)
     if (part !== 'body') path.unshift(part)
+    else if (document !== null && path.length > 1 && path[0] === document) path.shift()
     const reason = REASONS[error.keyword] ?? 'invalid'
     const key = path.join('\n')
     if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, error) })
@@ -67,14 +76,20 @@ function sentence(path: readonly string[], reason: string, error: FastifySchemaV
   return `${name} ${error.message ?? 'is not valid'}.`
 }
 
-export function toApiError(error: unknown): ApiError | null {
+export function toApiError(error: unknown, document: string | null): ApiError | null {
   if (error instanceof ApiError) return error
   if (!(error instanceof Error)) return null
   const framework = error as FastifyError
-  if (framework.validation) return validationError(toDetails(framework.validation, partOf(framework)))
+  if (framework.validation) return validationError(toDetails(framework.validation, partOf(framework), document))
   const code = FRAMEWORK_CODES[framework.code]
   if (code !== undefined) return new ApiError(code)
+  if (isOutage(framework.code)) return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
   return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
+}
+
+/** Set by mount() for the operations that have one. */
+function documentOf(request: FastifyRequest): string | null {
+  return (request.routeOptions.config as { document?: string | null } | undefined)?.document ?? null
 }
 
 function partOf(error: FastifyError): string {
@@ -82,10 +97,14 @@ function partOf(error: FastifyError): string {
   return part === 'querystring' ? 'query' : part
 }
 
+function isOutage(code: unknown): boolean {
+  return typeof code === 'string' && OUTAGE.test(code)
+}
+
 export function createErrorHandler(ctx: Context) {
   const main_url = mainUrl(ctx.config)
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    let refusal = toApiError(error)
+    let refusal = toApiError(error, documentOf(request))
     if (refusal === null) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')

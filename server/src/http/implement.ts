@@ -52,25 +52,42 @@ export type Door = {
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/
 
+/** What is known of a request before its body is read: a stranger's body is not even parsed. */
+type Admitted = { caller: Caller; address: string; client: string }
+
 export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
   const { ctx } = door
-  const hasQuery = Object.keys(operation.query.properties).length > 0
-  const hasParams = Object.keys(operation.params.properties).length > 0
-  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-    const { authorization, origin } = request.headers
-    const caller = await authenticate(ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
+  const admitted = new WeakMap<FastifyRequest, Admitted>()
+
+  const admit = (request: FastifyRequest, caller: Caller): void => {
     const address = addressOf(door, request)
     const client = clientBucket(address)
     requireRate(door, operation, caller, client)
+    admitted.set(request, { caller, address, client })
+  }
+  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    try {
+      const { authorization, origin } = request.headers
+      const caller = authenticate(ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
+      if (caller instanceof Promise) {
+        caller.then((known) => admit(request, known)).then(() => done(), done)
+        return
+      }
+      admit(request, caller)
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    done()
+  }
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const answer = await handle({
       ctx,
-      caller,
+      ...admitted.get(request)!,
       params: request.params as never,
       query: request.query as never,
       body: request.body as never,
       ray_id: request.id,
-      address,
-      client,
       idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     })
@@ -81,15 +98,22 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     app.route({
       method: operation.method,
       url: path.replace(/\{(\w+)\}/g, ':$1'),
-      schema: {
-        ...(operation.method === 'GET' ? {} : { body: operation.body }),
-        ...(hasQuery || operation.method === 'GET' ? { querystring: operation.query } : {}),
-        ...(hasParams ? { params: operation.params } : {}),
-        response: { 200: operation.response },
-      },
+      schema: schemaOf(operation),
+      config: { document: operation.document } as object,
+      onRequest,
       ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),
       handler,
     })
+  }
+}
+
+/** Query members are looked at even where there are none: what nobody asked for is refused. */
+function schemaOf(operation: Operation) {
+  return {
+    ...(operation.method === 'GET' ? {} : { body: operation.body }),
+    querystring: operation.query,
+    ...(Object.keys(operation.params.properties).length > 0 ? { params: operation.params } : {}),
+    response: { 200: operation.response },
   }
 }
 

@@ -1,6 +1,6 @@
 // The HTTP door of the api and matchmaker roles. The two lists below are the map of the API.
 import { once } from 'node:events'
-import { ApiError, errorBody, FORMATS } from '@muster/contract'
+import { ApiError, errorBody } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
@@ -25,6 +25,7 @@ import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
 import { registerObjectRoutes } from './objects.ts'
 import { registerPages } from './pages.ts'
+import { createValidatorCompiler } from './validator.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
 const MATCHMAKER_BODY_BYTES_MAX = 64 * 1024
@@ -63,7 +64,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
-  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker)] ) {
+  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker)]) {
     mount(app, door, implementation)
   }
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
@@ -106,19 +107,8 @@ function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: num
     genReqId: () => newId(ctx.now()),
     frameworkErrors: (error, request, reply) => createErrorHandler(ctx)(error, request, reply),
     routerOptions: { maxParamLength: 512 },
-    ajv: {
-      customOptions: {
-        coerceTypes: false,
-        removeAdditional: false,
-        useDefaults: false,
-        allErrors: true,
-      },
-      // As an option of Ajv they would be replaced by the framework's own formats of the same names.
-      onCreate: (ajv) => {
-        for (const [name, check] of Object.entries(FORMATS)) ajv.addFormat(name, check)
-      },
-    },
   })
+  app.setValidatorCompiler(createValidatorCompiler())
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) =>
     parseBody(bytes),

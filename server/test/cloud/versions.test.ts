@@ -19,7 +19,7 @@ test('versions', async (t) => {
   const site_id = await newSite(platform, game_id)
   const params = { game_id }
   const docker = { image_id, args: ['node', 'server.js'] }
-  const matchmakerPath = ['config', 'matchmaker']
+  const matchmakerPath = ['matchmaker']
 
   const create = (display_name: string, config: unknown) =>
     client.call(createGameVersion, { params, body: { display_name, config: config as object } })
@@ -100,7 +100,7 @@ test('versions', async (t) => {
   })
 
   await t.test('a site must be named, of the game and complete', async () => {
-    const path = ['config', 'cdn', 'site_id']
+    const path = ['cdn', 'site_id']
     const foreign = await newSite(platform, other.game_id)
     const body = { display_name: 'Late', files: [{ path: 'a', content_length: 1 }] }
     const incomplete = await client.call(createGameCdnSite, { params, body })
@@ -171,7 +171,7 @@ test('versions', async (t) => {
     await wrong([], [{ path: ['config'], reason: 'wrong_type' }])
     await wrong('x', [{ path: ['config'], reason: 'wrong_type' }])
     await wrong(null, [{ path: ['config'], reason: 'wrong_type' }])
-    await wrong({ kv: {} }, [{ path: ['config', 'kv'], reason: 'unknown' }])
+    await wrong({ kv: {} }, [{ path: ['kv'], reason: 'unknown' }])
     await wrong({ matchmaker: {} }, [{ path: [...matchmakerPath, 'game_modes'], reason: 'required' }])
     await wrong({ matchmaker: { docker, game_modes: { 'a b': {} } } }, [
       { path: [...matchmakerPath, 'game_modes', 'a b'], reason: 'unknown' },
