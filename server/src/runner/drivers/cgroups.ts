@@ -4,7 +4,16 @@
 //
 // A platform has one group, named after its data folder; a lobby is a child of it, named by its id. On version 1 there
 // is one such pair for each of the three controllers.
-import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Tier } from './driver.ts'
 import { codeOf, isGone, numbersOf, signal } from './procfs.ts'
@@ -148,7 +157,7 @@ function groupsIn(folders: string[]): Pick<Cgroups, 'kill' | 'remove' | 'list' |
     },
     remove: (lobby_id) => folders.map((base) => removeGroup(join(base, lobby_id))).every(Boolean),
     list() {
-      const names = folders.flatMap((base) => readdirSync(base, { withFileTypes: true }))
+      const names = folders.flatMap((base) => (existsSync(base) ? readdirSync(base, { withFileTypes: true }) : []))
       return [...new Set(names.filter((entry) => entry.isDirectory()).map((entry) => entry.name))]
     },
     close() {

@@ -14,7 +14,7 @@ const POLL_GROWTH = 1.5
 /** After its SIGKILL a process may hang in the kernel for a while. */
 const KILL_WAIT_MS_MAX = 30_000
 /** The log is whole a moment after the exit; an exit is not held up longer than this by it. */
-const LOG_WAIT_MS_MAX = 500
+const LOG_WAIT_MS_MAX = 1_000
 /** A monitor has started its lobby by then; clock ticks, of which a second has 100. */
 const START_TICKS_MAX = 1_000
 /** A shell's answer, and bubblewrap's, when a program could not be started. */
@@ -30,11 +30,12 @@ export async function endRun(
   folder: string,
   handle: Handle,
   ending: { deadline_ms: number },
+  boot_id: string,
   cgroups: Cgroups | null,
 ): Promise<void> {
   let is_told = false
   let poll_ms = POLL_MS_MIN
-  while (isAlive(handle, handle.boot_id)) {
+  while (isAlive(handle, boot_id)) {
     const over_ms = performance.now() - ending.deadline_ms
     if (over_ms >= 0) killRun(folder, handle, cgroups)
     else if (!is_told) is_told = tellRun(folder, handle)
@@ -87,6 +88,8 @@ export async function exitOfRun(
   const { exit_code } = readStatus(folder)
   const hits = cgroups?.counters(handle.lobby_id) ?? { oom_kills: 0, pids_refused: 0 }
   if (exit_code === null) {
+    // bubblewrap says nothing of a program that it could not start.
+    if (await saysMissingLibrary(folder)) return { exit_code: monitor_code, reason: 'missing_library' }
     if (hits.oom_kills > 0) return { exit_code: null, reason: 'oom' }
     if (monitor_code !== null) return { exit_code: monitor_code, reason: 'not_started' }
     return { exit_code: null, reason: 'lost' }
@@ -115,7 +118,8 @@ async function saysMissingLibrary(folder: string): Promise<boolean> {
   )
 }
 
-async function logIsWhole(folder: string): Promise<void> {
+/** Resolves when the logger has read all that a dead lobby wrote, or after a while. */
+export async function logIsWhole(folder: string): Promise<void> {
   for (let waited_ms = 0; waited_ms < LOG_WAIT_MS_MAX; waited_ms += POLL_MS_MIN) {
     if (!LOG_STREAMS.some((stream) => existsSync(join(folder, stream)))) return
     await sleep(POLL_MS_MIN)

@@ -5,6 +5,7 @@
 // A lobby is: started (folder, groups, pipes, monitor) -> running -> ended (`exit` tells how, once and for all) -> swept.
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { appendFileSync, chownSync, closeSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,10 +15,10 @@ import { platformLine } from '../logs/lines.ts'
 import { keptPath, readLogs } from '../logs/read.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import type { Driver, Exit, Handle, RunSpec, Started } from './driver.ts'
-import { type Ending, endRun, exitOfRun, killLeftovers } from './ending.ts'
+import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
-import { asUser, exportsOf, plainCommand, startMonitor } from './monitor.ts'
+import { asUser, exportsOf, inheritedFds, plainCommand, startMonitor } from './monitor.ts'
 import { isAlive, isGone, readBootId, readStat } from './procfs.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
@@ -32,17 +33,25 @@ export type ProcessDriverOptions = HostOptions & {
   onEnd?: (lobby_id: string) => void
 }
 
-/** What this process knows of a run beyond its folder. `monitor_code` null: it is not our child, or lives. */
-type Live = { uid: number | null; handle: Handle | null; monitor_code: number | null; exit: Promise<Exit> | null }
+/** What this process knows of a run beyond its folder. `child` is null when the monitor is not a child of this process. */
+type Live = {
+  uid: number | null
+  handle: Handle | null
+  child: ChildProcess | null
+  exit: Promise<Exit> | null
+  kept_pipes: number[]
+}
 
 /** Prepares the machine (host.ts, with its errors), and starts the logger if there is none. */
 export async function createProcessDriver(options: ProcessDriverOptions): Promise<Driver> {
   const host = await prepareHost(options)
   const { lobbies_folder, cgroups } = host
   const boot_id = readBootId()
+  const inherited = inheritedFds()
   const logger = openLoggerClient(lobbies_folder)
   const uids = createUids(randomInt(UID_COUNT))
   const live = new Map<string, Live>()
+  const leaving = new Set<Promise<void>>()
   const endings = new Map<string, Ending>()
   const folderOf = (lobby_id: string): string => {
     if (!isLobbyId(lobby_id)) throw new Error(`${JSON.stringify(lobby_id)} is not the id of a lobby.`)
@@ -70,10 +79,16 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       writeEnded(folder, { exit_code: null, reason: program.refused })
       return program
     }
-    const run: Live = { uid: host.gives_uids ? uids.take() : null, handle: null, monitor_code: null, exit: null }
+    const run: Live = {
+      uid: host.gives_uids ? uids.take() : null,
+      handle: null,
+      child: null,
+      exit: null,
+      kept_pipes: [],
+    }
     live.set(lobby_id, run)
     try {
-      const child = await spawnMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run.uid)
+      const child = await spawnMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
       run.handle = watch(lobby_id, child, run)
       logger.attach(lobby_id)
       return { handle: run.handle }
@@ -86,23 +101,20 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     }
   }
 
-  async function spawnMonitor(
-    folder: string,
-    spec: RunSpec,
-    program: string[],
-    uid: number | null,
-  ): Promise<ChildProcess> {
+  async function spawnMonitor(folder: string, spec: RunSpec, program: string[], run: Live): Promise<ChildProcess> {
     const { bubblewrap } = host
+    const { uid } = run
     writeRunFile(folder, { boot_id, sandbox: bubblewrap ? 'bubblewrap' : 'none', uid })
     const command = bubblewrap
       ? [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
-      : plainCommand(uid, program)
+      : plainCommand(spec.lobby_id, uid, program)
     const args = bubblewrap ? bubblewrapArgs(host.files, spec) : exportsOf(plainEnvironment(host, folder, spec, uid))
     const cgroup_files = cgroups?.create(spec.lobby_id, spec.tier) ?? []
     const output = logger.openPipes(folder, uid)
+    run.kept_pipes = output.kept
     try {
       const working_folder = bubblewrap ? '/' : spec.build_folder
-      return await startMonitor({ folder, command, args, cgroup_files, output, working_folder, uid })
+      return await startMonitor({ folder, command, args, cgroup_files, output, working_folder, uid, inherited })
     } finally {
       closeSync(output.stdout)
       closeSync(output.stderr)
@@ -111,10 +123,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
   function watch(lobby_id: string, child: ChildProcess, run: Live): Handle {
     const pid = child.pid ?? 0
-    child.once('exit', (code) => {
-      run.monitor_code = code
-      options.onEnd?.(lobby_id)
-    })
+    run.child = child
+    child.once('exit', () => options.onEnd?.(lobby_id))
     // A child that ended a moment ago is there as a zombie until Node has reaped it, which is not before this returns.
     const start_time = readStat(pid)?.start_time ?? '0'
     return { lobby_id, pid, start_time, boot_id, sandbox: host.bubblewrap ? 'bubblewrap' : 'none', uid: run.uid }
@@ -129,6 +139,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
   function letGo(lobby_id: string): void {
     const run = live.get(lobby_id)
+    for (const fd of run?.kept_pipes ?? []) closeSync(fd)
     if (run?.uid != null) uids.release(run.uid)
     live.delete(lobby_id)
   }
@@ -139,7 +150,9 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     const ended = readEnded(folder)
     if (ended !== null) return ended
     const run = live.get(handle.lobby_id)
-    const settled = run?.exit ?? settle(folder, handle, run?.monitor_code ?? null)
+    // Dead, but Node has not said so yet; it will in a moment, with the code.
+    if (run?.child && isUnreaped(run.child)) return null
+    const settled = run?.exit ?? settle(folder, handle, run?.child?.exitCode ?? null)
     if (run !== undefined) run.exit = settled
     return settled
   }
@@ -149,8 +162,22 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     const ended = await exitOfRun(folder, handle, monitor_code, cgroups)
     writeEnded(folder, ended)
     cgroups?.remove(handle.lobby_id)
-    letGo(handle.lobby_id)
+    // The exit is known; the pipes are let go when the logger has read them.
+    const letting_go = logIsWhole(folder).then(() => {
+      letGo(handle.lobby_id)
+      leaving.delete(letting_go)
+    })
+    leaving.add(letting_go)
     return ended
+  }
+
+  async function end(handle: Handle, ending: Ending): Promise<void> {
+    await endRun(folderOf(handle.lobby_id), handle, ending, boot_id, cgroups)
+    const child = live.get(handle.lobby_id)?.child
+    if (!child || !isUnreaped(child)) return
+    // It does not keep this process alive; whoever waits for its end does.
+    child.ref()
+    await once(child, 'exit')
   }
 
   return {
@@ -167,7 +194,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
         if (handle === null || !isAlive(handle, boot_id)) continue
         handles.push(handle)
         if (live.has(lobby_id)) continue
-        live.set(lobby_id, { uid: handle.uid, handle, monitor_code: null, exit: null })
+        live.set(lobby_id, { uid: handle.uid, handle, child: null, exit: null, kept_pipes: [] })
         if (handle.uid !== null) uids.hold(handle.uid)
       }
       return handles
@@ -190,9 +217,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
         return known.done
       }
       const ending: Ending = { deadline_ms, done: Promise.resolve() }
-      ending.done = endRun(folderOf(handle.lobby_id), handle, ending, cgroups).finally(() =>
-        endings.delete(handle.lobby_id),
-      )
+      ending.done = end(handle, ending).finally(() => endings.delete(handle.lobby_id))
       endings.set(handle.lobby_id, ending)
       return ending.done
     },
@@ -216,10 +241,15 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     },
 
     async close(how) {
+      await Promise.all(leaving)
       await logger.close(how)
       if (how.logger === 'end') cgroups?.close()
     },
   }
+}
+
+function isUnreaped(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null
 }
 
 /** Two folders of the lobby's own stand for the private ones of the sandbox. Nothing bounds them but the disk. */

@@ -3,7 +3,6 @@
 // and a start only renames two.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
-  chmodSync,
   chownSync,
   closeSync,
   constants,
@@ -30,9 +29,20 @@ const UNSENT_MAX = 1_000
 const END_WAIT_MS_MAX = 3_000
 const END_POLL_MS = 10
 
+export type LobbyPipes = {
+  /** For the lobby. To be closed once it has them. */
+  stdout: number
+  stderr: number
+  /**
+   * Keep what is in the pipes until the logger has read it, even if the lobby is gone by then. To be closed when the
+   * lobby has ended and its log is whole.
+   */
+  kept: number[]
+}
+
 export type LoggerClient = {
   /** Puts two pipes into the lobby's folder, open for the lobby's stdout and stderr. They belong to `uid` if not null. */
-  openPipes(folder: string, uid: number | null): { stdout: number; stderr: number }
+  openPipes(folder: string, uid: number | null): LobbyPipes
   /** The lobby has its pipes: read them. */
   attach(lobby_id: string): void
   /** Starts a logger if the one there was has died. Called every second or so. */
@@ -149,19 +159,17 @@ export function openLoggerClient(lobbies_folder: string): LoggerClient {
         for (const stream of LOG_STREAMS) {
           const pipe = join(folder, stream)
           renameSync(takePipe(), pipe)
+          opened.push(openSync(pipe, constants.O_RDWR), openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK))
           // So that the lobby can open /dev/stdout and /dev/stderr by name.
           if (uid !== null) chownSync(pipe, uid, uid)
-          else chmodSync(pipe, 0o600)
-          opened.push(openSync(pipe, constants.O_RDWR))
         }
       } catch (error) {
         for (const fd of opened) closeSync(fd)
         throw error
       }
       fill()
-      const [stdout, stderr] = opened
-      if (stdout === undefined || stderr === undefined) throw new Error('A lobby has two streams.')
-      return { stdout, stderr }
+      const [stdout, kept_stdout, stderr, kept_stderr] = opened as [number, number, number, number]
+      return { stdout, stderr, kept: [kept_stdout, kept_stderr] }
     },
 
     attach: (lobby_id) => send(`attach ${lobby_id}\n`),

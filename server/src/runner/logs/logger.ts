@@ -15,6 +15,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   renameSync,
   rmSync,
   statSync,
@@ -32,6 +33,8 @@ import { keptPath, LOG_FILE_BYTES_MAX, LOG_STREAMS, type LogStream, olderKeptPat
 const READ_BYTES_PER_SECOND_MAX = 4 * 1024 * 1024
 const READ_BYTES_PER_SECOND_OF_ALL_MAX = 32 * 1024 * 1024
 const READ_BYTES_PER_TICK_MIN = 64 * 1024
+/** More than fits into a pipe: whoever has filled it by then again is alive. */
+const READS_AT_OPEN_MAX = 32
 const TICK_MS = 100
 const HOUSEKEEPING_TICKS = 10
 /** Without a runner and without a lobby it stays for this long: a runner that is being restarted finds it. */
@@ -56,9 +59,21 @@ function runLogger(lobbies_folder: string): void {
     if (streams.has(pipe)) return
     const fd = openPipe(pipe)
     if (fd === null) return
-    const socket = new Socket({ fd, readable: true, writable: false })
     const lines = createLines(Date.now())
     const keep = createKeeper(folder, stream)
+    // A pipe that nobody writes into any more when it is opened never says so to who waits for it, only to who reads.
+    if (readNow(fd, (chunk) => keep(takeChunk(lines, chunk, Date.now())))) {
+      keep(takeEnd(lines, Date.now()))
+      closeSync(fd)
+      rmSync(pipe, { force: true })
+      return
+    }
+    const socket = new Socket({ fd, readable: true, writable: false })
+    const take = (chunk: Buffer): void => {
+      keep(takeChunk(lines, chunk, Date.now()))
+      state.allowance_bytes -= chunk.length
+      if (state.allowance_bytes <= 0) socket.pause()
+    }
     const state: Stream = {
       socket,
       allowance_bytes: READ_BYTES_PER_SECOND_MAX,
@@ -70,11 +85,7 @@ function runLogger(lobbies_folder: string): void {
       },
     }
     streams.set(pipe, state)
-    socket.on('data', (chunk: Buffer) => {
-      keep(takeChunk(lines, chunk, Date.now()))
-      state.allowance_bytes -= chunk.length
-      if (state.allowance_bytes <= 0) socket.pause()
-    })
+    socket.on('data', take)
     socket.on('error', (error) => say(`${pipe}: ${error.message}`))
     socket.on('close', () => state.end())
   }
@@ -159,6 +170,22 @@ function openPipe(path: string): number | null {
     if (isGone(error)) return null
     throw error
   }
+}
+
+/** Takes what is there without waiting. True at the end of the pipe. */
+function readNow(fd: number, take: (chunk: Buffer) => void): boolean {
+  const buffer = Buffer.alloc(READ_BYTES_PER_TICK_MIN)
+  for (let reads = 0; reads < READS_AT_OPEN_MAX; reads++) {
+    try {
+      const length = readSync(fd, buffer)
+      if (length === 0) return true
+      take(buffer.subarray(0, length))
+    } catch (error) {
+      if (codeOf(error) === 'EAGAIN') return false
+      throw error
+    }
+  }
+  return false
 }
 
 /** Appends to the kept file and turns it over when it is full. A full disk costs lines, nothing else. */

@@ -1,0 +1,54 @@
+// What a lobby finds in its environment: who and where it is, its token, its ports, and what the version config adds.
+// Nothing else is there but PATH, HOME and TMPDIR, which are the driver's. What the config names cannot replace what
+// the platform says.
+import type { GameModeConfig } from '@muster/contract'
+import type { Context } from '../context.ts'
+import type { RunPort } from '../database/schema.ts'
+import type { WantedLobby } from './rows.ts'
+
+/** The token's kind answers for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
+const LOBBY_TOKEN_LIFETIME_MS = 365 * 24 * 3_600_000
+
+/** Names that config.env may not set; a loader's or an interpreter's own variables are the lobby's business. */
+const OWN_NAMES = /^(PLATFORM_|PORT_)|^(PATH|HOME|TMPDIR)$/
+
+export function lobbyEnvironment(
+  ctx: Context,
+  lobby: WantedLobby,
+  mode: GameModeConfig,
+  ports: Readonly<Record<string, RunPort>>,
+): Record<string, string> {
+  const { lobby_id, namespace_id } = lobby
+  const region = ctx.config.regions.find(({ name }) => name === lobby.region)
+  const token = ctx.keys.issue(
+    { kind: 'lobby', lobby_id, namespace_id },
+    { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS },
+  )
+  const env: Record<string, string> = {}
+  for (const [name, value] of Object.entries(mode.env)) if (!OWN_NAMES.test(name)) env[name] = value
+  Object.assign(env, {
+    PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.matchmaker_port}`,
+    PLATFORM_TOKEN: token,
+    PLATFORM_LOBBY_ID: lobby_id,
+    // As matchmaker answers have it: there, the id of a game mode or a region is its name.
+    PLATFORM_GAME_MODE_ID: mode.name,
+    PLATFORM_GAME_MODE_NAME: mode.name,
+    PLATFORM_NAMESPACE_ID: namespace_id,
+    PLATFORM_NAMESPACE_NAME: lobby.namespace_name,
+    PLATFORM_VERSION_ID: lobby.version_id,
+    PLATFORM_VERSION_NAME: lobby.version_name,
+    PLATFORM_REGION_ID: lobby.region,
+    PLATFORM_REGION_NAME: region?.display_name ?? lobby.region,
+    PLATFORM_MAX_PLAYERS_NORMAL: String(lobby.max_players_normal),
+    PLATFORM_MAX_PLAYERS_DIRECT: String(lobby.max_players_direct),
+    PLATFORM_MAX_PLAYERS_PARTY: String(lobby.max_players_party),
+  })
+  if (lobby.lobby_config !== null) env.PLATFORM_LOBBY_CONFIG = lobby.lobby_config
+  if (Object.keys(lobby.tags).length > 0) env.PLATFORM_LOBBY_TAGS = JSON.stringify(lobby.tags)
+  for (const [name, { port }] of Object.entries(ports)) env[portVariable(name)] = String(port)
+  return env
+}
+
+function portVariable(name: string): string {
+  return `PORT_${name.toUpperCase().replaceAll('-', '_')}`
+}

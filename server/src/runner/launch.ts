@@ -1,0 +1,90 @@
+// The way of one lobby from wanted to running: its game mode, its build, its ports, its row, its process. A player waits
+// at the end of it, so nothing on it waits that need not: the row is written, because it must be there before the
+// process is, and everything after the process is told when it runs.
+import { type GameModeConfig, gameModesOf } from '@muster/contract'
+import type { Context } from '../context.ts'
+import type { RunPort } from '../database/schema.ts'
+import type { Builds } from './builds.ts'
+import type { Driver, ExitReason, Handle, Tier } from './drivers/driver.ts'
+import { lobbyEnvironment } from './environment.ts'
+import type { Ports } from './ports.ts'
+import { insertRun, recordExit, type WantedLobby } from './rows.ts'
+
+/** The one tier there is so far: generous, because nothing is sold by it. */
+export const DEFAULT_TIER: Tier = {
+  cpu_cores: 2,
+  memory_bytes: 1024 ** 3,
+  pids_max: 256,
+  scratch_bytes: 64 * 1024 ** 2,
+}
+
+/** `ports` are by name. `build_id` is null for a run that was found again. */
+export type Run = { handle: Handle; ports: Readonly<Record<string, RunPort>>; build_id: string | null }
+
+export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Ports }
+
+/**
+ * A run, or null: the lobby is another runner's, or its start failed, which is recorded and explained in its log. Throws
+ * when that could not be recorded; a row that was written then is settled by the loop.
+ */
+export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { folder: string }): Promise<Run | null> {
+  const { ctx, driver } = launch
+  const mode = modeOf(lobby)
+  if (mode === undefined) return refuse(launch, lobby, 'no_build', 'The version has no such game mode.')
+  const numbers = await launch.ports.take(mode.ports.length)
+  if (numbers === null) return refuse(launch, lobby, 'no_ports', 'No port is free on this machine.')
+
+  const ports: Record<string, RunPort> = {}
+  for (const [index, { name, protocol }] of mode.ports.entries()) {
+    ports[name] = { protocol, hostname: '127.0.0.1', port: numbers[index] ?? 0 }
+  }
+  try {
+    if (!(await insertRun(ctx, lobby.lobby_id, driver.name, ports))) return letGo(launch, numbers)
+    const env = lobbyEnvironment(ctx, lobby, mode, ports)
+    const started = await driver.start({
+      lobby_id: lobby.lobby_id,
+      build_folder: build.folder,
+      args: mode.args,
+      env,
+      tier: DEFAULT_TIER,
+    })
+    if ('refused' in started) {
+      await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason: started.refused })
+      return letGo(launch, numbers)
+    }
+    return { handle: started.handle, ports, build_id: mode.image_id }
+  } catch (error) {
+    letGo(launch, numbers)
+    throw error
+  }
+}
+
+/** A lobby that cannot be started: its row says so from the beginning to the end. */
+export async function refuse(
+  { ctx, driver }: Pick<Launch, 'ctx' | 'driver'>,
+  lobby: WantedLobby,
+  reason: ExitReason,
+  message: string,
+): Promise<null> {
+  if (!(await insertRun(ctx, lobby.lobby_id, driver.name, {}))) return null
+  driver.note(lobby.lobby_id, message)
+  await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason })
+  return null
+}
+
+export function buildIdOf(lobby: WantedLobby): string | null {
+  return modeOf(lobby)?.image_id ?? null
+}
+
+export function portsOf(run: Pick<Run, 'ports'>): number[] {
+  return Object.values(run.ports).map(({ port }) => port)
+}
+
+function modeOf(lobby: WantedLobby): GameModeConfig | undefined {
+  return lobby.config === null ? undefined : gameModesOf(lobby.config).get(lobby.game_mode)
+}
+
+function letGo({ ports }: Launch, numbers: readonly number[]): null {
+  for (const port of numbers) ports.release(port)
+  return null
+}

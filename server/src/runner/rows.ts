@@ -1,0 +1,123 @@
+// The runner's words with the database. `lobbies` says what is wanted and is only read; `lobby_runs` says what runs and
+// is written here only. One row a lobby, ever: it is there before the process is, and its key decides which runner may
+// start the lobby. Everything is prepared, because a player waits for it.
+import type { VersionConfig } from '@muster/contract'
+import type { Context } from '../context.ts'
+import type { RunPort } from '../database/schema.ts'
+import type { Exit, Handle } from './drivers/driver.ts'
+
+/** A lobby that should run and has no run yet, with all that is needed to start it. */
+export type WantedLobby = {
+  lobby_id: string
+  namespace_id: string
+  namespace_name: string
+  version_id: string
+  version_name: string
+  /** Null: the version is gone. */
+  config: VersionConfig | null
+  game_mode: string
+  region: string
+  max_players_normal: number
+  max_players_direct: number
+  max_players_party: number
+  lobby_config: string | null
+  tags: Record<string, string>
+}
+
+/** A run of this runner that has not ended, as its row says. */
+export type OpenRun = {
+  lobby_id: string
+  is_wanted: boolean
+  is_started: boolean
+  ports: Record<string, RunPort>
+}
+
+/** The oldest first. */
+export async function readWanted(ctx: Context, lobbies_max: number): Promise<WantedLobby[]> {
+  const { rows } = await ctx.pool.query<WantedLobby>({
+    name: 'runner-wanted',
+    text: `
+      select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
+        l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, v.config,
+        coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
+      from lobbies l
+      left join versions v on v.version_id = l.version_id
+      left join namespaces n on n.namespace_id = l.namespace_id
+      where l.stop_ts is null and l.region = any($1)
+        and not exists (select from lobby_runs r where r.lobby_id = l.lobby_id)
+      order by l.create_ts
+      limit $2`,
+    values: [ctx.config.regions.map(({ name }) => name), lobbies_max],
+  })
+  return rows
+}
+
+/** All of them: as many as lobbies that run here. */
+export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
+  const { rows } = await ctx.pool.query<OpenRun>({
+    name: 'runner-open',
+    text: `
+      select r.lobby_id, r.ports, r.start_ts is not null as is_started,
+        l.lobby_id is not null and l.stop_ts is null as is_wanted
+      from lobby_runs r
+      left join lobbies l on l.lobby_id = r.lobby_id
+      where r.runner_id = $1 and r.exit_ts is null`,
+    values: [ctx.config.node_id],
+  })
+  return rows
+}
+
+/** False when the lobby has a run already: it is another's, or was. */
+export async function insertRun(
+  ctx: Context,
+  lobby_id: string,
+  driver: string,
+  ports: Readonly<Record<string, RunPort>>,
+): Promise<boolean> {
+  const { rowCount } = await ctx.pool.query({
+    name: 'runner-insert',
+    text: `
+      insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, create_ts)
+      values ($1, $2, $3, '{}', $4, $5)
+      on conflict do nothing`,
+    values: [lobby_id, ctx.config.node_id, driver, JSON.stringify(ports), new Date(ctx.now())],
+  })
+  return rowCount === 1
+}
+
+/** The process is there: tells the edge and the matchmaker. A second time it changes nothing. */
+export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
+  await ctx.pool.query({
+    name: 'runner-start',
+    text: `
+      with run as (
+        update lobby_runs set handle = $2, start_ts = $3
+        where lobby_id = $1 and start_ts is null returning lobby_id
+      )
+      select pg_notify('lobby_runs', lobby_id::text) from run`,
+    values: [handle.lobby_id, JSON.stringify(handle), new Date(ctx.now())],
+  })
+}
+
+/** The run has ended: tells the same. The first word stands. */
+export async function recordExit(ctx: Context, lobby_id: string, exit: Exit): Promise<void> {
+  await ctx.pool.query({
+    name: 'runner-exit',
+    text: `
+      with run as (
+        update lobby_runs set exit_ts = $2, exit_code = $3, exit_reason = $4
+        where lobby_id = $1 and exit_ts is null returning lobby_id
+      )
+      select pg_notify('lobby_runs', lobby_id::text) from run`,
+    values: [lobby_id, new Date(ctx.now()), exit.exit_code, exit.reason],
+  })
+}
+
+/** Makes the open runs of these lobbies this runner's own, whatever it was called when it started them. Answers which. */
+export async function claimRuns(ctx: Context, lobby_ids: readonly string[]): Promise<Set<string>> {
+  const { rows } = await ctx.pool.query<{ lobby_id: string }>(
+    'update lobby_runs set runner_id = $1 where lobby_id = any($2) and exit_ts is null returning lobby_id',
+    [ctx.config.node_id, lobby_ids],
+  )
+  return new Set(rows.map(({ lobby_id }) => lobby_id))
+}

@@ -1,0 +1,87 @@
+// A real driver on a temporary data folder, closed with the test: what still runs is ended, the logger too.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import pino from 'pino'
+import { newId } from '../../src/ids.ts'
+import type { Driver, Exit, Handle, RunSpec, Tier } from '../../src/runner/drivers/driver.ts'
+import { createProcessDriver } from '../../src/runner/drivers/process.ts'
+import { until } from './until.ts'
+
+export const TIER: Tier = { cpu_cores: 2, memory_bytes: 512 * 1024 ** 2, pids_max: 64, scratch_bytes: 1024 ** 2 }
+export const SANDBOXES = ['required', 'off'] as const
+export type Sandbox = (typeof SANDBOXES)[number]
+
+export function hasBubblewrap(): boolean {
+  try {
+    execFileSync('bwrap', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+export type DriverFixture = {
+  driver: Driver
+  data_dir: string
+  /** Files by path; a value that begins with `#!` is executable. Answers the folder. */
+  build(files: Record<string, string>): string
+  /** Starts and answers the handle; fails the test when the start is refused. */
+  start(spec: Partial<RunSpec> & Pick<RunSpec, 'args' | 'build_folder'>): Promise<Handle>
+  /** Waits for the end. */
+  ended(handle: Handle): Promise<Exit>
+  /** Waits for a line of stdout that matches, and answers its groups. */
+  line(handle: Handle, pattern: RegExp): Promise<RegExpExecArray>
+}
+
+/** Removed by the test that uses it. */
+export function makeDataFolder(): string {
+  const data_dir = mkdtempSync(join(tmpdir(), 'muster-runner-'))
+  chmodSync(data_dir, 0o711)
+  return data_dir
+}
+
+export async function openDriver(
+  t: TestContext,
+  sandbox: Sandbox,
+  data_dir: string = makeDataFolder(),
+): Promise<DriverFixture> {
+  const driver = await createProcessDriver({ data_dir, sandbox, log: pino({ level: 'silent' }), now: Date.now })
+  t.after(async () => {
+    for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
+    await driver.sweep()
+    await driver.close({ logger: 'end' })
+    rmSync(data_dir, { recursive: true, force: true })
+  })
+  return {
+    driver,
+    data_dir,
+    build: (files) => writeBuild(data_dir, files),
+    async start(spec) {
+      const started = await driver.start({ lobby_id: newId(Date.now()), env: {}, tier: TIER, ...spec })
+      if ('refused' in started) throw new Error(`${started.refused}: ${started.message}`)
+      return started.handle
+    },
+    ended: (handle) => until('the lobby ends', () => driver.exit(handle)),
+    line: (handle, pattern) =>
+      until(`stdout says ${pattern}`, async () => {
+        for (const { text } of await driver.logs(handle.lobby_id, 'stdout', 1_000)) {
+          const match = pattern.exec(text)
+          if (match !== null) return match
+        }
+        return null
+      }),
+  }
+}
+
+export function writeBuild(data_dir: string, files: Record<string, string>): string {
+  const folder = join(data_dir, 'builds', newId(Date.now()))
+  mkdirSync(folder, { recursive: true })
+  for (const [path, content] of Object.entries(files)) {
+    writeFileSync(join(folder, path), content)
+    chmodSync(join(folder, path), content.startsWith('#!') ? 0o755 : 0o644)
+  }
+  return folder
+}

@@ -1,0 +1,265 @@
+import assert from 'node:assert'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
+import { hasBubblewrap, openDriver, SANDBOXES, type Sandbox, TIER } from './driver-fixture.ts'
+import { until } from './until.ts'
+
+function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
+  for (const sandbox of SANDBOXES) {
+    test(`${name} (${sandbox === 'off' ? 'plainly' : 'in bubblewrap'})`, async (t) => {
+      if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
+      return run(t, sandbox)
+    })
+  }
+}
+
+function hasCgroups(): boolean {
+  const found = openCgroups('muster-test-probe')
+  if ('unavailable' in found) return false
+  found.close()
+  return true
+}
+
+promise('a lobby runs in its build, knows what it was told, and its streams are told apart', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({
+    'server.js': `
+      console.log('cwd-has ' + require('fs').readdirSync('.').join())
+      console.log('env ' + JSON.stringify(process.env))
+      console.log('argv ' + JSON.stringify(process.argv.slice(2)))
+      console.error('to stderr')
+      for (const folder of [process.env.HOME, process.env.TMPDIR]) require('fs').writeFileSync(folder + '/mine', 'x')
+      require('fs').writeFileSync('/dev/stdout', 'by name\\n')`,
+  })
+  const env = { PLATFORM_TOKEN: 'a.b.c', QUOTED: `it's "$(id)" \`x\` \\ \n é`, EMPTY: '' }
+  const args = ['node', 'server.js', '--flag', "a b'c", '$(id)', '']
+  const handle = await fixture.start({ build_folder, args, env })
+  assert.deepStrictEqual(await fixture.ended(handle), { exit_code: 0, reason: 'exit' })
+  await fixture.line(handle, /^cwd-has server\.js$/)
+  await fixture.line(handle, /^by name$/)
+  const [, seen = ''] = await fixture.line(handle, /^env (.*)$/)
+  const { PWD, _, ...told } = JSON.parse(seen) as Record<string, string>
+  assert.deepStrictEqual(Object.keys(told).sort(), ['EMPTY', 'HOME', 'PATH', 'PLATFORM_TOKEN', 'QUOTED', 'TMPDIR'])
+  assert.strictEqual(told.QUOTED, env.QUOTED)
+  const [, argv = ''] = await fixture.line(handle, /^argv (.*)$/)
+  assert.deepStrictEqual(JSON.parse(argv), args.slice(2))
+  const errors = await fixture.driver.logs(handle.lobby_id, 'stderr', 10)
+  assert.deepStrictEqual(
+    errors.map(({ text }) => text),
+    ['to stderr'],
+  )
+})
+
+promise('exit codes and signals are told apart, and the answer stays the same', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({ run: '#!/bin/sh\neval "$1"\n' })
+  for (const [script, exit_code, reason] of [
+    ['exit 0', 0, 'exit'],
+    ['exit 1', 1, 'exit'],
+    ['exit 127', 127, 'exit'],
+    ['kill -ABRT $$', 134, 'signal'],
+    ['kill -SEGV $$', 139, 'signal'],
+    ['kill -KILL $$', 137, 'signal'],
+  ] as const) {
+    const handle = await fixture.start({ build_folder, args: ['run', script] })
+    assert.deepStrictEqual(await fixture.ended(handle), { exit_code, reason }, script)
+    assert.deepStrictEqual(await fixture.driver.exit(handle), { exit_code, reason }, script)
+    assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), { exit_code, reason }, script)
+  }
+})
+
+promise('what cannot be started says why, as a reason and in the log', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({
+    data: 'not a program',
+    script: '#!/no/such/interpreter\n',
+    broken: '#!/bin/sh\necho "x: error while loading shared libraries: libgame.so: cannot open" >&2; exit 127\n',
+  })
+  for (const [program, reason] of [
+    ['./nothing', 'no_such_file'],
+    ['nothing', 'no_such_file'],
+    ['/usr/bin/nothing', 'no_such_file'],
+    ['../../../../../bin/sh', 'no_such_file'],
+    ['/etc/passwd', 'no_such_file'],
+    ['.', 'no_such_file'],
+    ['data', 'not_executable'],
+  ] as const) {
+    const lobby_id = newId(Date.now())
+    const started = await fixture.driver.start({ lobby_id, build_folder, args: [program], env: {}, tier: TIER })
+    assert.ok('refused' in started && started.refused === reason, program)
+    const [line] = await fixture.driver.logs(lobby_id, 'stderr', 10)
+    assert.match(line?.text ?? '', /^\[muster\] ".*"/)
+    assert.deepStrictEqual(await fixture.driver.exitOf(lobby_id), { exit_code: null, reason })
+  }
+  for (const program of ['script', 'broken']) {
+    const handle = await fixture.start({ build_folder, args: [program] })
+    assert.strictEqual((await fixture.ended(handle)).reason, 'missing_library', program)
+  }
+})
+
+promise('a lobby that reaches its limit of memory or processes ends for that reason', async (t, sandbox) => {
+  if (!hasCgroups()) return t.skip('control groups are not writable')
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({
+    'hog.js': 'const all = []; for (;;) all.push(Buffer.alloc(1 << 22, 1))',
+    fork: '#!/bin/sh\nn=0\nwhile [ $n -lt 200 ]; do sleep 60 & n=$((n+1)); done\nexit 0\n',
+  })
+  const tier = { ...TIER, memory_bytes: 96 * 1024 ** 2 }
+  const hog = await fixture.start({ build_folder, args: ['node', 'hog.js'], tier })
+  assert.deepStrictEqual(await fixture.ended(hog), { exit_code: 137, reason: 'oom' })
+  const fork = await fixture.start({ build_folder, args: ['fork'], tier: { ...TIER, pids_max: 20 } })
+  assert.strictEqual((await fixture.ended(fork)).reason, 'pids')
+  await fixture.driver.sweep()
+  for (const { lobby_id } of [fork, hog]) await until('it is gone', () => processesOf(lobby_id).length === 0)
+})
+
+promise('a lobby is asked to end, and one that does not listen is ended', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({
+    'polite.js':
+      "process.on('SIGTERM', () => { console.log('bye'); process.exit(7) }); setInterval(() => {}, 1e3); console.log('up')",
+    'deaf.js': "process.on('SIGTERM', () => console.log('no')); setInterval(() => {}, 1e3); console.log('up')",
+  })
+  const polite = await fixture.start({ build_folder, args: ['node', 'polite.js'] })
+  const deaf = await fixture.start({ build_folder, args: ['node', 'deaf.js'] })
+  for (const handle of [polite, deaf]) await fixture.line(handle, /^up$/)
+  await fixture.driver.stop(polite, 10_000)
+  assert.deepStrictEqual(await fixture.driver.exit(polite), { exit_code: 7, reason: 'exit' })
+  await fixture.line(polite, /^bye$/)
+  const stopped = fixture.driver.stop(deaf, 60_000)
+  await fixture.line(deaf, /^no$/)
+  assert.strictEqual(await fixture.driver.exit(deaf), null)
+  // A second call shortens the first.
+  await fixture.driver.stop(deaf, 0)
+  await stopped
+  assert.deepStrictEqual(await fixture.driver.exit(deaf), { exit_code: 137, reason: 'signal' })
+  await fixture.driver.stop(deaf, 0)
+  assert.deepStrictEqual(await fixture.driver.list(), [])
+})
+
+promise('a lobby is ended even before its program has come to life', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({ run: '#!/bin/sh\nsleep 60\n' })
+  const handle = await fixture.start({ build_folder, args: ['run'] })
+  await fixture.driver.stop(handle, 0)
+  assert.notStrictEqual(await fixture.driver.exit(handle), null)
+  await until('it is gone', () => processesOf(handle.lobby_id).length === 0)
+})
+
+promise('one lobby is started once, ever', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({ run: '#!/bin/sh\nexit 0\n' })
+  const handle = await fixture.start({ build_folder, args: ['run'] })
+  await assert.rejects(fixture.start({ lobby_id: handle.lobby_id, build_folder, args: ['run'] }))
+  await fixture.ended(handle)
+  await assert.rejects(fixture.start({ lobby_id: handle.lobby_id, build_folder, args: ['run'] }))
+})
+
+promise('a secret is on no command line', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({ 'up.js': "setInterval(() => {}, 1e3); console.log('up')" })
+  const handle = await fixture.start({
+    build_folder,
+    args: ['node', 'up.js'],
+    env: { PLATFORM_TOKEN: 'canary-of-the-token' },
+  })
+  await fixture.line(handle, /^up$/)
+  const lines = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => commandLine(pid) ?? [])
+  assert.ok(lines.some((line) => line.includes(handle.lobby_id)))
+  assert.ok(!lines.some((line) => line.includes('canary-of-the-token')))
+  for (const name of readdirSync(join(fixture.data_dir, 'lobbies', handle.lobby_id))) {
+    if (/log|json|status|launched/.test(name)) {
+      const content = readFileSync(join(fixture.data_dir, 'lobbies', handle.lobby_id, name), 'latin1')
+      assert.ok(!content.includes('canary-of-the-token'), name)
+    }
+  }
+})
+
+test('in bubblewrap a lobby sees its build, and nothing of the platform or of other lobbies', async (t) => {
+  if (!hasBubblewrap()) return t.skip('bubblewrap is not installed')
+  const fixture = await openDriver(t, 'required')
+  writeFileSync(join(fixture.data_dir, 'secret'), 'canary', { mode: 0o666 })
+  const other = fixture.build({ secret: 'canary' })
+  const build_folder = fixture.build({
+    look: `#!/bin/sh
+      ls -l /proc/$$/fd
+      cat "$1/secret" && echo LEAK data; cat "$2/secret" && echo LEAK build
+      ls "$1" && echo LEAK listing; ls /root && echo LEAK root; ls /home && echo LEAK home; ls /run && echo LEAK run
+      cat /proc/1/environ | tr '\\0' '\\n' | grep -a CANARY_OF_THE_PLATFORM && echo LEAK environ
+      echo x > /build/look && echo LEAK write build; echo x > /new && echo LEAK write root
+      echo x > /usr/bin/new && echo LEAK write usr; mkdir /dev/new && echo LEAK write dev
+      kill -0 "$3" && echo LEAK kill; unshare -U true && echo LEAK userns; mount -t tmpfs x /tmp && echo LEAK mount
+      head -c 100000000 /dev/zero > /tmp/fill && echo LEAK tmp; head -c 100000000 /dev/zero > /dev/shm/fill && echo LEAK shm
+      head -c 100000000 /dev/zero > "$HOME/fill" && echo LEAK scratch
+      echo "processes $(ls /proc | grep -c '^[0-9]')"
+      grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status
+      echo done`,
+  })
+  process.env.CANARY_OF_THE_PLATFORM = '1'
+  t.after(() => delete process.env.CANARY_OF_THE_PLATFORM)
+  const args = ['look', fixture.data_dir, other, String(process.pid)]
+  const handle = await fixture.start({ build_folder, args })
+  await fixture.line(handle, /^done$/)
+  await fixture.ended(handle)
+  const lines = (await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)).map(({ text }) => text)
+  assert.deepStrictEqual(
+    lines.filter((line) => line.includes('LEAK') || line.includes('canary')),
+    [],
+  )
+  // Whoever started the test may have left files open: they are nothing to the lobby.
+  const files = lines.flatMap((line) => /(\d+ -> .*)$/.exec(line)?.[1] ?? [])
+  assert.ok(files.length >= 3)
+  assert.deepStrictEqual(
+    files.filter((line) => !/^[12] -> |-> \/dev\/null$|-> \/build\/look$/.test(line)),
+    [],
+  )
+  const processes = Number(lines.find((line) => line.startsWith('processes'))?.split(' ')[1])
+  assert.ok(processes <= 5)
+  assert.ok(lines.includes('CapEff:\t0000000000000000'))
+  assert.ok(lines.includes('CapBnd:\t0000000000000000'))
+  assert.ok(lines.includes('NoNewPrivs:\t1'))
+})
+
+test('as root every lobby has a uid of its own, which is not the platform’s', async (t) => {
+  if (process.getuid?.() !== 0) return t.skip('not root')
+  for (const sandbox of SANDBOXES) {
+    if (sandbox === 'required' && !hasBubblewrap()) continue
+    const fixture = await openDriver(t, sandbox)
+    const build_folder = fixture.build({ run: '#!/bin/sh\necho up; sleep 60\n' })
+    const handles = [
+      await fixture.start({ build_folder, args: ['run'] }),
+      await fixture.start({ build_folder, args: ['run'] }),
+    ]
+    const uids = new Set<number>()
+    for (const handle of handles) {
+      await fixture.line(handle, /^up$/)
+      const status = readFileSync(join(fixture.data_dir, 'lobbies', handle.lobby_id, 'status'), 'utf8')
+      const child = /"child-pid": (\d+)/.exec(status)?.[1]
+      const uid = /^Uid:\t(\d+)\t(\d+)/m.exec(readFileSync(`/proc/${child}/status`, 'utf8'))
+      assert.strictEqual(Number(uid?.[1]), handle.uid)
+      assert.strictEqual(uid?.[2], uid?.[1])
+      uids.add(Number(uid?.[1]))
+    }
+    assert.strictEqual(uids.size, 2)
+    assert.ok([...uids].every((uid) => uid >= 2_100_000_000))
+  }
+})
+
+function commandLine(pid: string): string | null {
+  const path = `/proc/${pid}/cmdline`
+  try {
+    return existsSync(path) ? readFileSync(path, 'latin1') : null
+  } catch {
+    return null
+  }
+}
+
+/** Monitors have the lobby's id on their command line. */
+function processesOf(lobby_id: string): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && commandLine(name)?.includes(lobby_id))
+}

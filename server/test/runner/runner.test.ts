@@ -1,0 +1,261 @@
+import assert from 'node:assert'
+import { existsSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { readLogs } from '../../src/runner/logs/read.ts'
+import { hasBubblewrap } from './driver-fixture.ts'
+import { openRunner, type RunnerFixture } from './runner-fixture.ts'
+import { until } from './until.ts'
+
+const SERVER = {
+  'server.mjs': `
+    import { createServer } from 'node:http'
+    process.on('SIGTERM', () => process.exit(0))
+    createServer((_, answer) => answer.end(JSON.stringify(process.env))).listen(Number(process.env.PORT_GAME_PORT), '127.0.0.1')`,
+}
+const MODE = { args: ['node', 'server.mjs'], ports: { 'game-port': { protocol: 'http' as const } } }
+const isStarted = (row: { start_ts: Date | null }): boolean => row.start_ts !== null
+const isEnded = (row: { exit_ts: Date | null }): boolean => row.exit_ts !== null
+
+async function environmentOf(fixture: RunnerFixture, lobby_id: string): Promise<Record<string, string>> {
+  const { ports } = await fixture.run(lobby_id, 'the run starts', isStarted)
+  const { hostname, port } = ports['game-port'] ?? { hostname: '', port: 0 }
+  return until('the lobby answers', async () => {
+    try {
+      return (await (await fetch(`http://${hostname}:${port}/`)).json()) as Record<string, string>
+    } catch (error) {
+      if (error instanceof TypeError) return null
+      throw error
+    }
+  })
+}
+
+test('a wanted lobby runs with the environment that is documented, and ends when it is not wanted any more', async (t) => {
+  const fixture = await openRunner(t, 'available')
+  await fixture.start()
+  const version_id = await fixture.version(SERVER, {
+    ...MODE,
+    env: { MOTD: 'hello', PLATFORM_TOKEN: 'mine', PORT_GAME_PORT: '1', PATH: '/mine' },
+  })
+  const lobby_id = await fixture.lobby(version_id, { lobby_config: '{"map":"hill"}', tags: { mode: 'fast' } })
+  const env = await environmentOf(fixture, lobby_id)
+  const row = await fixture.run(lobby_id, 'the run starts', isStarted)
+  const { PWD, PLATFORM_TOKEN = '', PATH, HOME, TMPDIR, ...rest } = env
+  assert.ok(PATH !== undefined && HOME !== undefined && TMPDIR !== undefined && PATH !== '/mine')
+  assert.deepStrictEqual(rest, {
+    MOTD: 'hello',
+    PLATFORM_API_URL: 'http://127.0.0.1:8081',
+    PLATFORM_LOBBY_ID: lobby_id,
+    PLATFORM_GAME_MODE_ID: 'default',
+    PLATFORM_GAME_MODE_NAME: 'default',
+    PLATFORM_NAMESPACE_ID: version_id,
+    PLATFORM_NAMESPACE_NAME: version_id.slice(-12),
+    PLATFORM_VERSION_ID: version_id,
+    PLATFORM_VERSION_NAME: version_id,
+    PLATFORM_REGION_ID: 'local',
+    PLATFORM_REGION_NAME: 'Local',
+    PLATFORM_MAX_PLAYERS_NORMAL: '3',
+    PLATFORM_MAX_PLAYERS_DIRECT: '4',
+    PLATFORM_MAX_PLAYERS_PARTY: '5',
+    PLATFORM_LOBBY_CONFIG: '{"map":"hill"}',
+    PLATFORM_LOBBY_TAGS: '{"mode":"fast"}',
+    PORT_GAME_PORT: String(row.ports['game-port']?.port),
+  })
+  const claims = fixture.ctx.keys.verify(PLATFORM_TOKEN, Date.now())
+  assert.ok(claims.kind === 'lobby' && claims.lobby_id === lobby_id && claims.namespace_id === version_id)
+
+  await fixture.unwant(lobby_id)
+  const { exit_code, exit_reason } = await fixture.run(lobby_id, 'the run ends', isEnded)
+  assert.deepStrictEqual({ exit_code, exit_reason }, { exit_code: 0, exit_reason: 'stopped' })
+})
+
+test('what is optional is absent when there is nothing to say', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const env = await environmentOf(fixture, await fixture.lobby(await fixture.version(SERVER, MODE)))
+  assert.ok(!('PLATFORM_LOBBY_CONFIG' in env) && !('PLATFORM_LOBBY_TAGS' in env))
+})
+
+test('a lost wake-up costs a second, and a lobby that was wanted before the start is started', async (t) => {
+  const fixture = await openRunner(t)
+  const version_id = await fixture.version(SERVER, MODE)
+  const before = await fixture.lobby(version_id, { is_awake: false })
+  await fixture.start()
+  await fixture.run(before, 'it starts', isStarted)
+  await fixture.run(await fixture.lobby(version_id, { is_awake: false }), 'it starts', isStarted)
+})
+
+test('twenty lobbies at once get twenty processes, each its own port', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const version_id = await fixture.version(SERVER, MODE)
+  const ids = await Promise.all(Array.from({ length: 20 }, () => fixture.lobby(version_id)))
+  const rows = await Promise.all(ids.map((id) => fixture.run(id, 'it starts', isStarted)))
+  assert.strictEqual(new Set(rows.map(({ ports }) => ports['game-port']?.port)).size, 20)
+  assert.strictEqual(new Set(rows.map(({ handle }) => handle.pid)).size, 20)
+  assert.ok(rows.every(({ exit_ts }) => exit_ts === null))
+})
+
+test('the edge and the matchmaker are woken when a run starts and when it exits', async (t) => {
+  const fixture = await openRunner(t)
+  const heard: string[] = []
+  fixture.ctx.listener.on('lobby_runs', (payload) => heard.push(payload))
+  await until('listening', () => heard.includes(''))
+  await fixture.start()
+  const version_id = await fixture.version({ run: 'exec sleep 60' }, { args: ['sh', 'run'] })
+  const lobby_id = await fixture.lobby(version_id)
+  await until('told of the start', () => heard.filter((payload) => payload === lobby_id).length === 1)
+  await fixture.unwant(lobby_id)
+  await until('told of the exit', () => heard.filter((payload) => payload === lobby_id).length === 2)
+})
+
+test('a lobby that ends by itself is recorded with its code, and never started again', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const version_id = await fixture.version({ run: 'echo no map >&2; exit 3' }, { args: ['sh', 'run'] })
+  const lobby_id = await fixture.lobby(version_id)
+  const row = await fixture.run(lobby_id, 'the run ends', isEnded)
+  assert.deepStrictEqual([row.exit_code, row.exit_reason], [3, 'exit'])
+  const folder = join(fixture.ctx.config.data_dir, 'lobbies', lobby_id)
+  await until('its last words are kept', async () =>
+    (await readLogs(folder, 'stderr', 5)).some(({ text }) => text === 'no map'),
+  )
+  // Another lobby goes all the way after it, so the loop has passed again with the dead one still wanted.
+  await fixture.run(await fixture.lobby(version_id), 'another one ends', isEnded)
+  assert.deepStrictEqual(await fixture.row(lobby_id), row)
+})
+
+test('what cannot be started is recorded with its reason, and explained in its log', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const good = await fixture.version({ data: 'x' }, { args: ['./nothing'] })
+  const missing = await fixture.version({ data: 'x' }, { args: ['data'], image_id: newId(Date.now()) })
+  for (const [lobby_id, reason, said] of [
+    [await fixture.lobby(good), 'no_such_file', /"\.\/nothing"/],
+    [await fixture.lobby(missing), 'no_build', /no such build/],
+    [await fixture.lobby(good, { game_mode: 'without' }), 'no_build', /has no build/],
+    [await fixture.lobby(good, { game_mode: 'unheard-of' }), 'no_build', /no such game mode|has no build/],
+    [await fixture.lobby(newId(Date.now())), 'no_build', /./],
+  ] as const) {
+    const row = await fixture.run(lobby_id, 'the run ends', isEnded)
+    assert.deepStrictEqual([row.exit_code, row.exit_reason, row.start_ts], [null, reason, null])
+    const folder = join(fixture.ctx.config.data_dir, 'lobbies', lobby_id)
+    const explained = async () => (await readLogs(folder, 'stderr', 5)).find(({ text }) => said.test(text))
+    assert.match((await until('it is explained', explained)).text, /^\[muster\] /)
+  }
+})
+
+test('a build whose upload is not complete, or that is no archive, is never run', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const incomplete = await fixture.version({ run: 'exit 0' }, { args: ['sh', 'run'] })
+  await fixture.ctx.db.updateTable('uploads').set({ complete_ts: null }).execute()
+  const row = await fixture.run(await fixture.lobby(incomplete), 'the run ends', isEnded)
+  assert.strictEqual(row.exit_reason, 'no_build')
+  assert.deepStrictEqual(await readdir(join(fixture.ctx.config.data_dir, 'builds')), [])
+})
+
+test('a runner that stops leaves its lobbies running, and the next one takes them over', async (t) => {
+  const fixture = await openRunner(t, 'available')
+  const first = await fixture.start()
+  const version_id = await fixture.version(SERVER, MODE)
+  const lobby_id = await fixture.lobby(version_id)
+  const env = await environmentOf(fixture, lobby_id)
+  const before = await fixture.row(lobby_id)
+  await first.stop({ end_lobbies: false })
+  assert.deepStrictEqual(await environmentOf(fixture, lobby_id), env)
+  // As another host name would have it.
+  await fixture.ctx.pool.query('update lobby_runs set runner_id = $1', ['renamed'])
+
+  await fixture.start()
+  await fixture.run(lobby_id, 'it is taken over', (row) => row.runner_id === fixture.ctx.config.node_id)
+  const after = await fixture.row(lobby_id)
+  assert.deepStrictEqual(after, before)
+  assert.deepStrictEqual(await environmentOf(fixture, lobby_id), env)
+  const other = await fixture.run(await fixture.lobby(version_id), 'another one starts', isStarted)
+  assert.notDeepStrictEqual(other.ports, after?.ports)
+  await fixture.unwant(lobby_id)
+  const { exit_code, exit_reason } = await fixture.run(lobby_id, 'the run ends', isEnded)
+  assert.deepStrictEqual({ exit_code, exit_reason }, { exit_code: 0, exit_reason: 'stopped' })
+})
+
+test('a row whose process never came to be is settled as lost, and one that ended meanwhile with its code', async (t) => {
+  const fixture = await openRunner(t)
+  const first = await fixture.start()
+  const version_id = await fixture.version(SERVER, MODE)
+  const ended = await fixture.lobby(version_id)
+  await environmentOf(fixture, ended)
+  const { handle } = await fixture.run(ended, 'it starts', isStarted)
+  await first.stop({ end_lobbies: false })
+  const folder = join(fixture.ctx.config.data_dir, 'lobbies', ended)
+  const status = (await import('node:fs')).readFileSync(join(folder, 'status'), 'utf8')
+  process.kill(Number(/"child-pid": (\d+)/.exec(status)?.[1]), 'SIGTERM')
+  await until('it has ended', () => !existsSync(`/proc/${handle.pid}/exe`))
+  const never = await fixture.lobby(version_id)
+  await fixture.ctx.pool.query(
+    `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports) values ($1, $2, 'process', '{}', '{}')`,
+    [never, fixture.ctx.config.node_id],
+  )
+
+  await fixture.start()
+  const never_row = await fixture.run(never, 'it is settled', isEnded)
+  assert.deepStrictEqual([never_row.exit_code, never_row.exit_reason], [null, 'lost'])
+  const ended_row = await fixture.run(ended, 'it is settled', isEnded)
+  assert.deepStrictEqual([ended_row.exit_code, ended_row.exit_reason], [0, 'exit'])
+})
+
+test('a lobby that lives and that no row knows is ended', async (t) => {
+  const fixture = await openRunner(t)
+  const first = await fixture.start()
+  const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
+  const { handle } = await fixture.run(lobby_id, 'it starts', isStarted)
+  await first.stop({ end_lobbies: false })
+  await fixture.ctx.pool.query('delete from lobby_runs')
+  await fixture.ctx.pool.query('delete from lobbies')
+  await fixture.start()
+  await until('it is gone', () => !existsSync(`/proc/${handle.pid}/exe`))
+})
+
+test('a runner that ends its lobbies leaves none, and says so in their rows', async (t) => {
+  const fixture = await openRunner(t, 'available')
+  if (!hasBubblewrap()) t.diagnostic('bubblewrap is not installed: plainly')
+  const role = await fixture.start()
+  const version_id = await fixture.version(SERVER, MODE)
+  const ids = [await fixture.lobby(version_id), await fixture.lobby(version_id)]
+  for (const id of ids) await environmentOf(fixture, id)
+  await role.stop({ end_lobbies: true })
+  for (const id of ids) {
+    const row = await fixture.row(id)
+    assert.deepStrictEqual([row?.exit_code, row?.exit_reason], [0, 'stopped'])
+    assert.ok(!existsSync(`/proc/${row?.handle.pid}/exe`))
+  }
+})
+
+test('a database that is away for a while delays an exit, and loses none', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
+  await environmentOf(fixture, lobby_id)
+  const { handle } = await fixture.run(lobby_id, 'it starts', isStarted)
+  await fixture.ctx.pool.query('alter table lobby_runs rename to lobby_runs_away')
+  process.kill(-(handle.pid ?? 0), 'SIGKILL')
+  await until('it is gone', () => !existsSync(`/proc/${handle.pid}/exe`))
+  await fixture.ctx.pool.query('alter table lobby_runs_away rename to lobby_runs')
+  const row = await fixture.run(lobby_id, 'the exit is recorded', isEnded)
+  assert.strictEqual(row.exit_reason, 'lost')
+})
+
+test('a build is unpacked once, for as many lobbies as want it at once', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const version_id = await fixture.version(SERVER, MODE)
+  const ids = await Promise.all(Array.from({ length: 5 }, () => fixture.lobby(version_id)))
+  await Promise.all(ids.map((id) => environmentOf(fixture, id)))
+  const builds = join(fixture.ctx.config.data_dir, 'builds')
+  assert.strictEqual((await readdir(builds)).length, 1)
+  // Objects may go: it is not read again.
+  await rm(join(fixture.ctx.config.data_dir, 'objects'), { recursive: true })
+  await environmentOf(fixture, await fixture.lobby(version_id))
+})

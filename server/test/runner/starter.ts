@@ -1,0 +1,17 @@
+// A process that starts lobbies and is killed: `node starter.ts <data folder> <sandbox> <build folder> <arg>...`.
+// It writes the handle of the one lobby it starts as a line of JSON, and stays.
+import pino from 'pino'
+import { newId } from '../../src/ids.ts'
+import { createProcessDriver } from '../../src/runner/drivers/process.ts'
+import { TIER } from './driver-fixture.ts'
+
+const [data_dir = '', sandbox, build_folder = '', ...args] = process.argv.slice(2)
+const driver = await createProcessDriver({
+  data_dir,
+  sandbox: sandbox === 'off' ? 'off' : 'required',
+  log: pino({ level: 'silent' }),
+  now: Date.now,
+})
+const started = await driver.start({ lobby_id: newId(Date.now()), build_folder, args, env: {}, tier: TIER })
+console.log(JSON.stringify(started))
+setInterval(() => undefined, 1_000)

@@ -1,0 +1,185 @@
+import assert from 'node:assert'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Handle } from '../../src/runner/drivers/driver.ts'
+import {
+  type DriverFixture,
+  hasBubblewrap,
+  makeDataFolder,
+  openDriver,
+  SANDBOXES,
+  type Sandbox,
+  writeBuild,
+} from './driver-fixture.ts'
+import { until } from './until.ts'
+
+const STARTER = fileURLToPath(new URL('./starter.ts', import.meta.url))
+/** Two files of 512 KiB and what the last chunk adds, for each of two streams. */
+const LOG_BYTES_MAX = 4 * (512 + 128) * 1024
+
+function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
+  for (const sandbox of SANDBOXES) {
+    test(`${name} (${sandbox === 'off' ? 'plainly' : 'in bubblewrap'})`, async (t) => {
+      if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
+      return run(t, sandbox)
+    })
+  }
+}
+
+const KEEPER = `
+  let n = 0
+  process.on('SIGTERM', () => process.exit(5))
+  process.on('SIGUSR2', () => process.exit(6))
+  setInterval(() => console.log('tick ' + n++), 20)`
+
+/** Started by a process that is killed -9 while the lobby runs. `meanwhile` runs before another one takes over. */
+async function survive(
+  t: TestContext,
+  sandbox: Sandbox,
+  program: string,
+  meanwhile: (handle: Handle, data_dir: string) => Promise<void> = async () => undefined,
+): Promise<{ fixture: DriverFixture; handle: Handle }> {
+  const data_dir = makeDataFolder()
+  const build_folder = writeBuild(data_dir, { 'server.js': program })
+  const starter = spawn(process.execPath, [STARTER, data_dir, sandbox, build_folder, 'node', 'server.js'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(createInterface(starter.stdout), 'line')
+  const { handle } = JSON.parse(line) as { handle: Handle }
+  await until('the lobby runs', () => statusOf(data_dir, handle).includes('child-pid'))
+  await until('the lobby says something', () => sizeOfLogs(data_dir, handle) > 0)
+  starter.kill('SIGKILL')
+  await once(starter, 'exit')
+  await meanwhile(handle, data_dir)
+  return { fixture: await openDriver(t, sandbox, data_dir), handle }
+}
+
+promise(
+  'a lobby outlives a kill -9 of the process that started it, and is found and ended by the next',
+  async (t, sandbox) => {
+    const { fixture, handle } = await survive(t, sandbox, KEEPER)
+    assert.deepStrictEqual(await fixture.driver.list(), [handle])
+    assert.strictEqual(await fixture.driver.exit(handle), null)
+    await assert.rejects(fixture.start({ ...handle, build_folder: '/', args: ['node'] }), 'It is started once.')
+    // Its log goes on.
+    const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
+    await fixture.line(handle, new RegExp(`^tick ${Number(before) + 20}$`))
+    await fixture.driver.sweep()
+    assert.strictEqual(await fixture.driver.exit(handle), null, 'A sweep spares what lives.')
+    await fixture.driver.stop(handle, 10_000)
+    assert.deepStrictEqual(await fixture.driver.exit(handle), { exit_code: 5, reason: 'exit' })
+    assert.deepStrictEqual(await fixture.driver.list(), [])
+  },
+)
+
+promise('the exit code of a lobby that ended while nobody looked is read afterwards', async (t, sandbox) => {
+  const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle, data_dir) => {
+    const child = Number(/"child-pid": (\d+)/.exec(statusOf(data_dir, handle))?.[1])
+    const program = sandbox === 'off' ? child : Number(readFileSync(`/proc/${child}/task/${child}/children`, 'utf8'))
+    process.kill(program, 'SIGUSR2')
+    await until('the exit code is written', () => statusOf(data_dir, handle).includes('exit-code'))
+  })
+  await until('it is gone', async () => (await fixture.driver.list()).length === 0)
+  assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), { exit_code: 6, reason: 'exit' })
+})
+
+promise('a monitor that was killed leaves nothing behind, and the run is lost', async (t, sandbox) => {
+  const { fixture, handle } = await survive(t, sandbox, KEEPER)
+  const child = Number(/"child-pid": (\d+)/.exec(statusOf(fixture.data_dir, handle))?.[1])
+  process.kill(handle.pid, 'SIGKILL')
+  assert.deepStrictEqual(await fixture.ended(handle), { exit_code: null, reason: 'lost' })
+  await until('the program is gone', () => !isThere(child))
+})
+
+promise(
+  'what another boot, or another process of the same pid, has to do with a lobby: nothing',
+  async (t, sandbox) => {
+    const { fixture, handle } = await survive(t, sandbox, KEEPER)
+    for (const wrong of [{ boot_id: 'another' }, { start_time: '1' }]) {
+      const other = { ...handle, ...wrong, lobby_id: '01890000-0000-7000-8000-000000000000' }
+      await fixture.driver.stop(other, 0)
+      assert.strictEqual((await fixture.driver.exit(other))?.reason, 'lost')
+    }
+    assert.strictEqual(await fixture.driver.exit(handle), null)
+  },
+)
+
+promise('a flood of output is bounded on the disk and in memory, also while the runner is dead', async (t, sandbox) => {
+  const flood = `
+    const lines = ('x'.repeat(200) + '\\n').repeat(500)
+    const pour = () => { while (process.stdout.write(lines)); process.stdout.once('drain', pour) }
+    pour()`
+  const { fixture, handle } = await survive(t, sandbox, flood, async (handle, data_dir) => {
+    const folder = join(data_dir, 'lobbies', handle.lobby_id)
+    const writtenBy = (): number => Number(/^wchar: (\d+)$/m.exec(ioOf(loggerOf(data_dir)))?.[1])
+    const before = writtenBy()
+    await until('the log goes on', () => writtenBy() > before + 512 * 1024)
+    assert.ok(sizeOfLogs(data_dir, handle) < LOG_BYTES_MAX)
+    assert.ok(readdirSync(folder).length < 20)
+    const [, resident_kb] =
+      /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${loggerOf(data_dir)}/status`, 'utf8')) ?? []
+    assert.ok(Number(resident_kb) < 200 * 1024)
+  })
+  await fixture.line(handle, /^\[muster\] \d+ lines dropped/)
+})
+
+promise('a lobby outlives a kill -9 of the logger, and its log goes on', async (t, sandbox) => {
+  const { fixture, handle } = await survive(t, sandbox, KEEPER)
+  const killed = loggerOf(fixture.data_dir)
+  process.kill(killed, 'SIGKILL')
+  await until('there is another logger', async () => {
+    await fixture.driver.sweep()
+    return loggerOf(fixture.data_dir) !== killed
+  })
+  const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
+  await fixture.line(handle, new RegExp(`^tick ${Number(before) + 50}$`))
+  assert.strictEqual(await fixture.driver.exit(handle), null)
+})
+
+test('with nothing left to do the logger ends', async (t) => {
+  const fixture = await openDriver(t, 'off')
+  await until('there is a logger', () => loggerOf(fixture.data_dir) > 0)
+  const logger = loggerOf(fixture.data_dir)
+  await fixture.driver.close({ logger: 'end' })
+  assert.ok(!isThere(logger))
+})
+
+function statusOf(data_dir: string, { lobby_id }: Handle): string {
+  return readFileSync(join(data_dir, 'lobbies', lobby_id, 'status'), 'utf8')
+}
+
+function sizeOfLogs(data_dir: string, { lobby_id }: Handle): number {
+  const folder = join(data_dir, 'lobbies', lobby_id)
+  let bytes = 0
+  for (const name of readdirSync(folder).filter((name) => name.includes('.log'))) {
+    // It may be turned over between the two calls.
+    bytes += statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0
+  }
+  return bytes
+}
+
+function loggerOf(data_dir: string): number {
+  try {
+    return Number(readFileSync(join(data_dir, 'lobbies', '.platform', 'logger.pid'), 'utf8'))
+  } catch {
+    return 0
+  }
+}
+
+function ioOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/io`, 'utf8')
+}
+
+/** A zombie is not there. */
+function isThere(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
