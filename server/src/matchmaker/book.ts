@@ -16,6 +16,8 @@ export const MEMORY_MS = 10 * 60_000
 /** A connected player whose lobby server never reports it gone is taken out after this. */
 export const CONNECTED_MS_MAX = 8 * 60 * 60_000
 export const LIST_PAGE_MAX = 256
+/** What is over and is forgotten in one go. */
+const FORGOTTEN_MAX = 10_000
 
 export type Granted<T> = { changes: readonly Change[]; result: T }
 export type Refused = { refused: ErrorCode }
@@ -37,7 +39,8 @@ export type SeatWish = {
 }
 
 export type FreshIds = { lobby_id: string; player_id: string }
-export type SeatTaken = { lobby_id: string; player_id: string }
+/** `is_ready`: as of the same decision, so that it is as durable as the seat when the answer leaves. */
+export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }
 
 const refuse = (refused: ErrorCode): Refused => ({ refused })
 const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
@@ -51,7 +54,9 @@ export class Book {
   readonly #shelves = createShelves()
   readonly #clientPlayers = new Map<string, number>()
   readonly #seatKeys = new Map<string, Player>()
+  /** What has not ended, by the time that will end it; and what has, by the time it did. */
   readonly #due = createHeap<Lobby | Player>((a, b) => dueAt(a) < dueAt(b))
+  readonly #over = createHeap<Lobby | Player>((a, b) => endOf(a) < endOf(b))
 
   /** A seat in the fullest open lobby of these places, else in a lobby after `plan`, else a refusal. */
   find(
@@ -63,12 +68,12 @@ export class Book {
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     const lobby = this.#shelves.choose(wish.places, wish.tags)
-    if (lobby !== null) return this.#reserve(lobby, wish, ids.player_id, now_ms)
+    if (lobby !== null) return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
     if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
     return this.#open(wish.plan, wish, ids, now_ms)
   }
 
-  /** A seat in this lobby. `game_modes` are those that allow join; null: the lobby's version is not looked at. */
+  /** A seat in this lobby, closed or not, private or not. Whether its game mode allows join is the desk's to know. */
   join(wish: SeatWish & { lobby_id: string }, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
@@ -77,7 +82,7 @@ export class Book {
     if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     if (lobby.players.size >= lobby.max_players_direct) return refuse('MATCHMAKER_LOBBY_FULL')
-    return this.#reserve(lobby, wish, ids.player_id, now_ms)
+    return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
   }
 
   /** A new custom lobby, and the first seat in it. */
@@ -116,6 +121,8 @@ export class Book {
     if (player.remove_reason === 'expired') return refuse('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED')
     if (player.remove_ms !== null) return refuse('MATCHMAKER_PLAYER_REMOVED')
     if (player.connect_ms !== null) return refuse('MATCHMAKER_PLAYER_ALREADY_CONNECTED')
+    if (player.deadline_ms <= now_ms) return refuse('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED')
+    if (this.#lobby(player.lobby_id).ready_ms === null) return refuse('MATCHMAKER_LOBBY_NOT_STARTED')
     return grant(null, {
       kind: 'player_connected',
       player_id: player.player_id,
@@ -131,8 +138,9 @@ export class Book {
     now_ms: number,
   ): Decision<null> {
     const player = this.players.get(call.player_id)
-    if (player === undefined || player.remove_ms !== null) return grant(null)
+    if (player === undefined) return grant(null)
     if (player.lobby_id !== call.lobby_id) return refuse('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+    if (player.remove_ms !== null) return grant(null)
     return grant(null, removal(player.player_id, now_ms, 'disconnected', call.disconnect_key))
   }
 
@@ -149,23 +157,25 @@ export class Book {
     return grant(null, { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason })
   }
 
-  /** The next change that time demands, or null. To be applied and asked again. Forgets what is long over. */
+  /** The next change that time demands, or null. To be applied and asked again. */
   expire(now_ms: number): Change | null {
-    for (;;) {
-      const next = this.#due.peek()
-      if (next === undefined || dueAt(next) > now_ms) return null
-      if (isLobby(next)) {
-        if (next.stop_ms === null) {
-          const reason = next.idle_ms !== null && next.idle_ms <= now_ms ? 'idle' : 'never_ready'
-          return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason }
-        }
-        this.#forgetLobby(next)
-      } else {
-        if (next.remove_ms === null) {
-          return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
-        }
-        this.#forgetPlayer(next)
-      }
+    const next = this.#due.peek()
+    if (next === undefined || dueAt(next) > now_ms) return null
+    if (!isLobby(next)) return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
+    const reason = next.idle_ms !== null && next.idle_ms <= now_ms ? 'idle' : 'never_ready'
+    return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason }
+  }
+
+  /**
+   * Forgets what ended MEMORY_MS before. `durable_ms` is a time of which all that happened until then is durable: what
+   * may still be undone must not be forgotten.
+   */
+  forget(durable_ms: number): void {
+    for (let forgotten = 0; forgotten < FORGOTTEN_MAX; forgotten++) {
+      const first = this.#over.peek()
+      if (first === undefined || endOf(first) + MEMORY_MS > durable_ms) return
+      if (isLobby(first)) this.#forgetLobby(first)
+      else this.#forgetPlayer(first)
     }
   }
 
@@ -218,34 +228,42 @@ export class Book {
     }
   }
 
-  /** Takes in what the tables say: lobbies in the order of their creation, then players. */
+  /**
+   * Takes in what the tables say: lobbies and players, each in the order of their creation. A player whose lobby the
+   * tables do not have has lost it: the projection could not write that lobby.
+   */
   load(lobbies: readonly Omit<Lobby, 'ordinal' | 'players'>[], players: readonly Player[]): void {
     for (const lobby of lobbies) this.#addLobby({ ...lobby, ordinal: this.#ordinal++, players: new Map() })
     for (const player of players) {
-      if (player.remove_ms === null) this.#seat(player)
-      else this.#remember(player)
+      if (player.remove_ms !== null) this.#remember(player)
+      else if (this.lobbies.has(player.lobby_id)) this.#seat(player)
     }
-    for (const lobby of this.lobbies.values()) this.#arrange(lobby)
   }
 
   /** After a load nobody is expired by the platform's own absence: every deadline is at least this far away. */
   postpone(until_ms: number): void {
     for (const lobby of this.lobbies.values()) {
+      if (lobby.stop_ms !== null) continue
       lobby.ready_deadline_ms = Math.max(lobby.ready_deadline_ms, until_ms)
       if (lobby.idle_ms !== null) lobby.idle_ms = Math.max(lobby.idle_ms, until_ms)
       this.#arrange(lobby)
     }
     for (const player of this.players.values()) {
+      if (player.remove_ms !== null) continue
       player.deadline_ms = Math.max(player.deadline_ms, until_ms)
-      this.#due.place(player)
+      this.#schedule(player)
     }
   }
 
+  /** The seat that this key got. One that ended before its lobby was ready was never answered: then it is void. */
   #remembered(seat_key: string | null, now_ms: number): SeatTaken | null {
     const player = seat_key === null ? undefined : this.#seatKeys.get(seat_key)
     if (player === undefined || player.create_ms + MEMORY_MS < now_ms) return null
-    if (player.remove_reason === 'unanswered') return null
-    return { lobby_id: player.lobby_id, player_id: player.player_id }
+    const ready_ms = this.lobbies.get(player.lobby_id)?.ready_ms ?? null
+    if (player.remove_ms !== null) {
+      if (player.remove_reason === 'unanswered' || ready_ms === null || player.remove_ms < ready_ms) return null
+    }
+    return { lobby_id: player.lobby_id, player_id: player.player_id, is_ready: ready_ms !== null }
   }
 
   #isClientFull(wish: SeatWish): boolean {
@@ -256,11 +274,17 @@ export class Book {
     if (this.live_lobby_count >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
     const { ready_within_ms, ...record } = plan
     const lobby = { ...record, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms: now_ms + ready_within_ms }
-    const seat = this.#reserve(lobby, wish, ids.player_id, now_ms)
+    const seat = this.#reserve(lobby, false, wish, ids.player_id, now_ms)
     return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
   }
 
-  #reserve(lobby: LobbyRecord, wish: SeatWish, player_id: string, now_ms: number): Granted<SeatTaken> {
+  #reserve(
+    lobby: LobbyRecord,
+    is_ready: boolean,
+    wish: SeatWish,
+    player_id: string,
+    now_ms: number,
+  ): Granted<SeatTaken> {
     const player: PlayerRecord = {
       player_id,
       lobby_id: lobby.lobby_id,
@@ -269,7 +293,7 @@ export class Book {
       deadline_ms: now_ms + lobby.player_deadline_ms,
       seat_key: wish.seat_key,
     }
-    return grant({ lobby_id: lobby.lobby_id, player_id }, { kind: 'player_reserved', player })
+    return grant({ lobby_id: lobby.lobby_id, player_id, is_ready }, { kind: 'player_reserved', player })
   }
 
   #addLobby(lobby: Lobby): Undo {
@@ -278,8 +302,7 @@ export class Book {
     this.#arrange(lobby)
     return () => {
       if (lobby.stop_ms === null) this.live_lobby_count--
-      lobby.is_closed = true
-      this.#shelves.arrange(lobby)
+      this.#ordinal = lobby.ordinal
       this.#forgetLobby(lobby)
     }
   }
@@ -309,21 +332,19 @@ export class Book {
   #seat(player: Player): Undo {
     const lobby = this.#lobby(player.lobby_id)
     const { idle_ms } = lobby
+    const same_key = player.seat_key === null ? undefined : this.#seatKeys.get(player.seat_key)
     invariant(
       lobby.players.size < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
       'L1: a lobby has more players than its limit',
     )
     this.#remember(player)
-    lobby.players.set(player.player_id, player)
-    lobby.idle_ms = null
-    this.#countClient(player.client, 1)
-    this.#arrange(lobby)
+    this.#enter(lobby, player, null)
     return () => {
-      lobby.players.delete(player.player_id)
-      lobby.idle_ms = idle_ms
-      this.#countClient(player.client, -1)
+      this.#exit(lobby, player, idle_ms)
       this.#forgetPlayer(player)
-      this.#arrange(lobby)
+      if (same_key !== undefined && this.players.has(same_key.player_id)) {
+        this.#seatKeys.set(same_key.seat_key!, same_key)
+      }
     }
   }
 
@@ -332,18 +353,26 @@ export class Book {
     const { idle_ms } = lobby
     invariant(player.remove_ms === null, 'L2: a player left twice')
     invariant(this.#clientPlayers.has(player.client), 'L4: a client has fewer than no players')
-    lobby.players.delete(player.player_id)
-    if (lobby.players.size === 0) lobby.idle_ms = ms + lobby.idle_grace_ms
-    this.#countClient(player.client, -1)
+    this.#exit(lobby, player, lobby.players.size === 1 ? ms + lobby.idle_grace_ms : idle_ms)
     const undo = this.#patchPlayer(player, { remove_ms: ms, remove_reason: reason, disconnect_key })
-    this.#arrange(lobby)
     return () => {
       undo()
-      lobby.players.set(player.player_id, player)
-      lobby.idle_ms = idle_ms
-      this.#countClient(player.client, 1)
-      this.#arrange(lobby)
+      this.#enter(lobby, player, idle_ms)
     }
+  }
+
+  #enter(lobby: Lobby, player: Player, idle_ms: number | null): void {
+    lobby.players.set(player.player_id, player)
+    lobby.idle_ms = idle_ms
+    this.#arrange(lobby)
+    this.#countClient(player.client, 1)
+  }
+
+  #exit(lobby: Lobby, player: Player, idle_ms: number | null): void {
+    lobby.players.delete(player.player_id)
+    lobby.idle_ms = idle_ms
+    this.#arrange(lobby)
+    this.#countClient(player.client, -1)
   }
 
   #patchLobby(lobby: Lobby, patch: Partial<Lobby>): Undo {
@@ -361,10 +390,10 @@ export class Book {
     const before: Partial<Player> = {}
     for (const name of Object.keys(patch) as (keyof Player)[]) Object.assign(before, { [name]: player[name] })
     Object.assign(player, patch)
-    this.#due.place(player)
+    this.#schedule(player)
     return () => {
       Object.assign(player, before)
-      this.#due.place(player)
+      this.#schedule(player)
     }
   }
 
@@ -372,7 +401,7 @@ export class Book {
     invariant(!this.players.has(player.player_id), 'a player was seated twice')
     this.players.set(player.player_id, player)
     if (player.seat_key !== null) this.#seatKeys.set(player.seat_key, player)
-    this.#due.place(player)
+    this.#schedule(player)
   }
 
   #forgetPlayer(player: Player): void {
@@ -381,16 +410,26 @@ export class Book {
       this.#seatKeys.delete(player.seat_key)
     }
     this.#due.remove(player)
+    this.#over.remove(player)
   }
 
   #forgetLobby(lobby: Lobby): void {
     this.lobbies.delete(lobby.lobby_id)
+    this.#shelves.remove(lobby)
     this.#due.remove(lobby)
+    this.#over.remove(lobby)
   }
 
   #arrange(lobby: Lobby): void {
     this.#shelves.arrange(lobby)
-    this.#due.place(lobby)
+    this.#schedule(lobby)
+  }
+
+  /** To be called at once after whatever moves an end: a heap bears one item out of its place, but not two. */
+  #schedule(timed: Lobby | Player): void {
+    const [into, from] = isOver(timed) ? [this.#over, this.#due] : [this.#due, this.#over]
+    from.remove(timed)
+    into.place(timed)
   }
 
   #countClient(client: string, difference: 1 | -1): void {
@@ -438,9 +477,16 @@ function isLobby(timed: Lobby | Player): timed is Lobby {
   return 'players' in timed
 }
 
+function isOver(timed: Lobby | Player): boolean {
+  return (isLobby(timed) ? timed.stop_ms : timed.remove_ms) !== null
+}
+
+function endOf(timed: Lobby | Player): number {
+  return (isLobby(timed) ? timed.stop_ms : timed.remove_ms) ?? Number.POSITIVE_INFINITY
+}
+
 function dueAt(timed: Lobby | Player): number {
-  if (!isLobby(timed)) return timed.remove_ms === null ? timed.deadline_ms : timed.remove_ms + MEMORY_MS
-  if (timed.stop_ms !== null) return timed.stop_ms + MEMORY_MS
+  if (!isLobby(timed)) return timed.deadline_ms
   const idle_ms = timed.idle_ms ?? Number.POSITIVE_INFINITY
   return timed.ready_ms === null ? Math.min(timed.ready_deadline_ms, idle_ms) : idle_ms
 }

@@ -2,7 +2,7 @@
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-import type { Book, Decision } from './book.ts'
+import type { Book, Decision, SeatTaken } from './book.ts'
 import type { Change, Lobby } from './changes.ts'
 import { SHARD_COUNT, shardOf } from './journal.ts'
 import type { Projection } from './project.ts'
@@ -24,8 +24,8 @@ export type Books = {
   /** The lobby as memory has it now; for reading, never to be changed. */
   lobby: (namespace_id: string, lobby_id: string) => Lobby | undefined
   book: (namespace_id: string) => Book | undefined
-  /** Waits until the lobby of this player's seat is ready. */
-  waitUntilReady: (namespace_id: string, player_id: string, timeout_ms: number) => Promise<WaitEnd>
+  /** Waits until the lobby of this seat is ready, or will never be for this player, durably. */
+  waitUntilReady: (namespace_id: string, seat: SeatTaken, timeout_ms: number) => Promise<WaitEnd>
   /** Takes all shards over and reads them. */
   open: () => Promise<void>
   close: () => Promise<void>
@@ -40,10 +40,13 @@ export type BooksOptions = {
   onDeposed: () => void
 }
 
-type Waiter = { namespace_id: string; end: (how: WaitEnd) => void }
+/** A seat may have several: a repeated request with the same Idempotency-Key waits for the same seat. */
+type Waiter = { namespace_id: string; lobby_id: string; player_id: string; end: (how: WaitEnd) => void }
 
 export function createBooks(options: BooksOptions): Books {
-  const waiters = new Map<string, Waiter>()
+  /** By lobby. */
+  const waiters = new Map<string, Set<Waiter>>()
+  let waiter_count = 0
   let is_deposed = false
   const shards: Shard[] = Array.from({ length: SHARD_COUNT }, (_, shard) =>
     createShard({ ...options, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
@@ -66,53 +69,69 @@ export function createBooks(options: BooksOptions): Books {
     return decision.result
   }
 
+  /** Told of what has become durable; memory is ahead of that, so only what never changes is read from it. */
   function wake(namespace_id: string, changes: readonly Change[]): void {
-    if (waiters.size === 0) return
+    if (waiter_count === 0) return
     for (const change of changes) {
-      if (change.kind === 'player_removed') waiters.get(change.player_id)?.end('gone')
-      else if (change.kind === 'lobby_ready') wakeLobby(namespace_id, change.lobby_id)
-      else if (change.kind === 'lobby_stopped') wakeAll()
+      if (change.kind === 'lobby_ready') endAll(change.lobby_id, () => 'ready')
+      else if (change.kind === 'lobby_stopped') endAll(change.lobby_id, () => 'gone')
+      else if (change.kind === 'player_removed') {
+        const player = shardFor(namespace_id).book(namespace_id)?.players.get(change.player_id)
+        if (player) endAll(player.lobby_id, (waiter) => (waiter.player_id === change.player_id ? 'gone' : null))
+      }
     }
   }
 
-  function wakeLobby(namespace_id: string, lobby_id: string): void {
-    const lobby = shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id)
-    for (const player_id of lobby?.players.keys() ?? []) waiters.get(player_id)?.end('ready')
+  /** After a reload memory is what is durable. */
+  function wakeAll(): void {
+    for (const lobby_id of [...waiters.keys()]) {
+      endAll(lobby_id, (waiter) => stateOf(shardFor(waiter.namespace_id).book(waiter.namespace_id), waiter))
+    }
   }
 
-  function wakeAll(): void {
-    for (const [player_id, waiter] of waiters) {
-      const how = stateOf(waiter.namespace_id, player_id)
+  function endAll(lobby_id: string, howOf: (waiter: Waiter) => WaitEnd | null): void {
+    for (const waiter of [...(waiters.get(lobby_id) ?? [])]) {
+      const how = howOf(waiter)
       if (how !== null) waiter.end(how)
     }
   }
 
   /** Null: the lobby is still starting. */
-  function stateOf(namespace_id: string, player_id: string): WaitEnd | null {
-    const book = shardFor(namespace_id).book(namespace_id)
-    const player = book?.players.get(player_id)
-    if (book === undefined || player === undefined || player.remove_ms !== null) return 'gone'
-    return book.lobbies.get(player.lobby_id)?.ready_ms === null ? null : 'ready'
+  function stateOf(book: Book | undefined, seat: { lobby_id: string; player_id: string }): WaitEnd | null {
+    const player = book?.players.get(seat.player_id)
+    if (player === undefined || player.remove_ms !== null) return 'gone'
+    return book?.lobbies.get(seat.lobby_id)?.ready_ms === null ? null : 'ready'
   }
 
-  function waitUntilReady(namespace_id: string, player_id: string, timeout_ms: number): Promise<WaitEnd> {
-    const now_already = stateOf(namespace_id, player_id)
-    if (now_already !== null) return Promise.resolve(now_already)
-    if (waiters.size >= WAITERS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-    return new Promise((resolve) => {
-      const earlier = waiters.get(player_id)
+  function waitUntilReady(namespace_id: string, seat: SeatTaken, timeout_ms: number): Promise<WaitEnd> {
+    if (waiter_count >= WAITERS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+    return new Promise((resolve, reject) => {
+      const { lobby_id, player_id } = seat
       const late = setTimeout(() => waiter.end('timeout'), timeout_ms)
+      const of_lobby = waiters.get(lobby_id) ?? new Set()
       const waiter: Waiter = {
         namespace_id,
+        lobby_id,
+        player_id,
         end(how) {
           clearTimeout(late)
-          if (waiters.get(player_id) === waiter) waiters.delete(player_id)
-          // A repeated request with the same Idempotency-Key waits for the same seat.
-          earlier?.end(how)
+          if (of_lobby.delete(waiter)) waiter_count--
+          if (of_lobby.size === 0 && waiters.get(lobby_id) === of_lobby) waiters.delete(lobby_id)
           resolve(how)
         },
       }
-      waiters.set(player_id, waiter)
+      waiters.set(lobby_id, of_lobby.add(waiter))
+      waiter_count++
+      // What has come true since the seat was taken; from here on the commits tell.
+      commit(namespace_id, (book) => ({ changes: [], result: stateOf(book, seat) })).then(
+        (how) => {
+          if (how !== null) waiter.end(how)
+        },
+        (error: unknown) => {
+          waiter.end('timeout')
+          reject(error)
+        },
+      )
     })
   }
 
@@ -127,7 +146,7 @@ export function createBooks(options: BooksOptions): Books {
   async function close(): Promise<void> {
     clearInterval(timer)
     await Promise.all(shards.map((shard) => shard.close()))
-    for (const waiter of [...waiters.values()]) waiter.end('timeout')
+    for (const lobby_id of [...waiters.keys()]) endAll(lobby_id, () => 'timeout')
   }
 
   return {

@@ -58,7 +58,7 @@ export type Change =
 
 /** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
 export type Lobby = LobbyRecord & {
-  /** Order of creation within the book: the tie-break of "fullest first". */
+  /** Order of creation within the book: the order of list. */
   ordinal: number
   is_closed: boolean
   state: string | null

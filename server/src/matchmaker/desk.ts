@@ -68,29 +68,43 @@ async function takeSeat(
 ): Promise<SeatAnswer> {
   const { namespace_id } = visitor.caller
   const deadline_ms = performance.now() + START_WAIT_MS
-  const request = Symbol('request')
-  if (wish.seat_key !== null) desk.open_requests.set(wish.seat_key, request)
+  const request: OpenRequest = { namespace_id, key: requestKey(namespace_id, wish), mark: Symbol('request') }
+  if (request.key !== null) desk.open_requests.set(request.key, request.mark)
   try {
     for (let attempt = 0; attempt < attempts_max; attempt++) {
       const seat = await take()
-      const end = await desk.books.waitUntilReady(namespace_id, seat.player_id, deadline_ms - performance.now())
-      if (end === 'ready' && !visitor.isGone()) return seatAnswer(desk, namespace_id, seat)
-      if (end === 'gone') continue
-      await giveBack(desk, visitor, wish, request, seat)
-      throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', {}, { retry_after_s: 1 })
+      try {
+        const wait_ms = deadline_ms - performance.now()
+        const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, wait_ms)
+        if (end === 'gone') continue
+        if (end === 'ready' && !visitor.isGone()) return await seatAnswer(desk, namespace_id, seat)
+        throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', {}, { retry_after_s: 1 })
+      } catch (error) {
+        await giveBack(desk, request, seat)
+        throw error
+      }
     }
     throw new ApiError('MATCHMAKER_LOBBY_STOPPED')
   } finally {
-    if (wish.seat_key !== null && desk.open_requests.get(wish.seat_key) === request) {
-      desk.open_requests.delete(wish.seat_key)
-    }
+    if (request.key !== null && isLatest(desk, request)) desk.open_requests.delete(request.key)
   }
 }
 
+type OpenRequest = { namespace_id: string; key: string | null; mark: symbol }
+
+/** The same client and key in another namespace is another request. */
+function requestKey(namespace_id: string, wish: SeatWish): string | null {
+  return wish.seat_key === null ? null : `${namespace_id} ${wish.seat_key}`
+}
+
+function isLatest(desk: Desk, request: OpenRequest): boolean {
+  return request.key === null || desk.open_requests.get(request.key) === request.mark
+}
+
 /** Unless a repetition of the same request has come in meanwhile: then the seat is its seat. */
-async function giveBack(desk: Desk, visitor: Visitor, wish: SeatWish, request: symbol, seat: SeatTaken): Promise<void> {
-  if (wish.seat_key !== null && desk.open_requests.get(wish.seat_key) !== request) return
-  await desk.books.commit(visitor.caller.namespace_id, (book, now_ms) => book.release(seat.player_id, now_ms))
+async function giveBack(desk: Desk, request: OpenRequest, seat: SeatTaken): Promise<void> {
+  if (!isLatest(desk, request)) return
+  await desk.books.commit(request.namespace_id, (book, now_ms) => book.release(seat.player_id, now_ms))
 }
 
 /** The key is good for one action of one client: nobody can ask for another's seat with it. */

@@ -3,11 +3,14 @@
 // only then reads: the append waits for one in flight at the same key, so the reader misses nothing, and the deposed
 // writer's next append breaks on the key. Each takeover has a fresh writer id, so that "did my batch commit?" is one
 // look-up. ARCHITECTURE.md states the protocol; no lease is needed for it.
-import type { Pool } from 'pg'
-import { encodePage } from './journal.ts'
+import type { Pool, QueryConfig } from 'pg'
+import { decodePage, encodePage } from './journal.ts'
 
 /** A takeover that meets this many appends in a row gives up: somebody else is writing well. */
 const TAKEOVER_TRIES_MAX = 1_000
+
+/** A database that says nothing for this long is not waited for: the outcome is unknown, and a takeover finds it out. */
+const ANSWER_MS_MAX = 5_000
 
 const UNIQUE_VIOLATION = '23505'
 
@@ -28,11 +31,13 @@ export async function append(
   row: { shard: number; seq: number; writer: string; payload: Buffer },
 ): Promise<AppendOutcome> {
   try {
-    await pool.query({
-      name: 'journal-append',
-      text: 'insert into journal (shard, seq, writer, payload) values ($1, $2, $3, $4)',
-      values: [row.shard, row.seq, row.writer, row.payload],
-    })
+    await pool.query(
+      timed({
+        name: 'journal-append',
+        text: 'insert into journal (shard, seq, writer, payload) values ($1, $2, $3, $4)',
+        values: [row.shard, row.seq, row.writer, row.payload],
+      }),
+    )
     return { kind: 'committed' }
   } catch (error) {
     const state = sqlState(error)
@@ -41,31 +46,59 @@ export async function append(
   }
 }
 
-/** Makes `writer` the one writer of the shard. Answers the seq of its takeover row: all before it is there to be read. */
-export async function takeOver(pool: Pool, shard: number, writer: string, now_ms: number): Promise<number> {
-  const payload = encodePage({ format: 1, ms: now_ms, entries: [] })
+export type Takeover = { seq: number; ms: number }
+
+/**
+ * Makes `writer` the one writer of the shard. Answers its takeover row, before which all is there to be read, and whose
+ * time is not behind any row's. `mine`, given by a writer that has lost track: the last seq that it knows and all the
+ * names it has written under; when somebody else has appended after that it is deposed, and the answer is null.
+ */
+export async function takeOver(
+  pool: Pool,
+  shard: number,
+  writer: string,
+  now_ms: number,
+  mine: { seq: number; writers: ReadonlySet<string> } | null,
+): Promise<Takeover | null> {
   for (let tries = 0; tries < TAKEOVER_TRIES_MAX; tries++) {
-    const { rows } = await pool.query<{ seq: number }>({
-      name: 'journal-last',
-      text: 'select coalesce(max(seq), 0) as seq from journal where shard = $1',
-      values: [shard],
-    })
-    const seq = rows[0]!.seq + 1
+    const last = await lastRow(pool, shard)
+    if (mine !== null && last !== undefined && last.seq > mine.seq && !mine.writers.has(last.writer)) return null
+    const seq = (last?.seq ?? 0) + 1
+    const ms = last === undefined ? now_ms : Math.max(now_ms, decodePage(last.payload).ms)
+    const payload = encodePage({ format: 1, ms, entries: [] })
     const outcome = await append(pool, { shard, seq, writer, payload })
-    if (outcome.kind === 'committed') return seq
+    if (outcome.kind === 'committed') return { seq, ms }
     if (outcome.kind !== 'deposed') throw outcome.error
   }
   throw new Error(`shard ${shard} could not be taken over: another writer keeps appending`)
 }
 
-/** Whether a batch whose outcome was unknown did commit. To be asked after a takeover. */
+async function lastRow(pool: Pool, shard: number) {
+  const { rows } = await pool.query<{ seq: number; writer: string; payload: Buffer }>(
+    timed({
+      name: 'journal-last',
+      text: 'select seq, writer, payload from journal where shard = $1 order by seq desc limit 1',
+      values: [shard],
+    }),
+  )
+  return rows[0]
+}
+
+/** Whether a batch whose outcome was unknown did commit. To be asked after a takeover, whoever's it was. */
 export async function didCommit(pool: Pool, row: { shard: number; seq: number; writer: string }): Promise<boolean> {
-  const { rows } = await pool.query({
-    name: 'journal-did-commit',
-    text: 'select 1 from journal where shard = $1 and seq = $2 and writer = $3',
-    values: [row.shard, row.seq, row.writer],
-  })
+  const { rows } = await pool.query(
+    timed({
+      name: 'journal-did-commit',
+      text: 'select 1 from journal where shard = $1 and seq = $2 and writer = $3',
+      values: [row.shard, row.seq, row.writer],
+    }),
+  )
   return rows.length === 1
+}
+
+/** The driver knows the member and its types do not. It throws the connection away: what it still does is fenced off. */
+function timed(query: QueryConfig): QueryConfig {
+  return Object.assign(query, { query_timeout: ANSWER_MS_MAX })
 }
 
 function sqlState(error: unknown): string | null {

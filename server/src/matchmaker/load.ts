@@ -2,9 +2,11 @@
 // called by the shard's writer only, after its takeover, so that nothing is in flight behind its back.
 import type { Selectable } from 'kysely'
 import type { Pool, PoolClient } from 'pg'
+import type { Logger } from 'pino'
 import type { Schema } from '../database/schema.ts'
 import { Book, MEMORY_MS } from './book.ts'
-import type { Lobby, Player, RemoveReason, StopReason } from './changes.ts'
+import type { Change, Lobby, Player, RemoveReason, StopReason } from './changes.ts'
+import type { Takeover } from './fence.ts'
 import { readPages } from './journal.ts'
 import { emptyImages, type Images } from './project.ts'
 import { imagesOf, touchedBy } from './touched.ts'
@@ -14,27 +16,28 @@ const GRACE_MS = 30_000
 
 export type LoadedShard = {
   books: Map<string, Book>
-  /** The latest moment that the journal speaks of; the book's time never runs back behind it. */
-  time_ms: number
   /** Rows that the journal knows newer than the tables. */
   images: Images
 }
 
-export async function loadShard(pool: Pool, shard: number, takeover_seq: number, now_ms: number): Promise<LoadedShard> {
+/** `takeover` is the writer's own row: its time is the latest that the journal speaks of. */
+export async function loadShard(pool: Pool, shard: number, takeover: Takeover, log: Logger): Promise<LoadedShard> {
   const books = new Map<string, Book>()
-  const { projected_seq, lobbies, players } = await readTables(pool, shard, now_ms)
+  const { projected_seq, lobbies, players } = await readTables(pool, shard, takeover.ms)
   for (const [namespace_id, rows] of lobbies) bookOf(books, namespace_id).load(rows, players.get(namespace_id) ?? [])
   for (const [namespace_id, rows] of players) if (!lobbies.has(namespace_id)) bookOf(books, namespace_id).load([], rows)
 
-  let time_ms = 0
   const touched = new Map<string, Set<string>>()
-  for await (const page of readPages(pool, { shard, after: projected_seq, last: takeover_seq })) {
-    time_ms = Math.max(time_ms, page.ms)
+  for await (const page of readPages(pool, { shard, after: projected_seq, last: takeover.seq })) {
     for (const { namespace_id, changes } of page.entries) {
       const book = bookOf(books, namespace_id)
       const ids = touched.get(namespace_id) ?? new Set()
       touched.set(namespace_id, ids)
       for (const change of changes) {
+        if (!canApply(book, change)) {
+          log.error({ namespace_id, change }, 'the journal speaks of a lobby or player that the tables have lost')
+          continue
+        }
         for (const id of touchedBy(book, change)) ids.add(id)
         book.apply(change)
       }
@@ -42,8 +45,26 @@ export async function loadShard(pool: Pool, shard: number, takeover_seq: number,
   }
   const images = emptyImages()
   for (const [namespace_id, ids] of touched) imagesOf(bookOf(books, namespace_id), namespace_id, shard, ids, images)
-  for (const book of books.values()) book.postpone(Math.max(time_ms, now_ms) + GRACE_MS)
-  return { books, time_ms, images }
+  for (const book of books.values()) book.postpone(takeover.ms + GRACE_MS)
+  return { books, images }
+}
+
+/**
+ * Only a row that the database refused (project.ts) is missing here. It is lost, and must not keep all the others of its
+ * shard from being read.
+ */
+function canApply(book: Book, change: Change): boolean {
+  switch (change.kind) {
+    case 'lobby_created':
+      return true
+    case 'player_reserved':
+      return book.lobbies.has(change.player.lobby_id)
+    case 'player_connected':
+    case 'player_removed':
+      return book.players.has(change.player_id)
+    default:
+      return book.lobbies.has(change.lobby_id)
+  }
 }
 
 export function bookOf(books: Map<string, Book>, namespace_id: string): Book {
@@ -86,7 +107,8 @@ async function readSnapshot(client: PoolClient, shard: number, now_ms: number): 
     [shard, remembered],
   )
   const players = await client.query<Selectable<Schema['players']>>(
-    'select * from players where shard = $1 and (remove_ts is null or remove_ts > $2)',
+    `select * from players where shard = $1 and (remove_ts is null or remove_ts > $2)
+      order by create_ts, remove_ts nulls last`,
     [shard, remembered],
   )
   return {

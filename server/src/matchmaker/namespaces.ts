@@ -90,7 +90,13 @@ function createCache<T>(
   return {
     get(key: string): T | null | Promise<T | null> {
       const entry = cached.get(key)
-      return entry !== undefined && ctx.now() - entry.read_ms < stale_ms ? entry.value : readOnce(key)
+      if (entry === undefined) return readOnce(key)
+      if (ctx.now() - entry.read_ms < stale_ms) return entry.value
+      // While the database is away a request waits at its journal (HOLD_MS of shard.ts), and does not fail here.
+      return readOnce(key).catch((error: unknown) => {
+        ctx.log.warn({ err: error }, 'a namespace, version or origin could not be read again; what was known is used')
+        return entry.value
+      })
     },
     clear() {
       generation++

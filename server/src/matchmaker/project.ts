@@ -2,7 +2,7 @@
 // about once a second, and at once when a lobby starts or stops, together with the seq that they reflect. A row is
 // always an image of committed state, so writing it twice, or writing an older one that the guard lets through, changes
 // nothing.
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import type { Lobby, Player } from './changes.ts'
 
@@ -143,29 +143,35 @@ export function createProjection(pool: Pool, log: Logger): Projection {
 
   /** A row that the database refuses must not hold back the others; all that it takes still become true at once. */
   async function writeOneByOne(shard: number, batch: Dirty): Promise<void> {
-    const client = await pool.connect()
+    let client: PoolClient | undefined
     let broken: Error | undefined
     try {
-      await client.query('begin')
-      const writeAlone = async (lobbies: LobbyRow[], players: PlayerRow[]): Promise<void> => {
-        await client.query('savepoint alone')
-        try {
-          await client.query(projectQuery(shard, batch.seq, lobbies, players, batch.is_urgent))
-        } catch (error) {
-          if (!isRefusal(error)) throw error
-          log.error({ err: error, shard, lobbies, players }, 'a row cannot be projected')
-          await client.query('rollback to savepoint alone')
-        }
-      }
-      for (const row of batch.images.lobbies.values()) await writeAlone([row], [])
-      for (const row of batch.images.players.values()) await writeAlone([], [row])
-      await client.query('commit')
+      client = await pool.connect()
+      await writeAll(client, shard, batch)
     } catch (error) {
       broken = error as Error
+      log.warn({ err: error, shard }, 'lobbies and players could not be projected; trying again')
       keep(shard, batch)
     } finally {
-      client.release(broken)
+      client?.release(broken)
     }
+  }
+
+  async function writeAll(client: PoolClient, shard: number, batch: Dirty): Promise<void> {
+    await client.query('begin')
+    const writeAlone = async (lobbies: LobbyRow[], players: PlayerRow[]): Promise<void> => {
+      await client.query('savepoint alone')
+      try {
+        await client.query(projectQuery(shard, batch.seq, lobbies, players, batch.is_urgent))
+      } catch (error) {
+        if (!isRefusal(error)) throw error
+        log.error({ err: error, shard, lobbies, players }, 'a row cannot be projected')
+        await client.query('rollback to savepoint alone')
+      }
+    }
+    for (const row of batch.images.lobbies.values()) await writeAlone([row], [])
+    for (const row of batch.images.players.values()) await writeAlone([], [row])
+    await client.query('commit')
   }
 
   /** What could not be written stays noted; what was noted since then is newer and wins. */
@@ -181,8 +187,13 @@ export function createProjection(pool: Pool, log: Logger): Projection {
   }
 
   async function flush(): Promise<void> {
-    await Promise.all([...writing.values()])
-    await Promise.all([...dirty.keys()].map(write))
+    await Promise.all([...new Set([...writing.keys(), ...dirty.keys()])].map(flushShard))
+  }
+
+  /** An urgent write may follow at once on the one that is waited for: only behind it is everything written. */
+  async function flushShard(shard: number): Promise<void> {
+    while (writing.has(shard)) await writing.get(shard)
+    await write(shard)
   }
 
   return {

@@ -10,7 +10,7 @@ import type { Logger } from 'pino'
 import { newId } from '../ids.ts'
 import type { Book, Decision, Undo } from './book.ts'
 import type { Change } from './changes.ts'
-import { type AppendOutcome, append, didCommit, takeOver } from './fence.ts'
+import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { encodePage } from './journal.ts'
 import { bookOf, loadShard } from './load.ts'
 import { emptyImages, type Projection } from './project.ts'
@@ -78,6 +78,8 @@ export function createShard(options: ShardOptions): Shard {
   let writer = ''
   let seq = 0
   let time_ms = 0
+  /** The time of the last row: all that happened before it is durable. */
+  let durable_ms = 0
   let gathering = newBatch()
   let flying: Batch | null = null
   let held: Pending[] = []
@@ -97,7 +99,9 @@ export function createShard(options: ShardOptions): Shard {
         reject,
       }
       if (state === 'deposed' || state === 'closed' || held.length >= HELD_COMMANDS_MAX) return reject(notAvailable())
-      if (state === 'recovering' || gathering.pendings.length >= BATCH_COMMANDS_MAX) held.push(pending)
+      // In the order of their arrival: whoever waits already goes first.
+      const must_wait = held.length > 0 || gathering.pendings.length >= BATCH_COMMANDS_MAX
+      if (state === 'recovering' || must_wait) held.push(pending)
       else admit(pending)
     })
   }
@@ -105,7 +109,10 @@ export function createShard(options: ShardOptions): Shard {
   /** Carries the command out in memory; its answer leaves with the batch, or now when nothing is uncommitted. */
   function admit(pending: Pending): void {
     if (!execute(pending, gathering)) return
-    if (flying === null && gathering.entries.size === 0) return settle(pending)
+    if (flying === null && gathering.entries.size === 0) {
+      settle(pending)
+      return
+    }
     gathering.pendings.push(pending)
     if (flying === null) idle = fly()
   }
@@ -155,27 +162,31 @@ export function createShard(options: ShardOptions): Shard {
       gathering = newBatch()
       if (batch.entries.size === 0) {
         for (const pending of batch.pendings) settle(pending)
+        admitHeld()
         continue
       }
       flying = batch
-      const outcome = await write(batch)
+      const writing = write(batch)
+      admitHeld()
+      const outcome = await writing
       flying = null
-      if (outcome.kind === 'committed') admitHeld()
-      else await recover(batch, outcome)
+      if (outcome.kind !== 'committed') await recover(batch, outcome)
     }
   }
 
-  /** Appends a batch. The images are taken first: memory is at this batch then, and not ahead of it. */
+  /** Appends a batch. The images are taken at once: memory is at this batch then, and not ahead of it. */
   async function write(batch: Batch): Promise<AppendOutcome> {
     const images = emptyImages()
     for (const [namespace_id, ids] of batch.touched) {
       imagesOf(bookOf(books, namespace_id), namespace_id, shard, ids, images)
     }
     const entries = [...batch.entries].map(([namespace_id, changes]) => ({ namespace_id, changes }))
-    const payload = encodePage({ format: 1, ms: time_ms, entries })
+    const ms = time_ms
+    const payload = encodePage({ format: 1, ms, entries })
     const outcome = await append(pool, { shard, seq: seq + 1, writer, payload })
     if (outcome.kind === 'committed') {
       seq += 1
+      durable_ms = ms
       projection.note(
         shard,
         seq,
@@ -198,10 +209,12 @@ export function createShard(options: ShardOptions): Shard {
     pending.reject(error)
   }
 
+  /** Until the batch is full or nobody is held: whoever comes next is then either in it or behind the others. */
   function admitHeld(): void {
-    const admitted = held.splice(0, BATCH_COMMANDS_MAX - gathering.pendings.length)
-    for (const pending of admitted) {
-      if (!pending.is_answered && execute(pending, gathering)) gathering.pendings.push(pending)
+    while (held.length > 0 && gathering.pendings.length < BATCH_COMMANDS_MAX) {
+      for (const pending of held.splice(0, BATCH_COMMANDS_MAX - gathering.pendings.length)) {
+        if (!pending.is_answered && execute(pending, gathering)) gathering.pendings.push(pending)
+      }
     }
   }
 
@@ -227,6 +240,10 @@ export function createShard(options: ShardOptions): Shard {
         reject(pending, refusalOf(blame_first))
         continue
       }
+      if (isHeldTooLong(pending)) {
+        reject(pending, notAvailable())
+        continue
+      }
       const alone = newBatch()
       if (!execute(pending, alone)) continue
       if (alone.entries.size === 0) {
@@ -243,7 +260,7 @@ export function createShard(options: ShardOptions): Shard {
       log.error({ err: outcome.error, shard }, 'the journal refuses a command')
       reject(pending, refusalOf(outcome.error))
     }
-    state = 'writing'
+    if (state === 'recovering') state = 'writing'
     admitHeld()
   }
 
@@ -254,20 +271,24 @@ export function createShard(options: ShardOptions): Shard {
   ): Promise<void> {
     held = [...later, ...held]
     lost = unknown?.batch.pendings ?? []
+    const mine = unknown === null ? null : { seq, writers: new Set([writer]) }
+    let fresh = ''
+    let takeover: Takeover | null = null
     while (state === 'recovering') {
       try {
-        const fresh = newId(now())
-        const takeover_seq = await takeOver(pool, shard, fresh, now())
-        if (unknown !== null && lost.length > 0) {
-          if (await didCommit(pool, { shard, seq: unknown.seq, writer: unknown.writer })) lost.forEach(settle)
-          else held = [...lost, ...held]
-          lost = []
+        if (takeover === null) {
+          fresh = newId(now())
+          mine?.writers.add(fresh)
+          takeover = await takeOver(pool, shard, fresh, Math.max(time_ms, now()), mine)
         }
-        const loaded = await loadShard(pool, shard, takeover_seq, now())
+        if (unknown !== null && lost.length > 0) await settleLost(unknown)
+        if (takeover === null) return depose([])
+        const loaded = await loadShard(pool, shard, takeover, log)
+        if (!isRecovering()) return
         books = loaded.books
-        time_ms = Math.max(loaded.time_ms, now())
         writer = fresh
-        seq = takeover_seq
+        seq = takeover.seq
+        time_ms = durable_ms = takeover.ms
         projection.reset(shard)
         projection.note(shard, seq, loaded.images, true)
         state = 'writing'
@@ -280,6 +301,13 @@ export function createShard(options: ShardOptions): Shard {
     if (state === 'writing') admitHeld()
   }
 
+  /** After a takeover the fate of the lost batch is sealed: its callers are answered, or it is carried out again. */
+  async function settleLost(unknown: { seq: number; writer: string }): Promise<void> {
+    if (await didCommit(pool, { shard, seq: unknown.seq, writer: unknown.writer })) lost.forEach(settle)
+    else held = [...lost, ...held]
+    lost = []
+  }
+
   function depose(pendings: readonly Pending[]): void {
     state = 'deposed'
     log.warn({ shard }, 'another writer has taken this shard over')
@@ -289,14 +317,25 @@ export function createShard(options: ShardOptions): Shard {
     options.onDeposed()
   }
 
+  function isHeldTooLong(pending: Pending): boolean {
+    return pending.since_ms + HOLD_MS <= now()
+  }
+
+  /** What a wait may have changed: the compiler believes otherwise. */
+  function isRecovering(): boolean {
+    return state === 'recovering'
+  }
+
   function tick(): void {
-    const now_ms = now()
     for (const pending of [...lost, ...held]) {
-      if (pending.since_ms + HOLD_MS <= now_ms && !pending.is_answered) reject(pending, notAvailable())
+      if (!pending.is_answered && isHeldTooLong(pending)) reject(pending, notAvailable())
     }
     held = held.filter((pending) => !pending.is_answered)
     if (state !== 'writing') return
+    const now_ms = now()
+    if (flying === null && gathering.entries.size === 0) time_ms = durable_ms = Math.max(time_ms, now_ms)
     for (const [namespace_id, book] of books) {
+      book.forget(durable_ms)
       const due_ms = book.nextDueMs()
       if (due_ms !== null && due_ms <= now_ms) {
         run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
@@ -338,8 +377,8 @@ function notAvailable(): ApiError {
   return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
 }
 
-/** A database without room is an outage; anything else is a fault of ours. */
+/** What PostgreSQL says of the row itself is a fault of ours; anything else is an outage. */
 function refusalOf(error: unknown): unknown {
   const code = (error as { code?: unknown }).code
-  return typeof code === 'string' && code.startsWith('53') ? notAvailable() : error
+  return typeof code === 'string' && /^(0A|22|23|42|54)...$/.test(code) ? error : notAvailable()
 }

@@ -15,6 +15,8 @@ type Shelf = { open: Heap<Lobby>; posted: Map<string, Set<Lobby>> }
 export type Shelves = {
   /** Puts the lobby where it belongs now: to be called after whatever changes its room or its openness. */
   arrange: (lobby: Lobby) => void
+  /** Takes a lobby out that is no more. */
+  remove: (lobby: Lobby) => void
   /** The lobby that a find gets, over all the places; null when none is open. */
   choose: (places: readonly Place[], tags: Tags) => Lobby | null
 }
@@ -25,20 +27,27 @@ export function createShelves(): Shelves {
   const shelfOf = (place: Place): string => `${place.version_id}\n${place.region}\n${place.game_mode}`
 
   function arrange(lobby: Lobby): void {
+    if (!isOpen(lobby)) {
+      remove(lobby)
+      return
+    }
     const key = shelfOf(lobby)
     let shelf = shelves.get(key)
-    if (isOpen(lobby)) {
-      if (shelf === undefined) {
-        shelf = { open: createHeap(isBetter), posted: new Map() }
-        shelves.set(key, shelf)
-      }
-      shelf.open.place(lobby)
-      post(shelf, lobby)
-    } else if (shelf !== undefined) {
-      shelf.open.remove(lobby)
-      unpost(shelf, lobby)
-      if (shelf.open.size() === 0) shelves.delete(key)
+    if (shelf === undefined) {
+      shelf = { open: createHeap(isBetter), posted: new Map() }
+      shelves.set(key, shelf)
     }
+    shelf.open.place(lobby)
+    post(shelf, lobby)
+  }
+
+  function remove(lobby: Lobby): void {
+    const key = shelfOf(lobby)
+    const shelf = shelves.get(key)
+    if (shelf === undefined) return
+    shelf.open.remove(lobby)
+    unpost(shelf, lobby)
+    if (shelf.open.size() === 0) shelves.delete(key)
   }
 
   function choose(places: readonly Place[], tags: Tags): Lobby | null {
@@ -52,7 +61,7 @@ export function createShelves(): Shelves {
     return best
   }
 
-  return { arrange, choose }
+  return { arrange, remove, choose }
 }
 
 /** Names may not contain it (the contract refuses NUL), so that no two pairs share a key. */

@@ -26,6 +26,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const namespaces = createNamespaces(ctx)
   const writer = newId(ctx.now())
   let office: Office | null = null
+  let opening: Books | null = null
   let is_restart = true
   let is_refusing = false
   let turning: Promise<void> = Promise.resolve()
@@ -33,7 +34,9 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   async function open(): Promise<void> {
     const projection = createProjection(pool, log)
     const books = createBooks({ pool, projection, now: ctx.now, log, onDeposed: () => void turn(leave) })
+    opening = books
     await books.open()
+    opening = null
     const desk: Desk = { ctx, books, namespaces, open_requests: new Map() }
     office = { books, projection, runs: watchRuns(ctx, books), desk }
   }
@@ -64,7 +67,9 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     if (!is_ours && office !== null) await leave()
   }
 
-  await renew()
+  const first = renew()
+  turning = first.catch(() => {})
+  await first
   const timer = setInterval(() => void turn(renew), LEASE_RENEW_MS)
 
   return {
@@ -79,6 +84,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     async close() {
       is_refusing = true
       clearInterval(timer)
+      // Books that cannot be read yet would be waited for without end.
+      await opening?.close()
       await turn(leave)
       await releaseLease(pool, writer)
       namespaces.close()
