@@ -1,0 +1,91 @@
+// How long a player waits for a lobby that has to be started, against the bare time of the same game server from its
+// start to its first accepted connection. Both in turn, so that the machine's moods fall on both.
+import { spawn } from 'node:child_process'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { findLobby } from '@muster/contract'
+import { createClient } from '@muster/contract/client'
+import { archive, type BuiltFile, buildServer } from 'arena/build'
+import { median } from '../load.ts'
+import { startPlatform } from '../platform.ts'
+import { verdict } from '../report.ts'
+import { newGame } from './games.ts'
+
+const ROUNDS = 15
+const RATIO_GOAL = 1.3
+const MORE_MS_GOAL = 40
+const LISTEN_WAIT_MS_MAX = 10_000
+
+export async function measureStarts(): Promise<void> {
+  const files = await buildServer()
+  const platform = await startPlatform(['api', 'matchmaker', 'runner', 'edge'])
+  const folder = await mkdtemp(join(tmpdir(), 'muster-bench-bare-'))
+  try {
+    await writeFiles(folder, files)
+    const game = await newGame(platform, {
+      archive: archive(files),
+      docker: { args: ['node', 'server/main.js'], ports: { game: { protocol: 'http' } } },
+      // Each find has a lobby to itself, which ends soon after.
+      matchmaker: { max_players: 1, game_modes: { default: { player_deadline_ms: 1_000, idle_grace_ms: 0 } } },
+    })
+    const player = createClient({ url: platform.matchmaker_url, token: game.public_token })
+    const bare: number[] = []
+    const found: number[] = []
+    for (let round = 0; round <= ROUNDS; round++) {
+      const bare_ms = await startBare(folder)
+      const started = performance.now()
+      await player.call(findLobby, { body: { game_modes: ['default'] } })
+      const found_ms = performance.now() - started
+      if (round === 0) continue
+      bare.push(bare_ms)
+      found.push(found_ms)
+    }
+    const ms = (values: number[]): string => `${median(values).toFixed(0)} ms (${values.map(Math.round).join(' ')})`
+    console.log(`\n  bare start to listening        ${ms(bare)}`)
+    console.log(`  find to answer, with a start   ${ms(found)}`)
+    verdict('find with a start / bare start', median(found.map((value, i) => value / bare[i]!)), RATIO_GOAL, 'at most')
+    verdict('find with a start, ms more', median(found.map((value, i) => value - bare[i]!)), MORE_MS_GOAL, 'at most')
+  } finally {
+    await platform.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function writeFiles(folder: string, files: readonly BuiltFile[]): Promise<void> {
+  for (const { path, content } of files) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), content)
+  }
+}
+
+/** Without the platform the SDK allows everything, and the server does nothing else than it does with it. */
+async function startBare(folder: string): Promise<number> {
+  const port = 40_000 + Math.floor(Math.random() * 10_000)
+  const started = performance.now()
+  const child = spawn(process.execPath, ['server/main.js'], {
+    cwd: folder,
+    env: { PORT_GAME: String(port), PATH: process.env.PATH },
+    stdio: 'ignore',
+  })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  while (!(await isListening(port))) {
+    if (performance.now() - started > LISTEN_WAIT_MS_MAX) throw new Error('the bare server does not listen')
+  }
+  const elapsed_ms = performance.now() - started
+  child.kill('SIGKILL')
+  await ended
+  return elapsed_ms
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => setTimeout(() => resolve(false), 1))
+  })
+}

@@ -1,0 +1,121 @@
+// A load generator that costs little: keep-alive connections over plain sockets, one request under way on each, and
+// of an answer only what is needed to find its end. It runs in the bench's own process, beside what it measures.
+import { connect, type Socket } from 'node:net'
+
+export type Target = {
+  port: number
+  /** A whole request; each connection sends it again and again. */
+  request: Buffer
+}
+
+export type Answer = { status: number; body: Buffer }
+
+const HEADER_END = Buffer.from('\r\n\r\n')
+
+type Connection = { socket: Socket; ask: () => Promise<Answer> }
+
+async function openConnection(target: Target): Promise<Connection> {
+  const socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true })
+  await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
+  let received: Buffer = Buffer.alloc(0)
+  let waiting: { resolve: (answer: Answer) => void; reject: (error: Error) => void } | null = null
+  socket.on('data', (chunk: Buffer) => {
+    received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
+    const head_end = received.indexOf(HEADER_END)
+    if (head_end === -1) return
+    const head = received.toString('latin1', 0, head_end)
+    const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
+    if (!Number.isInteger(length)) throw new Error(`an answer without a length:\n${head}`)
+    if (received.length < head_end + 4 + length) return
+    const body = received.subarray(head_end + 4, head_end + 4 + length)
+    received = Buffer.alloc(0)
+    const asked = waiting
+    waiting = null
+    asked?.resolve({ status: Number(head.slice(9, 12)), body })
+  })
+  socket.on('close', () => waiting?.reject(new Error('the connection was closed')))
+  return {
+    socket,
+    ask: () =>
+      new Promise((resolve, reject) => {
+        waiting = { resolve, reject }
+        socket.write(target.request)
+      }),
+  }
+}
+
+export type Round = { per_second: number; answers: Answer[] }
+
+/** `count` requests over `connections` connections, as fast as they are answered. */
+export async function runRound(target: Target, options: { count: number; connections: number }): Promise<Round> {
+  const connections = await Promise.all(Array.from({ length: options.connections }, () => openConnection(target)))
+  const answers: Answer[] = []
+  let sent = 0
+  const started = performance.now()
+  await Promise.all(
+    connections.map(async ({ ask }) => {
+      while (sent < options.count) {
+        sent++
+        answers.push(await ask())
+      }
+    }),
+  )
+  const elapsed_ms = performance.now() - started
+  for (const { socket } of connections) socket.destroy()
+  return { per_second: (options.count / elapsed_ms) * 1_000, answers }
+}
+
+/** Requests at a steady rate, whatever the answers take; latencies count from when each was due (no omission). */
+export async function runSteadily(
+  target: Target,
+  options: { per_second: number; seconds: number; connections: number },
+): Promise<{ latencies_ms: number[]; answers: Answer[] }> {
+  const idle = await Promise.all(Array.from({ length: options.connections }, () => openConnection(target)))
+  const all = [...idle]
+  const latencies_ms: number[] = []
+  const answers: Answer[] = []
+  const total = options.per_second * options.seconds
+  const started = performance.now()
+  await new Promise<void>((resolve, reject) => {
+    let sent = 0
+    const due: number[] = []
+    const pump = (): void => {
+      const now = performance.now()
+      while (sent < total && started + (sent / options.per_second) * 1_000 <= now) {
+        due.push(started + (sent / options.per_second) * 1_000)
+        sent++
+      }
+      while (due.length > 0 && idle.length > 0) serve(idle.pop()!, due.shift()!)
+      if (answers.length === total) resolve()
+      else setTimeout(pump, 1)
+    }
+    const serve = (connection: Connection, due_at: number): void => {
+      connection.ask().then((answer) => {
+        latencies_ms.push(performance.now() - due_at)
+        answers.push(answer)
+        idle.push(connection)
+      }, reject)
+    }
+    pump()
+  })
+  for (const { socket } of all) socket.destroy()
+  return { latencies_ms, answers }
+}
+
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
+}
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5)
+
+export function postRequest(path: string, headers: Record<string, string>, body: unknown): Buffer {
+  const text = JSON.stringify(body)
+  const lines = Object.entries({
+    host: 'localhost',
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(text)),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`)
+}

@@ -1,0 +1,17 @@
+// `npm run bench NAME`: what the platform costs, as ratios against a ceiling measured in the same run on the same
+// machine. Absolute figures are printed for orientation only: machines differ, and this one is not alone.
+import { cpus } from 'node:os'
+
+const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
+  find: () => import('./find/run.ts'),
+}
+
+const name = process.argv[2] ?? ''
+const load = BENCHES[name]
+if (load === undefined) {
+  console.error(`npm run bench ${Object.keys(BENCHES).join('|')}`)
+  process.exitCode = 1
+} else {
+  console.log(`bench ${name}: Node ${process.version}, ${cpus().length} cores (${cpus()[0]?.model.trim()})`)
+  await (await load()).run()
+}

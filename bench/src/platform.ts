@@ -1,0 +1,99 @@
+// The platform for a bench: the embedded PostgreSQL with fsync on, each role a process of its own as in production, on
+// a temporary folder and free ports. The bench itself is a client; it signs lobby tokens with the folder's own keys.
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Client, createClient } from '@muster/contract/client'
+import { type Config, readConfig } from '@muster/server/config'
+import { connect } from '@muster/server/database/connect'
+import { startEmbedded } from '@muster/server/database/embedded'
+import { migrate } from '@muster/server/database/migrate'
+import { createLog } from '@muster/server/observe/log'
+import { type Keys, openKeys } from '@muster/server/tokens/keys'
+
+const PROGRAM = fileURLToPath(import.meta.resolve('@muster/server'))
+
+export type BenchPlatform = {
+  config: Config
+  database: ReturnType<typeof connect>
+  keys: Keys
+  api: Client
+  matchmaker_url: string
+  stop: () => Promise<void>
+}
+
+export async function startPlatform(
+  roles: readonly string[],
+  settings: Record<string, string> = {},
+): Promise<BenchPlatform> {
+  const data_dir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
+  const log = createLog({ who: 'bench', level: 'error' })
+  const embedded = await startEmbedded({ data_dir, log })
+  const database = connect({ url: embedded.url, application_name: 'bench' })
+  await migrate(database.db)
+  const [api, matchmaker, edge] = await freePorts(3)
+  const env = {
+    MUSTER_DATA: data_dir,
+    DATABASE_URL: embedded.url,
+    MUSTER_API_PORT: String(api),
+    MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_EDGE_HTTP_PORT: String(edge),
+    MUSTER_RATE_LIMIT_SEATS: '0',
+    MUSTER_RATE_LIMIT_MATCHMAKER: '0',
+    MUSTER_RATE_LIMIT_CLOUD: '0',
+    MUSTER_LOG_LEVEL: 'warn',
+    ...settings,
+  }
+  const children = await Promise.all(roles.map((role) => startRole(role, env)))
+  const keys = await openKeys(join(data_dir, 'keys'))
+  const token = keys.issue({ kind: 'access', name: 'bench' }, { now_ms: Date.now(), lifetime_ms: null })
+  return {
+    config: readConfig(env),
+    database,
+    keys,
+    api: createClient({ url: `http://127.0.0.1:${api}`, token }),
+    matchmaker_url: `http://127.0.0.1:${matchmaker}`,
+    async stop() {
+      for (const child of children.toReversed()) await stopRole(child)
+      await database.close()
+      await embedded.stop()
+      await rm(data_dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** As the supervisor does it: ready and stop go over the IPC channel. */
+function startRole(role: string, env: Record<string, string>): Promise<ChildProcess> {
+  const { PATH, HOME } = process.env
+  const child = fork(PROGRAM, [], { env: { PATH, HOME, ...env, MUSTER_ROLES: role }, stdio: 'inherit' })
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`${role} ended with ${code}`)))
+    child.on('message', (message) => {
+      const { kind } = message as { kind: string }
+      if (kind === 'ready') resolve(child)
+    })
+  })
+}
+
+async function stopRole(child: ChildProcess): Promise<void> {
+  child.removeAllListeners('exit')
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.send({ kind: 'stop', end_lobbies: true })
+  await ended
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await new Promise((resolve) => server.once('listening', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
