@@ -3,33 +3,43 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { VersionConfig } from '@muster/contract'
 import { type Config, publicUrl, ROLES } from '../config.ts'
 import type { Database } from '../context.ts'
 import { splitLines } from './log-file.ts'
 
 const SCRIPT = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))
 const GAME = 'arena'
+/** The example, if it is there, and one that tells that somebody has made a game of his own. */
+const GAMES_LOOKED_AT_MAX = 2
 const DEPLOY_MS_MAX = 120_000
 const LAST_WORDS_MAX = 5
 
-/** On a laptop only, with all roles and the examples there, and while nobody has made a game yet. */
-export async function wantsExample(config: Config, db: Database): Promise<boolean> {
-  if (config.mode !== 'development' || config.roles.length < ROLES.length || !existsSync(SCRIPT)) return false
-  return (await db.selectFrom('games').select('game_id').limit(1).executeTakeFirst()) === undefined
-}
-
-/** Where the example is played, when an earlier start deployed it. */
-export async function findExample(config: Config, db: Database): Promise<string | null> {
-  const deployed = await db
+/**
+ * Whether the example is to be deployed, and where an earlier start's is played. Only on a laptop, with all roles and the
+ * examples there; deployed while there is no game but the example, and that without a site, as a start that was broken
+ * off leaves it.
+ */
+export async function findExample(
+  config: Config,
+  db: Database,
+): Promise<{ is_wanted: boolean; play_url: string | null }> {
+  if (config.mode !== 'development') return { is_wanted: false, play_url: null }
+  const games = await db
     .selectFrom('games')
     .innerJoin('namespaces', 'namespaces.game_id', 'games.game_id')
-    .innerJoin('sites', 'sites.game_id', 'games.game_id')
-    .select('games.game_id')
-    .where('games.name_id', '=', GAME)
+    .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+    .select(['games.name_id', 'versions.config'])
     .where('namespaces.name_id', '=', 'prod')
-    .limit(1)
-    .executeTakeFirst()
-  return deployed ? `${publicUrl(config, `${GAME}.${config.domains.cdn}`)}/` : null
+    .orderBy((order) => order('games.name_id', '=', GAME), 'desc')
+    .limit(GAMES_LOOKED_AT_MAX)
+    .execute()
+  const example = games.find((game) => game.name_id === GAME)
+  if ((example?.config as VersionConfig | undefined)?.cdn?.site_id) {
+    return { is_wanted: false, play_url: `${publicUrl(config, `${GAME}.${config.domains.cdn}`)}/` }
+  }
+  const isAlone = games.every((game) => game.name_id === GAME)
+  return { is_wanted: isAlone && config.roles.length === ROLES.length && existsSync(SCRIPT), play_url: null }
 }
 
 /**

@@ -20,7 +20,7 @@ const SQLITE_BUSY = 5
 /** A supervisor writes its name right after it took the lock; more than this is a damaged file. */
 const HOLDER_BYTES_MAX = 64 * 1024
 
-export type Holder = { pid: number; start_ts: string; roles: ProcessIdentity[] }
+type Holder = { pid: number; start_ts: string; roles: ProcessIdentity[] }
 
 export type FolderLock = {
   /** Who held the folder last, in case processes of it are still there. Null on the first start. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 
 /** One file; with its older one a role keeps at most twice this. */
-export const LOG_FILE_BYTES_MAX = 16 * 1024 * 1024
+const LOG_FILE_BYTES_MAX = 16 * 1024 * 1024
 /** A longer line is cut here. */
 export const LOG_LINE_BYTES_MAX = 16 * 1024
 

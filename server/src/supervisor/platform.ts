@@ -8,10 +8,10 @@ import { migrate } from '../database/migrate.ts'
 import { createLog } from '../observe/log.ts'
 import { openKeys } from '../tokens/keys.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
-import { deployExample, findExample, wantsExample } from './example.ts'
+import { deployExample, findExample } from './example.ts'
 import { adminToken, makeFolders } from './folders.ts'
 import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
-import { chooseEdgePorts, requireFreePorts } from './ports.ts'
+import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
 import { type KeptPostgres, keepPostgres } from './postgres.ts'
 import { endPreviousRoles } from './previous.ts'
 import { openRoleLog } from './role-log.ts'
@@ -38,32 +38,42 @@ export type Start = {
 /** The start, step by step. Throws at the first that fails; what was started by then is in `parts`. */
 export async function startPlatform(start: Start): Promise<void> {
   const { env, terminal, parts } = start
+  const { data_dir } = start.config
   const lock = await inStep(
     terminal,
     'data folder',
     () => takeFolder(start),
-    () => shortPath(start.config.data_dir),
+    () => shortPath(data_dir),
   )
   const ports = await chooseEdgePorts(start.config, env)
   const config = readConfig({ ...env, ...ports.settings })
   await requireFreePorts(config)
-  const folder = join(config.data_dir, 'logs')
-  const ownLog = openRoleLog({ folder, who: 'supervisor', terminal, now: start.now })
-  parts.push({ stop: () => ownLog.close() })
-  const log = createLog({
-    who: 'supervisor',
-    level: config.log_level,
-    to: { write: (line) => ownLog.write(line.trimEnd()) },
-  })
 
-  start.signal.throwIfAborted()
+  const ownLog = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, now: start.now })
+  parts.push({ stop: () => ownLog.close() })
+  const to = { write: (line: string) => ownLog.write(line.trimEnd()) }
+  const log = createLog({ who: 'supervisor', level: config.log_level, to })
+  try {
+    await startParts({ ...start, config }, { lock, ports, log })
+  } catch (error) {
+    // The person is told in one sentence by whom this is thrown to; here is the rest of it.
+    if (!start.signal.aborted) log.info({ err: error }, 'The start failed.')
+    throw error
+  }
+}
+
+async function startParts(
+  start: Start,
+  { lock, ports, log }: { lock: FolderLock; ports: PortChoice; log: Logger },
+): Promise<void> {
+  const { env, config, terminal, signal } = start
   const postgres = await inStep(
     terminal,
     'PostgreSQL',
-    () => startDatabase({ ...start, config }, log),
+    () => startDatabase(start, log),
     () => (config.database_url === null ? 'embedded' : 'DATABASE_URL'),
   )
-  start.signal.throwIfAborted()
+  signal.throwIfAborted()
   const database = connect({
     url: postgres.url,
     application_name: 'muster supervisor',
@@ -78,23 +88,20 @@ export async function startPlatform(start: Start): Promise<void> {
       (ran) => (ran.length === 0 ? 'up to date' : `${ran.length} migrated`),
     )
     const admin = adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
+    signal.throwIfAborted()
 
-    start.signal.throwIfAborted()
     const resolved = { ...ports.settings, DATABASE_URL: postgres.url }
-    const began = startRoleProcesses(
-      { ...start, config },
-      {
-        env: roleEnvironment(env, config, resolved),
-        lock,
-        isQuiet: postgres.isDown,
-      },
-    )
+    const began = startRoleProcesses(start, {
+      env: roleEnvironment(env, config, resolved),
+      lock,
+      isQuiet: postgres.isDown,
+    })
     const steps = began.map(({ kept, step }) =>
       finishStep(step, kept.firstReady, (address) => roleDetail(kept.role, address, config, ports.reason)),
     )
-    await Promise.race([Promise.all(steps), rejectOnAbort(start.signal)])
+    await Promise.race([Promise.all(steps), rejectOnAbort(signal)])
 
-    const play_url = await prepareExample({ ...start, config }, database, admin.token, log)
+    const play_url = await prepareExample(start, database, admin.token, log)
     terminal.table([
       ...(play_url ? [['play', play_url, 'open it in two windows'] as const] : []),
       ['API', mainUrl(config)],
@@ -113,8 +120,9 @@ async function takeFolder({ config, parts, terminal, now }: Start): Promise<Fold
   const lock = lockFolder(config.data_dir, now())
   parts.push({ stop: () => lock.release() })
   const { found, killed } = await endPreviousRoles(lock.previous?.roles ?? [])
-  if (found > 0)
+  if (found > 0) {
     terminal.say(`${found} processes of a start that was killed have ended${killed > 0 ? `, ${killed} by force` : ''}.`)
+  }
   return lock
 }
 
@@ -158,7 +166,8 @@ function startRoleProcesses(
 /** Where the example is played; null when there is none. Its failure is told, and the platform stays. */
 async function prepareExample(start: Start, database: Connection, token: string, log: Logger): Promise<string | null> {
   const { env, config, terminal, signal } = start
-  if (!(await wantsExample(config, database.db))) return findExample(config, database.db)
+  const example = await findExample(config, database.db)
+  if (!example.is_wanted) return example.play_url
   const step = terminal.step('example')
   try {
     const play_url = await deployExample(clientEnvironment(env, mainUrl(config), token), signal)

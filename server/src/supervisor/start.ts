@@ -3,6 +3,7 @@
 // dies, and stops everything in the reverse order. It holds no state: killed, it is replaced by its next start, which
 // finds PostgreSQL and the lobbies where they are.
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { StartError, startSentence } from '../start-error.ts'
@@ -76,8 +77,8 @@ async function stopParts(terminal: Terminal, parts: Part[], how: StopHow): Promi
 function explain(terminal: Terminal, error: unknown, config: Config): void {
   terminal.line('')
   for (const line of startSentence(error, config).split('\n')) terminal.line(`  ${line}`)
-  const isExpected = error instanceof StartError || error instanceof ConfigError
-  if (!isExpected && error instanceof Error && error.stack && config.log_level === 'debug') terminal.line(error.stack)
+  if (!(error instanceof StartError))
+    terminal.line(`  More about it may be in ${join(config.data_dir, 'logs', 'supervisor.log')}.`)
 }
 
 function version(): string {

@@ -44,7 +44,7 @@ export function createTerminal(stream: TerminalStream, env: NodeJS.ProcessEnv): 
         warning: colour('yellow', '!'),
         remark: colour('dim', '·'),
       }
-    : { done: 'ok', failed: 'failed', warning: 'warning', remark: '-' }
+    : { done: 'ok     ', failed: 'failed ', warning: 'warning', remark: '-      ' }
 
   const underWay: { name: string; begin_ms: number }[] = []
   let frame = 0
@@ -115,7 +115,7 @@ export function createTerminal(stream: TerminalStream, env: NodeJS.ProcessEnv): 
 }
 
 /** Without control characters: what a game server or a stranger's request put into a log must not drive the terminal. */
-export function plain(text: string): string {
+function plain(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
   const cleaned = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, ' ')
   return cleaned.length > TEXT_LENGTH_MAX ? `${cleaned.slice(0, TEXT_LENGTH_MAX)}...` : cleaned
