@@ -1,0 +1,75 @@
+// What the tests of the book ask for, with everything that does not matter to them filled in.
+import assert from 'node:assert'
+import type { Book, Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish, Undo } from '../../src/matchmaker/book.ts'
+import type { Place, Tags } from '../../src/matchmaker/shelves.ts'
+
+export const VERSION = '00000000-0000-7000-8000-00000000feed'
+export const PLACE: Place = { version_id: VERSION, region: 'local', game_mode: 'default' }
+export const START_MS = 1_800_000_000_000
+
+/** Ids in the order of their numbers, as the ids of the platform are in the order of time. */
+export function idOf(number: number): string {
+  return `00000000-0000-7000-8000-${number.toString(16).padStart(12, '0')}`
+}
+
+/** Fresh ids, each pair another. */
+export function idSource(): () => FreshIds {
+  let last = 0
+  return () => ({ lobby_id: idOf(++last), player_id: idOf(++last) })
+}
+
+export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
+  return {
+    ...PLACE,
+    publicity: 'public',
+    is_custom: false,
+    max_players_normal: 4,
+    max_players_direct: 4,
+    max_players_party: 4,
+    tags: {},
+    lobby_config: null,
+    ready_within_ms: 300_000,
+    player_deadline_ms: 120_000,
+    idle_grace_ms: 15_000,
+    ...changes,
+  }
+}
+
+export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
+  return { client: '192.0.2.1', seat_key: null, client_players_max: 1_000_000, lobby_count_max: 1_000_000, ...changes }
+}
+
+type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
+
+export function findWish(changes: Partial<FindWish> = {}): FindWish {
+  return { ...seatWish(), places: [PLACE], tags: [], plan: null, ...changes }
+}
+
+/** Makes true what was granted; throws when it was refused. */
+export function grantIn<T>(book: Book, decision: Decision<T>): T {
+  assert.ok('changes' in decision, `refused: ${JSON.stringify(decision)}`)
+  for (const change of decision.changes) book.apply(change)
+  return decision.result
+}
+
+/** Makes true what time demands until then. */
+export function expireAll(book: Book, now_ms: number): Undo[] {
+  const undos: Undo[] = []
+  for (let change = book.expire(now_ms); change !== null; change = book.expire(now_ms)) undos.push(book.apply(change))
+  return undos
+}
+
+/** A running lobby with this many players in it. */
+export function runningLobby(
+  book: Book,
+  ids: () => FreshIds,
+  now_ms: number,
+  options: { plan?: Partial<LobbyPlan>; players?: number } = {},
+): SeatTaken {
+  const seat = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan(options.plan) }, ids(), now_ms))
+  grantIn(book, book.ready(seat.lobby_id, now_ms))
+  for (let count = 1; count < (options.players ?? 1); count++) {
+    grantIn(book, book.join({ ...seatWish(), lobby_id: seat.lobby_id }, ids(), now_ms))
+  }
+  return { ...seat, is_ready: true }
+}
