@@ -34,6 +34,7 @@ export type Upstream = {
   unavailable: () => ApiError
   /** Left out, and put in, on the way. */
   request_dropped?: ReadonlySet<string>
+  request_added?: RawHeaders
   response_dropped?: ReadonlySet<string>
   response_added?: RawHeaders
 }
@@ -160,7 +161,7 @@ function requestHeaders(exchange: Exchange, upstream: Upstream, method: string):
     if (upstream.request_dropped?.has(head.headers[index]!.toLowerCase())) continue
     headers.push(head.headers[index]!, head.headers[index + 1]!)
   }
-  headers.push('X-Forwarded-For', client)
+  headers.push('X-Forwarded-For', client, ...(upstream.request_added ?? []))
   if (upgrade !== null) headers.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
   if (head.body === 'chunked') headers.push('Transfer-Encoding', 'chunked')
   else if (head.body !== 'none') headers.push('Content-Length', head.body.content_length)

@@ -2,6 +2,7 @@
 // edge is replaced, and there is one framing. The parser in front has already refused what is not HTTP; this refuses
 // what two parsers might read differently.
 import { ApiError } from '@muster/contract'
+import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import { HEADERS_MAX } from './limits.ts'
 
 /** Names and values in turn, as node:http has them. */
@@ -41,6 +42,7 @@ const CLIENT_ADDRESS = new Set([
   'fastly-client-ip',
   'x-original-url',
   'x-rewrite-url',
+  EDGE_PROOF_HEADER,
 ])
 const CLIENT_ADDRESS_PREFIX = 'x-forwarded-'
 const DIGITS = /^\d{1,15}$/

@@ -4,7 +4,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import { clientBucket } from '../net/client-ip.ts'
+import { EDGE_PROOF_HEADER, edgeProof } from '../net/edge-proof.ts'
 import type { Exchange, Upstream } from './forward.ts'
+import type { RawHeaders } from './head.ts'
 import type { Edge } from './http.ts'
 import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from './limits.ts'
 import type { Address, LobbyPort } from './routes.ts'
@@ -40,8 +42,9 @@ const SANDBOX = ['Content-Security-Policy', 'sandbox', 'X-Content-Type-Options',
 /** Throws API_NOT_FOUND, LOBBY_NOT_FOUND, or what a look-up throws. At once, where nothing has to be looked up. */
 export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise<Place> {
   const { config } = edge.ctx
-  const api = createRole({ hostname: config.internal_host, port: config.api_port })
-  const matchmaker = createRole({ hostname: config.internal_host, port: config.matchmaker_port })
+  const proof = [EDGE_PROOF_HEADER, edgeProof(edge.ctx.keys)]
+  const api = createRole({ hostname: config.internal_host, port: config.api_port }, proof)
+  const matchmaker = createRole({ hostname: config.internal_host, port: config.matchmaker_port }, proof)
 
   const toLobby = (lobby: LobbyPort, wanted: Wanted, path: string): Place | Promise<Place> => {
     const place = (address: Address | null): Place => {
@@ -71,10 +74,11 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
 }
 
 /** A role that is down is about to be started again: what has not been sent yet waits for it, within limits. */
-function createRole(address: Address): Upstream {
+function createRole(address: Address, request_added: RawHeaders): Upstream {
   let waiters = 0
   return {
     address,
+    request_added,
     again: async (attempt, error) => {
       if (error.code !== 'ECONNREFUSED' || attempt * ROLE_PAUSE_MS > ROLE_WAIT_MS_MAX || waiters >= ROLE_WAITERS_MAX)
         return null

@@ -15,6 +15,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
+import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import type { RateLimiter } from '../net/rate-limit.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 
@@ -46,6 +47,7 @@ export function implement<O extends Operation>(operation: O, handler: Handler<O>
 export type Door = {
   ctx: Context
   trusted: TrustedProxies
+  edge_proof: string
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
   namespaceOfOrigin: OriginLookup
 }
@@ -123,11 +125,13 @@ function noBodyIsEmpty(request: FastifyRequest, _reply: FastifyReply, done: () =
   done()
 }
 
+/** The edge has made one address of what it was told; anybody else is believed by the proxies that are trusted. */
 function addressOf(door: Door, request: FastifyRequest): string {
-  const forwarded = request.headers['x-forwarded-for']
+  const forwarded_for = request.headers['x-forwarded-for']
   const peer = request.raw.socket.remoteAddress ?? '0.0.0.0'
-  if (forwarded === undefined) return peer
-  return clientAddress({ peer, forwarded_for: String(forwarded) }, door.trusted)
+  if (typeof forwarded_for !== 'string') return peer
+  if (request.headers[EDGE_PROOF_HEADER] === door.edge_proof) return forwarded_for
+  return clientAddress({ peer, forwarded_for }, door.trusted)
 }
 
 /** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */

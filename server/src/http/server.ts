@@ -7,6 +7,7 @@ import type { Context, RunningRole } from '../context.ts'
 import { newId } from '../ids.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
+import { edgeProof } from '../net/edge-proof.ts'
 import { createRateLimiter } from '../net/rate-limit.ts'
 import type { OriginLookup } from './auth.ts'
 import { parseBody } from './body.ts'
@@ -83,8 +84,8 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
   const limiter = (per_minute: number) => createRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
   return {
     ctx,
-    // The edge stands in front, on this machine or on one that the operator names.
-    trusted: parseTrustedProxies(['127.0.0.0/8', '::1/128', ...ctx.config.trusted_proxies]),
+    trusted: parseTrustedProxies(ctx.config.trusted_proxies),
+    edge_proof: edgeProof(ctx.keys),
     limiters: {
       seats: limiter(seats_per_minute),
       matchmaker: limiter(matchmaker_per_minute),

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { findLobby } from '@muster/contract'
+import { startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../supervisor/started.ts'
+
+async function clientOfFind(url: string, game: TestGame, headers: Record<string, string>): Promise<string> {
+  const response = await fetch(`${url}${findLobby.path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${game.public_token}`, ...headers },
+    body: JSON.stringify({ game_modes: ['default'] }),
+  })
+  const text = await response.text()
+  assert.equal(response.status, 200, text)
+  return (JSON.parse(text) as { lobby: { lobby_id: string } }).lobby.lobby_id
+}
+
+test('the address of a client is what the edge says, and nobody else on the machine can say it', async (t) => {
+  const platform = await startPlatform(t, {
+    roles: 'api,matchmaker,edge',
+    env: { MUSTER_TRUSTED_PROXIES: '' },
+  })
+  platform.playServers()
+  const game = await platform.game()
+  const forged = { 'x-forwarded-for': '203.0.113.7', 'x-muster-edge': 'forged' }
+  await clientOfFind(platform.matchmaker_url, game, forged)
+  await clientOfFind(platform.edge_url, game, forged)
+  const clients = async () => {
+    const players = await platform.ctx.db.selectFrom('players').select('client').execute()
+    return players.map((player) => player.client).sort()
+  }
+  await until('both players to be projected', async () => (await clients()).length === 2)
+  assert.deepEqual(await clients(), ['127.0.0.1', '127.0.0.1'])
+})
+
+test('a proxy that the operator trusts is believed by the edge, and the edge by the matchmaker', async (t) => {
+  const platform = await startPlatform(t, {
+    roles: 'api,matchmaker,edge',
+    env: { MUSTER_TRUSTED_PROXIES: '127.0.0.0/8' },
+  })
+  platform.playServers()
+  const game = await platform.game()
+  await clientOfFind(platform.edge_url, game, { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' })
+  const { client } = await platform.ctx.db.selectFrom('players').select('client').executeTakeFirstOrThrow()
+  assert.equal(client, '203.0.113.7')
+})
