@@ -1,0 +1,124 @@
+// The house rules as data: which part may import which, and which words only stand where they are allowed. An arrow or
+// a word that is needed after all gets a line here, with its reason; a line that nothing needs any more is a fault.
+
+/** The files at the root of server/src: every room stands on them, and they import only each other. */
+const ROOT_FILES = ['config', 'context', 'caller', 'ids', 'start-error'] as const
+const TOOLS = ['tokens', 'objects', 'net', 'observe', 'database', 'contract'] as const
+const ROOM = [...ROOT_FILES, ...TOOLS]
+
+/**
+ * What each part may import beside itself. A part is a workspace, a room of server/src, or a file at the root of it.
+ * http, runner, edge and matchmaker meet in the database and nowhere else, but that http is the matchmaker's door.
+ */
+export const ARROWS: Record<string, readonly string[]> = {
+  contract: [],
+  sdk: [],
+
+  main: ['config', 'context', 'start-error', 'http', 'runner', 'edge', 'supervisor', 'database', 'observe'],
+  context: ['config', 'start-error', ...TOOLS],
+  config: [],
+  caller: [],
+  ids: [],
+  'start-error': ['config'],
+
+  http: [...ROOM, 'cloud', 'matchmaker'],
+  cloud: ROOM,
+  matchmaker: ROOM,
+  runner: ROOM,
+  edge: ROOM,
+  // The roles are its children, and no code of theirs runs in it.
+  supervisor: ROOM,
+
+  tokens: ['ids', 'contract'],
+  objects: ['tokens', 'contract'],
+  net: ['tokens'],
+  observe: ['config'],
+  database: ['start-error', 'contract'],
+
+  cli: ['supervisor', 'contract'],
+  'examples/arena': ['sdk'],
+  bench: ['contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
+  scripts: ['config', 'contract'],
+}
+
+/** Arrows of one file only. */
+export const FILE_ARROWS = [
+  { file: 'examples/arena/deploy.ts', to: 'contract', why: 'It calls the public API by the typed client.' },
+] as const
+
+/** The matchmaker's core: a function of what it is given, so that it can be simulated and replayed. */
+export const PURE = ['book', 'changes', 'heap', 'rules', 'shelves'].map((name) => `server/src/matchmaker/${name}.ts`)
+
+/** What a pure file may not say. */
+export const IMPURE_WORDS =
+  /\b(Date\.now|performance\.now|new Date\(\)|Math\.random|crypto|setTimeout|setInterval|setImmediate|queueMicrotask|process|fetch|await|async)\b/
+
+/** Files beside the code that only its tests use. They count as tests: nothing else may import them. */
+export const TEST_SUPPORT = [
+  'sdk/src/test-platform.ts',
+  'server/src/objects/archive/forgery.ts',
+  'server/src/objects/archive/hostile.ts',
+] as const
+
+export type WordRule = {
+  name: string
+  pattern: RegExp
+  /** The folders it holds in. */
+  within: readonly string[]
+  why: string
+  allowed: readonly { file: string; why: string }[]
+}
+
+export const WORDS: readonly WordRule[] = [
+  {
+    name: 'environment',
+    pattern: /\bprocess\s*\.\s*env\b|\benv\b[^;]*\bfrom 'node:process'|\}\s*=\s*process\b/,
+    within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],
+    why: 'Settings come from ctx.config, which readConfig makes of the environment once.',
+    allowed: [
+      { file: 'server/src/main.ts', why: 'Hands it to readConfig.' },
+      { file: 'cli/src/main.ts', why: 'Hands it to the supervisor, which hands it to readConfig.' },
+      { file: 'sdk/src/server.ts', why: 'A lobby is told by its environment who it is.' },
+      { file: 'examples/arena/deploy.ts', why: 'A program of its own: the address and the token of the platform.' },
+      { file: 'examples/arena/dev.ts', why: 'A program of its own: its port, and the rest for its child.' },
+      { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
+      { file: 'bench/src/find/starts.ts', why: 'Starts a bare game server: with PATH.' },
+    ],
+  },
+  {
+    name: 'clock',
+    pattern: /\bDate\s*\.\s*now\b|\bnew Date(?:\(\s*\)|(?![\w(]))|(?<!new )\bDate\(\)/,
+    within: ['contract/', 'server/src/', 'sdk/', 'cli/'],
+    why: 'Time is ctx.now(), which tests move; a duration is measured with performance.now().',
+    allowed: [
+      { file: 'server/src/context.ts', why: 'The one clock that ctx.now() reads, unless a test brings another.' },
+      { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it hands this clock on.' },
+      { file: 'server/src/runner/logs/logger.ts', why: 'A process of its own that outlives the runner: no context.' },
+    ],
+  },
+  {
+    name: 'randomness',
+    pattern: /\bMath\s*\.\s*random\b/,
+    within: ['contract/', 'server/src/', 'sdk/', 'cli/'],
+    why: 'Ids and secrets come from node:crypto.',
+    allowed: [{ file: 'sdk/src/browser.ts', why: 'Spreads repetitions; it guards nothing.' }],
+  },
+  {
+    name: 'loading',
+    pattern: /\bcreateRequire\b|\brequire\(|\bgetBuiltinModule\b/,
+    within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],
+    why: 'What is loaded by import can be checked here; what is loaded otherwise cannot.',
+    allowed: [
+      { file: 'server/src/database/embedded/binaries.ts', why: 'Finds the PostgreSQL of this machine in its package.' },
+    ],
+  },
+]
+
+/** Imports that are worked out at run time. */
+export const UNREADABLE = [
+  { file: 'server/src/database/embedded/binaries.ts', why: 'The package of the binaries is named for the machine.' },
+] as const
+
+/** Fewer than these were read: then something is wrong with the reading, not with the code. */
+export const FILES_MIN = 200
+export const IMPORTS_MIN = 800

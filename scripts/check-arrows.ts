@@ -1,0 +1,154 @@
+// `node scripts/check-arrows.ts [FOLDER]`, a part of `npm run check`: whether the imports of this repository (or of a
+// copy of it) point the way that arrows/rules.ts says, and whether clocks, randomness and the environment are read only
+// where it says. It prints what it has looked at, then every fault, and exits with 1 when there is one.
+import { resolve } from 'node:path'
+import {
+  type Import,
+  readSources,
+  readWorkspaces,
+  type SourceFile,
+  UNKNOWN_FILE,
+  type Workspace,
+} from './arrows/read.ts'
+import {
+  ARROWS,
+  FILE_ARROWS,
+  FILES_MIN,
+  IMPORTS_MIN,
+  IMPURE_WORDS,
+  PURE,
+  TEST_SUPPORT,
+  UNREADABLE,
+  WORDS,
+} from './arrows/rules.ts'
+
+/** Lines of the rules that some file made use of. The rest is out of date. */
+type Used = Set<object | string>
+
+const { files, imports, faults } = checkArrows(resolve(process.argv[2] ?? resolve(import.meta.dirname, '..')))
+console.log(`Arrows: ${imports} imports of ${files} files looked at.`)
+for (const fault of faults) console.error(fault)
+if (faults.length > 0) {
+  console.error(`${faults.length} arrow(s) or word(s) where they may not be; scripts/arrows/rules.ts has the rules.`)
+  process.exitCode = 1
+}
+
+function checkArrows(root: string): { files: number; imports: number; faults: string[] } {
+  const workspaces = readWorkspaces(root)
+  const sources = readSources(root, workspaces)
+  const imports = sources.reduce((sum, source) => sum + source.imports.length, 0)
+  const used: Used = new Set()
+  const faults = sources
+    .filter(({ path }) => !isTest(path))
+    .flatMap((source) => [
+      ...source.imports.flatMap((item) => faultOfImport(source, item, workspaces, used) ?? []),
+      ...faultsOfWords(source, used),
+      ...faultsOfPurity(source),
+    ])
+  if (sources.length < FILES_MIN || imports < IMPORTS_MIN) {
+    faults.push(`Only ${imports} imports of ${sources.length} files were found: the reading is at fault.`)
+  }
+  return { files: sources.length, imports, faults: [...faults, ...outOfDate(sources, used)] }
+}
+
+function faultOfImport(source: SourceFile, item: Import, workspaces: readonly Workspace[], used: Used): string | null {
+  const from = partOf(source.path)
+  const allowed = ARROWS[from]
+  if (allowed === undefined) return at(source, item.line, `"${from}" has no line in ARROWS.`)
+  used.add(from)
+  if (item.file === UNKNOWN_FILE) {
+    const exception = UNREADABLE.find(({ file }) => file === source.path)
+    if (exception === undefined) return at(source, item.line, `${item.specifier} leads nowhere that can be read.`)
+    used.add(exception)
+    return null
+  }
+  if (item.file === null) return faultOfPackage(source, item, workspaces)
+  if (isTest(item.file)) return at(source, item.line, `${item.specifier} is a test, or there for tests only.`)
+  const to = partOf(item.file)
+  if (to === from || allowed.includes(to)) return crossesRelatively(source, item)
+  const exception = FILE_ARROWS.find((arrow) => arrow.file === source.path && arrow.to === to)
+  if (exception === undefined) return at(source, item.line, `${from} may not import ${to} (${item.specifier}).`)
+  used.add(exception)
+  return null
+}
+
+/** The arena is what game developers copy: it takes nothing from the root's node_modules that it does not declare. */
+function faultOfPackage(
+  source: SourceFile,
+  { specifier, line }: Import,
+  workspaces: readonly Workspace[],
+): string | null {
+  if (specifier.startsWith('node:')) return null
+  const workspace = workspaces.find(({ folder }) => source.path.startsWith(`${folder}/`))
+  const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+  if (workspace?.folder === 'sdk') return at(source, line, `sdk may import nothing but itself and Node (${specifier}).`)
+  if (workspace === undefined || workspace.dependencies.has(name)) return null
+  return at(source, line, `${name} is not among the dependencies of ${workspace.name}.`)
+}
+
+/** Between workspaces the way leads through the exports of package.json. scripts/ is none, and stays at home. */
+function crossesRelatively(source: SourceFile, { specifier, line, file }: Import): string | null {
+  const home = source.path.split('/')[0]
+  if (!specifier.startsWith('.') || home === 'scripts' || file?.split('/')[0] === home) return null
+  return at(source, line, `${specifier} leads into another workspace past its exports.`)
+}
+
+function faultsOfWords(source: SourceFile, used: Used): string[] {
+  return WORDS.filter(({ within }) => within.some((folder) => source.path.startsWith(folder))).flatMap((rule) => {
+    const exception = rule.allowed.find(({ file }) => file === source.path)
+    return linesWith(source, rule.pattern).flatMap((line) => {
+      if (exception === undefined) return [at(source, line, `${rule.name} is not read here. ${rule.why}`)]
+      used.add(exception)
+      return []
+    })
+  })
+}
+
+function faultsOfPurity(source: SourceFile): string[] {
+  if (!PURE.includes(source.path)) return []
+  const arrows = source.imports
+    .filter(({ is_type, file }) => !is_type && (file === null || !PURE.includes(file)))
+    .map(({ line, specifier }) => at(source, line, `a pure file imports only types and pure files (${specifier}).`))
+  const words = linesWith(source, IMPURE_WORDS).map((line) => at(source, line, 'a pure file has no such word.'))
+  return [...arrows, ...words]
+}
+
+function linesWith({ lines }: SourceFile, pattern: RegExp): number[] {
+  return lines.flatMap((text, index) => (!/^\s*(\/\/|\/?\*)/.test(text) && pattern.test(text) ? [index + 1] : []))
+}
+
+/** Rules that speak of files that are not there, and exceptions that nobody needs. */
+function outOfDate(sources: readonly SourceFile[], used: Used): string[] {
+  const paths = new Set(sources.map(({ path }) => path))
+  const exceptions = [...FILE_ARROWS, ...UNREADABLE, ...WORDS.flatMap(({ allowed }) => allowed)]
+  const parts = new Set(sources.map(({ path }) => partOf(path)))
+  return [
+    ...exceptions
+      .filter((exception) => !used.has(exception))
+      .map(({ file }) => `rules.ts: the exception for ${file} is not needed.`),
+    ...[...PURE, ...TEST_SUPPORT].filter((path) => !paths.has(path)).map((path) => `rules.ts: there is no ${path}.`),
+    ...Object.keys(ARROWS)
+      .filter((part) => !parts.has(part))
+      .map((part) => `rules.ts: there is no "${part}".`),
+  ]
+}
+
+function isTest(path: string): boolean {
+  return (
+    path.startsWith('server/test/') ||
+    /\.test\.[a-z]+$/.test(path) ||
+    (TEST_SUPPORT as readonly string[]).includes(path)
+  )
+}
+
+/** server/src/http/auth.ts is of "http", server/src/main.ts of "main", examples/arena/... of "examples/arena". */
+function partOf(path: string): string {
+  const [first, second = '', third = '', ...more] = path.split('/')
+  if (first === 'examples') return `${first}/${second}`
+  if (first !== 'server') return first!
+  return more.length === 0 ? third.replace(/\.ts$/, '') : third
+}
+
+function at({ path }: SourceFile, line: number, what: string): string {
+  return `${path}:${line} ${what}`
+}
