@@ -101,7 +101,7 @@ promise(
   async (t, sandbox) => {
     const { fixture, handle } = await survive(t, sandbox, KEEPER)
     for (const wrong of [{ boot_id: 'another' }, { start_time: '1' }]) {
-      const other = { ...handle, ...wrong, lobby_id: '01890000-0000-7000-8000-000000000000' }
+      const other = { ...handle, ...wrong, group: null, lobby_id: '01890000-0000-7000-8000-000000000000' }
       await fixture.driver.stop(other, 0)
       assert.strictEqual((await fixture.driver.exit(other))?.reason, 'lost')
     }

@@ -2,8 +2,8 @@
 // no process can leave. Version 1 and version 2 both occur, also side by side; where neither is writable (an ordinary
 // user without delegation, most containers) lobbies run without limits and the driver says so once.
 //
-// A platform has one group, named after its data folder; a lobby is a child of it, named by its id. On version 1 there
-// is one such pair for each of the three controllers.
+// A platform has one group, named after its data folder; each lobby has a child of it, whose name is in the lobby's
+// folder. On version 1 there is one such pair for each of the three controllers.
 import {
   accessSync,
   constants,
@@ -27,17 +27,18 @@ const KILL_PASSES_MAX = 20
 
 export type Cgroups = {
   version: 1 | 2
-  /** Makes the lobby's group with its limits. A process joins by writing its pid to every path of the answer. */
-  create(lobby_id: string, tier: Tier): string[]
+  /** Makes a group without limits. A process joins by writing its pid to every path of the answer. */
+  create(group: string): string[]
+  limit(group: string, tier: Tier): void
   /** How often a limit was hit; zeros when the group is gone. */
-  counters(lobby_id: string): { oom_kills: number; pids_refused: number }
+  counters(group: string): { oom_kills: number; pids_refused: number }
   /** SIGKILL to everything in it. */
-  kill(lobby_id: string): void
+  kill(group: string): void
   /** False while something still runs in it. */
-  remove(lobby_id: string): boolean
-  /** The ids of all groups there are. */
+  remove(group: string): boolean
+  /** The names of all groups there are. */
   list(): string[]
-  /** Removes the platform's own group, if no lobby is left in it. */
+  /** Removes the platform's own group, if nothing is left in it. */
   close(): void
 }
 
@@ -74,20 +75,22 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
   return {
     version: 1,
     ...groupsIn(folders),
-    create(lobby_id, tier) {
-      for (const base of folders) mkdirSync(join(base, lobby_id))
-      const memory = join(bases.memory, lobby_id)
+    create(group) {
+      for (const base of folders) mkdirSync(join(base, group))
+      return folders.map((base) => join(base, group, 'cgroup.procs'))
+    },
+    limit(group, tier) {
+      const memory = join(bases.memory, group)
       writeFileSync(join(memory, 'memory.limit_in_bytes'), String(tier.memory_bytes))
       writeIfThere(join(memory, 'memory.memsw.limit_in_bytes'), String(tier.memory_bytes))
-      writeFileSync(join(bases.cpu, lobby_id, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
-      writeFileSync(join(bases.cpu, lobby_id, 'cpu.cfs_quota_us'), String(Math.round(tier.cpu_cores * CPU_PERIOD_US)))
-      writeFileSync(join(bases.pids, lobby_id, 'pids.max'), String(tier.pids_max))
-      return folders.map((base) => join(base, lobby_id, 'cgroup.procs'))
+      writeFileSync(join(bases.cpu, group, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
+      writeFileSync(join(bases.cpu, group, 'cpu.cfs_quota_us'), String(Math.round(tier.cpu_cores * CPU_PERIOD_US)))
+      writeFileSync(join(bases.pids, group, 'pids.max'), String(tier.pids_max))
     },
-    counters(lobby_id) {
+    counters(group) {
       return {
-        oom_kills: readCounter(join(bases.memory, lobby_id, 'memory.oom_control'), 'oom_kill'),
-        pids_refused: readCounter(join(bases.pids, lobby_id, 'pids.events'), 'max'),
+        oom_kills: readCounter(join(bases.memory, group, 'memory.oom_control'), 'oom_kill'),
+        pids_refused: readCounter(join(bases.pids, group, 'pids.events'), 'max'),
       }
     },
   }
@@ -106,20 +109,22 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
   return {
     version: 2,
     ...groupsIn([base]),
-    create(lobby_id, tier) {
-      const folder = join(base, lobby_id)
-      mkdirSync(folder)
+    create(group) {
+      mkdirSync(join(base, group))
+      return [join(base, group, 'cgroup.procs')]
+    },
+    limit(group, tier) {
+      const folder = join(base, group)
       writeFileSync(join(folder, 'memory.max'), String(tier.memory_bytes))
       writeIfThere(join(folder, 'memory.swap.max'), '0')
       writeIfThere(join(folder, 'memory.oom.group'), '0')
       writeFileSync(join(folder, 'cpu.max'), `${Math.round(tier.cpu_cores * CPU_PERIOD_US)} ${CPU_PERIOD_US}`)
       writeFileSync(join(folder, 'pids.max'), String(tier.pids_max))
-      return [join(folder, 'cgroup.procs')]
     },
-    counters(lobby_id) {
+    counters(group) {
       return {
-        oom_kills: readCounter(join(base, lobby_id, 'memory.events'), 'oom_kill'),
-        pids_refused: readCounter(join(base, lobby_id, 'pids.events'), 'max'),
+        oom_kills: readCounter(join(base, group, 'memory.events'), 'oom_kill'),
+        pids_refused: readCounter(join(base, group, 'pids.events'), 'max'),
       }
     },
   }
@@ -146,16 +151,16 @@ function delegate(parent: string, name: string): boolean {
 
 function groupsIn(folders: string[]): Pick<Cgroups, 'kill' | 'remove' | 'list' | 'close'> {
   return {
-    kill(lobby_id) {
+    kill(group) {
       for (const base of folders) {
         for (let pass = 0; pass < KILL_PASSES_MAX; pass++) {
-          const pids = numbersOf(readIfThere(join(base, lobby_id, 'cgroup.procs')))
+          const pids = numbersOf(readIfThere(join(base, group, 'cgroup.procs')))
           if (pids.length === 0) break
           for (const pid of pids) signal(pid, 'SIGKILL')
         }
       }
     },
-    remove: (lobby_id) => folders.map((base) => removeGroup(join(base, lobby_id))).every(Boolean),
+    remove: (group) => folders.map((base) => removeGroup(join(base, group))).every(Boolean),
     list() {
       const names = folders.flatMap((base) => (existsSync(base) ? readdirSync(base, { withFileTypes: true }) : []))
       return [...new Set(names.filter((entry) => entry.isDirectory()).map((entry) => entry.name))]

@@ -37,6 +37,8 @@ export type Handle = {
   sandbox: 'bubblewrap' | 'none'
   /** The uid that is the lobby's own while it runs; null where lobbies run as the platform's user. */
   uid: number | null
+  /** The name of its control group; null where there are none. */
+  group: string | null
 }
 
 /**

@@ -60,13 +60,13 @@ function killRun(folder: string, handle: Handle, cgroups: Cgroups | null): void 
   // Not the monitor, which is to write the exit code; unless there is no child yet.
   if (child_pid === null) signal(-handle.pid, 'SIGKILL')
   else if (readStat(child_pid) !== null) signal(child_pid, 'SIGKILL')
-  else cgroups?.kill(handle.lobby_id)
+  else if (handle.group !== null) cgroups?.kill(handle.group)
 }
 
 /** Whatever outlived the monitor. There is nothing after an ordinary end under bubblewrap. */
 export function killLeftovers(folder: string, handle: Handle, boot_id: string, cgroups: Cgroups | null): void {
   if (handle.boot_id !== boot_id) return
-  cgroups?.kill(handle.lobby_id)
+  if (handle.group !== null) cgroups?.kill(handle.group)
   const { child_pid } = readStatus(folder)
   const child = child_pid === null ? null : readStat(child_pid)
   const age_ticks = child === null ? -1 : Number(child.start_time) - Number(handle.start_time)
@@ -86,7 +86,7 @@ export async function exitOfRun(
   cgroups: Cgroups | null,
 ): Promise<Exit> {
   const { exit_code } = readStatus(folder)
-  const hits = cgroups?.counters(handle.lobby_id) ?? { oom_kills: 0, pids_refused: 0 }
+  const hits = countersOf(handle, cgroups)
   if (exit_code === null) {
     // bubblewrap says nothing of a program that it could not start.
     if (await saysMissingLibrary(folder)) return { exit_code: monitor_code, reason: 'missing_library' }
@@ -102,6 +102,11 @@ export async function exitOfRun(
   }
   const is_signal = exit_code > SIGNAL_CODE && exit_code <= SIGNAL_CODE + SIGNALS_MAX
   return { exit_code, reason: is_signal ? 'signal' : 'exit' }
+}
+
+function countersOf(handle: Handle, cgroups: Cgroups | null): ReturnType<Cgroups['counters']> {
+  if (cgroups === null || handle.group === null) return { oom_kills: 0, pids_refused: 0 }
+  return cgroups.counters(handle.group)
 }
 
 /**

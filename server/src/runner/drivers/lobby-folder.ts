@@ -1,7 +1,8 @@
 // What a lobby leaves on the disk: `<data>/lobbies/<lobby id>/`. It is written by the monitor and the logger, which
 // outlive the runner; the runner reads it after a restart.
 //
-//   run.json     written before the start: boot id, uid, sandbox
+//   run.json     written before the start: boot id, uid, sandbox, control group
+//   launch       what the monitor did to become the lobby (monitor.ts)
 //   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act
 //   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}
 //   stdout, stderr            named pipes, while something holds them (logs/logger.ts)
@@ -12,7 +13,7 @@ import { join } from 'node:path'
 import type { Exit, Handle } from './driver.ts'
 import { isGone, parseStat } from './procfs.ts'
 
-export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid'>
+export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group'>
 export type Status = { child_pid: number | null; exit_code: number | null }
 
 export const launchedPath = (folder: string): string => join(folder, 'launched')

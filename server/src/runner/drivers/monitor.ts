@@ -1,21 +1,39 @@
 // The monitor: the process that the runner starts for a lobby, and that waits for the lobby in the runner's stead. It is
-// a small shell script that writes down who it is, joins the lobby's control groups, and becomes either bubblewrap or,
-// without it, a second script that does the same little: write the child's pid, wait, write the exit code. It has its
-// own session, and holds nothing that ends with the runner.
+// a small shell script that joins control groups, waits until it is told which lobby it is for, writes down who it is,
+// and becomes either bubblewrap or, without it, a second script that does the same little: write the child's pid, wait,
+// write the exit code. It has its own session, and once it has a lobby it holds nothing that ends with the runner.
+//
+// To join a control group takes the kernel 10 to 20 ms, for which a player would wait: so monitors are started ahead
+// (monitors.ts). One that has no lobby ends with the runner.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, fchownSync, openSync, readdirSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { once } from 'node:events'
+import {
+  closeSync,
+  fchownSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { ARGS_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
 import { isGone } from './procfs.ts'
 
-/** $1: where to write the line of /proc/PID/stat. Then the files of groups to join, `--`, and what to become. */
-const LAUNCH = `
-read -r line </proc/self/stat && echo "$line" >"$1" || exit 125
-shift
-while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done
-shift
-exec "$@"
+/** Between the runner and a monitor, in both directions: the folder of the lobby in, a line when it is launched out. */
+const CONTROL_FD = 3
+/** Where the arguments are until the control channel is let go. */
+const NEXT_ARGS_FD = 5
+
+/** $@: the files of the groups to join. Without a runner, or a lobby, it ends. */
+const SPARE = `
+for file; do echo $$ >"$file" || exit 125; done
+read -r folder <&${CONTROL_FD} || exit 0
+. "$folder/launch"
+exit 125
 `
 
 /** Starts "$@" and waits for it. Lets go of the lobby's output, so that its end is the end of the lobby. */
@@ -51,25 +69,96 @@ export function plainCommand(lobby_id: string, uid: number | null, program: read
 
 /** The environment as a script; values are quoted whole. Throws when a value holds a NUL. */
 export function exportsOf(env: Readonly<Record<string, string>>): Buffer {
-  const lines = Object.entries(env).map(([name, value]) => {
-    if (value.includes('\0')) throw new Error('A value holds a NUL.')
-    return `export ${name}='${value.replaceAll("'", `'\\''`)}'\n`
-  })
+  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}\n`)
   return Buffer.from(`unset PWD OLDPWD SHLVL\n${lines.join('')}`)
 }
 
-export type MonitorSpec = {
+export type Monitor = { child: ChildProcess; control: Socket }
+
+/** Starts a monitor without a lobby. `inherited` is of inheritedFds. Its failure shows in what is made of it. */
+export function startMonitor(cgroup_files: readonly string[], inherited: readonly number[]): Monitor {
+  const nothing = openSync('/dev/null', 'r')
+  const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'ignore', 'ignore', 'pipe']
+  for (let fd = CONTROL_FD + 1; fd <= Math.max(0, ...inherited); fd++) {
+    // 'ignore' leaves a number above 2 as it is.
+    stdio.push(inherited.includes(fd) ? nothing : 'ignore')
+  }
+  try {
+    const child = spawn('/bin/sh', ['-c', SPARE, 'sh', ...cgroup_files], {
+      detached: true,
+      cwd: '/',
+      env: MONITOR_ENV,
+      stdio,
+    })
+    const control = child.stdio[CONTROL_FD] as Socket
+    // It is the exit that tells. A socket that breaks, and a spawn that fails, must only not be thrown.
+    control.on('error', () => undefined)
+    child.on('error', () => undefined)
+    // Neither keeps this process alive.
+    child.unref()
+    control.unref()
+    return { child, control }
+  } finally {
+    closeSync(nothing)
+  }
+}
+
+export type LaunchSpec = {
   folder: string
   /** What becomes of the monitor: bubblewrap and its program, or plainCommand. */
   command: readonly string[]
   /** What it finds at ARGS_FD. Holds secrets. */
   args: Buffer
-  cgroup_files: readonly string[]
-  output: { stdout: number; stderr: number }
+  /** Named pipes that are there and held open. */
+  output: { stdout: string; stderr: string }
   working_folder: string
   uid: number | null
-  /** Of inheritedFds. */
-  inherited: readonly number[]
+}
+
+/** Gives the monitor its lobby. Resolves when it is what it is to become; throws when it has ended before. */
+export async function launch({ child, control }: Monitor, spec: LaunchSpec): Promise<void> {
+  // The monitor opens this process's own file, which has no name in any folder.
+  const args = openSecret(join(spec.folder, 'args'), spec.args, spec.uid)
+  try {
+    writeFileSync(join(spec.folder, 'launch'), scriptOf(spec, `/proc/${process.pid}/fd/${args}`), { mode: 0o600 })
+    const ended = new AbortController()
+    const onEnd = (): void => ended.abort()
+    child.once('exit', onEnd)
+    child.once('error', onEnd)
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) onEnd()
+    try {
+      control.ref()
+      const told = once(control, 'data', { signal: ended.signal })
+      control.write(`${spec.folder}\n`)
+      await told
+    } catch (error) {
+      throw new Error('The monitor of a lobby could not be started.', { cause: error })
+    } finally {
+      child.off('exit', onEnd)
+      child.off('error', onEnd)
+    }
+    control.destroy()
+  } finally {
+    closeSync(args)
+  }
+}
+
+function scriptOf(spec: LaunchSpec, args_path: string): string {
+  const { stdout, stderr } = spec.output
+  return [
+    `exec </dev/null 1<>${quote(stdout)} 2<>${quote(stderr)} ${STATUS_FD}>${quote(statusPath(spec.folder))} ${NEXT_ARGS_FD}<${args_path}`,
+    `cd ${quote(spec.working_folder)} || exit 125`,
+    `read -r line </proc/self/stat && echo "$line" >${quote(launchedPath(spec.folder))} || exit 125`,
+    `echo launched >&${CONTROL_FD}`,
+    `exec ${ARGS_FD}<&${NEXT_ARGS_FD} ${NEXT_ARGS_FD}<&-`,
+    `exec ${spec.command.map(quote).join(' ')}`,
+    '',
+  ].join('\n')
+}
+
+function quote(text: string): string {
+  if (text.includes('\0')) throw new Error('A text for a shell holds a NUL.')
+  return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /**
@@ -79,7 +168,7 @@ export type MonitorSpec = {
 export function inheritedFds(): number[] {
   return readdirSync('/proc/self/fd')
     .map(Number)
-    .filter((fd) => fd > STATUS_FD && isInherited(fd))
+    .filter((fd) => fd > CONTROL_FD && isInherited(fd))
 }
 
 function isInherited(fd: number): boolean {
@@ -90,38 +179,6 @@ function isInherited(fd: number): boolean {
     // The one by which the folder was read.
     if (isGone(error)) return false
     throw error
-  }
-}
-
-/** Resolves when the process is there. Throws the system's error when it is not (EAGAIN, ENOMEM). */
-export async function startMonitor(spec: MonitorSpec): Promise<ChildProcess> {
-  const status = openSync(statusPath(spec.folder), 'wx', 0o600)
-  const nothing = openSync('/dev/null', 'r')
-  const args = openSecret(join(spec.folder, 'args'), spec.args, spec.uid)
-  const stdio: (number | 'ignore')[] = ['ignore', spec.output.stdout, spec.output.stderr, args, status]
-  for (let fd = STATUS_FD + 1; fd <= Math.max(0, ...spec.inherited); fd++) {
-    // 'ignore' leaves a number above 2 as it is.
-    stdio.push(spec.inherited.includes(fd) ? nothing : 'ignore')
-  }
-  try {
-    const child = spawn(
-      '/bin/sh',
-      ['-c', LAUNCH, 'sh', launchedPath(spec.folder), ...spec.cgroup_files, '--', ...spec.command],
-      {
-        detached: true,
-        cwd: spec.working_folder,
-        env: MONITOR_ENV,
-        stdio,
-      },
-    )
-    const started = Promise.withResolvers<void>()
-    child.once('spawn', started.resolve)
-    child.once('error', started.reject)
-    await started.promise
-    child.unref()
-    return child
-  } finally {
-    for (const fd of [status, args, nothing]) closeSync(fd)
   }
 }
 

@@ -18,8 +18,9 @@ import type { Driver, Exit, Handle, RunSpec, Started } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
-import { asUser, exportsOf, inheritedFds, plainCommand, startMonitor } from './monitor.ts'
-import { isAlive, isGone, readBootId, readStat } from './procfs.ts'
+import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
+import { openMonitors } from './monitors.ts'
+import { isAlive, isGone, readBootId } from './procfs.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
 
@@ -35,6 +36,7 @@ export type ProcessDriverOptions = HostOptions & {
 
 /** What this process knows of a run beyond its folder. `child` is null when the monitor is not a child of this process. */
 type Live = {
+  group: string | null
   uid: number | null
   handle: Handle | null
   child: ChildProcess | null
@@ -47,8 +49,9 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   const host = await prepareHost(options)
   const { lobbies_folder, cgroups } = host
   const boot_id = readBootId()
-  const inherited = inheritedFds()
   const logger = openLoggerClient(lobbies_folder)
+  const monitors = openMonitors(cgroups, inheritedFds())
+  const sandbox: Handle['sandbox'] = host.bubblewrap ? 'bubblewrap' : 'none'
   const uids = createUids(randomInt(UID_COUNT))
   const live = new Map<string, Live>()
   const leaving = new Set<Promise<void>>()
@@ -80,6 +83,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       return program
     }
     const run: Live = {
+      group: null,
       uid: host.gives_uids ? uids.take() : null,
       handle: null,
       child: null,
@@ -88,46 +92,49 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     }
     live.set(lobby_id, run)
     try {
-      const child = await spawnMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
-      run.handle = watch(lobby_id, child, run)
+      run.handle = await launchMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
       logger.attach(lobby_id)
       return { handle: run.handle }
     } catch (error) {
       letGo(lobby_id)
-      cgroups?.kill(lobby_id)
-      cgroups?.remove(lobby_id)
+      removeGroup(run.group)
       writeEnded(folder, { exit_code: null, reason: 'not_started' })
       throw error
     }
   }
 
-  async function spawnMonitor(folder: string, spec: RunSpec, program: string[], run: Live): Promise<ChildProcess> {
+  async function launchMonitor(folder: string, spec: RunSpec, program: string[], run: Live): Promise<Handle> {
     const { bubblewrap } = host
     const { uid } = run
-    writeRunFile(folder, { boot_id, sandbox: bubblewrap ? 'bubblewrap' : 'none', uid })
-    const command = bubblewrap
-      ? [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
-      : plainCommand(spec.lobby_id, uid, program)
-    const args = bubblewrap ? bubblewrapArgs(host.files, spec) : exportsOf(plainEnvironment(host, folder, spec, uid))
-    const cgroup_files = cgroups?.create(spec.lobby_id, spec.tier) ?? []
+    const monitor = monitors.take()
+    run.group = monitor.group
     const output = logger.openPipes(folder, uid)
     run.kept_pipes = output.kept
     try {
+      if (monitor.group !== null) cgroups?.limit(monitor.group, spec.tier)
+      const about = { boot_id, sandbox, uid, group: monitor.group }
+      writeRunFile(folder, about)
+      const command = bubblewrap
+        ? [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
+        : plainCommand(spec.lobby_id, uid, program)
+      const args = bubblewrap ? bubblewrapArgs(host.files, spec) : exportsOf(plainEnvironment(host, folder, spec, uid))
       const working_folder = bubblewrap ? '/' : spec.build_folder
-      return await startMonitor({ folder, command, args, cgroup_files, output, working_folder, uid, inherited })
+      await launch(monitor, { folder, command, args, output: output.paths, working_folder, uid })
+      run.child = monitor.child
+      monitor.child.once('exit', () => options.onEnd?.(spec.lobby_id))
+      // It may have ended between the word that it is launched and this one.
+      if (!isUnreaped(monitor.child)) options.onEnd?.(spec.lobby_id)
+      const handle = readHandle(folder, spec.lobby_id)
+      if (handle === null) throw new Error('The monitor of a lobby has not said who it is.')
+      return handle
+    } catch (error) {
+      monitor.child.kill('SIGKILL')
+      throw error
     } finally {
+      // The lobby has opened the pipes by itself. Until then they must not look finished to the logger.
       closeSync(output.stdout)
       closeSync(output.stderr)
     }
-  }
-
-  function watch(lobby_id: string, child: ChildProcess, run: Live): Handle {
-    const pid = child.pid ?? 0
-    run.child = child
-    child.once('exit', () => options.onEnd?.(lobby_id))
-    // A child that ended a moment ago is there as a zombie until Node has reaped it, which is not before this returns.
-    const start_time = readStat(pid)?.start_time ?? '0'
-    return { lobby_id, pid, start_time, boot_id, sandbox: host.bubblewrap ? 'bubblewrap' : 'none', uid: run.uid }
   }
 
   /** Not only by what this process remembers: nothing that lives may be swept. */
@@ -137,11 +144,29 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     return handle !== null && isAlive(handle, boot_id)
   }
 
+  function removeGroup(group: string | null): void {
+    if (group === null) return
+    cgroups?.kill(group)
+    cgroups?.remove(group)
+  }
+
   function letGo(lobby_id: string): void {
     const run = live.get(lobby_id)
     for (const fd of run?.kept_pipes ?? []) closeSync(fd)
     if (run?.uid != null) uids.release(run.uid)
     live.delete(lobby_id)
+  }
+
+  /** Ends what runs in groups that belong to no lobby that lives, and to no monitor that waits for one. */
+  function sweepGroups(): void {
+    const groups = cgroups?.list() ?? []
+    if (groups.length === 0) return
+    const used = new Set([...live.values()].map(({ group }) => group))
+    for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
+      const handle = readHandle(folderOf(lobby_id), lobby_id)
+      if (handle !== null && isAlive(handle, boot_id)) used.add(handle.group)
+    }
+    for (const group of groups) if (!used.has(group) && !monitors.isSpare(group)) removeGroup(group)
   }
 
   async function exit(handle: Handle): Promise<Exit | null> {
@@ -161,7 +186,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     killLeftovers(folder, handle, boot_id, cgroups)
     const ended = await exitOfRun(folder, handle, monitor_code, cgroups)
     writeEnded(folder, ended)
-    cgroups?.remove(handle.lobby_id)
+    removeGroup(handle.group)
     // The exit is known; the pipes are let go when the logger has read them.
     const letting_go = logIsWhole(folder).then(() => {
       letGo(handle.lobby_id)
@@ -182,7 +207,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
   return {
     name: 'process',
-    sandbox: host.bubblewrap ? 'bubblewrap' : 'none',
+    sandbox,
     start,
     exit,
     note,
@@ -194,7 +219,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
         if (handle === null || !isAlive(handle, boot_id)) continue
         handles.push(handle)
         if (live.has(lobby_id)) continue
-        live.set(lobby_id, { uid: handle.uid, handle, child: null, exit: null, kept_pipes: [] })
+        live.set(lobby_id, { group: handle.group, uid: handle.uid, handle, child: null, exit: null, kept_pipes: [] })
         if (handle.uid !== null) uids.hold(handle.uid)
       }
       return handles
@@ -226,11 +251,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
     async sweep() {
       logger.ensure()
-      for (const lobby_id of cgroups?.list() ?? []) {
-        if (!isLobbyId(lobby_id) || mayLive(lobby_id)) continue
-        cgroups?.kill(lobby_id)
-        cgroups?.remove(lobby_id)
-      }
+      sweepGroups()
       const ended = readdirSync(lobbies_folder)
         .filter((name) => isLobbyId(name) && !mayLive(name))
         .map((name) => ({ name, modify_ms: modifyTime(join(lobbies_folder, name)) }))
@@ -242,8 +263,11 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
     async close(how) {
       await Promise.all(leaving)
+      await monitors.close()
       await logger.close(how)
-      if (how.logger === 'end') cgroups?.close()
+      if (how.logger === 'keep') return
+      sweepGroups()
+      cgroups?.close()
     },
   }
 }

@@ -30,7 +30,9 @@ const END_WAIT_MS_MAX = 3_000
 const END_POLL_MS = 10
 
 export type LobbyPipes = {
-  /** For the lobby. To be closed once it has them. */
+  /** Where they are, for the lobby. */
+  paths: { stdout: string; stderr: string }
+  /** Open for writing, so that nobody takes them for finished. To be closed once the lobby has opened them. */
   stdout: number
   stderr: number
   /**
@@ -169,7 +171,8 @@ export function openLoggerClient(lobbies_folder: string): LoggerClient {
       }
       fill()
       const [stdout, kept_stdout, stderr, kept_stderr] = opened as [number, number, number, number]
-      return { stdout, stderr, kept: [kept_stdout, kept_stderr] }
+      const paths = { stdout: join(folder, 'stdout'), stderr: join(folder, 'stderr') }
+      return { paths, stdout, stderr, kept: [kept_stdout, kept_stderr] }
     },
 
     attach: (lobby_id) => send(`attach ${lobby_id}\n`),
