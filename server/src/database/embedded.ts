@@ -17,7 +17,7 @@ import { lockFile } from './embedded/lock.ts'
 import { type LogFile, openLogFile } from './embedded/log-file.ts'
 import { endProcesses, readPostmasterFile, readPostmasterId, sendSignal } from './embedded/processes.ts'
 import { type Account, PROGRAM_ENVIRONMENT } from './embedded/program.ts'
-import { openSocketFolder, PORT } from './embedded/socket-folder.ts'
+import { openSocketFolder, PORT, removeIfEmpty } from './embedded/socket-folder.ts'
 
 const START_ATTEMPTS_MAX = 3
 /** Includes the recovery after a crash, which reads at most about max_wal_size. */
@@ -102,7 +102,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 async function startLocked({ data_dir, run_dir, settings, log }: EmbeddedOptions): Promise<Embedded> {
   const binaries = await findBinaries()
   const account = await findAccount(join(data_dir, 'postgres'), log)
-  await requireReachable(account, data_dir, [data_dir, join(binaries.folder, 'bin')])
+  const programs = ['bin', 'lib', 'share'].map((name) => join(binaries.folder, name))
+  await requireReachable(account, data_dir, [data_dir, ...programs])
   const cluster = await openCluster(data_dir, binaries, account, log)
   const socket_folder = await openSocketFolder(account, join(data_dir, 'keys', 'postgres-run-folder'), run_dir)
   const url = `postgres://${ROLE}:${cluster.password}@/${ROLE}?host=${encodeURIComponent(socket_folder)}&port=${PORT}`
@@ -115,11 +116,12 @@ async function startLocked({ data_dir, run_dir, settings, log }: EmbeddedOptions
     const server = startServer(binaries, account, cluster, log_file, {
       ...SETTINGS,
       ...settings,
-      unix_socket_directories: socket_folder,
+      // A list, in which quotes keep commas and spaces together.
+      unix_socket_directories: `"${socket_folder.replaceAll('"', '""')}"`,
     })
     const stop = async (): Promise<void> => {
       await stopServer(server, cluster, account, log)
-      if (run_dir === undefined) await rm(socket_folder, { recursive: true, force: true })
+      if (run_dir === undefined) await removeIfEmpty(socket_folder)
     }
     if (await becomesReady(server, cluster)) {
       await requireAnswer(url).catch(async (error: unknown) => {

@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createConnection, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createListener, type Listener } from '../../src/database/listen.ts'
 import { createDatabase } from '../database.ts'
@@ -47,26 +51,22 @@ test('a listener whose connection was cut comes back, wakes every subscriber onc
   assert.deepEqual(two, ['', ''])
 })
 
-test('what is said while the own connection is cut is sent after the reconnect', async (t) => {
+test('a wake-up whose sending was cut off is sent after the reconnect', async (t) => {
   const url = await createDatabase(t)
-  const [listener, speaker] = [open(t, url), open(t, url)]
+  const line = await openLine(t, url)
+  const [listener, speaker] = [open(t, url), open(t, line.url)]
   const heard = subscribe(listener, 'lobbies')
   const own = subscribe(speaker, 'players')
   await waitFor('listening to begin', () => heard.length === 1 && own.length === 1)
-  const client = await openClient(t, url)
-  const cut = await client.query(
-    `select pg_terminate_backend(pid) from (${BACKENDS} and query = 'listen "players"') as b`,
-  )
-  assert.equal(cut.rowCount, 1)
-  await speaker.notify('lobbies', 'kept')
-  await waitFor('the kept notification', () => heard.includes('kept'))
-  assert.deepEqual(
-    [heard, own],
-    [
-      ['', 'kept'],
-      ['', ''],
-    ],
-  )
+
+  line.hold()
+  const sending = speaker.notify('lobbies', 'under way')
+  await waitFor('the wake-up to be on its way', () => line.held > 0)
+  line.cut()
+  await sending
+  await speaker.notify('lobbies', 'later')
+  await waitFor('both wake-ups', () => heard.includes('under way') && heard.includes('later'))
+  assert.deepEqual(own, ['', ''])
 })
 
 test('who unsubscribed is not woken, and may subscribe again', async (t) => {
@@ -111,6 +111,48 @@ test('a channel or a payload that PostgreSQL would not take is refused at once',
   await assert.rejects(listener.notify('lobbies', 'x'.repeat(8000)), RangeError)
   await listener.notify('lobbies', 'x'.repeat(7999))
 })
+
+/** A line to the server's socket that can swallow what the client says, and be cut. */
+async function openLine(t: TestContext, url: string) {
+  const server_socket = join(new URLSearchParams(url.split('?')[1]).get('host') ?? '', '.s.PGSQL.5432')
+  const folder = await mkdtemp(join(tmpdir(), 'muster-line-'))
+  undoAfter(t, () => rm(folder, { recursive: true }))
+  const pairs = new Set<Socket>()
+  const line = {
+    url: url.replace(/host=[^&]*/, `host=${encodeURIComponent(folder)}`),
+    held: 0,
+    hold: (): void => {
+      for (const socket of pairs) {
+        socket.removeAllListeners('data').on('data', (bytes) => {
+          line.held += bytes.length
+        })
+      }
+    },
+    cut: (): void => {
+      for (const socket of pairs) socket.destroy()
+    },
+  }
+  const server = createServer((socket) => {
+    const upstream = createConnection(server_socket)
+    socket.on('data', (bytes) => upstream.write(bytes))
+    upstream.on('data', (bytes) => socket.write(bytes))
+    pairs.add(socket)
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      one.on('error', () => undefined)
+      one.on('close', () => other.destroy())
+    }
+    socket.on('close', () => pairs.delete(socket))
+  })
+  server.listen(join(folder, '.s.PGSQL.5432'))
+  undoAfter(t, () => {
+    line.cut()
+    server.close()
+  })
+  return line
+}
 
 function open(t: TestContext, url: string): Listener {
   const listener = createListener({ url, log: silent })

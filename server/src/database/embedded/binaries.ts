@@ -45,8 +45,11 @@ async function makeExecutable(program: string): Promise<void> {
   if ((mode & 0o555) !== 0o555) await chmod(program, mode | 0o555)
 }
 
-/** Paths in the list are relative to the package. Two processes may do this at once. */
-async function makeLinks(folder: string): Promise<void> {
+/**
+ * Makes the links that the list in the folder names, where they are missing. Paths in it are relative to the package,
+ * the folder above. Two processes may do this at once.
+ */
+export async function makeLinks(folder: string): Promise<void> {
   const list = join(folder, 'pg-symlinks.json')
   const links = JSON.parse(await readFile(list, 'utf8')) as { source: string; target: string }[]
   for (const link of links) {

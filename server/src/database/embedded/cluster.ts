@@ -105,7 +105,14 @@ async function readVersion(folder: string): Promise<string | null> {
   try {
     return (await readFile(join(folder, 'PG_VERSION'), 'utf8')).trim()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES') {
+      throw new StartError(
+        `${folder} belongs to another user of this machine. Run the platform as the user who made it (or as root), ` +
+          'or set MUSTER_DATA to another folder.',
+      )
+    }
+    if (code !== 'ENOENT') throw error
   }
   const content = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []

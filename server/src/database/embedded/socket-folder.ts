@@ -2,7 +2,7 @@
 // folder; it lies in the system's folder for temporary files, where strangers may write. So its name is random, made
 // once and remembered in the data folder, and a folder of that name that is not ours alone is never used.
 import { randomBytes } from 'node:crypto'
-import { chown, lstat, mkdir } from 'node:fs/promises'
+import { chown, lstat, mkdir, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StartError } from '../../start-error.ts'
@@ -55,4 +55,11 @@ async function claim(folder: string, account: Account): Promise<boolean> {
   // lstat: a link to somewhere else is not a folder.
   const found = await lstat(folder)
   return found.isDirectory() && found.uid === (account?.uid ?? process.geteuid?.()) && (found.mode & 0o077) === 0
+}
+
+/** PostgreSQL removes its socket when it ends in order. One that is there belongs to a server that was started since. */
+export async function removeIfEmpty(folder: string): Promise<void> {
+  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'ENOENT') throw error
+  })
 }
