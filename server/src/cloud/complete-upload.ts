@@ -7,7 +7,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { checkArchive } from '../objects/archive.ts'
 import type { StoredObject } from '../objects/objects.ts'
-import { maySee } from './games.ts'
+import { maySee } from './access.ts'
 
 /** Files that are looked at on disk at once. */
 const STATS_AT_ONCE_MAX = 16

@@ -15,6 +15,7 @@ import type { Caller } from '../caller.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { idOfName, newId } from '../ids.ts'
+import { requireGame } from './access.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { findGroup } from './groups.ts'
 import { LIST_MAX } from './lists.ts'
@@ -31,19 +32,6 @@ const FIRST_VERSION_DISPLAY_NAME = '0.0.0'
 
 const nameTaken = (name_id: string): ErrorDetail =>
   notUnique(['name_id'], `There is a game with the name id ${name_id} already.`)
-
-/**
- * Throws GAME_NOT_FOUND when there is no such game, and the very same when it is not the caller's: a cloud token must
- * not learn which games exist. Every function on something below a game begins with it.
- */
-export async function requireGame(ctx: Context, caller: Caller, game_id: string): Promise<void> {
-  const row = await ctx.db.selectFrom('games').select('game_id').where('game_id', '=', game_id).executeTakeFirst()
-  if (row === undefined || !maySee(caller, game_id)) throw new ApiError('GAME_NOT_FOUND')
-}
-
-export function maySee(caller: Caller, game_id: string): boolean {
-  return caller.kind === 'admin' || (caller.kind === 'cloud' && caller.game_id === game_id)
-}
 
 /** Throws GROUP_NOT_FOUND or NAME_TAKEN. Without a name id the game gets one from its display name. */
 export async function createGame(ctx: Context, body: BodyOf<typeof createGameOperation>): Promise<{ game_id: string }> {

@@ -4,7 +4,7 @@ import type { BodyOf, createGameCdnSite, listGameCdnSites, ResponseOf } from '@m
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
-import { requireGame } from './games.ts'
+import { requireGame } from './access.ts'
 import { LIST_MAX } from './lists.ts'
 import { timestamp } from './times.ts'
 import { prepareUpload } from './uploads.ts'

@@ -1,7 +1,7 @@
 // Tokens that the management side gives out. They are issued, not kept: what they may do is in what they say.
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { requireGame } from './games.ts'
+import { requireGame } from './access.ts'
 import { requireNamespace } from './namespaces.ts'
 
 const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000

@@ -14,12 +14,14 @@ import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import { createShapeCheck } from '../shape.ts'
+import { requireGame } from './access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from './field-errors.ts'
-import { requireGame } from './games.ts'
 import { LIST_MAX } from './lists.ts'
-import { checkShape } from './shape.ts'
 import { timestamp } from './times.ts'
 import { checkConfig } from './version-check.ts'
+
+const checkShape = createShapeCheck(VersionConfig)
 
 const nameTaken = (display_name: string): ErrorDetail =>
   notUnique(['display_name'], `The game has a version ${JSON.stringify(display_name)} already.`)
@@ -71,7 +73,7 @@ async function checkVersion(
       .executeTakeFirst()
     if (twin !== undefined) errors.push(nameTaken(draft.display_name))
   }
-  const shape = checkShape(VersionConfig, draft.config, [])
+  const shape = checkShape(draft.config)
   if (shape.length > 0) return [...errors, ...shape.map(named)]
   return [...errors, ...(await checkConfig(ctx, game_id, draft.config as VersionConfig))]
 }

@@ -2,12 +2,10 @@
 // not fit the contract becomes VALIDATION_ERROR with the paths; everything else is for the operator: logged whole, and
 // answered as INTERNAL_ERROR without a detail.
 import { ApiError, type ErrorDetail, errorBody, validationError } from '@muster/contract'
-import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
-
-/** A body may be wrong in very many places; the first ones help most. */
-const ERROR_DETAILS_MAX = 32
+import { toDetails } from '../shape.ts'
 
 /** Codes of the framework that are the caller's doing. */
 const FRAMEWORK_CODES: Record<string, 'API_BODY_TOO_LARGE' | 'API_UNSUPPORTED_MEDIA_TYPE' | 'API_BAD_BODY'> = {
@@ -17,70 +15,24 @@ const FRAMEWORK_CODES: Record<string, 'API_BODY_TOO_LARGE' | 'API_UNSUPPORTED_ME
   FST_ERR_CTP_EMPTY_TYPE: 'API_UNSUPPORTED_MEDIA_TYPE',
 }
 
-const REASONS: Record<string, string> = {
-  required: 'required',
-  additionalProperties: 'unknown',
-  type: 'wrong_type',
-  enum: 'not_allowed',
-  const: 'not_allowed',
-  minimum: 'too_low',
-  maximum: 'too_high',
-  minLength: 'too_short',
-  maxLength: 'too_long',
-  minItems: 'too_few',
-  maxItems: 'too_many',
-  minProperties: 'too_few',
-  maxProperties: 'too_many',
-  pattern: 'invalid',
-  format: 'invalid',
-}
-
 /** The database is away, or has no room: connection errors, and SQLSTATE classes 08, 53 and 57. */
 const OUTAGE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08...|53...|57...)$/
 
-/** Keywords that only repeat what a member below them is told. */
-const COMPOUND_KEYWORDS = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
-
 /** `document`: the member of the body whose inside is told by its path in it (contract: Operation.document). */
-export function toDetails(
-  errors: readonly FastifySchemaValidationError[],
-  part: string,
-  document: string | null,
-): ErrorDetail[] {
-  const details = new Map<string, ErrorDetail>()
-  const simple = errors.filter((error) => !COMPOUND_KEYWORDS.has(error.keyword))
-  for (const error of simple.length > 0 ? simple : errors) {
-    if (details.size === ERROR_DETAILS_MAX) break
-    const path = error.instancePath.split('/').slice(1).map(unescapePointer)
-    const { missingProperty, additionalProperty } = error.params as Record<string, unknown>
-    const member = missingProperty ?? additionalProperty
-    if (typeof member === 'string') path.push(member)
-    if (part !== 'body') path.unshift(part)
-    else if (document !== null && path.length > 1 && path[0] === document) path.shift()
-    const reason = REASONS[error.keyword] ?? 'invalid'
-    const key = path.join('\n')
-    if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, error) })
-  }
-  return [...details.values()]
-}
-
-/** RFC 6901: ~1 is a slash, ~0 a tilde. */
-function unescapePointer(segment: string): string {
-  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
-}
-
-function sentence(path: readonly string[], reason: string, error: FastifySchemaValidationError): string {
-  const name = path.length === 0 ? 'The body' : path.join('.')
-  if (reason === 'required') return `${name} is missing.`
-  if (reason === 'unknown') return `${name} is not a member of this request.`
-  return `${name} ${error.message ?? 'is not valid'}.`
+function placed(detail: ErrorDetail, part: string, document: string | null): ErrorDetail {
+  const { path } = detail
+  if (part !== 'body') return { ...detail, path: [part, ...path] }
+  return document !== null && path.length > 1 && path[0] === document ? { ...detail, path: path.slice(1) } : detail
 }
 
 export function toApiError(error: unknown, document: string | null): ApiError | null {
   if (error instanceof ApiError) return error
   if (!(error instanceof Error)) return null
   const framework = error as FastifyError
-  if (framework.validation) return validationError(toDetails(framework.validation, partOf(framework), document))
+  if (framework.validation) {
+    const details = toDetails(framework.validation)
+    return validationError(details.map((detail) => placed(detail, partOf(framework), document)))
+  }
   const code = FRAMEWORK_CODES[framework.code]
   if (code !== undefined) return new ApiError(code)
   if (isOutage(framework.code)) return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })

@@ -1,9 +1,11 @@
 // The answer to a seat: where the lobby is reached, and the token that its server will ask for.
 import type { findLobby, ResponseOf } from '@muster/contract'
 import { type Config, mainUrl, publicUrl } from '../config.ts'
+import type { Context } from '../context.ts'
 import type { SeatTaken } from './book.ts'
+import type { Books } from './books.ts'
 import type { Lobby } from './changes.ts'
-import type { Desk } from './desk.ts'
+import type { Namespaces } from './namespaces.ts'
 
 export type SeatAnswer = ResponseOf<typeof findLobby>
 
@@ -11,7 +13,11 @@ export type SeatAnswer = ResponseOf<typeof findLobby>
 const PLAYER_TOKEN_LIFETIME_MS = 90 * 24 * 60 * 60_000
 
 /** Everything in it follows from the seat, so that a repeated request is answered word for word the same. */
-export async function seatAnswer(desk: Desk, namespace_id: string, seat: SeatTaken): Promise<SeatAnswer> {
+export async function seatAnswer(
+  desk: { ctx: Context; books: Books; namespaces: Namespaces },
+  namespace_id: string,
+  seat: SeatTaken,
+): Promise<SeatAnswer> {
   const { ctx, books } = desk
   const book = books.book(namespace_id)
   const lobby = book?.lobbies.get(seat.lobby_id)

@@ -10,9 +10,9 @@ import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 import { ApiError } from '@muster/contract'
 import fc from 'fast-check'
 import { pack } from 'tar-stream'
-import { paxItem, tarItem, tarOf, zipOf } from './archive/forgery.ts'
-import { hostileArchives } from './archive/hostile.ts'
-import { type ArchiveLimits, checkArchive, removePartialFolders, unpackArchive } from './archive.ts'
+import { type ArchiveLimits, checkArchive, removePartialFolders, unpackArchive } from '../../src/objects/archive.ts'
+import { paxItem, tarItem, tarOf, zipOf } from './forgery.ts'
+import { hostileArchives } from './hostile.ts'
 
 const HELLO = Buffer.from('hello')
 
@@ -272,7 +272,7 @@ test('what a killed unpacking has left is never taken for a build, and can be cl
   const { builds, source, target } = await openYard(t)
   await writeFile(source, tarOf({ name: 'a', body: HELLO }, { name: 'b', body: Buffer.alloc(50_000_000, 1) }))
   const code = `
-    import { unpackArchive } from ${JSON.stringify(import.meta.resolve('./archive.ts'))}
+    import { unpackArchive } from ${JSON.stringify(import.meta.resolve('../../src/objects/archive.ts'))}
     import { watch } from 'node:fs'
     watch(${JSON.stringify(builds)}, { recursive: true }, (_, name) => {
       if (name.endsWith('/b')) process.kill(process.pid, 'SIGKILL')
@@ -329,7 +329,7 @@ test('bombs end at the cap, in little time and memory', async (t) => {
     ['entries', {}, 'too_many_entries'],
   ]
   const code = `${PEAK_KIB}
-    import { checkArchive, unpackArchive } from ${JSON.stringify(import.meta.resolve('./archive.ts'))}
+    import { checkArchive, unpackArchive } from ${JSON.stringify(import.meta.resolve('../../src/objects/archive.ts'))}
     const [path, limits, writes] = JSON.parse(process.argv[1])
     const before_kib = peak_kib()
     const before = process.resourceUsage()

@@ -1,0 +1,74 @@
+// Whether a value has the shape that the contract says, and if not, which members are wrong and why: in one place,
+// because the door refuses what the validate operations only report.
+import { type ErrorDetail, FORMATS } from '@muster/contract'
+import { Ajv, type ErrorObject } from 'ajv'
+import type { TSchema } from 'typebox'
+
+/** A value may be wrong in very many places; the first ones help most. */
+const ERROR_DETAILS_MAX = 32
+
+const REASONS: Readonly<Record<string, string>> = {
+  required: 'required',
+  additionalProperties: 'unknown',
+  type: 'wrong_type',
+  enum: 'not_allowed',
+  const: 'not_allowed',
+  minimum: 'too_low',
+  maximum: 'too_high',
+  minLength: 'too_short',
+  maxLength: 'too_long',
+  minItems: 'too_few',
+  maxItems: 'too_many',
+  minProperties: 'too_few',
+  maxProperties: 'too_many',
+  pattern: 'invalid',
+  format: 'invalid',
+}
+
+/** Keywords that only repeat what a member below them is told. */
+const COMPOUND_KEYWORDS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
+
+/** What a validator says of one fault; the door's framework has the same. */
+export type Fault = Pick<ErrorObject, 'instancePath' | 'keyword' | 'message' | 'params'>
+
+export type ShapeCheck = (value: unknown) => ErrorDetail[]
+
+/** `coerce`: what comes as text (query and path) is read as the number or boolean that the schema asks for. */
+export function createValidator(options: { coerce: boolean }): Ajv {
+  // With all errors, so that whoever mends a request mends it once; bodies are bounded, and so is their number.
+  return new Ajv({ allErrors: true, coerceTypes: options.coerce, formats: { ...FORMATS } })
+}
+
+/** A check of values against one schema, compiled once. It answers what is wrong, at most 32 details. */
+export function createShapeCheck(schema: TSchema): ShapeCheck {
+  const validate = createValidator({ coerce: false }).compile(schema)
+  return (value) => (validate(value) ? [] : toDetails(validate.errors ?? []))
+}
+
+export function toDetails(faults: readonly Fault[]): ErrorDetail[] {
+  const details = new Map<string, ErrorDetail>()
+  const simple = faults.filter((fault) => !COMPOUND_KEYWORDS.has(fault.keyword))
+  for (const fault of simple.length > 0 ? simple : faults) {
+    if (details.size === ERROR_DETAILS_MAX) break
+    const path = fault.instancePath.split('/').slice(1).map(unescapePointer)
+    const { missingProperty, additionalProperty } = fault.params as Record<string, unknown>
+    const member = missingProperty ?? additionalProperty
+    if (typeof member === 'string') path.push(member)
+    const reason = REASONS[fault.keyword] ?? 'invalid'
+    const key = path.join('\n')
+    if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, fault) })
+  }
+  return [...details.values()]
+}
+
+/** RFC 6901: ~1 is a slash, ~0 a tilde. */
+function unescapePointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+function sentence(path: readonly string[], reason: string, fault: Fault): string {
+  const name = path.length === 0 ? 'The body' : path.join('.')
+  if (reason === 'required') return `${name} is missing.`
+  if (reason === 'unknown') return `${name} is not a member of this request.`
+  return `${name} ${fault.message ?? 'is not valid'}.`
+}
