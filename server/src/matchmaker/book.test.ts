@@ -1,5 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import {
   expireAll,
   findWish,
@@ -253,6 +254,11 @@ test('ready gives those who waited for it their full time to connect, and takes 
   assert.equal(book.players.get(late.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
   assert.equal(book.expire(ready_ms + 60 * SECOND - 1), null)
   assert.deepEqual(book.ready(early.lobby_id, ready_ms + SECOND), { changes: [], result: null }, 'ready is said once')
+  const loaded = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan() }, ids(), ready_ms))
+  const until_ms = ready_ms + 200 * SECOND
+  book.postpone(until_ms)
+  grantIn(book, book.ready(loaded.lobby_id, ready_ms))
+  assert.equal(book.players.get(loaded.player_id)!.deadline_ms, until_ms)
 })
 
 test('a player token is consumed once: only the same key gets the same answer again', () => {
@@ -453,19 +459,35 @@ test('what is over is forgotten ten minutes after its end, and not while it may 
   assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), unknown)
 })
 
-test('a heap that lost its order would hide what is due: a player leaves a lobby that is still starting', () => {
-  const book = new Book()
-  const ids = idSource()
-  const HOUR = 3_600 * SECOND
-  const plan = lobbyPlan({ ready_within_ms: HOUR, player_deadline_ms: HOUR, max_players_normal: 1 })
-  const seats = Array.from({ length: 40 }, (_, count) =>
-    grantIn(book, book.find(findWish({ plan: { ...plan, idle_grace_ms: count * SECOND } }), ids(), START_MS + count)),
+test('nothing that is due hides behind something that is due later, whoever leaves whichever lobby before', () => {
+  const seconds = fc.integer({ min: 1, max: 1_000 }).map((count) => count * SECOND)
+  const lobby = fc.record({ ready_within_ms: seconds, player_deadline_ms: seconds, idle_grace_ms: seconds })
+  fc.assert(
+    fc.property(fc.array(lobby, { minLength: 30, maxLength: 30 }), fc.infiniteStream(fc.nat()), (plans, random) => {
+      const book = new Book()
+      const ids = idSource()
+      const soonest = (): number => {
+        const lobbies = [...book.lobbies.values()].filter((one) => one.stop_ms === null)
+        const players = [...book.players.values()].filter((one) => one.remove_ms === null)
+        const idle = lobbies.map((one) => one.idle_ms ?? Number.POSITIVE_INFINITY)
+        const ends = [...lobbies.map((one) => one.ready_deadline_ms), ...players.map((one) => one.deadline_ms)]
+        return Math.min(...idle, ...ends)
+      }
+      for (const plan of plans) grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan(plan) }, ids(), START_MS))
+      const waiting = [...book.players.keys()]
+      while (waiting.length > plans.length / 2) {
+        const [player_id] = waiting.splice(random.next().value % waiting.length, 1)
+        grantIn(book, book.release(player_id!, START_MS))
+        assert.equal(book.nextDueMs(), soonest())
+      }
+      for (let due_ms = book.nextDueMs(); due_ms !== null; due_ms = book.nextDueMs()) {
+        assert.equal(due_ms, soonest())
+        expireAll(book, due_ms)
+      }
+      assert.equal(book.live_lobby_count, 0)
+    }),
+    { numRuns: 300 },
   )
-  for (const seat of seats.toReversed()) {
-    grantIn(book, book.release(seat.player_id, START_MS + 100))
-    const due = [...book.lobbies.values()].map((lobby) => Math.min(lobby.idle_ms ?? Infinity, lobby.ready_deadline_ms))
-    assert.equal(book.nextDueMs(), Math.min(...due))
-  }
 })
 
 test('after a load every deadline is at least as far away as was asked, and none nearer than before', () => {

@@ -307,11 +307,10 @@ export class Book {
     }
   }
 
-  /** Players who have waited for the start get their full time to connect. */
+  /** Players who have waited for the start get their full time to connect; nobody connects before it. */
   #makeReady(lobby: Lobby, ms: number): Undo {
     const undos = [this.#patchLobby(lobby, { ready_ms: ms })]
     for (const player of lobby.players.values()) {
-      if (player.connect_ms !== null) continue
       const deadline_ms = Math.max(player.deadline_ms, ms + lobby.player_deadline_ms)
       undos.push(this.#patchPlayer(player, { deadline_ms }))
     }

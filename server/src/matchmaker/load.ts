@@ -128,7 +128,7 @@ function byNamespace<R extends { namespace_id: string }, T>(rows: readonly R[], 
   return groups
 }
 
-function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
+export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
   return {
     lobby_id: row.lobby_id,
     version_id: row.version_id,
@@ -154,7 +154,7 @@ function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
   }
 }
 
-function toPlayer(row: Selectable<Schema['players']>): Player {
+export function toPlayer(row: Selectable<Schema['players']>): Player {
   return {
     player_id: row.player_id,
     lobby_id: row.lobby_id,

@@ -1,0 +1,361 @@
+// The book against a plain one (test/matchmaker/plain-book.ts), driven as a shard drives it: commands gather, and a
+// batch commits or fails; one that fails is undone. After every step both say the same and the laws hold.
+import assert from 'node:assert'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import * as plain from '../../test/matchmaker/plain-book.ts'
+import { idOf, lobbyPlan, START_MS, VERSION } from '../../test/matchmaker/plain-wishes.ts'
+import { Book, type Decision, type LobbyPlan, type SeatTaken, type Undo } from './book.ts'
+import type { Change, Lobby, Player } from './changes.ts'
+import { toLobby, toPlayer } from './load.ts'
+import { lobbyRow, playerRow } from './project.ts'
+
+const RUNS = 20_000
+const STEPS_MAX = 60
+const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_000]
+const KINDS = [
+  ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
+  ...['disconnected', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
+] as const
+const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
+const KEYS = [null, null, null, 'a', 'b', 'c']
+const MODES = [['m'], ['m'], ['n'], ['m', 'n']]
+const REGIONS = [['r'], ['r'], ['s'], ['r', 's']]
+const TAGS: Record<string, string>[] = [{}, {}, {}, { x: '1' }, { y: '1' }, { x: '1', y: '1' }, { x: '2' }]
+const LOBBIES_MAX = 6
+const CLIENT_PLAYERS_MAX = 5
+const NOBODY = { lobby_id: 'none', player_id: 'none' }
+
+type Step = readonly [kind: number, who: number, what: number, time: number]
+const steps = fc.array(fc.tuple(fc.nat(KINDS.length - 1), fc.nat(), fc.nat(), fc.nat(TIMES_MS.length - 1)), {
+  maxLength: STEPS_MAX,
+  size: 'max',
+})
+
+const pick = <T>(from: readonly T[], number: number): T => from[number % from.length]!
+
+function planOf(number: number): LobbyPlan {
+  return lobbyPlan({
+    game_mode: pick(['m', 'n'], number),
+    region: pick(['r', 's', 'r'], number >> 1),
+    publicity: pick(['public', 'public', 'public', 'private'] as const, number >> 2),
+    max_players_normal: pick([1, 2, 3], number >> 3),
+    max_players_direct: pick([1, 2, 4], number >> 4),
+    max_players_party: pick([1, 3], number >> 5),
+    tags: pick(TAGS, number >> 6),
+    ready_within_ms: pick([5_000, 60_000, 1_200_000], number >> 7),
+    player_deadline_ms: pick([4_000, 60_000, 1_200_000], number >> 8),
+    idle_grace_ms: pick([0, 500, 15_000], number >> 9),
+  })
+}
+
+/** Both books, and what a shard keeps beside its own. */
+function createPair() {
+  const book = new Book()
+  let reference: plain.PlainBook = { lobbies: [], players: [] }
+  let now_ms = START_MS
+  let last_id = 0
+  const committed: Change[] = []
+  let uncommitted: Change[] = []
+  let undos: Undo[] = []
+  let at_commit = { reference: structuredClone(reference), print: fingerprint(book, now_ms) }
+  let rows: { text: string; after: number } | null = null
+  /** What no later state may contradict (law L2). */
+  const connections = new Map<string, number>()
+
+  function make(change: Change): void {
+    // As the journal keeps it.
+    const stored = JSON.parse(JSON.stringify(change)) as Change
+    undos.push(book.apply(stored))
+    uncommitted.push(stored)
+  }
+
+  /** Ids whose order is not that of their making: nothing may rest on it but the tie of one millisecond. */
+  function freshIds() {
+    last_id += 2
+    const scrambled = (number: number): string => idOf((number * 7_368_787) % 16_777_213)
+    return { lobby_id: scrambled(last_id), player_id: scrambled(last_id + 1) }
+  }
+
+  function step([kind_number, who, what, time]: Step): void {
+    const kind = pick(KINDS, kind_number)
+    now_ms += pick(TIMES_MS, time)
+    if (kind === 'fail') {
+      for (const undo of undos.reverse()) undo()
+      ;[undos, uncommitted, reference] = [[], [], structuredClone(at_commit.reference)]
+      assert.equal(fingerprint(book, START_MS), at_commit.print, 'an undo restores exactly what was there')
+    } else {
+      for (let change = book.expire(now_ms); change !== null; change = book.expire(now_ms)) {
+        assert.ok(plain.takeExpiry(reference, change, now_ms), `not yet due: ${JSON.stringify(change)}`)
+        make(change)
+      }
+      if (kind === 'commit') commit(what)
+      else if (kind !== 'time') command(kind, who, what)
+    }
+    assertSame(book, reference)
+    assertLaws(book, connections, committed)
+  }
+
+  function commit(what: number): void {
+    committed.push(...uncommitted)
+    ;[undos, uncommitted] = [[], []]
+    book.forget(now_ms)
+    plain.forget(reference, now_ms)
+    at_commit = { reference: structuredClone(reference), print: fingerprint(book, START_MS) }
+    if (rows === null || what % 3 === 0) rows = { text: JSON.stringify(rowsOf(book)), after: committed.length }
+  }
+
+  function command(
+    kind: Exclude<(typeof KINDS)[number], 'commit' | 'fail' | 'time'>,
+    who: number,
+    what: number,
+  ): unknown {
+    const ids = freshIds()
+    const of = { lobby: ids.lobby_id, player: ids.player_id }
+    const lobby = pick([...reference.lobbies.map((one) => one.id), 'nowhere'], who)
+    const player = pick([...reference.players, undefined], what)
+    const player_id = player?.id ?? 'nobody'
+    const own_lobby = who % 5 === 0 ? lobby : (player?.lobby ?? lobby)
+    const key = pick([null, 'one', 'two'], who >> 3)
+    const call = { player: player_id, lobby: own_lobby, key }
+    const plan = planOf(what)
+    const wish = {
+      client: pick(CLIENTS, who),
+      seat_key: pick(KEYS, who >> 2),
+      client_players_max: pick([0, 1, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX], who >> 5),
+      lobby_count_max: pick([0, 2, LOBBIES_MAX, LOBBIES_MAX], who >> 8),
+    }
+    const of_wish = {
+      client: wish.client,
+      key: wish.seat_key,
+      client_max: wish.client_players_max,
+      lobby_max: wish.lobby_count_max,
+    }
+    switch (kind) {
+      case 'find': {
+        const [modes, regions, tags] = [pick(MODES, what), pick(REGIONS, what >> 2), pick(TAGS, what >> 4)]
+        const places = modes.flatMap((game_mode) =>
+          regions.map((region) => ({ version_id: VERSION, region, game_mode })),
+        )
+        const finder = { ...wish, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
+        const of_find = { ...of_wish, modes, regions, tags, plan: finder.plan }
+        return same(book.find(finder, ids, now_ms), plain.find(reference, of_find, of, now_ms))
+      }
+      case 'join':
+        return same(
+          book.join({ ...wish, lobby_id: lobby }, ids, now_ms),
+          plain.join(reference, { ...of_wish, lobby }, of, now_ms),
+        )
+      case 'create':
+        return same(
+          book.create({ ...wish, plan }, ids, now_ms),
+          plain.create(reference, { ...of_wish, plan }, of, now_ms),
+        )
+      case 'ready':
+        return same(book.ready(lobby, now_ms), plain.ready(reference, lobby, now_ms))
+      case 'closed':
+        return same(book.setClosed(lobby, what % 2 === 0), plain.say(reference, lobby, { closed: what % 2 === 0 }))
+      case 'state': {
+        const state = pick([null, '1', '{}'], what)
+        return same(book.setState(lobby, state), plain.say(reference, lobby, { state }))
+      }
+      case 'stop':
+        return same(book.stop(lobby, 'exited', now_ms), plain.stop(reference, lobby, 'exited', now_ms))
+      case 'connected':
+        return same(
+          book.connected({ player_id, lobby_id: own_lobby, connect_key: key }, now_ms),
+          plain.connected(reference, call, now_ms),
+        )
+      case 'disconnected':
+        return same(
+          book.disconnected({ player_id, lobby_id: own_lobby, disconnect_key: key }, now_ms),
+          plain.disconnected(reference, call, now_ms),
+        )
+      case 'release':
+        return same(book.release(player_id, now_ms), plain.release(reference, player_id, now_ms))
+    }
+  }
+
+  function same(decision: Decision<SeatTaken | null>, answer: plain.Answer): Decision<SeatTaken | null> {
+    if ('changes' in decision) for (const change of decision.changes) make(change)
+    const said = 'refused' in decision ? decision : decision.result
+    const expected =
+      answer === null || 'refused' in answer
+        ? answer
+        : { lobby_id: answer.lobby, player_id: answer.player, is_ready: answer.is_ready }
+    assert.deepEqual(said, expected)
+    return decision
+  }
+
+  /** From its journal, and from its tables and the journal after them, the book is made again as it is. */
+  function rebuild(): void {
+    const changes = [...committed, ...uncommitted]
+    const durable_ms = now_ms
+    book.forget(durable_ms)
+    const print = fingerprint(book, now_ms)
+    const replayed = new Book()
+    for (const change of changes) replayed.apply(change)
+    replayed.forget(durable_ms)
+    assert.equal(fingerprint(replayed, now_ms), print, 'the journal alone makes the same book')
+    if (rows === null) return
+    const loaded = new Book()
+    loadRows(loaded, rows.text)
+    for (const change of changes.slice(rows.after)) loaded.apply(change)
+    loaded.forget(durable_ms)
+    assert.equal(fingerprint(loaded, now_ms), print, 'the tables and the journal after them make the same book')
+    assertSameEnd([book, loaded, replayed], now_ms)
+  }
+
+  return { step, rebuild }
+}
+
+/** Time finds the same due in all of them, until nothing is left. (Of two that are due in one millisecond either may be first.) */
+function assertSameEnd(books: readonly Book[], from_ms: number): void {
+  const [book, ...others] = books as [Book, ...Book[]]
+  const end_ms = from_ms + 100 * 3_600_000
+  for (let now_ms = book.nextDueMs(); now_ms !== null && now_ms < end_ms; now_ms = book.nextDueMs()) {
+    for (const one of books) {
+      for (let change = one.expire(now_ms); change !== null; change = one.expire(now_ms)) one.apply(change)
+    }
+    for (const other of others) assert.equal(other.nextDueMs(), book.nextDueMs())
+  }
+  for (const one of books) assert.equal(one.live_lobby_count, 0)
+}
+
+/** Everything that can be told of a book from outside. */
+function fingerprint(book: Book, now_ms: number): string {
+  const wish = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null }
+  const chosen = ['m', 'n'].flatMap((game_mode) =>
+    ['r', 's'].flatMap((region) =>
+      TAGS.map((tags) => {
+        const places = [{ version_id: VERSION, region, game_mode }]
+        return book.find({ ...wish, places, tags: Object.entries(tags) }, NOBODY, now_ms)
+      }),
+    ),
+  )
+  const keys = KEYS.map((seat_key) => book.find({ ...wish, seat_key, places: [], tags: [] }, NOBODY, now_ms))
+  const clients = CLIENTS.map((client) => {
+    const isFull = (client_players_max: number) =>
+      'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' ===
+      (book.find({ ...wish, client, client_players_max, places: [], tags: [] }, NOBODY, now_ms) as { refused?: string })
+        .refused
+    let count = 0
+    while (isFull(count + 1)) count++
+    return count
+  })
+  const lobbies = [...book.lobbies.values()].map(({ ordinal: _, players, ...lobby }) => ({
+    ...lobby,
+    tags: Object.entries(lobby.tags).sort(),
+    players: [...players.keys()].sort(),
+  }))
+  const sorted = <T>(records: T[]) =>
+    records.map((record) => JSON.stringify(Object.entries(record as object).sort())).sort()
+  return JSON.stringify({
+    lobbies: sorted(lobbies),
+    players: sorted([...book.players.values()]),
+    live: book.live_lobby_count,
+    due: book.nextDueMs(),
+    chosen: chosen.map((decision) => ('changes' in decision ? decision.result : decision)),
+    keys: keys.map((decision) => ('changes' in decision ? decision.result : decision)),
+    clients,
+  })
+}
+
+function rowsOf(book: Book) {
+  return {
+    lobbies: [...book.lobbies.values()].map((lobby) => lobbyRow('namespace', 1, lobby)),
+    players: [...book.players.values()].map((player) => playerRow('namespace', 1, player)),
+  }
+}
+
+/** What PostgreSQL makes of the rows, and load.ts of what PostgreSQL answers. */
+function loadRows(book: Book, text: string): void {
+  const rows = JSON.parse(text) as ReturnType<typeof rowsOf>
+  const dated = <T extends object>(row: T): T =>
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [
+        name,
+        name.endsWith('_ts') && value !== null ? new Date(value as string) : value,
+      ]),
+    ) as T
+  const lobbies = rows.lobbies.map((row) => toLobby(dated(row) as unknown as Parameters<typeof toLobby>[0]))
+  const players = rows.players.map((row) => toPlayer(dated(row) as unknown as Parameters<typeof toPlayer>[0]))
+  lobbies.sort((a, b) => a.create_ms - b.create_ms || (a.lobby_id < b.lobby_id ? -1 : 1))
+  const left = (player: Player): number => player.remove_ms ?? Number.MAX_SAFE_INTEGER
+  players.sort((a, b) => a.create_ms - b.create_ms || left(a) - left(b))
+  book.load(lobbies, players)
+}
+
+function assertSame(book: Book, reference: plain.PlainBook): void {
+  assert.equal(book.lobbies.size, reference.lobbies.length)
+  assert.equal(book.players.size, reference.players.length)
+  let due_ms = Number.POSITIVE_INFINITY
+  for (const expected of reference.lobbies) {
+    const lobby = book.lobbies.get(expected.id)!
+    const seats = plain.seatsOf(reference, expected.id)
+    assert.deepEqual(
+      [lobby.is_closed, lobby.state, lobby.ready_ms, lobby.stop_ms, lobby.stop_reason, lobby.players.size],
+      [expected.closed, expected.state, expected.ready, expected.stopped, expected.why, seats.length],
+    )
+    assert.ok(seats.every((player) => lobby.players.has(player.id)))
+    due_ms = Math.min(due_ms, plain.dueOf(reference, expected))
+  }
+  for (const expected of reference.players) {
+    const player = book.players.get(expected.id)!
+    assert.deepEqual(
+      [player.lobby_id, player.client, player.deadline_ms, player.connect_ms, player.connect_key],
+      [expected.lobby, expected.client, expected.deadline, expected.connected, expected.connect_key],
+    )
+    assert.deepEqual(
+      [player.remove_ms, player.remove_reason, player.disconnect_key],
+      [expected.left, expected.why, expected.leave_key],
+    )
+    due_ms = Math.min(due_ms, plain.dueOf(reference, expected))
+  }
+  assert.equal(book.nextDueMs(), Number.isFinite(due_ms) ? due_ms : null)
+}
+
+function assertLaws(book: Book, connections: Map<string, number>, committed: Change[]): void {
+  const largest = ({ max_players_normal, max_players_direct, max_players_party }: Lobby): number =>
+    Math.max(max_players_normal, max_players_direct, max_players_party)
+  const clients = new Map<string, number>()
+  let live = 0
+  for (const lobby of book.lobbies.values()) {
+    assert.ok(lobby.players.size <= largest(lobby), 'L1: no lobby has more players than its limit')
+    if (lobby.stop_ms === null) live++
+    else assert.equal(lobby.players.size, 0, 'L1: what has stopped has no players')
+  }
+  for (const player of book.players.values()) {
+    if (player.remove_ms !== null) continue
+    assert.equal(book.lobbies.get(player.lobby_id)?.players.get(player.player_id), player, 'L1: seats are players')
+    clients.set(player.client, (clients.get(player.client) ?? 0) + 1)
+  }
+  assert.ok(live <= LOBBIES_MAX && live === book.live_lobby_count, 'L3: lobby_count_max is exact')
+  for (const count of clients.values()) assert.ok(count <= CLIENT_PLAYERS_MAX, 'L4: the limit of a client is exact')
+
+  // Law L2, over all that has become durable, once for each change.
+  const [first, from] = [connections.get('looked_at') ?? 0, committed.length]
+  for (let index = first; index < from; index++) {
+    const change = committed[index]!
+    if (change.kind !== 'player_connected' && change.kind !== 'player_removed') continue
+    const key = `${change.kind} ${change.player_id}`
+    assert.ok(!connections.has(key), `L2: ${key} happened twice`)
+    if (change.kind === 'player_connected') assert.ok(!connections.has(`player_removed ${change.player_id}`), 'L2')
+    connections.set(key, change.ms)
+  }
+  connections.set('looked_at', from)
+}
+
+test(`the book does what a plain one does, in ${RUNS} random lives`, (t: TestContext) => {
+  let steps_made = 0
+  fc.assert(
+    fc.property(steps, (life) => {
+      const pair = createPair()
+      for (const one of life) pair.step(one)
+      pair.rebuild()
+      steps_made += life.length
+    }),
+    { numRuns: RUNS },
+  )
+  t.diagnostic(`${RUNS} lives of ${Math.round(steps_made / RUNS)} steps on average`)
+})

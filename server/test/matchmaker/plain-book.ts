@@ -1,0 +1,249 @@
+// The book as one would write it who has all the time in the world: two lists, searched from end to end. Written from
+// the decisions and not from book.ts, so that both are wrong together only where the words are.
+import type { ErrorCode } from '@muster/contract'
+import type { LobbyPlan } from '../../src/matchmaker/book.ts'
+import type { Change, RemoveReason, StopReason } from '../../src/matchmaker/changes.ts'
+
+const TEN_MINUTES_MS = 600_000
+const EIGHT_HOURS_MS = 28_800_000
+
+export type PlainLobby = {
+  id: string
+  plan: LobbyPlan
+  created: number
+  ready_by: number
+  ready: number | null
+  closed: boolean
+  state: string | null
+  /** When it was last left, or made, without a player. */
+  empty_since: number | null
+  stopped: number | null
+  why: StopReason | null
+}
+
+export type PlainPlayer = {
+  id: string
+  lobby: string
+  client: string
+  created: number
+  deadline: number
+  key: string | null
+  connected: number | null
+  connect_key: string | null
+  left: number | null
+  why: RemoveReason | null
+  leave_key: string | null
+}
+
+export type PlainBook = { lobbies: PlainLobby[]; players: PlainPlayer[] }
+export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
+
+export type Wish = { client: string; key: string | null; client_max: number; lobby_max: number }
+type Ids = { lobby: string; player: string }
+
+const refused = (code: ErrorCode): Answer => ({ refused: code })
+
+export function seatsOf(book: PlainBook, lobby: string): PlainPlayer[] {
+  return book.players.filter((player) => player.lobby === lobby && player.left === null)
+}
+
+export function lobbyOf(book: PlainBook, id: string): PlainLobby | undefined {
+  return book.lobbies.find((lobby) => lobby.id === id)
+}
+
+export function playersOf(book: PlainBook, client: string): number {
+  return book.players.filter((player) => player.client === client && player.left === null).length
+}
+
+export function dueOf(book: PlainBook, of: PlainLobby | PlainPlayer): number {
+  if ('lobby' in of) return of.left === null ? of.deadline : Number.POSITIVE_INFINITY
+  if (of.stopped !== null) return Number.POSITIVE_INFINITY
+  const idle =
+    of.empty_since === null || seatsOf(book, of.id).length > 0
+      ? Number.POSITIVE_INFINITY
+      : of.empty_since + of.plan.idle_grace_ms
+  return of.ready === null ? Math.min(of.ready_by, idle) : idle
+}
+
+/** The answer that this key was given within the last ten minutes, or may be about to be given. */
+export function answered(book: PlainBook, key: string | null, now: number): Answer {
+  const seat = key === null ? undefined : book.players.findLast((player) => player.key === key)
+  if (seat === undefined || now > seat.created + TEN_MINUTES_MS) return null
+  const ready = lobbyOf(book, seat.lobby)?.ready ?? null
+  const was_answered = ready !== null && seat.why !== 'unanswered' && (seat.left === null || seat.left >= ready)
+  return seat.left === null || was_answered ? { lobby: seat.lobby, player: seat.id, is_ready: ready !== null } : null
+}
+
+/** The best of the lobbies that a find may enter. */
+export function bestOf(
+  book: PlainBook,
+  modes: readonly string[],
+  regions: readonly string[],
+  tags: Readonly<Record<string, string>>,
+): PlainLobby | undefined {
+  const free = (lobby: PlainLobby): number => lobby.plan.max_players_normal - seatsOf(book, lobby.id).length
+  return book.lobbies
+    .filter((lobby) => lobby.stopped === null && !lobby.closed && lobby.plan.publicity === 'public')
+    .filter((lobby) => modes.includes(lobby.plan.game_mode) && regions.includes(lobby.plan.region))
+    .filter((lobby) => Object.entries(tags).every(([name, value]) => lobby.plan.tags[name] === value))
+    .filter((lobby) => free(lobby) > 0)
+    .sort((a, b) => free(a) - free(b) || a.created - b.created || (a.id < b.id ? -1 : 1))[0]
+}
+
+export function find(
+  book: PlainBook,
+  wish: Wish & { modes: string[]; regions: string[]; tags: Record<string, string>; plan: LobbyPlan | null },
+  ids: Ids,
+  now: number,
+): Answer {
+  const before = answered(book, wish.key, now)
+  if (before !== null) return before
+  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  const best = bestOf(book, wish.modes, wish.regions, wish.tags)
+  if (best !== undefined) return sit(book, best, wish, ids, now)
+  if (wish.plan === null) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  return open(book, wish.plan, wish, ids, now)
+}
+
+export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, now: number): Answer {
+  const before = answered(book, wish.key, now)
+  if (before !== null) return before
+  const lobby = lobbyOf(book, wish.lobby)
+  if (lobby === undefined) return refused('MATCHMAKER_LOBBY_NOT_FOUND')
+  if (lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
+  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (seatsOf(book, lobby.id).length >= lobby.plan.max_players_direct) return refused('MATCHMAKER_LOBBY_FULL')
+  return sit(book, lobby, wish, ids, now)
+}
+
+export function create(book: PlainBook, wish: Wish & { plan: LobbyPlan }, ids: Ids, now: number): Answer {
+  const before = answered(book, wish.key, now)
+  if (before !== null) return before
+  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  return open(book, wish.plan, wish, ids, now)
+}
+
+function open(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: number): Answer {
+  const running = book.lobbies.filter((lobby) => lobby.stopped === null).length
+  if (running >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  const lobby: PlainLobby = {
+    id: ids.lobby,
+    plan,
+    created: now,
+    ready_by: now + plan.ready_within_ms,
+    ready: null,
+    closed: false,
+    state: null,
+    empty_since: now,
+    stopped: null,
+    why: null,
+  }
+  book.lobbies.push(lobby)
+  return sit(book, lobby, wish, ids, now)
+}
+
+function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, ids: Ids, now: number): Answer {
+  lobby.empty_since = null
+  book.players.push({
+    id: ids.player,
+    lobby: lobby.id,
+    client: wish.client,
+    created: now,
+    deadline: now + lobby.plan.player_deadline_ms,
+    key: wish.key,
+    connected: null,
+    connect_key: null,
+    left: null,
+    why: null,
+    leave_key: null,
+  })
+  return { lobby: lobby.id, player: ids.player, is_ready: lobby.ready !== null }
+}
+
+export function ready(book: PlainBook, id: string, now: number): Answer {
+  const lobby = lobbyOf(book, id)
+  if (lobby === undefined || lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
+  if (lobby.ready !== null) return null
+  lobby.ready = now
+  for (const player of seatsOf(book, id)) {
+    if (player.connected === null) player.deadline = Math.max(player.deadline, now + lobby.plan.player_deadline_ms)
+  }
+  return null
+}
+
+export function say(book: PlainBook, id: string, what: { closed?: boolean; state?: string | null }): Answer {
+  const lobby = lobbyOf(book, id)
+  if (lobby === undefined || lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
+  Object.assign(lobby, what)
+  return null
+}
+
+type Call = { player: string; lobby: string; key: string | null }
+
+export function connected(book: PlainBook, call: Call, now: number): Answer {
+  const player = book.players.find((other) => other.id === call.player)
+  if (player === undefined) return refused('MATCHMAKER_PLAYER_REMOVED')
+  if (player.lobby !== call.lobby) return refused('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+  if (call.key !== null && call.key === player.connect_key) return null
+  if (player.why === 'expired') return refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED')
+  if (player.left !== null) return refused('MATCHMAKER_PLAYER_REMOVED')
+  if (player.connected !== null) return refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED')
+  if (lobbyOf(book, player.lobby)?.ready === null) return refused('MATCHMAKER_LOBBY_NOT_STARTED')
+  player.connected = now
+  player.deadline = now + EIGHT_HOURS_MS
+  player.connect_key = call.key
+  return null
+}
+
+export function disconnected(book: PlainBook, call: Call, now: number): Answer {
+  const player = book.players.find((other) => other.id === call.player)
+  if (player === undefined) return null
+  if (player.lobby !== call.lobby) return refused('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+  if (player.left === null) leave(book, player, 'disconnected', now, call.key)
+  return null
+}
+
+export function release(book: PlainBook, id: string, now: number): Answer {
+  const player = book.players.find((other) => other.id === id)
+  if (player !== undefined && player.left === null && player.connected === null) leave(book, player, 'unanswered', now)
+  return null
+}
+
+export function stop(book: PlainBook, id: string, why: StopReason, now: number): Answer {
+  const lobby = lobbyOf(book, id)
+  if (lobby === undefined || lobby.stopped !== null) return null
+  for (const player of seatsOf(book, id)) leave(book, player, 'lobby_stopped', now)
+  lobby.stopped = now
+  lobby.why = why
+  return null
+}
+
+function leave(book: PlainBook, player: PlainPlayer, why: RemoveReason, now: number, key: string | null = null): void {
+  player.left = now
+  player.why = why
+  player.leave_key = key
+  if (seatsOf(book, player.lobby).length === 0) lobbyOf(book, player.lobby)!.empty_since = now
+}
+
+/** Whether time demands this change now. If so it has been made. */
+export function takeExpiry(book: PlainBook, change: Change, now: number): boolean {
+  if (change.kind === 'lobby_stopped') {
+    const lobby = lobbyOf(book, change.lobby_id)!
+    const is_idle = seatsOf(book, lobby.id).length === 0 && lobby.empty_since! + lobby.plan.idle_grace_ms <= now
+    const is_right =
+      dueOf(book, lobby) <= now && change.ms === now && change.reason === (is_idle ? 'idle' : 'never_ready')
+    stop(book, lobby.id, change.reason, now)
+    return is_right
+  }
+  if (change.kind !== 'player_removed') return false
+  const player = book.players.find((other) => other.id === change.player_id)!
+  const why = player.connected === null ? 'expired' : 'too_long'
+  const is_right = dueOf(book, player) <= now && change.ms === now && change.reason === why
+  leave(book, player, why, now)
+  return is_right
+}
+
+export function forget(book: PlainBook, now: number): void {
+  book.players = book.players.filter((player) => player.left === null || player.left + TEN_MINUTES_MS > now)
+  book.lobbies = book.lobbies.filter((lobby) => lobby.stopped === null || lobby.stopped + TEN_MINUTES_MS > now)
+}
