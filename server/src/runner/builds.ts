@@ -21,7 +21,7 @@ const UNUSED_KEPT_MS_MIN = 3_600_000
 const TEMPORARY = '.archive-'
 const REMOVED = '.removed-'
 
-export type BuildState = { folder: string } | { failure: string } | 'unpacking'
+type BuildState = { folder: string } | { failure: string } | 'unpacking'
 
 export type Builds = {
   /** Never waits. `failure` is a sentence for the developer. */

@@ -11,7 +11,7 @@ import type { Ports } from './ports.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
 /** The one tier there is so far: generous, because nothing is sold by it. */
-export const DEFAULT_TIER: Tier = {
+const DEFAULT_TIER: Tier = {
   cpu_cores: 2,
   memory_bytes: 1024 ** 3,
   pids_max: 256,

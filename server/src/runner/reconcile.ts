@@ -18,8 +18,8 @@ const START_CONCURRENCY_MAX = 8
 /** Wanted lobbies looked at in one pass. */
 const WANTED_MAX = 64
 /** From SIGTERM to SIGKILL, for a lobby that is no longer wanted, and when the whole platform ends. */
-export const RUN_GRACE_MS = 30_000
-export const SHUTDOWN_GRACE_MS = 5_000
+const RUN_GRACE_MS = 30_000
+const SHUTDOWN_GRACE_MS = 5_000
 
 /** A run with what the loop does to it. */
 type Watched = Run & { is_ending: boolean; is_recorded: boolean; settling: Promise<void> | null }
@@ -189,7 +189,10 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       for (const handle of handles) {
         if (ours.has(handle.lobby_id)) continue
         ctx.log.warn({ lobby_id: handle.lobby_id }, 'a lobby lives that no row knows; it is ended')
-        driver.stop(handle, SHUTDOWN_GRACE_MS).catch((error) => ctx.log.error({ err: error }, 'it does not end'))
+        driver
+          .stop(handle, SHUTDOWN_GRACE_MS)
+          .then(() => driver.exit(handle))
+          .catch((error) => ctx.log.error({ err: error }, 'it does not end'))
       }
     },
 

@@ -16,7 +16,7 @@ import { tarGz } from '../builds.ts'
 import { createDatabase } from '../database.ts'
 import { until } from './until.ts'
 
-export type RunRow = {
+type RunRow = {
   runner_id: string
   ports: Record<string, { hostname: string; port: number }>
   handle: { pid?: number }

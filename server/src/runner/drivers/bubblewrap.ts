@@ -17,7 +17,7 @@ import { isGone } from './procfs.ts'
 import { HOST_PROGRAM_FOLDERS } from './programs.ts'
 
 export const BUILD_MOUNT = '/build'
-export const SCRATCH_MOUNT = '/scratch'
+const SCRATCH_MOUNT = '/scratch'
 const PROGRAMS_MOUNT = '/platform/bin'
 /** In the eyes of the lobby. */
 const INSIDE_UID = 1000

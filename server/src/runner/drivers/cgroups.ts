@@ -38,8 +38,8 @@ export type Cgroups = {
   remove(group: string): boolean
   /** The names of all groups there are. */
   list(): string[]
-  /** Removes the platform's own group, if nothing is left in it. */
-  close(): void
+  /** Removes the platform's own group. False while something is left in it. */
+  close(): boolean
 }
 
 /** `name` is the platform's group. Answers a sentence when control groups cannot be used. */
@@ -165,9 +165,7 @@ function groupsIn(folders: string[]): Pick<Cgroups, 'kill' | 'remove' | 'list' |
       const names = folders.flatMap((base) => (existsSync(base) ? readdirSync(base, { withFileTypes: true }) : []))
       return [...new Set(names.filter((entry) => entry.isDirectory()).map((entry) => entry.name))]
     },
-    close() {
-      for (const base of folders) removeGroup(base)
-    },
+    close: () => folders.map(removeGroup).every(Boolean),
   }
 }
 

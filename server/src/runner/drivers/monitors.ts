@@ -10,7 +10,7 @@ const REFILL_DELAY_MS = 250
 const END_MS_MAX = 1_000
 
 /** `group` is the name of its control group; null where there are none. */
-export type GroupedMonitor = Monitor & { group: string | null }
+type GroupedMonitor = Monitor & { group: string | null }
 
 export type Monitors = {
   /** One that lives; at worst it has just been started. */

@@ -9,6 +9,7 @@ import { once } from 'node:events'
 import { appendFileSync, chownSync, closeSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openLoggerClient } from '../logs/client.ts'
 import { isLobbyId } from '../logs/control.ts'
 import { platformLine } from '../logs/lines.ts'
@@ -27,6 +28,8 @@ import { createUids, UID_COUNT } from './uids.ts'
 /** Folders of ended lobbies that are kept for their logs: the youngest, and not for ever. */
 const ENDED_KEPT_MAX = 200
 const ENDED_KEPT_MS_MAX = 7 * 24 * 3_600_000
+const GROUPS_WAIT_MS_MAX = 1_000
+const GROUPS_POLL_MS = 10
 
 export type ProcessDriverOptions = HostOptions & {
   now: () => number
@@ -161,7 +164,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   function sweepGroups(): void {
     const groups = cgroups?.list() ?? []
     if (groups.length === 0) return
-    const used = new Set([...live.values()].map(({ group }) => group))
+    const used = new Set<string | null>()
+    for (const { group, handle } of live.values()) if (handle === null || isAlive(handle, boot_id)) used.add(group)
     for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
       const handle = readHandle(folderOf(lobby_id), lobby_id)
       if (handle !== null && isAlive(handle, boot_id)) used.add(handle.group)
@@ -266,8 +270,12 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       await monitors.close()
       await logger.close(how)
       if (how.logger === 'keep') return
-      sweepGroups()
-      cgroups?.close()
+      // Dead processes stay in their groups until whoever is their parent by now has reaped them.
+      for (let waited_ms = 0; waited_ms < GROUPS_WAIT_MS_MAX; waited_ms += GROUPS_POLL_MS) {
+        sweepGroups()
+        if (cgroups === null || cgroups.close()) break
+        await sleep(GROUPS_POLL_MS)
+      }
     },
   }
 }

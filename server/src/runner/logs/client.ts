@@ -29,7 +29,7 @@ const UNSENT_MAX = 1_000
 const END_WAIT_MS_MAX = 3_000
 const END_POLL_MS = 10
 
-export type LobbyPipes = {
+type LobbyPipes = {
   /** Where they are, for the lobby. */
   paths: { stdout: string; stderr: string }
   /** Open for writing, so that nobody takes them for finished. To be closed once the lobby has opened them. */
