@@ -60,8 +60,8 @@ const PLANTED: Planted[] = [
     fault: /:1 \S+ is a test, or there for tests only/,
   },
   {
-    path: 'server/src/objects/planted-support.ts',
-    text: "export * from './archive/forgery.ts'\n",
+    path: 'sdk/src/planted-support.ts',
+    text: "export * from './test-platform.ts'\n",
     fault: /:1 \S+ is a test, or there for tests only/,
   },
   {

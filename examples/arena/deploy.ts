@@ -1,5 +1,5 @@
 // Puts the game on a platform: group and game if they are missing, a build, a site, a version that names both, and the
-// version on namespace prod. Everything goes through the public API; `muster deploy` does the same from a muster.toml.
+// version on namespace prod. Everything goes through the public API.
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'

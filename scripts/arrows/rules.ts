@@ -2,7 +2,7 @@
 // a word that is needed after all gets a line here, with its reason; a line that nothing needs any more is a fault.
 
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
-const ROOT_FILES = ['config', 'context', 'caller', 'ids', 'start-error'] as const
+const ROOT_FILES = ['config', 'context', 'caller', 'ids', 'shape', 'start-error'] as const
 const TOOLS = ['tokens', 'objects', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
@@ -19,6 +19,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   config: [],
   caller: [],
   ids: [],
+  shape: ['contract'],
   'start-error': ['config'],
 
   http: [...ROOM, 'cloud', 'matchmaker'],
@@ -54,11 +55,7 @@ export const IMPURE_WORDS =
   /\b(Date\.now|performance\.now|new Date\(\)|Math\.random|crypto|setTimeout|setInterval|setImmediate|queueMicrotask|process|fetch|await|async)\b/
 
 /** Files beside the code that only its tests use. They count as tests: nothing else may import them. */
-export const TEST_SUPPORT = [
-  'sdk/src/test-platform.ts',
-  'server/src/objects/archive/forgery.ts',
-  'server/src/objects/archive/hostile.ts',
-] as const
+export const TEST_SUPPORT = ['sdk/src/test-platform.ts'] as const
 
 export type WordRule = {
   name: string
@@ -79,6 +76,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/main.ts', why: 'Hands it to readConfig.' },
       { file: 'cli/src/main.ts', why: 'Hands it to the supervisor, which hands it to readConfig.' },
       { file: 'sdk/src/server.ts', why: 'A lobby is told by its environment who it is.' },
+      { file: 'sdk/build.ts', why: 'A program of its own: where npm was typed.' },
       { file: 'examples/arena/deploy.ts', why: 'A program of its own: the address and the token of the platform.' },
       { file: 'examples/arena/dev.ts', why: 'A program of its own: its port, and the rest for its child.' },
       { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
