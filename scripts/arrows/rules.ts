@@ -36,7 +36,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   observe: ['config'],
   database: ['start-error', 'contract'],
 
-  cli: ['supervisor', 'contract'],
+  cli: ['supervisor'],
   'examples/arena': ['sdk'],
   bench: ['contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
   scripts: ['config', 'contract'],

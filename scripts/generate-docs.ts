@@ -1,0 +1,33 @@
+// A part of `npm run generate`: writes docs/configuration.md from SETTINGS, the one list of settings that the program
+// itself reads, so that the page cannot be behind it.
+import { writeFile } from 'node:fs/promises'
+import { SETTINGS } from '../server/src/config.ts'
+
+const HEAD = `# Configuration
+
+<!-- Written by \`npm run generate\` from server/src/config.ts; changes belong there. -->
+
+Settings are environment variables, and none is needed: without any, the platform runs on this machine alone, with a PostgreSQL of its own.
+All mistakes are told at once, and a name beginning with \`MUSTER_\` that is not a setting is one.
+
+| setting | default | what it says |
+| --- | --- | --- |
+`
+
+const TAIL = `
+The mode is \`development\` while \`MUSTER_DOMAIN_MAIN\` is \`localhost\`, and \`production\` otherwise. In production the three domains must be three
+different registrable domains, \`MUSTER_SANDBOX\` is \`required\` and can be nothing else, and the edge listens on all addresses; in development
+it listens on this machine's loopback addresses only.
+
+Under \`npm start\` the edge takes port 80 when it can have it and 8000 otherwise, and says so. A port that is set is used or the start fails.
+There is no HTTPS yet: its port is chosen, and nothing listens there.
+
+\`MUSTER_URL\` and \`MUSTER_TOKEN\` are not settings of the platform: programs that call it (\`npm run deploy -w arena\`) are told by them
+where it is and who they are.
+`
+
+const rows = SETTINGS.map(({ name, default: otherwise, description }) => {
+  const value = otherwise === '' ? '' : /^[\w./,:-]+$/.test(otherwise) ? `\`${otherwise}\`` : otherwise
+  return `| \`${name}\` | ${value} | ${description} |\n`
+})
+await writeFile(new URL('../docs/configuration.md', import.meta.url), HEAD + rows.join('') + TAIL)
