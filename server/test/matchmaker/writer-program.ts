@@ -1,0 +1,79 @@
+// A writer of all shards in a process of its own, so that it can be stopped and killed: the real books on the database
+// of argv[2]. It carries out what its parent asks over the IPC channel, and ends when that closes.
+import { ApiError } from '@muster/contract'
+import { pino } from 'pino'
+import { connect } from '../../src/database/connect.ts'
+import { newId } from '../../src/ids.ts'
+import type { Book, Decision, FreshIds } from '../../src/matchmaker/book.ts'
+import { createBooks } from '../../src/matchmaker/books.ts'
+import { createProjection } from '../../src/matchmaker/project.ts'
+
+export type Command = 'find' | 'join' | 'create' | 'ready' | 'connected' | 'disconnected' | 'release' | 'stop'
+/** `wish` is what the method of the book takes first. */
+export type Call = { id: number; namespace_id: string; command: Command; wish: unknown }
+export type Look = { id: number; namespace_id: string; look: true }
+export type Told =
+  | { event: 'open' | 'deposed' }
+  | { id: number; result: unknown }
+  | { id: number; refused: string }
+  | { id: number; failed: string }
+
+const url = process.argv[2]!
+const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
+const connection = connect({ url, application_name: `writer ${process.pid}`, log })
+const projection = createProjection(connection.pool, log)
+const tell = (told: Told): void => void process.send!(told)
+const books = createBooks({
+  pool: connection.pool,
+  projection,
+  now: Date.now,
+  log,
+  onDeposed: () => tell({ event: 'deposed' }),
+})
+
+process.on('message', (message: Call | Look) => {
+  answer(message).then(
+    (result) => tell({ id: message.id, result }),
+    (error: Error) =>
+      tell(
+        error instanceof ApiError ? { id: message.id, refused: error.code } : { id: message.id, failed: String(error) },
+      ),
+  )
+})
+process.on('disconnect', () => process.exit())
+
+async function answer(message: Call | Look): Promise<unknown> {
+  if ('look' in message) {
+    const book = books.book(message.namespace_id)
+    return {
+      lobbies: [...(book?.lobbies.values() ?? [])].map((lobby) => ({ ...lobby, players: [...lobby.players.keys()] })),
+      players: [...(book?.players.values() ?? [])],
+    }
+  }
+  return await books.commit(message.namespace_id, (book, now_ms) => carryOut(book, message, now_ms))
+}
+
+function carryOut(book: Book, { command, wish }: Call, now_ms: number): Decision<unknown> {
+  const ids: FreshIds = { lobby_id: newId(now_ms), player_id: newId(now_ms) }
+  switch (command) {
+    case 'find':
+      return book.find(wish as Parameters<Book['find']>[0], ids, now_ms)
+    case 'join':
+      return book.join(wish as Parameters<Book['join']>[0], ids, now_ms)
+    case 'create':
+      return book.create(wish as Parameters<Book['create']>[0], ids, now_ms)
+    case 'connected':
+      return book.connected(wish as Parameters<Book['connected']>[0], now_ms)
+    case 'disconnected':
+      return book.disconnected(wish as Parameters<Book['disconnected']>[0], now_ms)
+    case 'ready':
+      return book.ready(wish as string, now_ms)
+    case 'release':
+      return book.release(wish as string, now_ms)
+    case 'stop':
+      return book.stop(wish as string, 'requested', now_ms)
+  }
+}
+
+await books.open()
+tell({ event: 'open' })
