@@ -6,6 +6,7 @@ import { Empty, Id, object } from '../records.ts'
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
 const Tags = Type.Record(Type.String(), Type.String(), {
+  additionalProperties: false,
   maxProperties: 64,
   description: 'At most 8; a name at most 128, a value at most 512 bytes. A lobby matches when it has all of them.',
 })

@@ -1,19 +1,26 @@
 // The only door out for what goes wrong. An ApiError is for the caller and leaves with its own code; a body that does
 // not fit the contract becomes VALIDATION_ERROR with the paths; everything else is for the operator: logged whole, and
 // answered as INTERNAL_ERROR without a detail.
-import { ApiError, type ErrorDetail, errorBody, validationError } from '@muster/contract'
+import type { Socket } from 'node:net'
+import { ApiError, type ErrorCode, type ErrorDetail, errorBody, validationError } from '@muster/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
 import { toDetails } from '../shape.ts'
 
 /** Codes of the framework that are the caller's doing. */
-const FRAMEWORK_CODES: Record<string, 'API_BODY_TOO_LARGE' | 'API_UNSUPPORTED_MEDIA_TYPE' | 'API_BAD_BODY'> = {
+const FRAMEWORK_CODES: Record<string, ErrorCode> = {
+  FST_ERR_BAD_URL: 'API_BAD_REQUEST',
+  FST_ERR_MAX_PARAM_LENGTH: 'API_BAD_REQUEST',
   FST_ERR_CTP_BODY_TOO_LARGE: 'API_BODY_TOO_LARGE',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'API_UNSUPPORTED_MEDIA_TYPE',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'API_BAD_BODY',
   FST_ERR_CTP_EMPTY_TYPE: 'API_UNSUPPORTED_MEDIA_TYPE',
 }
+
+/** Of a 503 that does not say when it will be over. */
+const RETRY_AFTER_S = 1
 
 /** The database is away, or has no room: connection errors, and SQLSTATE classes 08, 53 and 57. */
 const OUTAGE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08...|53...|57...)$/
@@ -61,10 +68,42 @@ export function createErrorHandler(ctx: Context) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')
     }
-    if (refusal.retry_after_s !== undefined) reply.header('retry-after', String(refusal.retry_after_s))
+    const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
+    if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))
     reply
+      // The framework's own refusals come before any hook.
+      .header('x-ray-id', request.id)
       .code(refusal.status)
       .type('application/json')
       .send(errorBody(refusal, { ray_id: request.id, main_url }))
+  }
+}
+
+/** What Node's parser gives up on; everything else of it is API_BAD_REQUEST. */
+const PARSER_CODES: Record<string, ErrorCode> = {
+  HPE_HEADER_OVERFLOW: 'API_HEADERS_TOO_LARGE',
+  ERR_HTTP_REQUEST_TIMEOUT: 'API_REQUEST_TIMEOUT',
+}
+
+/** Answers bytes that are no request, and closes: nobody knows where the next one would begin. */
+export function createParserErrorHandler(ctx: Context) {
+  const main_url = mainUrl(ctx.config)
+  return function handleParserError(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const refusal = new ApiError(PARSER_CODES[error.code ?? ''] ?? 'API_BAD_REQUEST')
+    const ray_id = newId(ctx.now())
+    const body = JSON.stringify(errorBody(refusal, { ray_id, main_url }))
+    const head = [
+      `HTTP/1.1 ${refusal.status} ${refusal.code}`,
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-ray-id: ${ray_id}`,
+      'connection: close',
+    ]
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+    socket.destroySoon()
   }
 }

@@ -93,8 +93,9 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     })
-    // Fastify takes undefined and null for "no answer"; JSON null is one.
-    return answer === null ? reply.type('application/json').serializer(String).send('null') : answer
+    // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
+    if (answer !== null && typeof answer !== 'string') return answer
+    return reply.type('application/json').serializer(String).send(JSON.stringify(answer))
   }
   for (const path of [operation.path, ...operation.aliases]) {
     app.route({

@@ -20,7 +20,7 @@ import { sites } from './cloud/sites.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
-import { createErrorHandler } from './errors.ts'
+import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import { type Door, mount } from './implement.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
@@ -38,6 +38,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000
 const RATE_LIMIT_KEYS_MAX = 100_000
 /** How long a stopping role waits for answers that are under way. */
 const DRAIN_MS_MAX = 5_000
+const DRAIN_POLL_MS = 20
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
   const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS)
@@ -97,16 +98,19 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
 
 function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: number): FastifyInstance {
   const main_url = mainUrl(ctx.config)
+  const handleError = createErrorHandler(ctx)
   const app = Fastify({
     logger: false,
     bodyLimit: body_bytes_max,
     requestTimeout: request_timeout_ms,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     exposeHeadRoutes: false,
-    return503OnClosing: true,
+    // What comes on an open connection while the role stops is answered like everything else.
+    return503OnClosing: false,
     forceCloseConnections: 'idle',
     genReqId: () => newId(ctx.now()),
-    frameworkErrors: (error, request, reply) => createErrorHandler(ctx)(error, request, reply),
+    frameworkErrors: (error, request, reply) => handleError(error, request, reply),
+    clientErrorHandler: createParserErrorHandler(ctx),
     routerOptions: { maxParamLength: 512 },
   })
   app.setValidatorCompiler(createValidatorCompiler())
@@ -118,7 +122,7 @@ function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: num
     reply.header('x-ray-id', request.id)
     done()
   })
-  app.setErrorHandler(createErrorHandler(ctx))
+  app.setErrorHandler(handleError)
   app.setNotFoundHandler((request, reply) => {
     const error = new ApiError('API_NOT_FOUND')
     reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
@@ -138,14 +142,16 @@ async function listen(ctx: Context, app: FastifyInstance, port: number, setting:
   }
 }
 
-/** No new connections; what is being answered may finish, for a while. */
+/** No new connections; what is being answered may finish, for a while, and its connection is closed then. */
 async function drain(ctx: Context, app: FastifyInstance): Promise<void> {
   const closed = once(app.server, 'close')
+  const idle = setInterval(() => app.server.closeIdleConnections(), DRAIN_POLL_MS)
   const late = setTimeout(() => {
     ctx.log.warn('some requests were cut off while stopping')
     app.server.closeAllConnections()
   }, DRAIN_MS_MAX)
   await app.close()
   await closed
+  clearInterval(idle)
   clearTimeout(late)
 }

@@ -25,7 +25,9 @@ export type Books = {
   lobby: (namespace_id: string, lobby_id: string) => Lobby | undefined
   book: (namespace_id: string) => Book | undefined
   /** Waits until the lobby of this seat is ready, or will never be for this player, durably. */
-  waitUntilReady: (namespace_id: string, seat: SeatTaken, timeout_ms: number) => Promise<WaitEnd>
+  waitUntilReady: (namespace_id: string, seat: SeatTaken, patience: Patience) => Promise<WaitEnd>
+  /** Ends all waiting, now and from now on: the process is about to stop. */
+  endWaiting: () => void
   /** Takes all shards over and reads them. */
   open: () => Promise<void>
   close: () => Promise<void>
@@ -40,19 +42,30 @@ export type BooksOptions = {
   onDeposed: () => void
 }
 
+/** Until when a caller waits, and whether he still does. */
+export type Patience = { deadline_ms: number; isGone: () => boolean }
+
 /** A seat may have several: a repeated request with the same Idempotency-Key waits for the same seat. */
-type Waiter = { namespace_id: string; lobby_id: string; player_id: string; end: (how: WaitEnd) => void }
+type Waiter = {
+  namespace_id: string
+  lobby_id: string
+  player_id: string
+  patience: Patience
+  end: (how: WaitEnd) => void
+}
 
 export function createBooks(options: BooksOptions): Books {
   /** By lobby. */
   const waiters = new Map<string, Set<Waiter>>()
   let waiter_count = 0
+  let is_waiting_over = false
   let is_deposed = false
   const shards: Shard[] = Array.from({ length: SHARD_COUNT }, (_, shard) =>
     createShard({ ...options, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
   )
   const timer = setInterval(() => {
     for (const shard of shards) shard.tick()
+    endImpatient()
   }, TICK_MS)
 
   const shardFor = (namespace_id: string): Shard => shards[shardOf(namespace_id)]!
@@ -103,18 +116,33 @@ export function createBooks(options: BooksOptions): Books {
     return book?.lobbies.get(seat.lobby_id)?.ready_ms === null ? null : 'ready'
   }
 
-  function waitUntilReady(namespace_id: string, seat: SeatTaken, timeout_ms: number): Promise<WaitEnd> {
+  /** Whoever has waited long enough, or has hung up. */
+  function endImpatient(): void {
+    if (waiter_count === 0) return
+    const now_ms = options.now()
+    const isOver = ({ deadline_ms, isGone }: Patience): boolean => deadline_ms <= now_ms || isGone()
+    for (const lobby_id of [...waiters.keys()]) {
+      endAll(lobby_id, (waiter) => (isOver(waiter.patience) ? 'timeout' : null))
+    }
+  }
+
+  function endWaiting(): void {
+    is_waiting_over = true
+    for (const lobby_id of [...waiters.keys()]) endAll(lobby_id, () => 'timeout')
+  }
+
+  function waitUntilReady(namespace_id: string, seat: SeatTaken, patience: Patience): Promise<WaitEnd> {
+    if (is_waiting_over) return Promise.resolve('timeout')
     if (waiter_count >= WAITERS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
     return new Promise((resolve, reject) => {
       const { lobby_id, player_id } = seat
-      const late = setTimeout(() => waiter.end('timeout'), timeout_ms)
       const of_lobby = waiters.get(lobby_id) ?? new Set()
       const waiter: Waiter = {
         namespace_id,
         lobby_id,
         player_id,
+        patience,
         end(how) {
-          clearTimeout(late)
           if (of_lobby.delete(waiter)) waiter_count--
           if (of_lobby.size === 0 && waiters.get(lobby_id) === of_lobby) waiters.delete(lobby_id)
           resolve(how)
@@ -146,7 +174,7 @@ export function createBooks(options: BooksOptions): Books {
   async function close(): Promise<void> {
     clearInterval(timer)
     await Promise.all(shards.map((shard) => shard.close()))
-    for (const lobby_id of [...waiters.keys()]) endAll(lobby_id, () => 'timeout')
+    endWaiting()
   }
 
   return {
@@ -154,6 +182,7 @@ export function createBooks(options: BooksOptions): Books {
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
     waitUntilReady,
+    endWaiting,
     open,
     close,
   }

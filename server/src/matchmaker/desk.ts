@@ -4,7 +4,7 @@ import { ApiError, type BodyOf, type createLobby, type findLobby, type joinLobby
 import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
-import type { SeatTaken, SeatWish } from './book.ts'
+import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { type SeatAnswer, seatAnswer } from './seat.ts'
@@ -15,7 +15,10 @@ const PLACEMENT_ATTEMPTS_MAX = 3
 /** find, join and create wait for a starting lobby at most this long. */
 export const START_WAIT_MS = 50_000
 
-export type Desk = { ctx: Context; books: Books; namespaces: Namespaces; open_requests: Map<string, symbol> }
+export type Desk = { ctx: Context; books: Books; namespaces: Namespaces; open_requests: Map<string, OpenRequest> }
+
+/** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
+export type OpenRequest = { call_count: number; is_answered: boolean }
 
 /** Who asks, as the HTTP door saw it. */
 export type Visitor = {
@@ -26,15 +29,15 @@ export type Visitor = {
   isGone: () => boolean
 }
 
-type Take = () => Promise<SeatTaken>
+type Take = (book: Book, ids: FreshIds, now_ms: number) => Decision<SeatTaken>
+/** `is_new`: this very call took it; else it was remembered for the key. */
+type Seat = SeatTaken & { is_new: boolean }
 
 export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
   const wish = { ...findWish(desk.ctx.config, namespace, body), ...seatWish(namespace, visitor, 'find') }
   // Captcha, client classes and the game's own verification belong here, before a seat is taken.
-  return takeSeat(desk, visitor, wish, PLACEMENT_ATTEMPTS_MAX, () =>
-    desk.books.commit(namespace.namespace_id, (book, now_ms) => book.find(wish, freshIds(now_ms), now_ms)),
-  )
+  return takeSeat(desk, visitor, wish, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) => book.find(wish, ids, now_ms))
 }
 
 export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof joinLobby>): Promise<SeatAnswer> {
@@ -45,17 +48,13 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
     if (game_modes.get(lobby.game_mode)?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   }
   const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, 'join') }
-  return takeSeat(desk, visitor, wish, 1, () =>
-    desk.books.commit(namespace.namespace_id, (book, now_ms) => book.join(wish, freshIds(now_ms), now_ms)),
-  )
+  return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.join(wish, ids, now_ms))
 }
 
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
   const wish = { plan: createWish(desk.ctx.config, namespace, body), ...seatWish(namespace, visitor, 'create') }
-  return takeSeat(desk, visitor, wish, 1, () =>
-    desk.books.commit(namespace.namespace_id, (book, now_ms) => book.create(wish, freshIds(now_ms), now_ms)),
-  )
+  return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.create(wish, ids, now_ms))
 }
 
 /** Takes a seat, waits until its lobby is ready, and answers it; or gives it back. */
@@ -67,44 +66,67 @@ async function takeSeat(
   take: Take,
 ): Promise<SeatAnswer> {
   const { namespace_id } = visitor.caller
-  const deadline_ms = performance.now() + START_WAIT_MS
-  const request: OpenRequest = { namespace_id, key: requestKey(namespace_id, wish), mark: Symbol('request') }
-  if (request.key !== null) desk.open_requests.set(request.key, request.mark)
+  const patience = { deadline_ms: desk.ctx.now() + START_WAIT_MS, isGone: visitor.isGone }
+  const request = openRequest(desk, namespace_id, wish)
   try {
     for (let attempt = 0; attempt < attempts_max; attempt++) {
-      const seat = await take()
+      const seat = await commitSeat(desk, namespace_id, take)
       try {
-        const wait_ms = deadline_ms - performance.now()
-        const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, wait_ms)
-        if (end === 'gone') continue
-        if (end === 'ready' && !visitor.isGone()) return await seatAnswer(desk, namespace_id, seat)
+        const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, patience)
+        if (end === 'gone' && !visitor.isGone()) continue
+        if (end === 'ready' && !visitor.isGone()) {
+          const answer = await seatAnswer(desk, namespace_id, seat)
+          request.is_answered = true
+          return answer
+        }
         throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', {}, { retry_after_s: 1 })
       } catch (error) {
-        await giveBack(desk, request, seat)
+        if (isUnanswered(request, seat)) {
+          await desk.books.commit(namespace_id, (book, now_ms) => book.release(seat.player_id, now_ms))
+        }
         throw error
       }
     }
-    throw new ApiError('MATCHMAKER_LOBBY_STOPPED')
+    // Each lobby died while it was waited for.
+    throw new ApiError(attempts_max === 1 ? 'MATCHMAKER_LOBBY_STOPPED' : 'MATCHMAKER_LOBBY_NOT_STARTED')
   } finally {
-    if (request.key !== null && isLatest(desk, request)) desk.open_requests.delete(request.key)
+    closeRequest(desk, namespace_id, wish, request)
   }
 }
 
-type OpenRequest = { namespace_id: string; key: string | null; mark: symbol }
+function commitSeat(desk: Desk, namespace_id: string, take: Take): Promise<Seat> {
+  return desk.books.commit(namespace_id, (book, now_ms) => {
+    const decision = take(book, { lobby_id: newId(now_ms), player_id: newId(now_ms) }, now_ms)
+    if ('refused' in decision) return decision
+    return { changes: decision.changes, result: { ...decision.result, is_new: decision.changes.length > 0 } }
+  })
+}
 
 /** The same client and key in another namespace is another request. */
-function requestKey(namespace_id: string, wish: SeatWish): string | null {
-  return wish.seat_key === null ? null : `${namespace_id} ${wish.seat_key}`
+function requestKey(namespace_id: string, wish: SeatWish): string {
+  return `${namespace_id} ${wish.seat_key}`
 }
 
-function isLatest(desk: Desk, request: OpenRequest): boolean {
-  return request.key === null || desk.open_requests.get(request.key) === request.mark
+function openRequest(desk: Desk, namespace_id: string, wish: SeatWish): OpenRequest {
+  if (wish.seat_key === null) return { call_count: 1, is_answered: false }
+  const key = requestKey(namespace_id, wish)
+  const request = desk.open_requests.get(key) ?? { call_count: 0, is_answered: false }
+  request.call_count++
+  desk.open_requests.set(key, request)
+  return request
 }
 
-/** Unless a repetition of the same request has come in meanwhile: then the seat is its seat. */
-async function giveBack(desk: Desk, request: OpenRequest, seat: SeatTaken): Promise<void> {
-  if (!isLatest(desk, request)) return
-  await desk.books.commit(request.namespace_id, (book, now_ms) => book.release(seat.player_id, now_ms))
+function closeRequest(desk: Desk, namespace_id: string, wish: SeatWish, request: OpenRequest): void {
+  request.call_count--
+  if (request.call_count === 0 && wish.seat_key !== null) desk.open_requests.delete(requestKey(namespace_id, wish))
+}
+
+/**
+ * Whether nobody has the seat's token, nor will have it: another call with the same key may still wait for it, may have
+ * been answered, or may have been before this one came (then the lobby was ready already).
+ */
+function isUnanswered(request: OpenRequest, seat: Seat): boolean {
+  return request.call_count === 1 && !request.is_answered && (seat.is_new || !seat.is_ready)
 }
 
 /** The key is good for one action of one client: nobody can ask for another's seat with it. */
@@ -116,8 +138,4 @@ function seatWish(namespace: NamespaceRecord, visitor: Visitor, action: 'find' |
     client_players_max: namespace.max_players_per_client,
     lobby_count_max: namespace.lobby_count_max,
   }
-}
-
-function freshIds(now_ms: number) {
-  return { lobby_id: newId(now_ms), player_id: newId(now_ms) }
 }

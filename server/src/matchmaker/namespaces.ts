@@ -35,7 +35,7 @@ type Cached<T> = { value: T; read_ms: number }
 
 export function createNamespaces(ctx: Context): Namespaces {
   const records = createCache<NamespaceRecord>(ctx, NAMESPACES_MAX, (id) => readNamespace(ctx, id))
-  const origins = createCache<string>(ctx, ORIGINS_MAX, (origin) => readOrigin(ctx, origin))
+  const origins = createCache<string>(ctx, ORIGINS_MAX, (label) => readSiteLabel(ctx, label))
   const versions = createCache<GameModes>(ctx, VERSIONS_MAX, (id) => readGameModes(ctx, id), Number.POSITIVE_INFINITY)
   const unsubscribe = ctx.listener.on('namespaces', () => {
     records.clear()
@@ -45,7 +45,10 @@ export function createNamespaces(ctx: Context): Namespaces {
   return {
     get: (namespace_id) => required(records.get(namespace_id), 'NAMESPACE_NOT_FOUND'),
     gameModes: (version_id) => required(versions.get(version_id), 'VERSION_NOT_FOUND'),
-    ofOrigin: origins.get,
+    ofOrigin(origin) {
+      const label = siteLabelOf(ctx, origin)
+      return label === null ? null : origins.get(label)
+    },
     close: unsubscribe,
   }
 }
@@ -135,14 +138,23 @@ async function readGameModes(ctx: Context, version_id: string): Promise<GameMode
   return row === undefined ? null : gameModesOf(row.config as VersionConfig)
 }
 
-/** `<game>.<cdn domain>` is namespace prod, `<game>--<namespace>.<cdn domain>` any other. */
-async function readOrigin(ctx: Context, origin: string): Promise<string | null> {
-  if (!URL.canParse(origin)) return null
-  const { hostname, protocol } = new URL(origin)
+/** Scheme, host and perhaps a port (Fetch standard, 3.1): nothing before or behind. */
+const ORIGIN = /^https?:\/\/([a-z0-9.-]{1,253})(?::\d{1,5})?$/
+/** A name id has no double dash, so there is one way to read it. */
+const SITE_LABEL = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:--[a-z0-9]+(?:-[a-z0-9]+)*)?$/
+
+/** What stands before the CDN's domain in the host of an origin, at whichever port; null: it is no site of ours. */
+function siteLabelOf(ctx: Context, origin: string): string | null {
+  const host = ORIGIN.exec(origin.toLowerCase())?.[1]
   const suffix = `.${ctx.config.domains.cdn}`
-  if (!hostname.endsWith(suffix) || (protocol !== 'http:' && protocol !== 'https:')) return null
-  const [game, namespace = 'prod', ...rest] = hostname.slice(0, -suffix.length).split('--')
-  if (rest.length > 0) return null
+  if (host === undefined || !host.endsWith(suffix)) return null
+  const label = host.slice(0, -suffix.length)
+  return SITE_LABEL.test(label) ? label : null
+}
+
+/** `<game>` is its namespace prod, `<game>--<namespace>` any. */
+async function readSiteLabel(ctx: Context, label: string): Promise<string | null> {
+  const [game, namespace = 'prod'] = label.split('--')
   const row = await ctx.db
     .selectFrom('namespaces')
     .innerJoin('games', 'games.game_id', 'namespaces.game_id')

@@ -14,7 +14,7 @@ export type Matchmaker = {
   namespaces: Namespaces
   /** Throws API_NOT_AVAILABLE while another process writes. */
   desk: () => Desk
-  /** No new commands: the process is about to stop. */
+  /** No new commands, and nobody waits for a lobby any longer: the process is about to stop. */
   refuse: () => void
   close: () => Promise<void>
 }
@@ -80,6 +80,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     },
     refuse() {
       is_refusing = true
+      office?.books.endWaiting()
     },
     async close() {
       is_refusing = true
