@@ -13,9 +13,11 @@ import { measureStarts } from './starts.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 
-const ROUNDS = 7
-const FINDS_PER_ROUND = 2_000
-const CONNECTIONS = 64
+const ROUNDS = 9
+const WARM_UP_ROUNDS = 2
+const FINDS_PER_ROUND = 2_400
+/** Few enough to see the wait for the disk, and enough to see what the platform can take. */
+const CONNECTIONS = [64, 256] as const
 const FEW_LOBBIES = 10
 const MANY_LOBBIES = 10_000
 const SEATS = 256
@@ -42,37 +44,57 @@ async function measureRates(platform: BenchPlatform): Promise<void> {
   const few_target = findTarget(platform, few)
   const many_target = findTarget(platform, many)
 
-  const rates = { peer: [] as number[], few: [] as number[], many: [] as number[] }
-  // The first round warms up and is not counted.
-  for (let round = 0; round <= ROUNDS; round++) {
-    const results = {
-      peer: await rateOf(platform, peer_target, null),
-      few: await rateOf(platform, few_target, few),
-      many: await rateOf(platform, many_target, many),
+  const contenders: Contender[] = [
+    { name: 'Fastify POST of the same size', target: peer_target, game: null },
+    { name: `find, ${FEW_LOBBIES} open lobbies`, target: few_target, game: few },
+    { name: `find, ${MANY_LOBBIES} open lobbies`, target: many_target, game: many },
+  ]
+  for (const connections of CONNECTIONS) {
+    const [peer_rates, few_rates, many_rates] = (await compare(platform, contenders, connections)) as Rates
+    console.log(`\n  ${connections} connections, ${ROUNDS} rounds of ${FINDS_PER_ROUND}: median per second (all)`)
+    for (const [index, rates] of [peer_rates, few_rates, many_rates].entries()) {
+      const all = rates.map(Math.round).join(' ')
+      console.log(`  ${contenders[index]!.name.padEnd(31)}${String(Math.round(median(rates))).padStart(6)} (${all})`)
     }
-    if (round === 0) continue
-    for (const name of ['peer', 'few', 'many'] as const) rates[name].push(results[name])
+    verdict('find / Fastify POST', ratio(few_rates, peer_rates), 0.5, 'at least')
+    verdict(`find with ${MANY_LOBBIES} / with ${FEW_LOBBIES} lobbies`, ratio(many_rates, few_rates), 0.9, 'at least')
   }
   peer.stop()
-
-  const ratio = (a: number[], b: number[]): number => median(a.map((value, round) => value / b[round]!))
-  const rate = (values: number[]): string => `${Math.round(median(values))}/s (${values.map(Math.round).join(' ')})`
-  console.log(`\n  Fastify POST of the same size  ${rate(rates.peer)}`)
-  console.log(`  find, ${FEW_LOBBIES} open lobbies          ${rate(rates.few)}`)
-  console.log(`  find, ${MANY_LOBBIES} open lobbies       ${rate(rates.many)}`)
-  verdict('find / Fastify POST', ratio(rates.few, rates.peer), 0.5, 'at least')
-  verdict(`find with ${MANY_LOBBIES} / with ${FEW_LOBBIES} lobbies`, ratio(rates.many, rates.few), 0.9, 'at least')
 
   const steady = await runSteadily(many_target, {
     per_second: STEADY_PER_SECOND,
     seconds: STEADY_SECONDS,
-    connections: CONNECTIONS,
+    connections: CONNECTIONS[0],
   })
   requireSeats(steady.answers)
   const [p50, p99] = [quantile(steady.latencies_ms, 0.5), quantile(steady.latencies_ms, 0.99)]
   console.log(
     `\n  at ${STEADY_PER_SECOND} finds/s for ${STEADY_SECONDS} s: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`,
   )
+}
+
+type Contender = { name: string; target: Target; game: BenchGame | null }
+type Rates = [number[], number[], number[]]
+
+/** Round by round, each time beginning with another one, so that the machine's moods fall on all alike. */
+async function compare(
+  platform: BenchPlatform,
+  contenders: readonly Contender[],
+  connections: number,
+): Promise<number[][]> {
+  const rates = contenders.map((): number[] => [])
+  for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {
+    for (let turn = 0; turn < contenders.length; turn++) {
+      const index = (round + turn) % contenders.length
+      const rate = await rateOf(platform, contenders[index]!, connections)
+      if (round >= WARM_UP_ROUNDS) rates[index]!.push(rate)
+    }
+  }
+  return rates
+}
+
+function ratio(a: readonly number[], b: readonly number[]): number {
+  return median(a.map((value, round) => value / b[round]!))
 }
 
 /** No runner runs here, so nothing is started: the build only has to be there. */
@@ -99,10 +121,10 @@ function findTarget(platform: BenchPlatform, game: BenchGame): Target {
   return { port: Number(new URL(platform.matchmaker_url).port), request: postRequest(findLobby.path, headers, body) }
 }
 
-async function rateOf(platform: BenchPlatform, target: Target, game: BenchGame | null): Promise<number> {
-  const { per_second, answers } = await runRound(target, { count: FINDS_PER_ROUND, connections: CONNECTIONS })
-  if (game !== null) await freeSeats(platform, game, requireSeats(answers))
-  else requireSeats(answers)
+async function rateOf(platform: BenchPlatform, { target, game }: Contender, connections: number): Promise<number> {
+  const { per_second, answers } = await runRound(target, { count: FINDS_PER_ROUND, connections })
+  const seats = requireSeats(answers)
+  if (game !== null) await freeSeats(platform, game, seats)
   return per_second
 }
 

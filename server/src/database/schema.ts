@@ -178,6 +178,6 @@ type LobbyRunTable = {
   start_ts: Date | null
   exit_ts: Date | null
   exit_code: number | null
-  /** exit, signal, oom, pids, no_such_file, missing_library, stopped, lost */
+  /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
 }

@@ -8,7 +8,7 @@ import { idOf, lobbyPlan, START_MS, VERSION } from '../../test/matchmaker/plain-
 import { Book, type Decision, type LobbyPlan, type SeatTaken, type Undo } from './book.ts'
 import type { Change, Lobby, Player } from './changes.ts'
 import { toLobby, toPlayer } from './load.ts'
-import { lobbyRow, playerRow } from './project.ts'
+import { lobbyRow, playerRow } from './rows.ts'
 
 const RUNS = 20_000
 const STEPS_MAX = 60
@@ -275,7 +275,7 @@ function loadRows(book: Book, text: string): void {
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [
         name,
-        name.endsWith('_ts') && value !== null ? new Date(value as string) : value,
+        name.endsWith('_ts') && value !== null ? new Date(value as number) : value,
       ]),
     ) as T
   const lobbies = rows.lobbies.map((row) => toLobby(dated(row) as unknown as Parameters<typeof toLobby>[0]))

@@ -8,7 +8,7 @@ import { Book, MEMORY_MS } from './book.ts'
 import type { Change, Lobby, Player, RemoveReason, StopReason } from './changes.ts'
 import type { Takeover } from './fence.ts'
 import { readPages } from './journal.ts'
-import { emptyImages, type Images } from './project.ts'
+import { emptyImages, type Images } from './rows.ts'
 import { imagesOf, touchedBy } from './touched.ts'
 
 /** After a load every deadline is at least this far away: the platform's own absence expires nobody. */

@@ -13,7 +13,8 @@ import type { Change } from './changes.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { encodePage } from './journal.ts'
 import { bookOf, loadShard } from './load.ts'
-import { emptyImages, type Projection } from './project.ts'
+import type { Projection } from './project.ts'
+import { emptyImages } from './rows.ts'
 import { imagesOf, touchedBy } from './touched.ts'
 
 /** Commands of one journal row; what comes beyond waits for the next. */

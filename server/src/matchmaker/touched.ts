@@ -1,7 +1,7 @@
 // Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
 import type { Book } from './book.ts'
 import type { Change } from './changes.ts'
-import { type Images, lobbyRow, playerRow } from './project.ts'
+import { type Images, lobbyRow, playerRow } from './rows.ts'
 
 /** Ids of lobbies and players whose rows the change makes different. To be asked before the change is applied. */
 export function touchedBy(book: Book, change: Change): string[] {
