@@ -22,7 +22,10 @@ export type Arena = {
   startAgain: () => Promise<void>
 }
 
-export async function startArena(t: TestContext, options: { deploy: string[]; env?: Record<string, string> }): Promise<Arena> {
+export async function startArena(
+  t: TestContext,
+  options: { deploy: string[]; env?: Record<string, string> },
+): Promise<Arena> {
   const folder = temporaryFolder(t)
   const settings = { ...(await freeSettings(folder)), ...options.env }
   let started = startMuster(settings)
