@@ -73,7 +73,7 @@ export async function openLobbies(platform: BenchPlatform, game: BenchGame, coun
 }
 
 /** Plays the servers of lobbies that nothing runs: calls ready for each that starts. Answers how to end it. */
-export function readyAll(platform: BenchPlatform): () => Promise<void> {
+function readyAll(platform: BenchPlatform): () => Promise<void> {
   const seen = new Set<string>()
   let is_over = false
   const looking = (async () => {

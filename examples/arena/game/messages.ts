@@ -1,7 +1,7 @@
 // What server and browser say to each other, as JSON text.
 import type { Ship, Steering } from './motion.ts'
 
-export const NAME_LENGTH_MAX = 16
+const NAME_LENGTH_MAX = 16
 
 /** Why a socket was closed; the browser turns the code into a sentence. */
 export const CLOSE = { REFUSED: 4001, TOO_FAST: 4002, BAD_MESSAGE: 4003, STOPPING: 1001 } as const

@@ -32,7 +32,7 @@ function placed(detail: ErrorDetail, part: string, document: string | null): Err
   return document !== null && path.length > 1 && path[0] === document ? { ...detail, path: path.slice(1) } : detail
 }
 
-export function toApiError(error: unknown, document: string | null): ApiError | null {
+function toApiError(error: unknown, document: string | null): ApiError | null {
   if (error instanceof ApiError) return error
   if (!(error instanceof Error)) return null
   const framework = error as FastifyError

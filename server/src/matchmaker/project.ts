@@ -6,7 +6,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import { type Images, type LobbyRow, type PlayerRow, projectQuery } from './rows.ts'
 
-export const PROJECT_EVERY_MS = 1_000
+const PROJECT_EVERY_MS = 1_000
 
 /** Rows of one statement: more would hold up whoever waits for this process meanwhile. */
 const STATEMENT_ROWS_MAX = 1_000

@@ -3,7 +3,7 @@
 import type { Lobby } from './changes.ts'
 
 /** Seats that are left for players who come by find. */
-export function freePlaces(lobby: Lobby): number {
+function freePlaces(lobby: Lobby): number {
   return lobby.max_players_normal - lobby.players.size
 }
 

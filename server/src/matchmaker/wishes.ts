@@ -6,10 +6,10 @@ import type { LobbyPlan } from './book.ts'
 import type { NamespaceRecord } from './namespaces.ts'
 import type { Place, Tags } from './shelves.ts'
 
-export const TAGS_MAX = 8
-export const TAG_NAME_BYTES_MAX = 128
-export const TAG_VALUE_BYTES_MAX = 512
-export const LOBBY_CONFIG_BYTES_MAX = 16 * 1024
+const TAGS_MAX = 8
+const TAG_NAME_BYTES_MAX = 128
+const TAG_VALUE_BYTES_MAX = 512
+const LOBBY_CONFIG_BYTES_MAX = 16 * 1024
 
 type FindBody = BodyOf<typeof findLobby>
 type CreateBody = BodyOf<typeof createLobby>

@@ -47,11 +47,11 @@ export function seatsOf(book: PlainBook, lobby: string): PlainPlayer[] {
   return book.players.filter((player) => player.lobby === lobby && player.left === null)
 }
 
-export function lobbyOf(book: PlainBook, id: string): PlainLobby | undefined {
+function lobbyOf(book: PlainBook, id: string): PlainLobby | undefined {
   return book.lobbies.find((lobby) => lobby.id === id)
 }
 
-export function playersOf(book: PlainBook, client: string): number {
+function playersOf(book: PlainBook, client: string): number {
   return book.players.filter((player) => player.client === client && player.left === null).length
 }
 
@@ -66,7 +66,7 @@ export function dueOf(book: PlainBook, of: PlainLobby | PlainPlayer): number {
 }
 
 /** The answer that this key was given within the last ten minutes, or may be about to be given. */
-export function answered(book: PlainBook, key: string | null, now: number): Answer {
+function answered(book: PlainBook, key: string | null, now: number): Answer {
   const seat = key === null ? undefined : book.players.findLast((player) => player.key === key)
   if (seat === undefined || now > seat.created + TEN_MINUTES_MS) return null
   const ready = lobbyOf(book, seat.lobby)?.ready ?? null
@@ -75,7 +75,7 @@ export function answered(book: PlainBook, key: string | null, now: number): Answ
 }
 
 /** The best of the lobbies that a find may enter. */
-export function bestOf(
+function bestOf(
   book: PlainBook,
   modes: readonly string[],
   regions: readonly string[],
