@@ -4,7 +4,7 @@ import type { CallerOf } from '../caller.ts'
 import type { Lobby } from './changes.ts'
 import type { Desk } from './desk.ts'
 
-export const STATE_BYTES_MAX = 16 * 1024
+const STATE_BYTES_MAX = 16 * 1024
 
 export async function readyLobby(desk: Desk, caller: CallerOf<'lobby'>) {
   await desk.books.commit(caller.namespace_id, (book, now_ms) => book.ready(caller.lobby_id, now_ms))
@@ -26,9 +26,15 @@ export async function writeLobbyState(desk: Desk, caller: CallerOf<'lobby'>, sta
   return {}
 }
 
-/** Waits for what is being committed: nobody is told a state that is then undone. */
-export function stateOfLobby(desk: Desk, namespace_id: string, lobby_id: string): Promise<unknown> {
-  return desk.books.commit(namespace_id, (book) => {
+/**
+ * Waits for what is being committed: nobody is told a state that is then undone. A lobby's own token dies with it
+ * (TOKEN_REVOKED).
+ */
+export function stateOfLobby(desk: Desk, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string): Promise<unknown> {
+  return desk.books.commit(caller.namespace_id, (book) => {
+    if (caller.kind === 'lobby' && book.lobbies.get(caller.lobby_id)?.stop_ms !== null) {
+      return { refused: 'TOKEN_REVOKED' }
+    }
     const lobby = book.lobbies.get(lobby_id)
     if (lobby === undefined || lobby.stop_ms !== null) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
     return { changes: [], result: lobby.state === null ? null : (JSON.parse(lobby.state) as unknown) }

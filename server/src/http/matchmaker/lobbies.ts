@@ -33,9 +33,11 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
     writeLobbyState(matchmaker.desk(), requireKind(caller, 'lobby'), body),
   ),
   implement(getLobbyState, ({ caller, params }) =>
-    stateOfLobby(matchmaker.desk(), namespaceOf(caller), params.lobby_id),
+    stateOfLobby(matchmaker.desk(), requireLobbyOrNamespace(caller), params.lobby_id),
   ),
-  implement(listLobbies, ({ caller, query }) => listOpenLobbies(matchmaker.desk(), namespaceOf(caller), query)),
+  implement(listLobbies, ({ caller, query }) =>
+    listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
+  ),
 ]
 
 /** The contract has let nobody else in; this tells the compiler so. */
@@ -44,7 +46,7 @@ export function requireKind<K extends Caller['kind']>(caller: Caller, kind: K): 
   return caller as CallerOf<K>
 }
 
-function namespaceOf(caller: Caller): string {
+function requireLobbyOrNamespace(caller: Caller): CallerOf<'lobby' | 'namespace'> {
   if (caller.kind !== 'namespace' && caller.kind !== 'lobby') throw new ApiError('API_FORBIDDEN')
-  return caller.namespace_id
+  return caller
 }

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  type ErrorCode,
+  getLobbyState,
+  listLobbies,
+  setLobbyClosed,
+  setLobbyReady,
+  setLobbyState,
+} from '@muster/contract'
+import { startPlatform } from '../platform.ts'
+import {
+  closeRegion,
+  create,
+  endRun,
+  failureOf,
+  find,
+  join,
+  journal,
+  listed,
+  MODES,
+  refused,
+  serverOf,
+  starting,
+  stopReasonOf,
+  UNKNOWN_ID,
+  unshown,
+} from './steps.ts'
+
+test('a lobby calls ready once; again changes nothing', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game()
+  const seat = find(game)
+  const [lobby_id] = await starting(platform, game)
+  const server = serverOf(platform, game, lobby_id!)
+  assert.deepEqual(await server.call(setLobbyReady, {}), {})
+  await seat
+  const before = await journal(platform)
+  assert.deepEqual(await server.call(setLobbyReady, {}), {})
+  assert.equal(await journal(platform), before)
+})
+
+test('what a lobby that has stopped says of itself is refused, and changes nothing', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game()
+  const { lobby } = await find(game)
+  await endRun(platform, lobby.lobby_id)
+  await stopReasonOf(platform, lobby.lobby_id)
+  const code: ErrorCode = 'MATCHMAKER_LOBBY_STOPPED'
+  for (const server of [serverOf(platform, game, lobby.lobby_id), serverOf(platform, game, UNKNOWN_ID)]) {
+    await refused(platform, code, () => server.call(setLobbyReady, {}))
+    await refused(platform, code, () => server.call(setLobbyClosed, { body: { is_closed: true } }))
+    await refused(platform, code, () => server.call(setLobbyState, { body: 'x' }))
+  }
+  assert.deepEqual(unshown(setLobbyReady, [code]), [])
+  assert.deepEqual(unshown(setLobbyClosed, [code]), [])
+  assert.deepEqual(unshown(setLobbyState, [code, 'API_BODY_TOO_LARGE']), [])
+})
+
+test('a closed lobby is not found until it is opened again', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const { lobby } = await find(game)
+  const server = serverOf(platform, game, lobby.lobby_id)
+  await server.call(setLobbyClosed, { body: { is_closed: true } })
+  const before = await journal(platform)
+  await server.call(setLobbyClosed, { body: { is_closed: true } })
+  assert.equal(await journal(platform), before)
+  await refused(platform, 'MATCHMAKER_NO_AVAILABLE_LOBBIES', () => find(game, { prevent_auto_create_lobby: true }))
+  assert.equal((await join(game, lobby.lobby_id)).lobby.lobby_id, lobby.lobby_id)
+  await server.call(setLobbyClosed, { body: { is_closed: false } })
+  const seat = await find(game, { prevent_auto_create_lobby: true })
+  assert.equal(seat.lobby.lobby_id, lobby.lobby_id)
+})
+
+test('the state of a lobby is any JSON, and comes back as it was set', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game()
+  const { lobby } = await find(game)
+  const params = { lobby_id: lobby.lobby_id }
+  const server = serverOf(platform, game, lobby.lobby_id)
+  assert.equal(await game.player.call(getLobbyState, { params }), null)
+  const states = [
+    { a: [1, null, { b: 'ü"\\\n' }] },
+    { prepared: 'x' },
+    'plain text',
+    '',
+    '"',
+    0,
+    -1.5,
+    false,
+    true,
+    [],
+    {},
+    [[]],
+    null,
+  ]
+  for (const state of states) {
+    await server.call(setLobbyState, { body: state })
+    assert.deepEqual(await game.player.call(getLobbyState, { params }), state)
+    assert.deepEqual(await server.call(getLobbyState, { params }), state)
+    const { lobbies } = await game.player.call(listLobbies, { query: { include_state: true } })
+    assert.deepEqual(lobbies[0]?.state, state)
+  }
+  await server.call(setLobbyState, { body: 'something' })
+  await server.call(setLobbyState, {})
+  assert.equal(await game.player.call(getLobbyState, { params }), null)
+  assert.ok(!('state' in (await game.player.call(listLobbies, {})).lobbies[0]!))
+})
+
+test('a state has at most 16 KiB', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game()
+  const { lobby } = await find(game)
+  const server = serverOf(platform, game, lobby.lobby_id)
+  const largest = 'ä'.repeat(8 * 1024 - 1)
+  await server.call(setLobbyState, { body: largest })
+  const error = await refused(platform, 'API_BODY_TOO_LARGE', () => server.call(setLobbyState, { body: `${largest}a` }))
+  assert.equal(error.status, 413)
+  assert.equal(await game.player.call(getLobbyState, { params: { lobby_id: lobby.lobby_id } }), largest)
+})
+
+test('the state of a lobby is read within its namespace, while it lives', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game()
+  const stranger = await platform.game()
+  const [{ lobby }, other] = [await find(game), await find(stranger)]
+  const params = { lobby_id: lobby.lobby_id }
+  await serverOf(platform, game, lobby.lobby_id).call(setLobbyState, { body: 'secret' })
+  const foreign_server = serverOf(platform, stranger, other.lobby.lobby_id)
+  const tell = ({ message, metadata }: { message: string; metadata: unknown }) => ({ message, metadata })
+  const code: ErrorCode = 'MATCHMAKER_LOBBY_NOT_FOUND'
+  const none = await refused(platform, code, () =>
+    stranger.player.call(getLobbyState, { params: { lobby_id: UNKNOWN_ID } }),
+  )
+  for (const client of [stranger.player, foreign_server]) {
+    const error = await refused(platform, code, () => client.call(getLobbyState, { params }))
+    assert.deepEqual(tell(error), tell(none))
+  }
+  await endRun(platform, lobby.lobby_id)
+  await stopReasonOf(platform, lobby.lobby_id)
+  await refused(platform, code, () => game.player.call(getLobbyState, { params }))
+  assert.deepEqual(unshown(getLobbyState, [code]), [])
+})
+
+test('the token of a lobby dies with it', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const [{ lobby }, other] = [await find(game), await find(game, { game_modes: ['tagged'] })]
+  const server = serverOf(platform, game, lobby.lobby_id)
+  const params = { lobby_id: other.lobby.lobby_id }
+  assert.equal(await server.call(getLobbyState, { params }), null)
+  await endRun(platform, lobby.lobby_id)
+  await stopReasonOf(platform, lobby.lobby_id)
+  const error = await failureOf(server.call(getLobbyState, { params }))
+  assert.equal(error.code, 'TOKEN_REVOKED')
+  assert.equal(error.status, 401)
+})
+
+test('list names the game modes and regions, and the public lobbies that are not hidden', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  await closeRegion(platform, game)
+  const { lobby } = await find(game)
+  await find(game, { game_modes: ['unlisted'] })
+  await create(game, { game_mode: 'secret' })
+  await serverOf(platform, game, lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
+  const before = await journal(platform)
+  const list = await game.player.call(listLobbies, {})
+  assert.equal(await journal(platform), before)
+  assert.deepEqual(list.game_modes.map((mode) => mode.game_mode_id).sort(), Object.keys(MODES).sort())
+  assert.deepEqual(list.regions, [
+    {
+      region_id: 'local',
+      provider_display_name: 'This machine',
+      region_display_name: 'Local',
+      datacenter_coord: { latitude: 0, longitude: 0 },
+      datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+    },
+  ])
+  const limits = { max_players_normal: 32, max_players_direct: 32, max_players_party: 32 }
+  const where = { region_id: 'local', game_mode_id: 'default', lobby_id: lobby.lobby_id }
+  assert.deepEqual(list.lobbies, [{ ...where, ...limits, total_player_count: 1 }])
+  assert.ok(!('anchor' in list))
+})
+
+test('list comes in pages of 256, oldest first, each lobby once', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({
+    matchmaker: { game_modes: { ...MODES, default: { max_players: 1 } } },
+    limits: { lobby_count_max: 1_000, max_players_per_client: 1_000 },
+  })
+  await Promise.all(Array.from({ length: 300 }, () => find(game)))
+  const page = await game.player.call(listLobbies, {})
+  assert.equal(page.lobbies.length, 256)
+  assert.equal(page.anchor, page.lobbies.at(-1)?.lobby_id)
+  const rest = await game.player.call(listLobbies, { query: { anchor: page.anchor! } })
+  assert.equal(rest.lobbies.length, 44)
+  assert.ok(!('anchor' in rest))
+  const ids = [...page.lobbies, ...rest.lobbies].map((lobby) => lobby.lobby_id)
+  assert.equal(new Set(ids).size, 300)
+  // An id begins with its millisecond; within one there is no older.
+  const moments = ids.map((id) => id.slice(0, 13))
+  assert.deepEqual(moments, moments.toSorted())
+  assert.equal((await listed(game)).length, 256)
+})
