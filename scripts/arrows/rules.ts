@@ -2,7 +2,7 @@
 // a word that is needed after all gets a line here, with its reason; a line that nothing needs any more is a fault.
 
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
-const ROOT_FILES = ['config', 'context', 'caller', 'ids', 'shape', 'start-error'] as const
+const ROOT_FILES = ['config', 'context', 'caller', 'ids', 'prepared', 'shape', 'start-error'] as const
 const TOOLS = ['tokens', 'objects', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
@@ -19,6 +19,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   config: [],
   caller: [],
   ids: [],
+  prepared: [],
   shape: ['contract'],
   'start-error': ['config'],
 
