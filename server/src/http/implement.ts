@@ -17,6 +17,7 @@ import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
 import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import type { RateLimiter } from '../net/rate-limit.ts'
+import { isPrepared, type Prepared } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 
 export type OperationRequest<O extends Operation> = {
@@ -35,7 +36,8 @@ export type OperationRequest<O extends Operation> = {
   isGone: () => boolean
 }
 
-type Handler<O extends Operation> = (request: OperationRequest<O>) => ResponseOf<O> | Promise<ResponseOf<O>>
+type Answer<O extends Operation> = ResponseOf<O> | Prepared<ResponseOf<O>>
+type Handler<O extends Operation> = (request: OperationRequest<O>) => Answer<O> | Promise<Answer<O>>
 
 /** An operation and its handler; the types meet in implement() and are not needed afterwards. */
 export type Implementation = { operation: Operation; handle: (request: OperationRequest<Operation>) => unknown }
@@ -94,8 +96,8 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     })
     // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
-    if (answer !== null && typeof answer !== 'string') return answer
-    return reply.type('application/json').serializer(String).send(JSON.stringify(answer))
+    if (answer === null || typeof answer === 'string') return sendJson(reply, JSON.stringify(answer))
+    return isPrepared(answer) ? sendJson(reply, answer.prepared) : answer
   }
   for (const path of [operation.path, ...operation.aliases]) {
     app.route({
@@ -108,6 +110,10 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       handler,
     })
   }
+}
+
+function sendJson(reply: FastifyReply, text: string): FastifyReply {
+  return reply.type('application/json; charset=utf-8').serializer(String).send(text)
 }
 
 /** Query members are looked at even where there are none: what nobody asked for is refused. */

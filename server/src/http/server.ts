@@ -115,9 +115,13 @@ function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: num
   })
   app.setValidatorCompiler(createValidatorCompiler())
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) =>
-    parseBody(bytes),
-  )
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, bytes, done) => {
+    try {
+      done(null, parseBody(bytes as Buffer))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-ray-id', request.id)
     done()

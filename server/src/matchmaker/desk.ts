@@ -7,15 +7,21 @@ import { newId } from '../ids.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
-import { type SeatAnswer, seatAnswer } from './seat.ts'
+import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
 import { createWish, findWish } from './wishes.ts'
 
 /** A find whose lobby dies while it starts chooses again, within its deadline. */
 const PLACEMENT_ATTEMPTS_MAX = 3
 /** find, join and create wait for a starting lobby at most this long. */
-export const START_WAIT_MS = 50_000
+const START_WAIT_MS = 50_000
 
-export type Desk = { ctx: Context; books: Books; namespaces: Namespaces; open_requests: Map<string, OpenRequest> }
+export type Desk = {
+  ctx: Context
+  books: Books
+  namespaces: Namespaces
+  open_requests: Map<string, OpenRequest>
+  seat_texts: SeatTexts
+}
 
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
 export type OpenRequest = { call_count: number; is_answered: boolean }

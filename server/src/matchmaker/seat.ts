@@ -1,50 +1,65 @@
-// The answer to a seat: where the lobby is reached, and the token that its server will ask for.
+// The answer to a seat: where the lobby is reached, and the token that its server will ask for. All of it but the token
+// is the same for every player of a lobby, and is serialised once.
 import type { findLobby, ResponseOf } from '@muster/contract'
 import { type Config, mainUrl, publicUrl } from '../config.ts'
 import type { Context } from '../context.ts'
+import type { Prepared } from '../prepared.ts'
 import type { SeatTaken } from './book.ts'
 import type { Books } from './books.ts'
 import type { Lobby } from './changes.ts'
 import type { Namespaces } from './namespaces.ts'
 
-export type SeatAnswer = ResponseOf<typeof findLobby>
+type Seat = ResponseOf<typeof findLobby>
+export type SeatAnswer = Prepared<Seat>
+
+/** The answer's text around the token, by lobby; gone with the lobby. */
+export type SeatTexts = WeakMap<Lobby, readonly string[]>
 
 /** The seat itself is given up after minutes; the token must outlive the player's stay, to report that it ended. */
 const PLAYER_TOKEN_LIFETIME_MS = 90 * 24 * 60 * 60_000
+/** Stands for the token while the answer is prepared. Nothing else in an answer has a NUL in it. */
+const TOKEN_PLACE = '\0'
+
+type Desk = { ctx: Context; books: Books; namespaces: Namespaces; seat_texts: SeatTexts }
 
 /** Everything in it follows from the seat, so that a repeated request is answered word for word the same. */
-export async function seatAnswer(
-  desk: { ctx: Context; books: Books; namespaces: Namespaces },
-  namespace_id: string,
-  seat: SeatTaken,
-): Promise<SeatAnswer> {
-  const { ctx, books } = desk
-  const book = books.book(namespace_id)
+export async function seatAnswer(desk: Desk, namespace_id: string, seat: SeatTaken): Promise<SeatAnswer> {
+  const book = desk.books.book(namespace_id)
   const lobby = book?.lobbies.get(seat.lobby_id)
   const player = book?.players.get(seat.player_id)
   if (lobby === undefined || player === undefined) throw new Error('a seat was answered that the book does not know')
-  const token = ctx.keys.issue(
+  const token = desk.ctx.keys.issue(
     { kind: 'player', player_id: seat.player_id, lobby_id: seat.lobby_id, namespace_id },
     { now_ms: player.create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: seat.player_id },
   )
+  const texts = desk.seat_texts.get(lobby) ?? (await prepareTexts(desk, lobby))
+  return { prepared: texts.join(token) }
+}
+
+async function prepareTexts(desk: Desk, lobby: Lobby): Promise<readonly string[]> {
+  const { config } = desk.ctx
   const mode = (await desk.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
-  const ports = joinPorts(ctx.config, lobby, mode?.ports.map((port) => port.name) ?? [])
-  const region = ctx.config.regions.find((item) => item.name === lobby.region)
-  return {
+  const ports = joinPorts(config, lobby, mode?.ports.map((port) => port.name) ?? [])
+  const region = config.regions.find((item) => item.name === lobby.region)
+  const player = { token: TOKEN_PLACE }
+  const seat: Seat = {
     lobby: {
       lobby_id: lobby.lobby_id,
       region: { region_id: lobby.region, display_name: region?.display_name ?? lobby.region },
       ports,
-      player: { token },
+      player,
     },
     ports,
-    player: { token },
+    player,
   }
+  const texts = JSON.stringify(seat).split(JSON.stringify(TOKEN_PLACE).slice(1, -1))
+  desk.seat_texts.set(lobby, texts)
+  return texts
 }
 
 /** HTTP is told on the advertised port of the lobby's own host name; `url` is what works as it stands. */
-function joinPorts(config: Config, { lobby_id, region }: Lobby, names: readonly string[]): SeatAnswer['ports'] {
-  const ports: SeatAnswer['ports'] = {}
+function joinPorts(config: Config, { lobby_id, region }: Lobby, names: readonly string[]): Seat['ports'] {
+  const ports: Seat['ports'] = {}
   for (const name of names) {
     const hostname = `${lobby_id}-${name}.lobby.${region}.${config.domains.job}`
     const port = config.advertised_http_port

@@ -37,7 +37,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = books
     await books.open()
     opening = null
-    const desk: Desk = { ctx, books, namespaces, open_requests: new Map() }
+    const desk: Desk = { ctx, books, namespaces, open_requests: new Map(), seat_texts: new WeakMap() }
     office = { books, projection, runs: watchRuns(ctx, books), desk }
   }
 
