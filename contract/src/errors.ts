@@ -27,6 +27,7 @@ export const ERRORS = {
   TOKEN_INVALID: { status: 401, message: 'The token is malformed, or was not issued by this platform.' },
   TOKEN_EXPIRED: { status: 401, message: 'The token has expired.' },
   TOKEN_REVOKED: { status: 401, message: 'The token has been revoked.' },
+  TOKEN_NOT_FOUND: { status: 404, message: 'There is no such token.' },
   /** A player token in a body is data, not the caller's credential: 400. */
   PLAYER_TOKEN_INVALID: { status: 400, message: 'The player token is malformed, or was not issued by this platform.' },
 

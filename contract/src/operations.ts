@@ -12,6 +12,13 @@ import {
   validateGameNamespace,
 } from './cloud/namespaces.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
+import {
+  listGameCloudTokens,
+  listGameNamespaceTokensPublic,
+  revokeGameCloudToken,
+  revokeGameNamespaceTokenPublic,
+  revokeToken,
+} from './cloud/tokens.ts'
 import { completeUpload } from './cloud/uploads.ts'
 import { createGameVersion, getGameVersionById, validateGameVersion } from './cloud/versions.ts'
 import {
@@ -44,6 +51,11 @@ export const OPERATIONS: readonly Operation[] = [
   updateGameNamespaceVersion,
   updateGameNamespaceMatchmakerConfig,
   createGameNamespaceTokenPublic,
+  listGameCloudTokens,
+  revokeGameCloudToken,
+  listGameNamespaceTokensPublic,
+  revokeGameNamespaceTokenPublic,
+  revokeToken,
   createGameVersion,
   validateGameVersion,
   getGameVersionById,

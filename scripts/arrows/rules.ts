@@ -92,6 +92,7 @@ export const WORDS: readonly WordRule[] = [
     allowed: [
       { file: 'server/src/context.ts', why: 'The one clock that ctx.now() reads, unless a test brings another.' },
       { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it hands this clock on.' },
+      { file: 'server/src/supervisor/credentials.ts', why: 'Commands of their own: there is no context.' },
       { file: 'server/src/runner/logs/logger.ts', why: 'A process of its own that outlives the runner: no context.' },
     ],
   },

@@ -6,12 +6,14 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
+import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
 import { createLog } from './observe/log.ts'
 import { StartError } from './start-error.ts'
 import { type Keys, openKeys } from './tokens/keys.ts'
+import { RING_READ_MS } from './tokens/ring.ts'
 
 export type Database = Kysely<Schema>
 
@@ -23,6 +25,8 @@ export type Context = {
   /** Wake-ups by NOTIFY: never the only way to learn of a change. */
   listener: Listener
   keys: Keys
+  /** The tokens that are not valid any more, whatever their signature says. */
+  revoked: Revoked
   objects: Objects
   /** Milliseconds since the epoch. Tests move it. */
   now: () => number
@@ -51,11 +55,17 @@ export async function openContext(
   await using opened = new AsyncDisposableStack()
 
   const keys = await openKeys(join(config.data_dir, 'keys'))
+  const reading = setInterval(() => {
+    keys.refresh().catch((error: unknown) => log.warn({ err: error }, 'the key ring cannot be read; the old one holds'))
+  }, RING_READ_MS)
+  opened.defer(() => clearInterval(reading))
   const objects = createFilesystemObjects(join(config.data_dir, 'objects'))
   const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
   opened.defer(() => database.close())
   const listener = createListener({ url: config.database_url, log })
   opened.defer(() => listener.close())
+  const revoked = createRevoked({ pool: database.pool, listener, log })
+  opened.defer(() => revoked.close())
 
   const closing = opened.move()
   return {
@@ -64,6 +74,7 @@ export async function openContext(
     pool: database.pool,
     listener,
     keys,
+    revoked,
     objects,
     now: options.now ?? Date.now,
     log,

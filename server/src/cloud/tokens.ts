@@ -1,19 +1,30 @@
-// Tokens that the management side gives out. They are issued, not kept: what they may do is in what they say.
+// Tokens that the management side gives out. What one may do is in what it says, so it is not kept: a row remembers
+// that it was issued, by its id, and another that it was revoked, which every process hears of within a second.
+import { ApiError, type TokenSummary } from '@muster/contract'
+import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import { REVOKED_CHANNEL } from '../database/revoked.ts'
+import { newId } from '../ids.ts'
+import type { Subject } from '../tokens/keys.ts'
 import { requireGame } from './access.ts'
+import { LIST_MAX } from './lists.ts'
 import { requireNamespace } from './namespaces.ts'
+import { timestamp } from './times.ts'
 
 const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
 /** It is built into games that are out there: 15 years, as their developers are used to. */
 const PUBLIC_TOKEN_LIFETIME_MS = 15 * 365 * 24 * 60 * 60_000
 
+/** Whose tokens: of a game as a whole, or of one of its namespaces. */
+export type TokenShelf =
+  | { kind: 'cloud'; game_id: string }
+  | { kind: 'public' | 'development'; game_id: string; namespace_id: string }
+
 /** For CI: acts for this game only. Throws GAME_NOT_FOUND. */
 export async function createCloudToken(ctx: Context, caller: Caller, game_id: string): Promise<{ token: string }> {
   await requireGame(ctx, caller, game_id)
-  return {
-    token: ctx.keys.issue({ kind: 'cloud', game_id }, { now_ms: ctx.now(), lifetime_ms: CLOUD_TOKEN_LIFETIME_MS }),
-  }
+  return issueToken(ctx, { kind: 'cloud', game_id }, { kind: 'cloud', game_id }, CLOUD_TOKEN_LIFETIME_MS)
 }
 
 /** For game clients. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
@@ -25,6 +36,89 @@ export async function createPublicToken(
 ): Promise<{ token: string }> {
   await requireGame(ctx, caller, game_id)
   const { name_id } = await requireNamespace(ctx, game_id, namespace_id)
-  const options = { now_ms: ctx.now(), lifetime_ms: PUBLIC_TOKEN_LIFETIME_MS, name: name_id }
-  return { token: ctx.keys.issue({ kind: 'public', namespace_id }, options) }
+  const shelf = { kind: 'public', game_id, namespace_id } as const
+  return issueToken(ctx, shelf, { kind: 'public', namespace_id }, PUBLIC_TOKEN_LIFETIME_MS, name_id)
+}
+
+/** A new token that can be listed and revoked: nobody has it before its row is there. */
+async function issueToken(
+  ctx: Context,
+  shelf: TokenShelf,
+  subject: Subject,
+  lifetime_ms: number,
+  name?: string,
+): Promise<{ token: string }> {
+  const now_ms = ctx.now()
+  const token_id = newId(now_ms)
+  const options = { now_ms, lifetime_ms, token_id, ...(name === undefined ? {} : { name }) }
+  const token = ctx.keys.issue(subject, options)
+  const times = { create_ts: new Date(now_ms), expire_ts: new Date(now_ms + lifetime_ms) }
+  await ctx.db
+    .insertInto('tokens')
+    .values({ token_id, ...rowOf(shelf), ...times })
+    .execute()
+  return { token }
+}
+
+/** The newest first, expired and revoked ones too. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+export async function listTokens(
+  ctx: Context,
+  caller: Caller,
+  shelf: TokenShelf,
+): Promise<Static<typeof TokenSummary>[]> {
+  await requireShelf(ctx, caller, shelf)
+  const rows = await tokensOf(ctx, shelf)
+    .leftJoin('revoked_tokens', 'revoked_tokens.token_id', 'tokens.token_id')
+    .select(['tokens.token_id', 'create_ts', 'expire_ts', 'revoke_ts'])
+    .orderBy('create_ts', 'desc')
+    .orderBy('tokens.token_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return rows.map(({ token_id, create_ts, expire_ts, revoke_ts }) => ({
+    token_id,
+    create_ts: timestamp(create_ts),
+    ...(expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }),
+    ...(revoke_ts === null ? {} : { revoke_ts: timestamp(revoke_ts) }),
+  }))
+}
+
+/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND; one of another shelf is not found here. */
+export async function revokeToken(ctx: Context, caller: Caller, shelf: TokenShelf, token_id: string): Promise<void> {
+  await requireShelf(ctx, caller, shelf)
+  const row = await tokensOf(ctx, shelf)
+    .select('tokens.token_id')
+    .where('tokens.token_id', '=', token_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('TOKEN_NOT_FOUND')
+  await revokeById(ctx, token_id)
+}
+
+/** Whatever token has this id, if any. A second time it changes nothing. */
+export async function revokeById(ctx: Context, token_id: string): Promise<void> {
+  await ctx.db
+    .insertInto('revoked_tokens')
+    .values({ token_id })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  await ctx.revoked.refresh()
+  await ctx.listener.notify(REVOKED_CHANNEL)
+}
+
+async function requireShelf(ctx: Context, caller: Caller, shelf: TokenShelf): Promise<void> {
+  await requireGame(ctx, caller, shelf.game_id)
+  if (shelf.kind !== 'cloud') await requireNamespace(ctx, shelf.game_id, shelf.namespace_id)
+}
+
+function tokensOf(ctx: Context, shelf: TokenShelf) {
+  const { kind, game_id, namespace_id } = rowOf(shelf)
+  return ctx.db
+    .selectFrom('tokens')
+    .where('kind', '=', kind)
+    .where('game_id', '=', game_id)
+    .where('namespace_id', namespace_id === null ? 'is' : '=', namespace_id)
+}
+
+function rowOf(shelf: TokenShelf) {
+  const namespace_id = shelf.kind === 'cloud' ? null : shelf.namespace_id
+  return { kind: shelf.kind, game_id: shelf.game_id, namespace_id }
 }

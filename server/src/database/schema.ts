@@ -18,6 +18,8 @@ export type Schema = {
   upload_files: UploadFileTable
   builds: BuildTable
   sites: SiteTable
+  tokens: TokenTable
+  revoked_tokens: RevokedTokenTable
   journal: JournalTable
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
@@ -98,6 +100,20 @@ type BuildTable = {
 }
 
 type SiteTable = { site_id: string; game_id: string; upload_id: string; display_name: string; create_ts: CreateTime }
+
+/** What was given out, to be listed and revoked by its id; the token itself is nowhere. */
+type TokenTable = {
+  token_id: string
+  kind: 'cloud' | 'public' | 'development'
+  game_id: string
+  /** Null: of the game as a whole. */
+  namespace_id: string | null
+  create_ts: CreateTime
+  expire_ts: Date | null
+}
+
+/** Tokens of any kind that are not valid any more; `revoke_ts` is the database's own clock (database/revoked.ts). */
+type RevokedTokenTable = { token_id: string; revoke_ts: CreateTime }
 
 // Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
 

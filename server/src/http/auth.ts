@@ -11,7 +11,7 @@ export type Credentials = { authorization: string | undefined; origin: string | 
 /** Answers the namespace that an Origin stands for, or null. The matchmaker role has one, the api role none. */
 export type OriginLookup = (origin: string) => Promise<string | null> | string | null
 
-/** At once where nothing has to be asked. Throws API_UNAUTHORIZED, API_FORBIDDEN, TOKEN_INVALID or TOKEN_EXPIRED. */
+/** At once where nothing has to be asked. Throws API_UNAUTHORIZED, API_FORBIDDEN, TOKEN_INVALID, _EXPIRED or _REVOKED. */
 export function authenticate(
   ctx: Context,
   operation: Operation,
@@ -41,6 +41,7 @@ function callerOfToken(ctx: Context, authorization: string): Exclude<Caller, { k
     throw new ApiError('TOKEN_INVALID', {}, { message: 'The Authorization header must be "Bearer" and a token.' })
   }
   const token = ctx.keys.verify(match[1]!, ctx.now())
+  if (ctx.revoked.has(token.token_id)) throw new ApiError('TOKEN_REVOKED')
   switch (token.kind) {
     case 'access':
       return { kind: 'admin', name: token.name }

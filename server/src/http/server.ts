@@ -17,6 +17,7 @@ import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { sites } from './cloud/sites.ts'
+import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
@@ -41,6 +42,7 @@ const DRAIN_MS_MAX = 5_000
 const DRAIN_POLL_MS = 20
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
+  await ctx.revoked.open()
   const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS)
   const door = createDoor(ctx, () => null)
   for (const implementation of [
@@ -48,6 +50,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...groups,
     ...games,
     ...namespaces,
+    ...tokens,
     ...versions,
     ...builds,
     ...sites,
@@ -61,6 +64,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
 }
 
 export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
+  await ctx.revoked.open()
   const matchmaker = await createMatchmaker(ctx)
   const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS)
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)

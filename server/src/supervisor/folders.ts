@@ -47,15 +47,27 @@ export function makeFolders(data_dir: string): void {
  * with are gone.
  */
 export function adminToken(config: Config, keys: Keys, now_ms: number): { token: string; file: string } {
-  const file = join(config.data_dir, 'admin-token')
+  const file = adminFile(config.data_dir)
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : null
   if (known !== null && isValid(known, keys, now_ms)) return { token: known, file }
-  const token = keys.issue({ kind: 'access', name: 'admin' }, { now_ms, lifetime_ms: null })
-  // Written beside and renamed: a crash must not leave half a token.
+  const token = issueAdminToken(keys, now_ms)
+  writeAdminToken(file, token)
+  return { token, file }
+}
+
+export function adminFile(data_dir: string): string {
+  return join(data_dir, 'admin-token')
+}
+
+export function issueAdminToken(keys: Keys, now_ms: number): string {
+  return keys.issue({ kind: 'access', name: 'admin' }, { now_ms, lifetime_ms: null })
+}
+
+/** Written beside and renamed: a crash must not leave half a token. */
+export function writeAdminToken(file: string, token: string): void {
   rmSync(`${file}.new`, { force: true })
   writeFileSync(`${file}.new`, `${token}\n`, { mode: PRIVATE_FILE })
   renameSync(`${file}.new`, file)
-  return { token, file }
 }
 
 function isValid(token: string, keys: Keys, now_ms: number): boolean {

@@ -16,7 +16,7 @@ import {
   type TokenAlgorithm,
 } from './claims.ts'
 import { createMemory } from './memory.ts'
-import { createRing, openRing, type Ring, type RingAlgorithm } from './ring.ts'
+import { createRing, openRing, type Ring, type RingKey } from './ring.ts'
 import { createEd25519Signer, createHmacSigner, fromBase64url, type Signer } from './signer.ts'
 
 export type { Subject, Token } from './claims.ts'
@@ -37,11 +37,13 @@ export type Keys = {
   verify: (text: string, now_ms: number) => Token
   /** HMAC-SHA-256 under a subkey of its own for `purpose`, a constant of the code such as 'upload'. */
   mac: (purpose: string, data: string) => Buffer
+  /** Takes up what a rotation has made of the ring since it was read. Throws when it cannot be read; the old one holds. */
+  refresh: () => Promise<void>
 }
 
 /** The keys of a folder, made on the first start; every process and every later start gets the same. */
 export async function openKeys(folder: string): Promise<Keys> {
-  return keysOf(await openRing(folder))
+  return keysOf(await openRing(folder), () => openRing(folder))
 }
 
 /** Keys that end with the process, for tests. */
@@ -56,25 +58,21 @@ const REMEMBERED_MAX = 16_384
 const PURPOSES_MAX = 32
 const LABEL_NAME = /^[a-z0-9_]{1,64}$/
 
-export function keysOf(ring: Ring): Keys {
-  const signers = ring.keys.flatMap((key): Signer[] => {
-    if (key.algorithm === 'ed25519') return [createEd25519Signer(key)]
-    return key.algorithm === 'hmac-sha256' ? [createHmacSigner(key)] : []
-  })
-  const signerByHeader = new Map(signers.map((signer) => [signer.header, signer]))
-  const issuers: Record<TokenAlgorithm, Signer> = {
-    ed25519: lastOf(signers, 'ed25519'),
-    'hmac-sha256': lastOf(signers, 'hmac-sha256'),
-  }
-  const root = Buffer.from(lastOf(ring.keys, 'hkdf-sha256').secret, 'base64url')
+export function keysOf(first: Ring, read: () => Promise<Ring> = async () => first): Keys {
+  let { ring, signers, signerByHeader } = signersOf(first)
+  const root = Buffer.from(rootOf(first).secret, 'base64url')
   const subkeys = new Map<string, Buffer>()
-  const remembered = createMemory(REMEMBERED_MAX)
+  let remembered = createMemory(REMEMBERED_MAX)
+  /** When the next key ends: what it signed must not be remembered beyond that. */
+  let next_end_ms = nextEnd(signers, 0)
 
-  function authenticate(text: string): Token {
+  function authenticate(text: string, now_ms: number): Token {
     const parts = text.split('.', 5)
     const [label, header, claims, signature] = parts
-    const signer = parts.length === 4 ? signerByHeader.get(header ?? '') : undefined
-    if (label === undefined || claims === undefined || signature === undefined || signer === undefined) throw invalid()
+    const known = parts.length === 4 ? signerByHeader.get(header ?? '') : undefined
+    if (label === undefined || claims === undefined || signature === undefined || known === undefined) throw invalid()
+    if (now_ms >= known.verify_until_ms) throw invalid()
+    const { signer } = known
     if (!signer.verify(`${label}.${header}.${claims}`, signature)) throw invalid()
     const bytes = fromBase64url(claims)
     const token = bytes === null ? null : decodeClaims(bytes)
@@ -83,11 +81,15 @@ export function keysOf(ring: Ring): Keys {
     return Object.freeze(token)
   }
 
-  function recall(text: string): Token {
+  function recall(text: string, now_ms: number): Token {
+    if (now_ms >= next_end_ms) {
+      next_end_ms = nextEnd(signers, now_ms)
+      remembered = createMemory(REMEMBERED_MAX)
+    }
     const digest = hash('sha256', text, 'base64url')
     const known = remembered.get(digest)
     if (known !== undefined) return known
-    const token = authenticate(text)
+    const token = authenticate(text, now_ms)
     // A MAC costs little more than the look-up, and players are many: they would push out all others.
     if (KINDS[token.kind].algorithm === 'ed25519') remembered.set(digest, token)
     return token
@@ -98,7 +100,7 @@ export function keysOf(ring: Ring): Keys {
       assert(lifetime_ms === null || lifetime_ms > 0, 'A token must live for a while.')
       const issue_ms = Math.trunc(now_ms)
       const expire_ms = lifetime_ms === null ? null : issue_ms + Math.trunc(lifetime_ms)
-      const issuer = issuers[KINDS[subject.kind].algorithm]
+      const issuer = issuerOf(signers, KINDS[subject.kind].algorithm, issue_ms)
       const claims = encodeClaims({ ...subject, token_id: token_id ?? newId(issue_ms), issue_ms, expire_ms })
       const text = `${labelOf(subject.kind, name)}.${issuer.header}.${claims.toString('base64url')}`
       return `${text}.${issuer.sign(text)}`
@@ -106,7 +108,7 @@ export function keysOf(ring: Ring): Keys {
 
     verify(text, now_ms) {
       if (text.length > TOKEN_LENGTH_MAX) throw invalid()
-      const token = recall(text)
+      const token = recall(text, now_ms)
       if (token.expire_ms !== null && now_ms >= token.expire_ms) {
         throw new ApiError('TOKEN_EXPIRED', { expire_ts: new Date(token.expire_ms).toISOString() })
       }
@@ -122,7 +124,38 @@ export function keysOf(ring: Ring): Keys {
       }
       return createHmac('sha256', subkey).update(data).digest()
     },
+
+    async refresh() {
+      const fresh = await read()
+      if (JSON.stringify(fresh) === JSON.stringify(ring)) return
+      ;({ ring, signers, signerByHeader } = signersOf(fresh))
+      next_end_ms = 0
+    },
   }
+}
+
+type RingSigner = { signer: Signer; sign_from_ms: number; verify_until_ms: number }
+
+function signersOf(ring: Ring) {
+  const signers = ring.keys.flatMap((key): RingSigner[] => {
+    if (key.algorithm === 'hkdf-sha256') return []
+    const signer = key.algorithm === 'ed25519' ? createEd25519Signer(key) : createHmacSigner(key)
+    const { sign_from_ms = 0, verify_until_ms = Number.POSITIVE_INFINITY } = key
+    return [{ signer, sign_from_ms, verify_until_ms }]
+  })
+  return { ring, signers, signerByHeader: new Map(signers.map((item) => [item.signer.header, item])) }
+}
+
+/** The same for the same moment, whenever it is asked: a token that is issued again is the same to the letter. */
+function issuerOf(signers: readonly RingSigner[], algorithm: TokenAlgorithm, issue_ms: number): Signer {
+  const able = signers.filter((item) => item.signer.algorithm === algorithm)
+  const found = able.findLast((item) => item.sign_from_ms <= issue_ms && issue_ms < item.verify_until_ms) ?? able.at(-1)
+  assert(found !== undefined, `The key ring has no ${algorithm} key.`)
+  return found.signer
+}
+
+function nextEnd(signers: readonly RingSigner[], now_ms: number): number {
+  return Math.min(...signers.map((item) => item.verify_until_ms).filter((end) => end > now_ms))
 }
 
 function labelOf(kind: Kind, name: string | undefined): string {
@@ -139,9 +172,9 @@ function isLabelOf(kind: Kind, text: string): boolean {
   return text.startsWith(`${label}_`) && LABEL_NAME.test(text.slice(label.length + 1))
 }
 
-function lastOf<T extends { algorithm: RingAlgorithm }>(keys: readonly T[], algorithm: RingAlgorithm): T {
-  const key = keys.findLast((candidate) => candidate.algorithm === algorithm)
-  assert(key !== undefined, `The key ring has no ${algorithm} key.`)
+function rootOf(ring: Ring): RingKey {
+  const key = ring.keys.findLast((candidate) => candidate.algorithm === 'hkdf-sha256')
+  assert(key !== undefined, 'The key ring has no root.')
   return key
 }
 

@@ -18,8 +18,13 @@ import {
   getGroupSummary,
   listGameBuilds,
   listGameCdnSites,
+  listGameCloudTokens,
+  listGameNamespaceTokensPublic,
   listGroups,
   type Operation,
+  revokeGameCloudToken,
+  revokeGameNamespaceTokenPublic,
+  revokeToken,
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   validateGame,
@@ -34,7 +39,11 @@ import { newGame, refused, type TestGame, UNKNOWN_ID } from './steps.ts'
 type Call = { operation: Operation; input: { params?: Record<string, string>; body?: unknown } }
 
 /** One call of each operation that would succeed, on the game (with ids of it) or on none. */
-function callsOf(game: TestGame, upload_id: string): { of_game: Call[]; of_operator: Call[] } {
+function callsOf(
+  game: TestGame,
+  upload_id: string,
+  token_ids: { cloud: string; public: string },
+): { of_game: Call[]; of_operator: Call[] } {
   const { game_id, version_id, group_id } = game
   const params = { game_id }
   const namespace = { game_id, namespace_id: game.prod_id }
@@ -44,12 +53,16 @@ function callsOf(game: TestGame, upload_id: string): { of_game: Call[]; of_opera
     of_game: [
       call(getGameById, { params }),
       call(createCloudToken, { params }),
+      call(listGameCloudTokens, { params }),
+      call(revokeGameCloudToken, { params: { game_id, token_id: token_ids.cloud } }),
       call(createGameNamespace, { params, body: { display_name: 'N', name_id: 'n', version_id } }),
       call(validateGameNamespace, { params, body: { display_name: 'N', name_id: 'm' } }),
       call(getGameNamespaceById, { params: namespace }),
       call(updateGameNamespaceVersion, { params: namespace, body: { version_id } }),
       call(updateGameNamespaceMatchmakerConfig, { params: namespace, body: { lobby_count_max: 0 } }),
       call(createGameNamespaceTokenPublic, { params: namespace }),
+      call(listGameNamespaceTokensPublic, { params: namespace }),
+      call(revokeGameNamespaceTokenPublic, { params: { ...namespace, token_id: token_ids.public } }),
       call(createGameVersion, { params, body: { display_name: 'V', config: {} } }),
       call(validateGameVersion, { params, body: { display_name: 'W', config: {} } }),
       call(getGameVersionById, { params: { game_id, version_id } }),
@@ -66,6 +79,7 @@ function callsOf(game: TestGame, upload_id: string): { of_game: Call[]; of_opera
       call(validateGroup, { body: { display_name: 'G' } }),
       call(createGame, { body: { display_name: 'A', developer_group_id: group_id } }),
       call(validateGame, { body: { display_name: 'A' } }),
+      call(revokeToken, { params: { token_id: UNKNOWN_ID } }),
     ],
   }
 }
@@ -79,13 +93,32 @@ test('who may do what on the management side', async (t) => {
     params: { game_id: own.game_id },
     body: { display_name: 'S', files: [{ path: 'a', content_length: 1 }] },
   })
-  const { of_game, of_operator } = callsOf(own, site.upload_id)
+  const given = {
+    cloud: await platform.client.call(createCloudToken, { params: { game_id: own.game_id } }),
+    public: await platform.client.call(createGameNamespaceTokenPublic, {
+      params: { game_id: own.game_id, namespace_id: own.prod_id },
+    }),
+  }
+  const idOf = ({ token }: { token: string }): string => ctx.keys.verify(token, ctx.now()).token_id
+  const token_ids = { cloud: idOf(given.cloud), public: idOf(given.public) }
+  const { of_game, of_operator } = callsOf(own, site.upload_id, token_ids)
   const all = [...of_game, ...of_operator, { operation: getGames as Operation, input: {} }]
 
   const issue = (subject: Parameters<typeof ctx.keys.issue>[0], now_ms = ctx.now()) =>
     ctx.keys.issue(subject, { now_ms, lifetime_ms: 60_000, name: 'prod' })
   const snapshot = async () => {
-    const tables = ['groups', 'games', 'namespaces', 'versions', 'uploads', 'upload_files', 'builds', 'sites'] as const
+    const tables = [
+      'groups',
+      'games',
+      'namespaces',
+      'versions',
+      'uploads',
+      'upload_files',
+      'builds',
+      'sites',
+      'tokens',
+      'revoked_tokens',
+    ] as const
     const rows = await Promise.all(tables.map((table) => ctx.db.selectFrom(table).selectAll().execute()))
     return JSON.stringify(rows)
   }

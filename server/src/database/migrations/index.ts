@@ -1,8 +1,12 @@
 // Every migration there is, oldest first. One is added at the end and never changed afterwards: a database remembers
 // the checksum of what it ran.
 import { statements as first } from './0001-first.ts'
+import { statements as tokens } from './0006-tokens.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
 
-export const MIGRATIONS: readonly Migration[] = [{ name: '0001-first', statements: first }]
+export const MIGRATIONS: readonly Migration[] = [
+  { name: '0001-first', statements: first },
+  { name: '0006-tokens', statements: tokens },
+]

@@ -1,0 +1,87 @@
+// The tokens that were taken back, as each process that lets callers in knows them. A token is revoked by a row; the
+// word of it goes round by NOTIFY, and every process reads what is new each second in case the word was lost.
+import type { Pool } from 'pg'
+import type { Logger } from 'pino'
+import type { Listener } from './listen.ts'
+
+export const REVOKED_CHANNEL = 'revoked_tokens'
+const READ_EVERY_MS = 900
+/** Rows become visible when they are committed, not in the order of their times: so far back is read again. */
+const OVERLAP_MS = 60_000
+
+export type Revoked = {
+  has: (token_id: string) => boolean
+  /** Reads all there are; from then on they are followed. Throws when the database cannot be read. */
+  open: () => Promise<void>
+  /** Reads what is new. */
+  refresh: () => Promise<void>
+  close: () => Promise<void>
+}
+
+export function createRevoked(options: { pool: Pool; listener: Listener; log: Logger }): Revoked {
+  const { pool, listener, log } = options
+  const revoked = new Set<string>()
+  /** The latest time read so far, of the database's clock. */
+  let read_ms: number | null = null
+  let reading: Promise<void> | null = null
+  let read_again = false
+  let end = (): void => {}
+
+  async function read(): Promise<void> {
+    const since = read_ms === null ? null : new Date(read_ms - OVERLAP_MS)
+    const { rows } = await pool.query<{ token_id: string; revoke_ts: Date }>({
+      name: 'revoked-tokens',
+      text: 'select token_id, revoke_ts from revoked_tokens where $1::timestamptz is null or revoke_ts > $1',
+      values: [since],
+    })
+    for (const { token_id, revoke_ts } of rows) {
+      revoked.add(token_id)
+      read_ms = Math.max(read_ms ?? 0, revoke_ts.getTime())
+    }
+  }
+
+  /** One read at a time; whoever asks while one is under way is answered by the next. */
+  function refresh(): Promise<void> {
+    if (reading === null) {
+      reading = read().finally(() => {
+        reading = null
+        if (read_again) wake()
+      })
+      return reading
+    }
+    read_again = true
+    return reading.catch(() => undefined).then(refresh)
+  }
+
+  function wake(): void {
+    read_again = false
+    refresh().catch((error: unknown) => log.warn({ err: error }, 'revoked tokens cannot be read; trying again'))
+  }
+
+  let opened: Promise<void> | null = null
+  async function open(): Promise<void> {
+    await refresh()
+    const unsubscribe = listener.on(REVOKED_CHANNEL, wake)
+    const timer = setInterval(wake, READ_EVERY_MS)
+    end = () => {
+      unsubscribe()
+      clearInterval(timer)
+    }
+  }
+
+  return {
+    has: (token_id) => revoked.has(token_id),
+    // Roles of one process share it.
+    open() {
+      opened ??= open()
+      return opened
+    },
+    refresh,
+    async close() {
+      await opened?.catch(() => undefined)
+      end()
+      read_again = false
+      await reading?.catch(() => undefined)
+    },
+  }
+}

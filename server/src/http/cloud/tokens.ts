@@ -1,0 +1,30 @@
+import {
+  listGameCloudTokens,
+  listGameNamespaceTokensPublic,
+  revokeGameCloudToken,
+  revokeGameNamespaceTokenPublic,
+  revokeToken,
+} from '@muster/contract'
+import * as cloud from '../../cloud/tokens.ts'
+import { implement } from '../implement.ts'
+
+export const tokens = [
+  implement(listGameCloudTokens, async ({ ctx, caller, params }) => ({
+    tokens: await cloud.listTokens(ctx, caller, { kind: 'cloud', ...params }),
+  })),
+  implement(revokeGameCloudToken, async ({ ctx, caller, params: { token_id, ...game } }) => {
+    await cloud.revokeToken(ctx, caller, { kind: 'cloud', ...game }, token_id)
+    return {}
+  }),
+  implement(listGameNamespaceTokensPublic, async ({ ctx, caller, params }) => ({
+    tokens: await cloud.listTokens(ctx, caller, { kind: 'public', ...params }),
+  })),
+  implement(revokeGameNamespaceTokenPublic, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
+    await cloud.revokeToken(ctx, caller, { kind: 'public', ...namespace }, token_id)
+    return {}
+  }),
+  implement(revokeToken, async ({ ctx, params }) => {
+    await cloud.revokeById(ctx, params.token_id)
+    return {}
+  }),
+]

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import {
+  completeUpload,
+  createCloudToken,
+  createGameBuild,
+  createGameNamespaceTokenPublic,
+  getGames,
+  listGameCloudTokens,
+  listGameNamespaceTokensPublic,
+  listGroups,
+  listLobbies,
+  revokeGameCloudToken,
+  revokeGameNamespaceTokenPublic,
+  revokeToken,
+} from '@muster/contract'
+import { adminToken } from '../../src/supervisor/folders.ts'
+import { rotateRing, SPREAD_MS } from '../../src/tokens/ring.ts'
+import { startPlatform } from '../platform.ts'
+import { arrives, buildBody, newGame, refused, tarGz, UNKNOWN_ID } from './steps.ts'
+
+const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+const LIVE_TOKENS = 1_000
+const AT_ONCE = 50
+const GRACE_MS = 60 * 60_000
+/** What the interface promises of a revocation, in force everywhere. */
+const IN_FORCE_MS_MAX = 1_000
+/** More than a process needs to read the ring again. */
+const TAKE_UP_MS_MAX = 10_000
+
+test('tokens that were given out', async (t) => {
+  const platform = await startPlatform(t)
+  const { client, data_dir } = platform
+  const twin = await startPlatform(t, { data_dir, database_url: platform.ctx.config.database_url!, roles: 'api' })
+  const game = await newGame(platform)
+  const other = await newGame(platform)
+  const params = { game_id: game.game_id }
+  const namespace = { ...params, namespace_id: game.prod_id }
+
+  await t.test('are listed by what they are for, without themselves', async () => {
+    const { tokens } = await game.cloud.call(listGameCloudTokens, { params })
+    assert.equal(tokens.length, 1)
+    const { token_id, create_ts, expire_ts } =
+      platform.ctx.keys.verify(game.cloud_token, platform.ctx.now()) && tokens[0]!
+    assert.equal(token_id, platform.ctx.keys.verify(game.cloud_token, platform.ctx.now()).token_id)
+    assert.equal(Date.parse(expire_ts!) - Date.parse(create_ts), 365 * 24 * 60 * 60_000)
+    assert.deepEqual((await client.call(listGameNamespaceTokensPublic, { params: namespace })).tokens, [])
+    const staging = { ...params, namespace_id: game.staging_id }
+    await client.call(createGameNamespaceTokenPublic, { params: staging })
+    assert.equal((await client.call(listGameNamespaceTokensPublic, { params: staging })).tokens.length, 1)
+    assert.deepEqual((await client.call(listGameNamespaceTokensPublic, { params: namespace })).tokens, [])
+    const foreign = { game_id: other.game_id, namespace_id: game.prod_id }
+    await refused('NAMESPACE_NOT_FOUND', client.call(listGameNamespaceTokensPublic, { params: foreign }))
+  })
+
+  await t.test('a revoked cloud token is refused by every process within a second, and others are not', async () => {
+    const { token } = await client.call(createCloudToken, { params })
+    const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
+    await twin.as(token).call(getGames, {})
+    const began = performance.now()
+    await client.call(revokeGameCloudToken, { params: { ...params, token_id } })
+    await refused('TOKEN_REVOKED', platform.as(token).call(getGames, {}))
+    await until('the other process refuses the token', IN_FORCE_MS_MAX, () => twin.ctx.revoked.has(token_id))
+    assert.ok(performance.now() - began < IN_FORCE_MS_MAX)
+    await refused('TOKEN_REVOKED', twin.as(token).call(getGames, {}))
+    await twin.as(game.cloud_token).call(getGames, {})
+    await client.call(revokeGameCloudToken, { params: { ...params, token_id } })
+    const { tokens } = await client.call(listGameCloudTokens, { params })
+    assert.deepEqual(
+      tokens.map((item) => [item.token_id === token_id, item.revoke_ts !== undefined]),
+      [
+        [true, true],
+        [false, false],
+      ],
+    )
+  })
+
+  await t.test('a revocation whose wake-up was lost is read all the same', async () => {
+    const { token } = await client.call(createCloudToken, { params })
+    const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
+    await platform.ctx.db.insertInto('revoked_tokens').values({ token_id }).execute()
+    await until('both read it', 2 * IN_FORCE_MS_MAX, () =>
+      [platform, twin].every(({ ctx }) => ctx.revoked.has(token_id)),
+    )
+    await refused('TOKEN_REVOKED', platform.as(token).call(getGames, {}))
+  })
+
+  await t.test('a revoked public token finds nothing any more', async () => {
+    const { token } = await client.call(createGameNamespaceTokenPublic, { params: namespace })
+    const { tokens } = await client.call(listGameNamespaceTokensPublic, { params: namespace })
+    await platform.as(token).call(listLobbies, {})
+    const revoke = { params: { ...namespace, token_id: tokens[0]!.token_id } }
+    await refused(
+      'TOKEN_NOT_FOUND',
+      client.call(revokeGameNamespaceTokenPublic, { params: { ...revoke.params, namespace_id: game.staging_id } }),
+    )
+    await game.cloud.call(revokeGameNamespaceTokenPublic, revoke)
+    await refused('TOKEN_REVOKED', platform.as(token).call(listLobbies, {}))
+  })
+
+  await t.test('only what is there is revoked', async () => {
+    await refused('TOKEN_NOT_FOUND', client.call(revokeGameCloudToken, { params: { ...params, token_id: UNKNOWN_ID } }))
+    const { token_id } = platform.ctx.keys.verify(other.cloud_token, platform.ctx.now())
+    await refused('TOKEN_NOT_FOUND', game.cloud.call(revokeGameCloudToken, { params: { ...params, token_id } }))
+    await other.cloud.call(getGames, {})
+  })
+
+  await t.test('the admin token is rotated by a command, and the old one is dead', async () => {
+    const { ctx } = platform
+    const { token, file } = adminToken(ctx.config, ctx.keys, ctx.now())
+    await platform.as(token).call(listGroups, {})
+    const env = {
+      PATH: process.env.PATH,
+      MUSTER_DATA: data_dir,
+      MUSTER_API_PORT: new URL(platform.api_url).port,
+    }
+    const printed = await promisify(execFile)(process.execPath, [CLI, 'admin-token'], { env })
+    assert.equal(printed.stdout.trim(), token)
+    await promisify(execFile)(process.execPath, [CLI, 'admin-token', '--rotate'], { env })
+    const fresh = readFileSync(file, 'utf8').trim()
+    assert.notEqual(fresh, token)
+    await platform.as(fresh).call(listGroups, {})
+    await refused('TOKEN_REVOKED', platform.as(token).call(listGroups, {}))
+    await client.call(revokeToken, { params: { token_id: ctx.keys.verify(fresh, ctx.now()).token_id } })
+    await refused('TOKEN_REVOKED', platform.as(fresh).call(listGroups, {}))
+  })
+})
+
+test(`a rotation of the keys with ${LIVE_TOKENS} live tokens fails nobody`, async (t) => {
+  const platform = await startPlatform(t)
+  const { data_dir, ctx } = platform
+  const twin = await startPlatform(t, { data_dir, database_url: ctx.config.database_url!, roles: 'api' })
+  const both = [platform, twin]
+  const game = await newGame(platform)
+  const subject = { kind: 'cloud', game_id: game.game_id } as const
+  const issue = (keys = ctx.keys): string => keys.issue(subject, { now_ms: ctx.now(), lifetime_ms: null })
+  const kidOf = (token: string): string => token.split('.')[1]!
+  const tokens = Array.from({ length: LIVE_TOKENS }, () => issue())
+  const useAll = async (): Promise<void> => {
+    for (let from = 0; from < tokens.length; from += AT_ONCE) {
+      const some = tokens.slice(from, from + AT_ONCE)
+      await Promise.all(some.map((token, index) => both[index % 2]!.as(token).call(getGames, {})))
+    }
+  }
+  const archive = await tarGz({ 'server.js': 'console.log(1)' })
+  const build = await platform.client.call(createGameBuild, {
+    params: { game_id: game.game_id },
+    body: buildBody(archive),
+  })
+  await useAll()
+
+  const old = kidOf(issue())
+  mkdirSync(join(data_dir, 'keys'), { recursive: true })
+  await rotateRing(join(data_dir, 'keys'), { now_ms: ctx.now(), grace_ms: GRACE_MS })
+  await useAll()
+  // A process that has read the new ring does not sign with it before all others have.
+  await until(
+    'the ring is taken up',
+    TAKE_UP_MS_MAX,
+    () => kidOf(issueLater(platform)) !== old && kidOf(issueLater(twin)) !== old,
+  )
+  assert.equal(kidOf(issue()), old)
+  for (const { advance } of both) advance(SPREAD_MS)
+  assert.notEqual(kidOf(issue()), old)
+  assert.equal(kidOf(issue(twin.ctx.keys)), kidOf(issue()))
+  for (const token of [issue(), issue(twin.ctx.keys)]) {
+    for (const each of both) await each.as(token).call(getGames, {})
+  }
+  await useAll()
+  await arrives(platform, build.image_presigned_request!, archive)
+  await platform.client.call(completeUpload, { params: { upload_id: build.upload_id } })
+
+  for (const { advance } of both) advance(GRACE_MS + SPREAD_MS)
+  for (const each of both) {
+    await refused('TOKEN_INVALID', each.as(tokens[0]!).call(getGames, {}))
+    await each.as(issue()).call(getGames, {})
+  }
+
+  /** A token as it will be signed when the new keys' time has come. */
+  function issueLater({ ctx: { keys, now } }: typeof platform): string {
+    return keys.issue(subject, { now_ms: now() + SPREAD_MS, lifetime_ms: null })
+  }
+})
+
+async function until(what: string, ms_max: number, isTrue: () => boolean): Promise<void> {
+  const deadline_ms = performance.now() + ms_max
+  while (!isTrue()) {
+    assert.ok(performance.now() < deadline_ms, `${what}: not within ${ms_max} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
