@@ -17,7 +17,7 @@ import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
 import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import type { RateLimiter } from '../net/rate-limit.ts'
-import { isPrepared, type Prepared } from '../prepared.ts'
+import { type Prepared, preparedText } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 
 export type OperationRequest<O extends Operation> = {
@@ -97,7 +97,8 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     })
     // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
     if (answer === null || typeof answer === 'string') return sendJson(reply, JSON.stringify(answer))
-    return isPrepared(answer) ? sendJson(reply, answer.prepared) : answer
+    const text = preparedText(answer)
+    return text === null ? answer : sendJson(reply, text)
   }
   for (const path of [operation.path, ...operation.aliases]) {
     app.route({

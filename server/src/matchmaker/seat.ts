@@ -3,7 +3,7 @@
 import type { findLobby, ResponseOf } from '@muster/contract'
 import { type Config, mainUrl, publicUrl } from '../config.ts'
 import type { Context } from '../context.ts'
-import type { Prepared } from '../prepared.ts'
+import { type Prepared, prepare } from '../prepared.ts'
 import type { SeatTaken } from './book.ts'
 import type { Books } from './books.ts'
 import type { Lobby } from './changes.ts'
@@ -33,7 +33,7 @@ export async function seatAnswer(desk: Desk, namespace_id: string, seat: SeatTak
     { now_ms: player.create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: seat.player_id },
   )
   const texts = desk.seat_texts.get(lobby) ?? (await prepareTexts(desk, lobby))
-  return { prepared: texts.join(token) }
+  return prepare(texts.join(token))
 }
 
 async function prepareTexts(desk: Desk, lobby: Lobby): Promise<readonly string[]> {

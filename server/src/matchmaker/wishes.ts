@@ -109,10 +109,13 @@ function requireRegion(config: Config, name: string): Region {
 
 /** The first one by name until the client's coordinates are known. */
 function nearestRegion(config: Config, modes: readonly GameModeConfig[]): Region {
-  const enabled = config.regions.filter((region) => modes.some((mode) => runsIn(mode, region)))
-  const region = enabled.toSorted((a, b) => (a.name < b.name ? -1 : 1))[0]
-  if (region === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
-  return region
+  let nearest: Region | undefined
+  for (const region of config.regions) {
+    if (nearest !== undefined && region.name >= nearest.name) continue
+    if (modes.some((mode) => runsIn(mode, region))) nearest = region
+  }
+  if (nearest === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
+  return nearest
 }
 
 function runsIn(mode: GameModeConfig, region: Region): boolean {

@@ -10,21 +10,15 @@ import {
   setLobbyState,
 } from '@muster/contract'
 import type { Caller, CallerOf } from '../../caller.ts'
-import { createSeat, findSeat, joinSeat } from '../../matchmaker/desk.ts'
+import { createSeat, findSeat, joinSeat, type Visitor } from '../../matchmaker/desk.ts'
 import { closeLobby, listOpenLobbies, readyLobby, stateOfLobby, writeLobbyState } from '../../matchmaker/lobbies.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
-  implement(findLobby, ({ caller, body, ...visitor }) =>
-    findSeat(matchmaker.desk(), { ...visitor, caller: requireKind(caller, 'namespace') }, body),
-  ),
-  implement(joinLobby, ({ caller, body, ...visitor }) =>
-    joinSeat(matchmaker.desk(), { ...visitor, caller: requireKind(caller, 'namespace') }, body),
-  ),
-  implement(createLobby, ({ caller, body, ...visitor }) =>
-    createSeat(matchmaker.desk(), { ...visitor, caller: requireKind(caller, 'namespace') }, body),
-  ),
+  implement(findLobby, (request) => findSeat(matchmaker.desk(), visitorOf(request), request.body)),
+  implement(joinLobby, (request) => joinSeat(matchmaker.desk(), visitorOf(request), request.body)),
+  implement(createLobby, (request) => createSeat(matchmaker.desk(), visitorOf(request), request.body)),
   implement(setLobbyReady, ({ caller }) => readyLobby(matchmaker.desk(), requireKind(caller, 'lobby'))),
   implement(setLobbyClosed, ({ caller, body }) =>
     closeLobby(matchmaker.desk(), requireKind(caller, 'lobby'), body.is_closed),
@@ -39,6 +33,11 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
     listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
   ),
 ]
+
+function visitorOf(request: Omit<Visitor, 'caller'> & { caller: Caller }): Visitor {
+  const { caller, client, idempotency_key, isGone } = request
+  return { caller: requireKind(caller, 'namespace'), client, idempotency_key, isGone }
+}
 
 /** The contract has let nobody else in; this tells the compiler so. */
 export function requireKind<K extends Caller['kind']>(caller: Caller, kind: K): CallerOf<K> {
