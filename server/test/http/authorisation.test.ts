@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ErrorCode, Operation } from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import { startPlatform } from '../platform.ts'
+import { type Answer, requireRefusal } from './ask.ts'
+import { askFor, CALLERS, type Call, type CallerName, callOf, createWorld, dump, type World } from './calls.ts'
+import { UNKNOWN_ID } from './steps.ts'
+
+/** `in`: let in, and answered 200 unless the thing itself does not allow it. */
+type Cell = 'in' | ErrorCode
+type Row = Record<CallerName, Cell>
+
+const STRANGERS = {
+  none: 'API_UNAUTHORIZED',
+  garbage: 'TOKEN_INVALID',
+  forged: 'TOKEN_INVALID',
+  expired: 'TOKEN_EXPIRED',
+} as const
+const NOBODY: Row = {
+  ...STRANGERS,
+  admin: 'API_FORBIDDEN',
+  cloud: 'API_FORBIDDEN',
+  other_cloud: 'API_FORBIDDEN',
+  namespace: 'API_FORBIDDEN',
+  other_namespace: 'API_FORBIDDEN',
+  lobby: 'API_FORBIDDEN',
+  other_lobby: 'API_FORBIDDEN',
+  player: 'API_FORBIDDEN',
+}
+const ANYONE = Object.fromEntries(CALLERS.map((caller) => [caller, 'in'])) as Row
+const OPERATOR: Row = { ...NOBODY, admin: 'in' }
+const GAME: Row = { ...NOBODY, admin: 'in', cloud: 'in', other_cloud: 'GAME_NOT_FOUND' }
+/** On what is the caller's own: a stranger's find finds a lobby, but a lobby of his. */
+const NAMESPACE: Row = { ...NOBODY, namespace: 'in', other_namespace: 'in' }
+const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in' }
+const PLAYERS: Row = { ...LOBBY, other_lobby: 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY' }
+
+const TABLE: Record<string, Row> = {
+  bootstrap: ANYONE,
+  'groups.create': OPERATOR,
+  'groups.listSuggested': OPERATOR,
+  'groups.getSummary': OPERATOR,
+  'groups.validate': OPERATOR,
+  'games.createGame': OPERATOR,
+  'games.validateGame': OPERATOR,
+  'games.getGames': { ...GAME, other_cloud: 'in' },
+  'games.getGameById': GAME,
+  'games.tokens.createCloudToken': GAME,
+  'games.listGameCloudTokens': GAME,
+  'games.revokeGameCloudToken': GAME,
+  'games.namespaces.listGameNamespaceTokensPublic': GAME,
+  'games.namespaces.revokeGameNamespaceTokenPublic': GAME,
+  'admin.revokeToken': OPERATOR,
+  'games.namespaces.createGameNamespace': GAME,
+  'games.namespaces.validateGameNamespace': GAME,
+  'games.namespaces.getGameNamespaceById': GAME,
+  'games.namespaces.updateGameNamespaceVersion': GAME,
+  'games.namespaces.updateGameNamespaceMatchmakerConfig': GAME,
+  'games.namespaces.createGameNamespaceTokenPublic': GAME,
+  'games.versions.createGameVersion': GAME,
+  'games.versions.validateGameVersion': GAME,
+  'games.versions.getGameVersionById': GAME,
+  'games.builds.createGameBuild': GAME,
+  'games.builds.listGameBuilds': GAME,
+  'games.cdn.createGameCdnSite': GAME,
+  'games.cdn.listGameCdnSites': GAME,
+  'uploads.completeUpload': { ...GAME, other_cloud: 'UPLOAD_NOT_FOUND' },
+  'lobbies.find': NAMESPACE,
+  'lobbies.join': { ...NAMESPACE, other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND' },
+  'lobbies.create': NAMESPACE,
+  'lobbies.ready': LOBBY,
+  'lobbies.setClosed': LOBBY,
+  'lobbies.setState': LOBBY,
+  'lobbies.getState': {
+    ...NAMESPACE,
+    other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND',
+    lobby: 'in',
+    other_lobby: 'MATCHMAKER_LOBBY_NOT_FOUND',
+  },
+  'lobbies.list': NAMESPACE,
+  'players.connected': PLAYERS,
+  'players.disconnected': PLAYERS,
+}
+
+/** What may stand between a caller who was let in and his 200. */
+const IN_THE_WAY: Record<string, ErrorCode> = { 'uploads.completeUpload': 'UPLOAD_INCOMPLETE' }
+
+type CellCall = { operation: Operation; caller: CallerName; cell: Cell; path: string }
+
+function cells(): CellCall[] {
+  return OPERATIONS.flatMap((operation) => {
+    const row = TABLE[operation.id]
+    assert.ok(row, `the table has no row for ${operation.id}`)
+    return [operation.path, ...operation.aliases].flatMap((path) =>
+      CALLERS.map((caller) => ({ operation, caller, cell: row[caller], path })),
+    )
+  })
+}
+
+test('every caller on every operation: the table decides, and who is refused changes nothing', async (t) => {
+  const platform = await startPlatform(t)
+  const world = await createWorld(platform)
+  const all = cells()
+  assert.equal(Object.keys(TABLE).length, OPERATIONS.length)
+
+  const before = await dump(platform)
+  for (const { operation, caller, cell, path } of all) {
+    if (cell === 'in') continue
+    const answer = await askFor(world, operation, callOf(world, operation), world.tokens[caller], { path })
+    try {
+      requireRefusal(answer, cell)
+    } catch (error) {
+      throw new Error(`${caller} on ${operation.id} at ${path}`, { cause: error })
+    }
+  }
+  assert.equal(await dump(platform), before)
+
+  for (const { operation, caller, cell, path } of all) {
+    if (cell !== 'in') continue
+    const answer = await askFor(world, operation, callOf(world, operation), world.tokens[caller], { path })
+    const otherwise = IN_THE_WAY[operation.id]
+    if (otherwise !== undefined) requireRefusal(answer, otherwise)
+    else assert.equal(answer.status, 200, `${caller} on ${operation.id} at ${path}: ${answer.text}`)
+    assert.match(String(answer.headers['x-ray-id']), /^[0-9a-f-]{36}$/)
+  }
+})
+
+test('an Authorization header that is no bearer token is refused as it stands', async (t) => {
+  const platform = await startPlatform(t)
+  const world = await createWorld(platform)
+  const admin = platform.token
+  const headers = [
+    '',
+    'Bearer',
+    'Bearer ',
+    `Basic ${admin}`,
+    `Bearer  ${admin}`,
+    `Bearer ${admin} x`,
+    admin,
+    `Bearer ${'x'.repeat(4_000)}`,
+  ]
+  for (const operation of OPERATIONS) {
+    if (operation.auth.includes('anyone')) continue
+    for (const authorization of headers) {
+      const answer = await askFor(world, operation, callOf(world, operation), null, { headers: { authorization } })
+      requireRefusal(answer, 'TOKEN_INVALID')
+    }
+  }
+})
+
+test('what is not there and what is not yours get one answer', async (t) => {
+  const platform = await startPlatform(t)
+  const world = await createWorld(platform)
+  const { game, other } = world
+  const verify = (token: string | null) => platform.ctx.keys.verify(token ?? '', platform.ctx.now())
+  const swaps: Record<string, string> = {
+    game_id: other.game_id,
+    namespace_id: other.namespace_id,
+    version_id: other.version_id,
+    upload_id: await uploadOf(world, other.game_id),
+    lobby_id: world.other_seat.lobby.lobby_id,
+    developer_group_id: other.group_id,
+    token_id: verify(world.tokens.other_cloud).token_id,
+  }
+  const before = await dump(platform)
+  for (const operation of OPERATIONS) {
+    const call = callOf(world, operation)
+    // To the operator every game and group is his; a group is nobody else's to name.
+    const token = operation.auth.includes('cloud')
+      ? world.tokens.cloud
+      : operation.auth.includes('namespace')
+        ? game.public_token
+        : null
+    if (token === null) continue
+    for (const [name, foreign_id] of Object.entries(swaps)) {
+      const [foreign, unknown] = [withId(call, name, foreign_id), withId(call, name, UNKNOWN_ID)]
+      if (foreign === null || unknown === null) continue
+      const answer: Answer = await askFor(world, operation, foreign, token)
+      const told = tell(answer)
+      assert.deepEqual(told, tell(await askFor(world, operation, unknown, token)), `${operation.id} ${name}`)
+      assert.match(String(told.code), /_NOT_FOUND$/, `${operation.id} ${name}`)
+      const foreign_ids = [...Object.values(swaps), other.name_id]
+      for (const id of foreign_ids) assert.ok(!answer.text.includes(id), `${operation.id} tells ${id}`)
+    }
+  }
+  assert.equal(await dump(platform), before)
+})
+
+function tell({ status, text }: Answer): Record<string, unknown> {
+  const { ray_id, ...body } = JSON.parse(text) as Record<string, unknown>
+  return { status, ...body }
+}
+
+/** The call with another id in place of that member, of its path or of its body; null when it has none. */
+function withId(call: Call, name: string, id: string): Call | null {
+  if (call.params && name in call.params) return { ...call, params: { ...call.params, [name]: id } }
+  const { body } = call
+  if (typeof body === 'object' && body !== null && name in body) return { ...call, body: { ...body, [name]: id } }
+  return null
+}
+
+async function uploadOf({ platform }: World, game_id: string): Promise<string> {
+  const operation = OPERATIONS.find(({ id }) => id === 'games.cdn.createGameCdnSite')!
+  const body = { display_name: 'Site', files: [{ path: 'a', content_length: 1 }] }
+  const site = await platform.client.call(operation, { params: { game_id }, body } as never)
+  return (site as { upload_id: string }).upload_id
+}

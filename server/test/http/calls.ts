@@ -1,0 +1,208 @@
+// One good call of every operation of the contract, and the callers who may try it. An operation that is added to the
+// contract fails the tests that go through all of them until it has a row here.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { createCloudToken, createGameCdnSite, createGameNamespaceTokenPublic, type Operation } from '@muster/contract'
+import { sql } from 'kysely'
+import type { Platform, TestGame } from '../platform.ts'
+import { until } from '../runner/until.ts'
+import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
+import { find, MODES, type Seat, UNKNOWN_ID } from './steps.ts'
+
+export type World = {
+  platform: Platform
+  game: TestGame
+  /** A game of other people's. */
+  other: TestGame
+  seat: Seat
+  other_seat: Seat
+  /** Of a site that was prepared and has not arrived. */
+  upload_id: string
+  /** Ids of tokens that nobody here calls with. */
+  spare_cloud_id: string
+  spare_public_id: string
+  tokens: Record<CallerName, string | null>
+}
+
+export const CALLERS = [
+  'none',
+  'garbage',
+  'forged',
+  'expired',
+  'admin',
+  'cloud',
+  'other_cloud',
+  'namespace',
+  'other_namespace',
+  'lobby',
+  'other_lobby',
+  'player',
+] as const
+export type CallerName = (typeof CALLERS)[number]
+
+export type Call = { params?: Record<string, string>; query?: Record<string, string>; body?: unknown }
+
+export async function createWorld(platform: Platform): Promise<World> {
+  platform.playServers()
+  const { ctx, client } = platform
+  const limits = { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 }
+  const [game, other] = [
+    await platform.game({ matchmaker: { game_modes: MODES }, limits }),
+    await platform.game({ matchmaker: { game_modes: MODES }, limits }),
+  ]
+  const [seat, other_seat] = [await find(game), await find(other)]
+  const params = { game_id: game.game_id }
+  const site = await client.call(createGameCdnSite, {
+    params,
+    body: { display_name: 'Site', files: [{ path: 'index.html', content_length: 1 }] },
+  })
+  const cloudToken = async (game_id: string) => (await client.call(createCloudToken, { params: { game_id } })).token
+  const cloud = await cloudToken(game.game_id)
+  const spare = await client.call(createGameNamespaceTokenPublic, {
+    params: { ...params, namespace_id: game.namespace_id },
+  })
+  const now_ms = ctx.now()
+  const idOf = (token: string): string => ctx.keys.verify(token, now_ms).token_id
+  return {
+    platform,
+    game,
+    other,
+    seat,
+    other_seat,
+    upload_id: site.upload_id,
+    spare_cloud_id: idOf(await cloudToken(game.game_id)),
+    spare_public_id: idOf(spare.token),
+    tokens: {
+      none: null,
+      garbage: 'nonsense',
+      forged: `${cloud.slice(0, -6)}AAAAAA`,
+      expired: ctx.keys.issue({ kind: 'access', name: 'x' }, { now_ms: now_ms - 120_000, lifetime_ms: 60_000 }),
+      admin: platform.token,
+      cloud,
+      other_cloud: await cloudToken(other.game_id),
+      namespace: game.public_token,
+      other_namespace: other.public_token,
+      lobby: platform.lobbyToken({ lobby_id: seat.lobby.lobby_id, namespace_id: game.namespace_id }),
+      other_lobby: platform.lobbyToken({ lobby_id: other_seat.lobby.lobby_id, namespace_id: other.namespace_id }),
+      player: seat.player.token,
+    },
+  }
+}
+
+/** A call that is answered 200, or refused for a reason that lies in the thing itself; good for one use. */
+export function callOf(world: World, operation: Operation): Call {
+  const { game, seat, upload_id, spare_cloud_id, spare_public_id } = world
+  const { game_id, version_id, group_id, namespace_id } = game
+  const params = { game_id }
+  const namespace = { game_id, namespace_id }
+  const name = `n${randomUUID().replaceAll('-', '').slice(0, 12)}`
+  const file = { path: 'a.txt', content_length: 1 }
+  const player = { player_token: seat.player.token }
+  const calls: Record<string, Call> = {
+    bootstrap: {},
+    'groups.create': { body: { display_name: name } },
+    'groups.listSuggested': {},
+    'groups.getSummary': { params: { group_id } },
+    'groups.validate': { body: { display_name: name } },
+    'games.createGame': { body: { display_name: name, name_id: name, developer_group_id: group_id } },
+    'games.validateGame': { body: { display_name: name, name_id: name } },
+    'games.getGames': {},
+    'games.getGameById': { params },
+    'games.tokens.createCloudToken': { params },
+    'games.listGameCloudTokens': { params },
+    'games.revokeGameCloudToken': { params: { game_id, token_id: spare_cloud_id } },
+    'games.namespaces.listGameNamespaceTokensPublic': { params: namespace },
+    'games.namespaces.revokeGameNamespaceTokenPublic': { params: { ...namespace, token_id: spare_public_id } },
+    'admin.revokeToken': { params: { token_id: UNKNOWN_ID } },
+    'games.namespaces.createGameNamespace': { params, body: { display_name: name, name_id: name, version_id } },
+    'games.namespaces.validateGameNamespace': { params, body: { display_name: name, name_id: name } },
+    'games.namespaces.getGameNamespaceById': { params: namespace },
+    'games.namespaces.updateGameNamespaceVersion': { params: namespace, body: { version_id } },
+    'games.namespaces.updateGameNamespaceMatchmakerConfig': {
+      params: namespace,
+      body: { max_players_per_client: 4_294_967_295 },
+    },
+    'games.namespaces.createGameNamespaceTokenPublic': { params: namespace },
+    'games.versions.createGameVersion': { params, body: { display_name: name, config: {} } },
+    'games.versions.validateGameVersion': { params, body: { display_name: name, config: {} } },
+    'games.versions.getGameVersionById': { params: { game_id, version_id } },
+    'games.builds.createGameBuild': {
+      params,
+      body: { display_name: name, image_tag: `${name}:1`, image_file: { path: 'a.tar.gz', content_length: 1 } },
+    },
+    'games.builds.listGameBuilds': { params },
+    'games.cdn.createGameCdnSite': { params, body: { display_name: name, files: [file] } },
+    'games.cdn.listGameCdnSites': { params },
+    'uploads.completeUpload': { params: { upload_id } },
+    'lobbies.find': { body: { game_modes: ['default'] } },
+    'lobbies.join': { body: { lobby_id: seat.lobby.lobby_id } },
+    'lobbies.create': { body: { game_mode: 'custom' } },
+    'lobbies.ready': {},
+    'lobbies.setClosed': { body: { is_closed: false } },
+    'lobbies.setState': { body: { score: 1 } },
+    'lobbies.getState': { params: { lobby_id: seat.lobby.lobby_id } },
+    'lobbies.list': {},
+    'players.connected': { body: player },
+    'players.disconnected': { body: player },
+  }
+  const call = calls[operation.id]
+  assert.ok(call, `calls.ts has no row for ${operation.id}`)
+  return call
+}
+
+/** Who may make that call. */
+export function rightTokenOf({ tokens }: World, { auth }: Operation): string | null {
+  const callers = { admin: 'admin', cloud: 'cloud', namespace: 'namespace', lobby: 'lobby', anyone: 'none' } as const
+  return tokens[callers[auth[0]!]]
+}
+
+export const hasBody = ({ method }: Operation): boolean => method !== 'GET'
+
+export function addressOf({ platform }: World, operation: Operation, call: Call, path = operation.path): string {
+  const base = /^\/(matchmaker|v1)\//.test(path) ? platform.matchmaker_url : platform.api_url
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(call.params?.[name] ?? UNKNOWN_ID))
+  const query = new URLSearchParams(call.query).toString()
+  return `${base}${filled}${query === '' ? '' : `?${query}`}`
+}
+
+/** The call over bare HTTP; what `more` says replaces what the call itself would say. */
+export function askFor(
+  world: World,
+  operation: Operation,
+  call: Call,
+  token: string | null,
+  more: Ask & { path?: string } = {},
+): Promise<Answer> {
+  const { path, headers, ...rest } = more
+  const body = call.body === undefined || !hasBody(operation) ? {} : { body: JSON.stringify(call.body) }
+  return ask(addressOf(world, operation, call, path), {
+    method: operation.method,
+    ...body,
+    ...rest,
+    headers: {
+      ...(token === null ? {} : bearer(token)),
+      ...('body' in body || 'body' in rest ? JSON_TYPE : {}),
+      ...headers,
+    },
+  })
+}
+
+/** Every row of every table but the lease, which is renewed all the time. What was committed is in the tables first. */
+export async function dump({ ctx }: Platform): Promise<string> {
+  await until('the tables to be what the journal says', async () => {
+    const { rows } = await sql<{ behind: number }>`
+      select count(*)::int as behind from
+        (select shard, max(seq) as seq from journal group by shard) as written join shards using (shard)
+      where projected_seq < seq`.execute(ctx.db)
+    return rows[0]?.behind === 0
+  })
+  const tables = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables
+    where table_schema = 'public' and table_name <> 'matchmaker_lease' order by 1`.execute(ctx.db)
+  const parts = tables.rows.map(
+    ({ name }) => sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
+      from (select to_jsonb(t)::text as r from ${sql.table(name)} as t) as rows`,
+  )
+  const { rows } = await sql`${sql.join(parts, sql` union all `)}`.execute(ctx.db)
+  return rows.map((row) => JSON.stringify(row)).join('\n')
+}
