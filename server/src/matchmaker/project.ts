@@ -10,6 +10,8 @@ const PROJECT_EVERY_MS = 1_000
 
 /** Rows of one statement: more would hold up whoever waits for this process meanwhile. */
 const STATEMENT_ROWS_MAX = 1_000
+/** Shards that are written at the same time: tables that are slow must not take every connection from the journal. */
+const WRITES_MAX = 4
 
 export type Projection = {
   /** Notes what a commit changed. `is_urgent`: a lobby started or stopped, the runner waits for it. */
@@ -26,6 +28,8 @@ type Dirty = { seq: number; images: Images; is_urgent: boolean }
 export function createProjection(pool: Pool, log: Logger): Projection {
   const dirty = new Map<number, Dirty>()
   const writing = new Map<number, Promise<void>>()
+  const queue: (() => void)[] = []
+  let writes = 0
   const timer = setInterval(() => void flush(), PROJECT_EVERY_MS)
 
   function note(shard: number, seq: number, images: Images, is_urgent: boolean): void {
@@ -48,9 +52,22 @@ export function createProjection(pool: Pool, log: Logger): Projection {
     const batch = dirty.get(shard)
     if (batch === undefined) return Promise.resolve()
     dirty.delete(shard)
-    const done = writeBatch(shard, batch).finally(() => writing.delete(shard))
+    const done = inTurn(() => writeBatch(shard, batch)).finally(() => writing.delete(shard))
     writing.set(shard, done)
     return done
+  }
+
+  async function inTurn(work: () => Promise<void>): Promise<void> {
+    if (writes < WRITES_MAX) writes++
+    else await new Promise<void>((resolve) => queue.push(resolve))
+    try {
+      await work()
+    } finally {
+      // The place is handed on, or free.
+      const next = queue.shift()
+      if (next !== undefined) next()
+      else writes--
+    }
   }
 
   async function writeBatch(shard: number, batch: Dirty): Promise<void> {

@@ -291,7 +291,7 @@ export function createShard(options: ShardOptions): Shard {
         seq = takeover.seq
         time_ms = durable_ms = takeover.ms
         projection.reset(shard)
-        projection.note(shard, seq, loaded.images, true)
+        projection.note(shard, seq, loaded.images, loaded.images.lobbies.size > 0)
         state = 'writing'
         options.onReload()
       } catch (error) {

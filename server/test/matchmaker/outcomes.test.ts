@@ -258,6 +258,21 @@ test('a reload tells those who wait what has become of their lobby', async (t) =
   await ready
 })
 
+test('tables that are slow to write do not hold up those who ask for a seat', async (t) => {
+  const { url, db } = await setUp(t)
+  const writer = await openLocalWriter(t, url)
+  await db.query('begin')
+  await db.query('lock table lobbies, players in share mode')
+  // Each in a shard of its own, more than the process has connections; each starts a lobby.
+  for (let number = 0; number < 20; number++) {
+    const namespace_id = `00000000-0000-7000-8000-00000000${number.toString(16).padStart(4, '0')}`
+    await createCaller(writer, namespace_id).find('first')
+  }
+  await db.query('rollback')
+  await writer.projection.flush()
+  assert.equal((await db.query('select 1 from lobbies')).rows.length, 20)
+})
+
 test('many more commands at once than a batch holds are all answered, in the order of their arrival', async (t) => {
   const COMMANDS = 5_000
   const SEATS = 900

@@ -149,7 +149,7 @@ function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, ids: Ids, now: numb
     lobby: lobby.id,
     client: wish.client,
     created: now,
-    deadline: now + lobby.plan.player_deadline_ms,
+    deadline: (lobby.ready === null ? Math.max(now, lobby.ready_by) : now) + lobby.plan.player_deadline_ms,
     key: wish.key,
     connected: null,
     connect_key: null,
@@ -166,7 +166,7 @@ export function ready(book: PlainBook, id: string, now: number): Answer {
   if (lobby.ready !== null) return null
   lobby.ready = now
   for (const player of seatsOf(book, id)) {
-    if (player.connected === null) player.deadline = Math.max(player.deadline, now + lobby.plan.player_deadline_ms)
+    if (player.connected === null) player.deadline = now + lobby.plan.player_deadline_ms
   }
   return null
 }
