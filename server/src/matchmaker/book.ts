@@ -51,6 +51,8 @@ export class Book {
   /** Lobbies that are not stopped. */
   live_lobby_count = 0
   #ordinal = 0
+  /** No deadline is earlier: see postpone(). */
+  #postponed_ms = 0
   readonly #shelves = createShelves()
   readonly #clientPlayers = new Map<string, number>()
   readonly #seatKeys = new Map<string, Player>()
@@ -242,6 +244,7 @@ export class Book {
 
   /** After a load nobody is expired by the platform's own absence: every deadline is at least this far away. */
   postpone(until_ms: number): void {
+    this.#postponed_ms = until_ms
     for (const lobby of this.lobbies.values()) {
       if (lobby.stop_ms !== null) continue
       lobby.ready_deadline_ms = Math.max(lobby.ready_deadline_ms, until_ms)
@@ -285,12 +288,14 @@ export class Book {
     player_id: string,
     now_ms: number,
   ): Granted<SeatTaken> {
+    // Time to connect counts from ready: until then only the lobby's own deadline can end the seat.
+    const from_ms = is_ready ? now_ms : Math.max(now_ms, lobby.ready_deadline_ms)
     const player: PlayerRecord = {
       player_id,
       lobby_id: lobby.lobby_id,
       client: wish.client,
       create_ms: now_ms,
-      deadline_ms: now_ms + lobby.player_deadline_ms,
+      deadline_ms: from_ms + lobby.player_deadline_ms,
       seat_key: wish.seat_key,
     }
     return grant({ lobby_id: lobby.lobby_id, player_id, is_ready }, { kind: 'player_reserved', player })
@@ -307,11 +312,11 @@ export class Book {
     }
   }
 
-  /** Players who have waited for the start get their full time to connect; nobody connects before it. */
+  /** Who has waited for the start has the full time to connect from now on; nobody connects before it. */
   #makeReady(lobby: Lobby, ms: number): Undo {
     const undos = [this.#patchLobby(lobby, { ready_ms: ms })]
     for (const player of lobby.players.values()) {
-      const deadline_ms = Math.max(player.deadline_ms, ms + lobby.player_deadline_ms)
+      const deadline_ms = Math.max(ms + lobby.player_deadline_ms, this.#postponed_ms)
       undos.push(this.#patchPlayer(player, { deadline_ms }))
     }
     return () => undoAll(undos)

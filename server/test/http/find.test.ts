@@ -413,7 +413,7 @@ test('a reservation that nobody uses is free again after its time, which counts 
   )
 })
 
-test('a seat does not expire while its lobby starts', { todo: 'the book counts from the issue only' }, async (t) => {
+test('a seat does not expire while its lobby starts', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game({ matchmaker: { game_modes: { default: { player_deadline_ms: 1_000 } } } })
   const answer = find(game)
