@@ -24,7 +24,7 @@ export function createRevoked(options: { pool: Pool; listener: Listener; log: Lo
   /** The latest time read so far, of the database's clock. */
   let read_ms: number | null = null
   let reading: Promise<void> | null = null
-  let read_again = false
+  let next: Promise<void> | null = null
   let end = (): void => {}
 
   async function read(): Promise<void> {
@@ -40,21 +40,27 @@ export function createRevoked(options: { pool: Pool; listener: Listener; log: Lo
     }
   }
 
-  /** One read at a time; whoever asks while one is under way is answered by the next. */
+  function start(): Promise<void> {
+    reading = read().finally(() => {
+      reading = null
+    })
+    return reading
+  }
+
+  /** One read at a time; all who ask while one is under way are answered by the next. */
   function refresh(): Promise<void> {
-    if (reading === null) {
-      reading = read().finally(() => {
-        reading = null
-        if (read_again) wake()
+    if (reading === null) return start()
+    next ??= reading
+      .catch(() => undefined)
+      .then(() => {
+        next = null
+        // Whoever came just now has started it already.
+        return reading ?? start()
       })
-      return reading
-    }
-    read_again = true
-    return reading.catch(() => undefined).then(refresh)
+    return next
   }
 
   function wake(): void {
-    read_again = false
     refresh().catch((error: unknown) => log.warn({ err: error }, 'revoked tokens cannot be read; trying again'))
   }
 
@@ -80,8 +86,7 @@ export function createRevoked(options: { pool: Pool; listener: Listener; log: Lo
     async close() {
       await opened?.catch(() => undefined)
       end()
-      read_again = false
-      await reading?.catch(() => undefined)
+      await (next ?? reading)?.catch(() => undefined)
     },
   }
 }

@@ -1,0 +1,126 @@
+// Requests made from the schemas, a bounded number for each operation: whatever is sent, the answer is one that the
+// contract documents, nothing breaks, and what is refused has changed nothing.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ERRORS, type ErrorBody, type ErrorCode, FORMATS, type Operation } from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import { Ajv, type ValidateFunction } from 'ajv'
+import fc from 'fast-check'
+import { sql } from 'kysely'
+import { type Platform, startPlatform } from '../platform.ts'
+import { arbitraryOf, type Request, requestsOf } from './arbitrary.ts'
+import { type Answer, requireRefusal } from './ask.ts'
+import { askFor, callOf, createWorld, hasBody, rightTokenOf, type World } from './calls.ts'
+import { journal, setLimits, UNKNOWN_ID } from './steps.ts'
+
+const REQUESTS = Number(process.env.TEST_FUZZ_REQUESTS ?? 60)
+const seed = process.env.TEST_FUZZ_SEED === undefined ? {} : { seed: Number(process.env.TEST_FUZZ_SEED) }
+
+/** What the door itself may answer to any operation. */
+const DOOR: readonly ErrorCode[] = ['VALIDATION_ERROR', 'API_BAD_REQUEST', 'API_NOT_FOUND', 'API_BODY_TOO_LARGE']
+
+/** They want a thing to be just so, or a token. */
+const RARELY_ANSWERED: ReadonlySet<string> = new Set([
+  'uploads.completeUpload',
+  'games.revokeGameCloudToken',
+  'games.namespaces.revokeGameNamespaceTokenPublic',
+  'games.versions.createGameVersion',
+  'lobbies.join',
+  'players.connected',
+  'players.disconnected',
+])
+
+type Checks = { isBody: ValidateFunction; isAnswer: ValidateFunction }
+
+test('whatever is sent, the answer is one that the contract documents', async (t) => {
+  const platform = await startPlatform(t)
+  const world = await createWorld(platform)
+  const ajv = new Ajv({ formats: FORMATS as Record<string, (text: string) => boolean>, strict: false })
+  const ids = idsOf(world)
+  for (const operation of OPERATIONS) {
+    await t.test(operation.id, async () => {
+      const checks = { isBody: ajv.compile(operation.body), isAnswer: ajv.compile(operation.response) }
+      const requests = requestsOf(operation, callOf(world, operation).params ?? {}, ids)
+      const good = await askFor(world, operation, callOf(world, operation), rightTokenOf(world, operation))
+      if (operation.id !== 'uploads.completeUpload') requireAnswer(good, checks)
+      let answered = 0
+      const property = fc.asyncProperty(requests, async (request) => {
+        if (await tryOne(world, operation, checks, request)) answered++
+      })
+      await fc.assert(property, { numRuns: REQUESTS, endOnFailure: true, ...seed })
+      assert.ok(answered > 0 || RARELY_ANSWERED.has(operation.id), 'nothing that was sent was good enough')
+      // What was tried may have blocked what comes next.
+      await setLimits(platform, world.game, { max_players_per_client: 1_000_000, lobby_count_max: 1_000_000 })
+    })
+  }
+})
+
+function idsOf({ game, other, seat, upload_id, spare_cloud_id }: World): string[] {
+  const { game_id, group_id, namespace_id, version_id } = game
+  const own = [game_id, group_id, namespace_id, version_id, upload_id, spare_cloud_id, seat.lobby.lobby_id]
+  return [...own, other.game_id, other.namespace_id, UNKNOWN_ID]
+}
+
+/** Answers whether it was let through. */
+async function tryOne(world: World, operation: Operation, checks: Checks, request: Request): Promise<boolean> {
+  const { platform } = world
+  const token = rightTokenOf(world, operation)
+  const before = await fingerprint(platform)
+  const more = hasBody(operation) && request.body !== undefined ? { body: JSON.stringify(request.body) } : {}
+  const answer = await askFor(world, operation, request, token, more)
+  if (answer.status !== 200) {
+    const { code } = JSON.parse(answer.text) as ErrorBody
+    assert.ok([...operation.errors, ...DOOR].includes(code as ErrorCode), `${code} is not documented: ${answer.text}`)
+    assert.ok(answer.status < 500 || ERRORS[code as ErrorCode].status === 503, answer.text)
+    const body = requireRefusal(answer, code as ErrorCode)
+    if (code === 'VALIDATION_ERROR') requirePaths(body)
+    assert.equal(await fingerprint(platform), before, `${code} has changed something`)
+    return false
+  }
+  requireAnswer(answer, checks)
+  // An absent body is for the operation to judge, and JSON has no undefined.
+  if (more.body !== undefined) {
+    const sent: unknown = JSON.parse(more.body)
+    assert.ok(sent === null || checks.isBody(sent), `taken, though it does not fit the contract: ${more.body}`)
+  }
+  return true
+}
+
+function requireAnswer({ headers, text }: Answer, { isAnswer }: Checks): void {
+  assert.match(String(headers['x-ray-id']), /^[0-9a-f-]{36}$/)
+  assert.match(headers['content-type'] ?? '', /^application\/json/)
+  assert.ok(isAnswer(JSON.parse(text)), `${JSON.stringify(isAnswer.errors)}: ${text}`)
+}
+
+function requirePaths({ metadata }: ErrorBody): void {
+  const errors = metadata.errors as { path: unknown; reason: unknown; message: unknown }[]
+  assert.ok(errors.length > 0)
+  for (const { path, reason, message } of errors) {
+    assert.ok(Array.isArray(path) && path.every((part) => typeof part === 'string'), JSON.stringify(errors))
+    assert.match(String(reason), /^[a-z][a-z_]*$/)
+    assert.ok(typeof message === 'string' && message !== '')
+  }
+}
+
+/** Differs when a row of the management side was written, or a row was appended to the journal. */
+async function fingerprint(platform: Platform): Promise<string> {
+  const tables = ['groups', 'games', 'namespaces', 'versions', 'uploads', 'upload_files', 'builds', 'sites']
+  const parts = tables.map(
+    (name) => sql`select count(*)::text || ':' || coalesce(max(xmin::text::bigint), 0) from ${sql.table(name)}`,
+  )
+  const { rows } = await sql`${sql.join(parts, sql` union all `)}`.execute(platform.ctx.db)
+  return `${JSON.stringify(rows)} ${await journal(platform)}`
+}
+
+test('the arbitraries make good requests and bad ones', () => {
+  const ajv = new Ajv({ formats: FORMATS as Record<string, (text: string) => boolean>, strict: false })
+  for (const operation of OPERATIONS.filter(
+    ({ body }) => 'properties' in body && Object.keys(body.properties as object).length > 0,
+  )) {
+    const isBody = ajv.compile(operation.body)
+    const good = fc
+      .sample(arbitraryOf(operation.body, [UNKNOWN_ID]), { numRuns: 200, seed: 1 })
+      .filter((body) => isBody(body))
+    assert.ok(good.length > 20 && good.length < 180, `${operation.id}: ${good.length} of 200 are good`)
+  }
+})

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  createCloudToken,
+  createLobby,
+  findLobby,
+  getGameById,
+  joinLobby,
+  listLobbies,
+  playerConnected,
+  setLobbyClosed,
+  setLobbyReady,
+  setLobbyState,
+} from '@muster/contract'
+import { createClient } from '@muster/contract/client'
+import { startPlatform } from '../platform.ts'
+import { type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
+import { find, from, idOf, journal, MODES, outcomesOf, serverOf, TRUSTING, UNKNOWN_ID } from './steps.ts'
+
+const SEATS = 5
+const MATCHMAKER = 7
+const CLOUD = 60
+const LIMITS = {
+  MUSTER_RATE_LIMIT_SEATS: String(SEATS),
+  MUSTER_RATE_LIMIT_MATCHMAKER: String(MATCHMAKER),
+  MUSTER_RATE_LIMIT_CLOUD: String(CLOUD),
+}
+
+test('find, join and create of a client draw from one bucket, and say when it has filled up again', async (t) => {
+  const platform = await startPlatform(t, { env: { ...LIMITS, ...TRUSTING } })
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const post = (path: string, body: unknown, client = '203.0.113.1') =>
+    ask(`${platform.matchmaker_url}${path}`, {
+      method: 'POST',
+      headers: { ...JSON_TYPE, ...bearer(game.public_token), ...from(client).headers },
+      body: JSON.stringify(body),
+    })
+  const wish = { game_modes: ['default'] }
+  const calls: [string, unknown][] = [
+    [findLobby.path, wish],
+    [findLobby.aliases[0]!, wish],
+    [joinLobby.path, { lobby_id: UNKNOWN_ID }],
+    [createLobby.path, { game_mode: 'nothing' }],
+    // What is refused counts too.
+    [findLobby.path, {}],
+  ]
+  assert.equal(calls.length, SEATS)
+  for (const [path, body] of calls) assert.notEqual((await post(path, body)).status, 429)
+  const before = await journal(platform)
+  for (const [path, body] of calls) {
+    const answer = await post(path, body)
+    requireRefusal(answer, 'API_RATE_LIMIT')
+    assert.equal(answer.headers['retry-after'], '12')
+  }
+  assert.equal(await journal(platform), before)
+
+  assert.equal((await post(findLobby.path, wish, '203.0.113.2')).status, 200, 'another client has its own')
+  assert.equal((await game.player.call(listLobbies, { ...from('203.0.113.1') })).lobbies.length, 1)
+  platform.advance(12_000)
+  assert.equal((await post(findLobby.path, wish)).status, 200)
+  requireRefusal(await post(findLobby.path, wish), 'API_RATE_LIMIT')
+})
+
+test('a stranger without a credential takes nothing from the bucket of his address', async (t) => {
+  const platform = await startPlatform(t, { env: LIMITS })
+  platform.playServers()
+  const game = await platform.game()
+  const more: Ask = { method: 'POST', headers: JSON_TYPE, body: '{"game_modes":["default"]}' }
+  for (let call = 0; call < 2 * SEATS; call++) {
+    requireRefusal(await ask(`${platform.matchmaker_url}${findLobby.path}`, more), 'API_UNAUTHORIZED')
+  }
+  const finds = Array.from({ length: SEATS + 3 }, () => find(game))
+  assert.deepEqual(await outcomesOf(finds), { answered: SEATS, API_RATE_LIMIT: 3 })
+})
+
+test('lobbies on one machine do not starve each other, nor the players there', async (t) => {
+  const platform = await startPlatform(t, { env: LIMITS })
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const seats = [await find(game), await find(game, { game_modes: ['tagged'] })]
+  for (const { lobby } of seats) {
+    const server = serverOf(platform, game, lobby.lobby_id)
+    // One call of ready was made when it started.
+    const calls = Array.from({ length: MATCHMAKER + 1 }, (_, index) => {
+      if (index % 3 === 0) return server.call(setLobbyReady, {})
+      return index % 3 === 1
+        ? server.call(setLobbyState, { body: index })
+        : server.call(setLobbyClosed, { body: { is_closed: false } })
+    })
+    assert.deepEqual(await outcomesOf(calls), { answered: MATCHMAKER - 1, API_RATE_LIMIT: 2 })
+  }
+  const lists = Array.from({ length: MATCHMAKER + 2 }, () => game.player.call(listLobbies, {}))
+  assert.deepEqual(await outcomesOf(lists), { answered: MATCHMAKER, API_RATE_LIMIT: 2 })
+})
+
+test('what a lobby says of its players is never limited', async (t) => {
+  const platform = await startPlatform(t, { env: LIMITS })
+  platform.playServers()
+  const game = await platform.game()
+  const seat = await find(game)
+  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  const body = { player_token: seat.player.token }
+  const calls = Array.from({ length: 10 * MATCHMAKER }, () => server.call(playerConnected, { body }))
+  assert.deepEqual(await outcomesOf(calls), {
+    answered: 1,
+    MATCHMAKER_PLAYER_ALREADY_CONNECTED: 10 * MATCHMAKER - 1,
+  })
+  assert.notEqual(idOf(platform, seat), '')
+})
+
+test('cloud calls are limited by the game that the token acts for', async (t) => {
+  const platform = await startPlatform(t, { env: LIMITS })
+  const [game, other] = [await platform.game(), await platform.game()]
+  const clientOf = async (game_id: string) => {
+    const { token } = await platform.client.call(createCloudToken, { params: { game_id } })
+    return createClient({ url: platform.api_url, token })
+  }
+  const [first, second] = [await clientOf(game.game_id), await clientOf(game.game_id)]
+  const stranger = await clientOf(other.game_id)
+  const params = { game_id: game.game_id }
+  const burst = (count: number) =>
+    Array.from({ length: count }, (_, index) => (index % 2 ? first : second).call(getGameById, { params }))
+  assert.deepEqual(await outcomesOf(burst(CLOUD + 5)), { answered: CLOUD, API_RATE_LIMIT: 5 })
+  const { game: theirs } = await stranger.call(getGameById, { params: { game_id: other.game_id } })
+  assert.equal(theirs.game_id, other.game_id)
+  await platform.client.call(getGameById, { params })
+  platform.advance(1_000)
+  assert.deepEqual(await outcomesOf(burst(2)), { answered: 1, API_RATE_LIMIT: 1 })
+})
