@@ -61,7 +61,7 @@ test('method, body, query and headers arrive as they were sent, with the client 
   assert.equal(seen?.headers['x-forwarded-for'], '127.0.0.1')
   assert.equal(seen?.headers['x-kept'], 'yes')
   const names = Object.keys(seen?.headers ?? {}).sort()
-  assert.deepEqual(names, ['connection', 'content-length', 'host', 'x-forwarded-for', 'x-kept'])
+  assert.deepEqual(names, ['connection', 'content-length', 'host', 'x-forwarded-for', 'x-kept', 'x-muster-edge'])
 })
 
 test('a trusted proxy in front is believed, its client is not', async (t) => {

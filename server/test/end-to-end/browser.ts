@@ -3,6 +3,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { WIDTH } from '../../../examples/arena/game/motion.ts'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 /** Without them Chromium calls home at every start. */
@@ -95,7 +96,7 @@ export async function movesBefore(player: Player, name: string, watcher: Player)
   const before = await watcher.sees(name)
   if (before === undefined) throw new Error(`${name} is not seen`)
   // Away from the nearer wall, so that there is room to move.
-  const key = before.x > 0 ? 'ArrowLeft' : 'ArrowRight'
+  const key = before.x > WIDTH / 2 ? 'ArrowLeft' : 'ArrowRight'
   await player.page.keyboard.down(key)
   await watcher.page.waitForFunction(
     ({ wanted, x, y }) => {
