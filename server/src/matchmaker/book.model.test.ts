@@ -10,7 +10,7 @@ import type { Change, Lobby, Player } from './changes.ts'
 import { toLobby, toPlayer } from './load.ts'
 import { lobbyRow, playerRow } from './rows.ts'
 
-const RUNS = 20_000
+const RUNS = 10_000
 const STEPS_MAX = 60
 const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_000]
 const KINDS = [

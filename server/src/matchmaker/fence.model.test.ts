@@ -60,10 +60,11 @@ function require(condition: boolean, law: string): void {
 const contentOf = (rows: readonly Row[]): string => rows.map(([, what]) => what).join(' ')
 
 /** All states that one step leads to. Throws a Violation when a step breaks a law. */
-function nextStates(protocol: Protocol, bounds: Bounds, state: State): State[] {
+function nextStates(protocol: Protocol, bounds: Bounds, text: string): State[] {
+  const state = JSON.parse(text) as State
   const next: State[] = []
   const step = (change: (copy: State) => void): void => {
-    const copy = structuredClone(state)
+    const copy = JSON.parse(text) as State
     change(copy)
     next.push(copy)
   }
@@ -275,10 +276,10 @@ function explore(protocol: Protocol, bounds: Bounds): Explored {
     crashes: 0,
   }
   const known = new Set([JSON.stringify(start)])
-  let edge = [start]
+  let edge = [JSON.stringify(start)]
   const met: Explored = { states: 1, acknowledged: 0, deposed: 0, recovered: 0 }
   while (edge.length > 0) {
-    const found: State[] = []
+    const found: string[] = []
     for (const state of edge) {
       for (const next of nextStates(protocol, bounds, state)) {
         next.wire.sort((a, b) => (a.name + a.seq < b.name + b.seq ? -1 : 1))
@@ -289,7 +290,7 @@ function explore(protocol: Protocol, bounds: Bounds): Explored {
         met.acknowledged = Math.max(met.acknowledged, next.acknowledged.length)
         met.deposed = Math.max(met.deposed, next.writers.filter((writer) => writer.phase === 'deposed').length)
         if (next.denied.length > 0 && next.acknowledged.length > 0) met.recovered++
-        found.push(next)
+        found.push(key)
       }
     }
     met.states = known.size

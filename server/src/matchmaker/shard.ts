@@ -100,9 +100,7 @@ export function createShard(options: ShardOptions): Shard {
         reject,
       }
       if (state === 'deposed' || state === 'closed' || held.length >= HELD_COMMANDS_MAX) return reject(notAvailable())
-      // In the order of their arrival: whoever waits already goes first.
-      const must_wait = held.length > 0 || gathering.pendings.length >= BATCH_COMMANDS_MAX
-      if (state === 'recovering' || must_wait) held.push(pending)
+      if (state === 'recovering' || gathering.pendings.length >= BATCH_COMMANDS_MAX) held.push(pending)
       else admit(pending)
     })
   }
@@ -210,7 +208,7 @@ export function createShard(options: ShardOptions): Shard {
     pending.reject(error)
   }
 
-  /** Until the batch is full or nobody is held: whoever comes next is then either in it or behind the others. */
+  /** Until the batch is full or nobody is held: so whoever comes next does not come before those who wait. */
   function admitHeld(): void {
     while (held.length > 0 && gathering.pendings.length < BATCH_COMMANDS_MAX) {
       for (const pending of held.splice(0, BATCH_COMMANDS_MAX - gathering.pendings.length)) {
