@@ -225,6 +225,10 @@ test('whoever waits for a lobby hears that it is ready when that is durable, and
   assert.equal(seat.is_ready, false)
   const patience = { deadline_ms: Number.POSITIVE_INFINITY, isGone: () => false }
   const waits = [writer.books.waitUntilReady(namespace_id, seat, patience)]
+  const other = await find('other', { plan: null })
+  const gone = writer.books.waitUntilReady(namespace_id, other, patience)
+  await commit((book, now_ms) => book.release(other.player_id, now_ms))
+  assert.equal(await gone, 'gone', 'a seat that is lost is not waited for')
   const gate = await closeGate(t, url, await lastWriter(db, namespace_id), 'before')
   const ready = commit((book, now_ms) => book.ready(seat.lobby_id, now_ms))
   await gate.reached()
@@ -240,6 +244,9 @@ test('whoever waits for a lobby hears that it is ready when that is durable, and
   await ready
   assert.deepEqual(await Promise.all(waits), ['ready', 'ready'])
   assert.deepEqual(await again, { ...seat, is_ready: true })
+  assert.equal(await writer.books.waitUntilReady(namespace_id, seat, patience), 'ready', 'who comes late hears it too')
+  await commit((book, now_ms) => book.stop(seat.lobby_id, 'exited', now_ms))
+  assert.equal(await writer.books.waitUntilReady(namespace_id, seat, patience), 'gone')
 })
 
 test('a reload tells those who wait what has become of their lobby', async (t) => {
