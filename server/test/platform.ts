@@ -8,9 +8,9 @@ import type { TestContext } from 'node:test'
 import {
   type ApiError,
   createGame,
+  createGameNamespaceTokenPublic,
   createGameVersion,
   createGroup,
-  createGameNamespaceTokenPublic,
   getGameById,
   setLobbyReady,
   updateGameNamespaceMatchmakerConfig,
@@ -134,7 +134,9 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
 function createRoleClient(urls: Pick<Platform, 'api_url' | 'matchmaker_url'>, token: string): Client {
   const api = createClient({ url: urls.api_url, token })
   const matchmaker = createClient({ url: urls.matchmaker_url, token })
-  return { call: (operation, input) => (operation.path.startsWith('/matchmaker') ? matchmaker : api).call(operation, input) }
+  return {
+    call: (operation, input) => (operation.path.startsWith('/matchmaker') ? matchmaker : api).call(operation, input),
+  }
 }
 
 async function createTestGame(platform: Platform, options: GameOptions = {}): Promise<TestGame> {
@@ -202,7 +204,7 @@ function playServers(platform: Platform): () => void {
 }
 
 /** Ports that nothing listens at now; another program may still take one before the platform does. */
-export async function freePorts(count: number): Promise<number[]> {
+async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const server = createServer().listen(0, '127.0.0.1')
