@@ -45,10 +45,17 @@ export const ERRORS = {
   UPLOAD_INCOMPLETE: { status: 409, message: 'Not every file of the upload has arrived.' },
   UPLOAD_COMPLETE: { status: 409, message: 'The upload is complete and does not change any more.' },
   UPLOAD_FORBIDDEN: { status: 403, message: 'The presigned address is not valid for this request.' },
+  CDN_INVALID_AUTH_USER_PASSWORD: {
+    status: 400,
+    message: 'The password must be a bcrypt hash ($2a$, $2b$ or $2y$) of a cost from 4 to 13.',
+  },
+  CDN_TOO_MANY_AUTH_USERS: { status: 400, message: 'The site has as many users as it may have.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
   // The edge.
   LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby, or it has ended, or it has no such port.' },
+  CDN_RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such range.' },
+  CDN_NOT_ACCEPTABLE: { status: 406, message: 'The file is there in encodings only that the request does not accept.' },
   LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not answer, or not in HTTP." },
 
   // The matchmaker. All refusals are 400, as known clients expect.

@@ -4,6 +4,13 @@ import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import { createGroup, getGroupSummary, listGroups, validateGroup } from './cloud/groups.ts'
 import {
+  getGameNamespaceVersionHistoryList,
+  removeNamespaceCdnAuthUser,
+  setNamespaceCdnAuthType,
+  toggleNamespaceDomainPublicAuth,
+  updateNamespaceCdnAuthUser,
+} from './cloud/namespace-cdn.ts'
+import {
   createGameNamespace,
   createGameNamespaceTokenPublic,
   getGameNamespaceById,
@@ -51,6 +58,11 @@ export const OPERATIONS: readonly Operation[] = [
   updateGameNamespaceVersion,
   updateGameNamespaceMatchmakerConfig,
   createGameNamespaceTokenPublic,
+  getGameNamespaceVersionHistoryList,
+  setNamespaceCdnAuthType,
+  updateNamespaceCdnAuthUser,
+  removeNamespaceCdnAuthUser,
+  toggleNamespaceDomainPublicAuth,
   listGameCloudTokens,
   revokeGameCloudToken,
   listGameNamespaceTokensPublic,

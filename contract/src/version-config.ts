@@ -81,8 +81,36 @@ const GameMode = object({
   ),
 })
 
+const CustomHeader = object({
+  name: Type.String({ minLength: 1, maxLength: 512 }),
+  value: Type.String({ maxLength: 1024 }),
+})
+const Middleware = object({
+  kind: object({ custom_headers: object({ headers: Type.Array(CustomHeader, { maxItems: 32 }) }) }),
+})
+const CdnRoute = object({
+  glob: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description: 'Which paths: * is anything but a slash, ** anything, **/ any folders, ? one character but a slash.',
+  }),
+  priority: Type.Integer({
+    minimum: 0,
+    maximum: 100,
+    description: 'Of routes that set the same header the highest decides, of equal ones the first.',
+  }),
+  middlewares: Type.Array(Middleware, { maxItems: 32 }),
+})
+/** A glob in the version config, and the headers that it adds to the files of the site. */
+export type CdnRoute = Static<typeof CdnRoute>
+
 export const VersionConfig = object({
-  cdn: Type.Optional(object({ site_id: Type.Optional(Id) })),
+  cdn: Type.Optional(
+    object({
+      site_id: Type.Optional(Id),
+      routes: Type.Optional(Type.Array(CdnRoute, { maxItems: 32, description: 'Headers of files, by path.' })),
+    }),
+  ),
   matchmaker: Type.Optional(
     object({
       game_modes: map(NAME_PATTERN, GameMode, 32, 'Game modes by name.'),

@@ -16,6 +16,7 @@ import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { idOfName, newId } from '../ids.ts'
 import { requireGame } from './access.ts'
+import { recordDeploys } from './deploys.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { findGroup } from './groups.ts'
 import { LIST_MAX } from './lists.ts'
@@ -34,7 +35,11 @@ const nameTaken = (name_id: string): ErrorDetail =>
   notUnique(['name_id'], `There is a game with the name id ${name_id} already.`)
 
 /** Throws GROUP_NOT_FOUND or NAME_TAKEN. Without a name id the game gets one from its display name. */
-export async function createGame(ctx: Context, body: BodyOf<typeof createGameOperation>): Promise<{ game_id: string }> {
+export async function createGame(
+  ctx: Context,
+  caller: Caller,
+  body: BodyOf<typeof createGameOperation>,
+): Promise<{ game_id: string }> {
   const { developer_group_id, display_name } = body
   await findGroup(ctx, developer_group_id)
   refuse(await checkGame(ctx, body))
@@ -51,12 +56,15 @@ export async function createGame(ctx: Context, body: BodyOf<typeof createGameOpe
         .insertInto('versions')
         .values({ version_id, game_id, display_name: FIRST_VERSION_DISPLAY_NAME, config: '{}', create_ts })
         .execute()
-      await trx
-        .insertInto('namespaces')
-        .values(
-          FIRST_NAMESPACES.map((first) => ({ ...first, namespace_id: newId(now), game_id, version_id, create_ts })),
-        )
-        .execute()
+      const first = FIRST_NAMESPACES.map((item) => ({
+        ...item,
+        namespace_id: newId(now),
+        game_id,
+        version_id,
+        create_ts,
+      }))
+      await trx.insertInto('namespaces').values(first).execute()
+      await recordDeploys(trx, caller, first, now)
     }),
   )
   return { game_id }

@@ -15,8 +15,10 @@ import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
+import { recordDeploys } from './deploys.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { LIST_MAX } from './lists.ts'
+import { listAuthUsers } from './namespace-cdn.ts'
 import { timestamp } from './times.ts'
 import { requireVersion } from './versions.ts'
 
@@ -36,10 +38,13 @@ export async function createNamespace(
   const now = ctx.now()
   const namespace_id = newId(now)
   await orNameTaken(nameTaken(body.name_id), () =>
-    ctx.db
-      .insertInto('namespaces')
-      .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })
-      .execute(),
+    ctx.db.transaction().execute(async (trx) => {
+      await trx
+        .insertInto('namespaces')
+        .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })
+        .execute()
+      await recordDeploys(trx, caller, [{ namespace_id, version_id: body.version_id }], now)
+    }),
   )
   // Somebody may have asked for its host a moment ago, and remember that there is none.
   await ctx.listener.notify('namespaces', namespace_id)
@@ -108,6 +113,7 @@ export async function findNamespace(
   if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
   const { enable_domain_public_auth, cdn_auth_type, create_ts, display_name, version_id, name_id, ...rest } = row
   const { namespace_id: _, ...matchmaker } = rest
+  const auth_user_list = await listAuthUsers(ctx, namespace_id)
   return {
     namespace_id,
     create_ts: timestamp(create_ts),
@@ -115,7 +121,7 @@ export async function findNamespace(
     version_id,
     name_id,
     config: {
-      cdn: { enable_domain_public_auth, domains: [], auth_type: cdn_auth_type, auth_user_list: [] },
+      cdn: { enable_domain_public_auth, domains: [], auth_type: cdn_auth_type, auth_user_list },
       identity: {},
       kv: {},
       matchmaker,
@@ -134,7 +140,18 @@ export async function setVersion(
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
   await requireVersion(ctx, game_id, version_id)
-  await change(ctx, game_id, namespace_id, { version_id })
+  const now = ctx.now()
+  await ctx.db.transaction().execute(async (trx) => {
+    const { numUpdatedRows } = await trx
+      .updateTable('namespaces')
+      .set({ version_id })
+      .where('game_id', '=', game_id)
+      .where('namespace_id', '=', namespace_id)
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+    await recordDeploys(trx, caller, [{ namespace_id, version_id }], now)
+  })
+  await ctx.listener.notify('namespaces', namespace_id)
 }
 
 /** Sets the limits that are named. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
@@ -146,7 +163,14 @@ export async function setMatchmakerLimits(
   limits: BodyOf<typeof updateGameNamespaceMatchmakerConfig>,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
-  await change(ctx, game_id, namespace_id, limits)
+  const { numUpdatedRows } = await ctx.db
+    .updateTable('namespaces')
+    .set(limits)
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+  await ctx.listener.notify('namespaces', namespace_id)
 }
 
 /** Throws NAMESPACE_NOT_FOUND. */
@@ -163,17 +187,4 @@ export async function requireNamespace(
     .executeTakeFirst()
   if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
   return row
-}
-
-type Change = { version_id: string } | BodyOf<typeof updateGameNamespaceMatchmakerConfig>
-
-async function change(ctx: Context, game_id: string, namespace_id: string, values: Change): Promise<void> {
-  const result = await ctx.db
-    .updateTable('namespaces')
-    .set(values)
-    .where('game_id', '=', game_id)
-    .where('namespace_id', '=', namespace_id)
-    .executeTakeFirst()
-  if (result.numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
-  await ctx.listener.notify('namespaces', namespace_id)
 }

@@ -3,6 +3,7 @@
 import type { ErrorDetail, GameModeConfig, VersionConfig } from '@muster/contract'
 import { gameModesOf } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { checkRoutes } from './route-check.ts'
 
 const ENV_MAX = 64
 /** What the platform sets itself in a lobby's environment. */
@@ -15,7 +16,10 @@ type Regions = NonNullable<Matchmaker['regions']>
 /** Empty when a version with this config may be created in the game. Paths are those within the config. */
 export async function checkConfig(ctx: Context, game_id: string, config: VersionConfig): Promise<ErrorDetail[]> {
   const errors: ErrorDetail[] = []
-  if (config.cdn !== undefined) errors.push(...(await checkSite(ctx, game_id, config.cdn.site_id)))
+  if (config.cdn !== undefined) {
+    errors.push(...(await checkSite(ctx, game_id, config.cdn.site_id)))
+    errors.push(...checkRoutes(config.cdn.routes ?? [], ['cdn', 'routes']))
+  }
   if (config.matchmaker !== undefined) errors.push(...(await checkMatchmaker(ctx, game_id, config.matchmaker, config)))
   return errors
 }

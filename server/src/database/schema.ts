@@ -13,6 +13,8 @@ export type Schema = {
   groups: GroupTable
   games: GameTable
   namespaces: NamespaceTable
+  namespace_auth_users: NamespaceAuthUserTable
+  namespace_versions: NamespaceVersionTable
   versions: VersionTable
   uploads: UploadTable
   upload_files: UploadFileTable
@@ -55,6 +57,20 @@ type NamespaceTable = {
   max_players_per_client_hosting: Generated<number>
   enable_domain_public_auth: Generated<boolean>
   cdn_auth_type: Generated<'none' | 'basic'>
+}
+
+/** Who may visit a site that asks for a password. The hash is bcrypt's, and leaves the database towards the edge only. */
+type NamespaceAuthUserTable = { namespace_id: string; user: string; password_hash: string; create_ts: CreateTime }
+
+/** Every deploy; `deploy_number` counts them in the order in which they came into force. */
+type NamespaceVersionTable = {
+  deploy_id: string
+  deploy_number: Generated<number>
+  namespace_id: string
+  version_id: string
+  deploy_ts: CreateTime
+  caller_kind: string
+  caller_name: string | null
 }
 
 /** `config` is the version config as it was sent, checked by the contract (contract/src/version-config.ts). */

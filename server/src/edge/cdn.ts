@@ -1,14 +1,17 @@
 // A site's files over HTTP. A path is a key of the manifest and nothing else: it is decoded once and looked up, so no
-// spelling of it leads anywhere but to a file of the site. Nothing of a request but host and path decides what is
-// answered. Small files come from memory, large ones are streamed as fast as they are taken.
+// spelling of it leads anywhere but to a file of the site. Nothing of a request but host, path, the encodings it accepts
+// and the part it wants decides what is answered. Small files come from memory, large ones are streamed as fast as they
+// are taken. Where everything is at hand the answer leaves without a turn of the event loop.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { CHALLENGE, createBasicAuth } from './basic-auth.ts'
 import type { Exchange } from './forward.ts'
 import { MEMORY_FILE_BYTES_MAX } from './limits.ts'
 import { createMemory } from './memory.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
-import type { SiteFile, SiteHost, Sites } from './sites.ts'
+import { chooseRepresentation, isKnown, type Range, rangeOf } from './representation.ts'
+import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
 
 export type Cdn = {
   /** Answers the exchange. `source` is who asks, see lookups.ts. */
@@ -19,80 +22,149 @@ const WELL_KNOWN_PATH = '.well-known/muster.json'
 /** Pages are fetched anew each time, other files are asked about: a deploy is seen at once. */
 const CACHE_PAGE = 'no-cache, no-store'
 const CACHE_FILE = 'no-cache'
+/** What is behind a password stays out of caches that others share, whatever a route says. */
+const CACHE_PRIVATE = 'private, no-cache'
 /** `main.8f3a01bc.js`, `index-BqK3x9Zt.css`: such a name is of one content, in whichever version. */
 const HASHED_NAME = /[.-][A-Za-z0-9_-]{8,64}\.[a-z0-9.]{1,16}$/
 
 export function createCdn(ctx: Context, options: { sites: Sites; refuse: Refuse; mainUrl: () => string }): Cdn {
   const { sites, refuse, mainUrl } = options
   const memory = createMemory(ctx.objects)
+  const auth = createBasicAuth(ctx)
 
   function answerWellKnown({ req, res }: Exchange, { game_id, namespace_id }: SiteHost): void {
     const body = Buffer.from(JSON.stringify({ matchmaker_url: mainUrl(), game_id, namespace_id }))
     const headers = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', ...NOSNIFF]
-    res.writeHead(200, [...headers, 'content-length', String(body.length)])
-    if (req.method !== 'HEAD') res.write(body)
-    endAfterBody(req, res)
+    send(req, res, 200, [...headers, 'content-length', String(body.length)], body)
   }
 
-  async function findFile(host: SiteHost, path: string, source: string): Promise<SiteFile | null> {
-    if (host.site === null) return null
-    const file = (await sites.manifest(host.site, source)).get(path)
-    if (file !== undefined) return file
-    const { previous } = host
-    if (previous === null || ctx.now() >= previous.until_ts || !HASHED_NAME.test(path)) return null
-    return (await sites.manifest(previous.site, source)).get(path) ?? null
+  function findFile(host: SiteHost, path: string, source: string): SiteEntry | Promise<SiteEntry> {
+    if (host.site === null) throw new ApiError('SITE_NOT_FOUND', {}, { message: 'No site is deployed here.' })
+    return then(sites.manifest(host.site, source), (manifest) => {
+      const entry = manifest.get(path)
+      if (entry !== undefined) return entry
+      const { previous } = host
+      if (previous === null || ctx.now() >= previous.until_ts || !HASHED_NAME.test(path)) throw noSuchFile()
+      return then(sites.manifest(previous.site, source), (old) => {
+        const older = old.get(path)
+        if (older === undefined) throw noSuchFile()
+        return older
+      })
+    })
   }
 
-  async function answerFile(exchange: Exchange, path: string, file: SiteFile): Promise<void> {
-    const { req, res } = exchange
-    const headers = ['cache-control', path.endsWith('.html') ? CACHE_PAGE : CACHE_FILE, ...NOSNIFF]
-    if (file.etag !== null) headers.push('etag', file.etag)
-    if (file.etag !== null && isKnown(req.headers['if-none-match'], file.etag)) {
+  function answerFile({ req, res }: Exchange, host: SiteHost, path: string, entry: SiteEntry): void | Promise<void> {
+    const { range: wanted, 'if-range': if_range, 'accept-encoding': accept, 'if-none-match': known } = req.headers
+    const { file, packed, varies } = chooseRepresentation(entry, accept, wanted !== undefined)
+    const own = host.headersOf(path)
+    const etag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
+    const headers = ['cache-control', cacheControl(host, path, own.cache_control), ...NOSNIFF]
+    if (etag !== null) headers.push('etag', etag)
+    if (varies || host.users !== null) headers.push('vary', varyOf(varies, host.users !== null))
+    if (own.others.length > 0) headers.push(...own.others)
+    if (etag !== null && isKnown(known, etag)) {
       res.writeHead(304, headers)
       endAfterBody(req, res)
       return
     }
-    headers.push('content-type', file.content_type)
-    if (file.content_encoding !== null) headers.push('content-encoding', file.content_encoding)
+    const encoding = packed ?? file.content_encoding
+    headers.push('content-type', own.content_type ?? file.content_type)
+    if (encoding !== null) headers.push('content-encoding', encoding)
+    if (packed !== null) {
+      return then(memory.read(file.object_key, packed), (bytes) =>
+        send(req, res, 200, [...headers, 'content-length', String(bytes.length)], bytes),
+      )
+    }
+    headers.push('accept-ranges', 'bytes')
+    const range = req.method === 'GET' ? rangeOf(wanted, if_range?.toString(), file) : null
+    return answerBytes({ req, res }, file, range, headers)
+  }
+
+  function answerBytes(
+    { req, res }: Pick<Exchange, 'req' | 'res'>,
+    file: SiteFile,
+    range: Range | null,
+    headers: string[],
+  ): void | Promise<void> {
+    const { object_key, content_length } = file
+    const { start, end } = range ?? { start: 0, end: content_length - 1 }
+    const status = range === null ? 200 : 206
+    if (range !== null) headers.push('content-range', `bytes ${start}-${end}/${content_length}`)
+    headers.push('content-length', String(end + 1 - start))
     if (req.method === 'HEAD') {
-      res.writeHead(200, [...headers, 'content-length', String(file.content_length)])
-      endAfterBody(req, res)
-    } else if (file.content_length <= MEMORY_FILE_BYTES_MAX) {
-      const bytes = await memory.read(file.object_key)
-      res.writeHead(200, [...headers, 'content-length', String(bytes.length)])
-      res.write(bytes)
-      endAfterBody(req, res)
+      send(req, res, status, headers, null)
+    } else if (content_length <= MEMORY_FILE_BYTES_MAX) {
+      return then(memory.read(object_key, null), (bytes) =>
+        send(req, res, status, headers, range === null ? bytes : bytes.subarray(start, end + 1)),
+      )
     } else {
-      await streamFile(ctx, req, res, file, headers)
+      return streamFile(ctx, { req, res }, { object_key, range: { start, end } }, () => res.writeHead(status, headers))
     }
   }
 
-  async function answer(exchange: Exchange, game: string, namespace: string, source: string): Promise<void> {
+  function requireUser({ req }: Exchange, host: SiteHost, source: string): void | Promise<void> {
+    if (host.users === null) return
+    const site = { namespace_id: host.namespace_id, users: host.users }
+    return then(auth.isUser(site, req.headers.authorization, source), (is_user) => {
+      if (!is_user) throw new ApiError('API_UNAUTHORIZED', {}, { message: 'This site asks for a name and a password.' })
+    })
+  }
+
+  function answer(exchange: Exchange, game: string, namespace: string, source: string): void | Promise<void> {
     const { req } = exchange
     if (req.method !== 'GET' && req.method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
     const path = filePath(exchange.path)
-    const host = await sites.host(game, namespace, source)
-    if (host === null) throw new ApiError('SITE_NOT_FOUND')
-    if (path === WELL_KNOWN_PATH) {
-      answerWellKnown(exchange, host)
-      return
-    }
-    if (host.site === null) throw new ApiError('SITE_NOT_FOUND', {}, { message: 'No site is deployed here.' })
-    const file = await findFile(host, path, source)
-    if (file === null) throw new ApiError('API_NOT_FOUND', {}, { message: 'The site has no such file.' })
-    await answerFile(exchange, path, file)
+    return then(sites.host(game, namespace, source), (host) => {
+      if (host === null) throw new ApiError('SITE_NOT_FOUND')
+      return then(requireUser(exchange, host, source), () => {
+        if (path === WELL_KNOWN_PATH) return answerWellKnown(exchange, host)
+        return then(findFile(host, path, source), (entry) => answerFile(exchange, host, path, entry))
+      })
+    })
   }
 
   return {
     serve(exchange, { game, namespace }, source) {
-      answer(exchange, game, namespace, source).catch((error: unknown) =>
-        refuse.request(exchange.req, exchange.res, error),
-      )
+      const { req, res } = exchange
+      const onError = (error: unknown) => refuse.request(req, res, error, headersOfRefusal(error))
+      try {
+        answer(exchange, game, namespace, source)?.catch(onError)
+      } catch (error) {
+        onError(error)
+      }
     },
   }
 }
 
+/** Goes on at once with what is there already: most requests find it so, and a promise each would cost them a turn. */
+function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(go) : go(value)
+}
+
+function noSuchFile(): ApiError {
+  return new ApiError('API_NOT_FOUND', {}, { message: 'The site has no such file.' })
+}
+
 const NOSNIFF = ['x-content-type-options', 'nosniff']
+
+function headersOfRefusal(error: unknown): readonly string[] {
+  if (!(error instanceof ApiError)) return []
+  if (error.code === 'API_UNAUTHORIZED') return CHALLENGE
+  if (error.code === 'CDN_NOT_ACCEPTABLE') return ['vary', 'Accept-Encoding']
+  if (error.code !== 'CDN_RANGE_NOT_SATISFIABLE') return []
+  return ['content-range', `bytes */${String(error.metadata.content_length)}`]
+}
+
+function cacheControl(host: SiteHost, path: string, own: string | null): string {
+  const is_page = path.endsWith('.html')
+  if (host.users !== null) return is_page ? `${CACHE_PRIVATE}, no-store` : CACHE_PRIVATE
+  return own ?? (is_page ? CACHE_PAGE : CACHE_FILE)
+}
+
+function varyOf(encoding: boolean, authorization: boolean): string {
+  if (!authorization) return 'Accept-Encoding'
+  return encoding ? 'Accept-Encoding, Authorization' : 'Authorization'
+}
 
 /** The manifest's key for a request's path. Throws API_BAD_REQUEST for what does not decode. */
 function filePath(target: string): string {
@@ -107,29 +179,33 @@ function filePath(target: string): string {
   return path === '' || path.endsWith('/') ? `${path}index.html` : path
 }
 
-/** If-None-Match: a list of tags, weak or not, or a star. */
-function isKnown(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false
-  return header.split(',').some((item) => {
-    const tag = item.trim()
-    return tag === '*' || tag === etag || tag === `W/${etag}`
-  })
+/** `body` null, or to a HEAD: the header only. */
+function send(req: IncomingMessage, res: ServerResponse, status: number, headers: string[], body: Buffer | null): void {
+  res.writeHead(status, headers)
+  const is_body = body !== null && req.method !== 'HEAD'
+  if (req.complete) {
+    req.resume()
+    if (is_body) res.end(body)
+    else res.end()
+    return
+  }
+  if (is_body) res.write(body)
+  endAfterBody(req, res)
 }
 
 async function streamFile(
   ctx: Context,
-  req: IncomingMessage,
-  res: ServerResponse,
-  { object_key, content_length }: SiteFile,
-  headers: string[],
+  { req, res }: Pick<Exchange, 'req' | 'res'>,
+  { object_key, range }: { object_key: string; range: Range },
+  writeHead: () => void,
 ): Promise<void> {
-  const bytes = await ctx.objects.read(object_key, { start: 0, end: content_length - 1 })
+  const bytes = await ctx.objects.read(object_key, range)
   if (res.destroyed) {
     bytes.destroy()
     return
   }
-  let left = content_length
-  res.writeHead(200, [...headers, 'content-length', String(content_length)])
+  let left = range.end + 1 - range.start
+  writeHead()
   bytes.on('data', (chunk: Buffer) => {
     left -= chunk.length
     if (!res.write(chunk)) bytes.pause()

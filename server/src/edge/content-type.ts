@@ -70,6 +70,16 @@ export function contentTypeOf(path: string, uploaded: string | null): ContentTyp
   return { content_type: withCharset(told ?? TYPES.get(extension) ?? BYTES), content_encoding: null }
 }
 
+/** A type that a route gives: plain, and text is UTF-8 here too. */
+export function plainTypeOf(type: string): string | null {
+  return PLAIN_TYPE.test(type) ? withCharset(type) : null
+}
+
+/** Whether packing pays: text, and code that is as wordy. */
+export function isCompressible(type: string): boolean {
+  return TEXT.test(type.split(';', 1)[0] ?? '') || type === 'application/wasm'
+}
+
 function extensionOf(path: string): string {
   return /\.([a-z0-9]{1,16})$/i.exec(path)?.[1]?.toLowerCase() ?? ''
 }

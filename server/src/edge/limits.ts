@@ -71,8 +71,27 @@ export const SITE_HOST_AGE_MS_MAX = 1_000
 export const PREVIOUS_SITE_MS = 10 * 60_000
 /** Files in all manifests that are remembered. */
 export const MANIFEST_FILES_MAX = 200_000
-export const MEMORY_FILE_BYTES_MAX = 64 * 1024
+export const MEMORY_FILE_BYTES_MAX = 256 * 1024
 export const MEMORY_FILES_BYTES_MAX = 64 * 1024 * 1024
+
+/** Text without a packed variant is packed when it is at least this long and kept in memory. */
+export const COMPRESSED_BYTES_MIN = 1_400
+/** Versions whose routes are remembered, and files of each whose headers are. */
+export const ROUTED_VERSIONS_MAX = 1_000
+export const ROUTED_FILES_MAX = 2_000
+
+/** Passwords of sites: bcrypt hashes computed at once and waiting, for all sites and for one. */
+export const AUTH_RUNNING_MAX = 2
+export const AUTH_WAITING_MAX = 64
+export const AUTH_WAITING_PER_SITE_MAX = 16
+/** What one source may try on one site; what is remembered as right is no attempt. */
+export const AUTH_ATTEMPTS_BURST = 20
+export const AUTH_ATTEMPTS_PER_MINUTE = 20
+export const AUTH_SOURCES_MAX = 10_000
+export const AUTH_REMEMBERED_MS = 5 * 60_000
+export const AUTH_REMEMBERED_MAX = 10_000
+/** The header as it comes. */
+export const AUTH_CREDENTIALS_LENGTH_MAX = 1_024
 
 /** How many connections may be held with this process's limit of open descriptors. */
 export function connectionsMax(): number {

@@ -8,8 +8,8 @@ import { newId } from '../ids.ts'
 import { DRAIN_BYTES_MAX, DRAIN_MS_MAX } from './limits.ts'
 
 export type Refuse = {
-  /** Answers a request. Anything that is not an ApiError is logged and leaves as INTERNAL_ERROR. */
-  request: (req: IncomingMessage, res: ServerResponse, error: unknown) => void
+  /** Answers a request, with `more` headers. Anything that is not an ApiError is logged and leaves as INTERNAL_ERROR. */
+  request: (req: IncomingMessage, res: ServerResponse, error: unknown, more?: readonly string[]) => void
   /** Answers bytes that were no request, and closes. */
   socket: (socket: Socket, error: ApiError) => void
 }
@@ -33,7 +33,7 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
   }
 
   return {
-    request: (req, res, error) => {
+    request: (req, res, error, more = []) => {
       if (res.headersSent || res.destroyed) {
         res.destroy()
         return
@@ -41,7 +41,7 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
       const { status, headers, body } = answerOf(error)
       // After what was not well-formed nobody knows where the next request begins.
       if (status === 400 || status === 431) res.shouldKeepAlive = false
-      res.writeHead(status, headers)
+      res.writeHead(status, [...headers, ...more])
       res.write(body)
       endAfterBody(req, res)
     },

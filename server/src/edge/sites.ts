@@ -2,11 +2,20 @@
 // upload: a deploy changes the first of these in one row, so that all files change at once. A site never changes, so its
 // manifest is kept as long as there is room; which site a host has is asked again when the namespace changes (channel
 // namespaces) and at the latest after SITE_HOST_AGE_MS_MAX.
+import type { VersionConfig } from '@muster/contract'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
+import type { AuthUsers } from './basic-auth.ts'
 import { contentTypeOf } from './content-type.ts'
-import { MANIFEST_FILES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX, SITE_HOSTS_MAX } from './limits.ts'
+import {
+  MANIFEST_FILES_MAX,
+  PREVIOUS_SITE_MS,
+  ROUTED_VERSIONS_MAX,
+  SITE_HOST_AGE_MS_MAX,
+  SITE_HOSTS_MAX,
+} from './limits.ts'
 import type { Lookups } from './lookups.ts'
+import { createSiteHeaders, type SiteHeaders } from './site-headers.ts'
 
 export type SiteFile = {
   object_key: string
@@ -16,8 +25,10 @@ export type SiteFile = {
   /** With its quotes; null when the upload has no hash. */
   etag: string | null
 }
+/** What there is for a path: the file itself, and files that are it in another encoding (`x.js.br` for `x.js`). */
+export type SiteEntry = { file: SiteFile | null; br: SiteFile | null; gzip: SiteFile | null }
 /** By path, without a slash in front. */
-type Manifest = ReadonlyMap<string, SiteFile>
+type Manifest = ReadonlyMap<string, SiteEntry>
 
 export type SiteHost = {
   game_id: string
@@ -26,6 +37,9 @@ export type SiteHost = {
   site: { site_id: string; upload_id: string } | null
   /** What was served here until a moment ago. */
   previous: { site: { site_id: string; upload_id: string }; until_ts: number } | null
+  /** Who may visit; null: everybody. */
+  users: AuthUsers | null
+  headersOf: (path: string) => SiteHeaders
 }
 
 export type Sites = {
@@ -41,6 +55,8 @@ export function createSites(ctx: Context, lookups: Lookups): Sites {
   const hosts = new Map<string, KnownHost>()
   const manifests = new Map<string, Manifest>()
   const asked = new Map<string, Promise<unknown>>()
+  /** A version never changes, and neither do its routes. */
+  const headers = new Map<string, SiteHost['headersOf']>()
   let file_count = 0
   /** Counts the wake-ups: an answer that was under way during one is of no lasting use. */
   let changes = 0
@@ -62,9 +78,18 @@ export function createSites(ctx: Context, lookups: Lookups): Sites {
     return asking
   }
 
+  function headersOf(version_id: string, routes: Routes): SiteHost['headersOf'] {
+    const known = headers.get(version_id)
+    if (known !== undefined) return known
+    const made = createSiteHeaders(routes)
+    if (headers.size >= ROUTED_VERSIONS_MAX) headers.delete(headers.keys().next().value!)
+    headers.set(version_id, made)
+    return made
+  }
+
   async function askHost(key: string, game: string, namespace: string, source: string): Promise<SiteHost | null> {
     const before = changes
-    const found = await lookups.run(source, () => readHost(ctx, game, namespace))
+    const found = await lookups.run(source, () => readHost(ctx, game, namespace, headersOf))
     const old = hosts.get(key)?.host ?? null
     const now = ctx.now()
     const host = found && { ...found, previous: previousOf(old, found, now) }
@@ -108,7 +133,14 @@ function previousOf(old: SiteHost | null, found: SiteHost, now: number): SiteHos
   return previous !== null && now < previous.until_ts ? previous : null
 }
 
-async function readHost(ctx: Context, game: string, namespace: string): Promise<SiteHost | null> {
+type Routes = NonNullable<NonNullable<VersionConfig['cdn']>['routes']>
+
+async function readHost(
+  ctx: Context,
+  game: string,
+  namespace: string,
+  headersOf: (version_id: string, routes: Routes) => SiteHost['headersOf'],
+): Promise<SiteHost | null> {
   const row = await ctx.db
     .selectFrom('games')
     .innerJoin('namespaces', 'namespaces.game_id', 'games.game_id')
@@ -122,12 +154,26 @@ async function readHost(ctx: Context, game: string, namespace: string): Promise<
       join.onRef('uploads.upload_id', '=', 'sites.upload_id').on('uploads.complete_ts', 'is not', null),
     )
     .select(['games.game_id', 'namespaces.namespace_id', 'sites.site_id', 'uploads.upload_id'])
+    .select(['namespaces.version_id', 'namespaces.cdn_auth_type'])
+    .select(sql<Routes | null>`versions.config #> '{cdn,routes}'`.as('routes'))
+    .select((of) =>
+      of
+        .selectFrom('namespace_auth_users')
+        .whereRef('namespace_auth_users.namespace_id', '=', 'namespaces.namespace_id')
+        .select(sql<Record<string, string> | null>`json_object_agg("user", password_hash)`.as('users'))
+        .as('users'),
+    )
     .where('games.name_id', '=', game)
     .where('namespaces.name_id', '=', namespace)
     .executeTakeFirst()
   if (row === undefined) return null
-  const { game_id, namespace_id, site_id, upload_id } = row
-  return { game_id, namespace_id, site: site_id && upload_id ? { site_id, upload_id } : null, previous: null }
+  const { game_id, namespace_id, site_id, upload_id, version_id, routes, cdn_auth_type, users } = row
+  return {
+    ...{ game_id, namespace_id, previous: null },
+    site: site_id && upload_id ? { site_id, upload_id } : null,
+    users: cdn_auth_type === 'none' ? null : new Map(Object.entries(users ?? {})),
+    headersOf: headersOf(version_id, routes ?? []),
+  }
 }
 
 async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> {
@@ -136,12 +182,26 @@ async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> 
     .select(['path', 'content_type', 'content_length', 'object_key', 'sha256'])
     .where('upload_id', '=', upload_id)
     .execute()
-  return new Map(
-    rows.map(({ path, content_type, content_length, object_key, sha256 }) => {
-      const etag = sha256 === null ? null : `"${sha256.slice(0, ETAG_LENGTH)}"`
-      return [path.replace(/^\.?\/+/, ''), { object_key, content_length, etag, ...contentTypeOf(path, content_type) }]
-    }),
-  )
+  const manifest = new Map<string, SiteEntry>()
+  for (const { path, content_type, content_length, object_key, sha256 } of rows) {
+    const etag = sha256 === null ? null : `"${sha256.slice(0, ETAG_LENGTH)}"`
+    const file = { object_key, content_length, etag, ...contentTypeOf(path, content_type) }
+    manifest.set(path.replace(/^\.?\/+/, ''), { file, br: null, gzip: null })
+  }
+  addVariants(manifest)
+  return manifest
+}
+
+/** Beside the plain file, which says the type, or instead of it. */
+function addVariants(manifest: Map<string, SiteEntry>): void {
+  for (const [path, { file }] of [...manifest]) {
+    const encoding = file?.content_encoding ?? null
+    if (file === null || encoding === null) continue
+    const plain = path.slice(0, path.lastIndexOf('.'))
+    const entry = manifest.get(plain) ?? { file: null, br: null, gzip: null }
+    entry[encoding] = { ...file, content_type: entry.file?.content_type ?? file.content_type }
+    manifest.set(plain, entry)
+  }
 }
 
 /** Hex digits of the hash that make an entity tag: 128 bits. */

@@ -15,6 +15,7 @@ import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
+import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { sites } from './cloud/sites.ts'
 import { tokens } from './cloud/tokens.ts'
@@ -50,6 +51,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...groups,
     ...games,
     ...namespaces,
+    ...namespaceCdn,
     ...tokens,
     ...versions,
     ...builds,

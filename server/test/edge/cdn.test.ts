@@ -1,30 +1,10 @@
 import assert from 'node:assert'
 import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
-import { buffer } from 'node:stream/consumers'
+import { Agent } from 'node:http'
 import { test } from 'node:test'
 import { MEMORY_FILE_BYTES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
-import { errorOf, rawClient, startTestEdge, type TestEdge, until } from './platform.ts'
-
-type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer; code: string | null }
-const HOST = 'puddle.cdn.localhost'
-
-async function get(edge: TestEdge, path: string, options: RequestOptions = {}): Promise<Answer> {
-  const req = request({
-    host: '127.0.0.1',
-    port: edge.port,
-    path,
-    ...options,
-    headers: { host: HOST, ...options.headers },
-  })
-  req.end()
-  const [res] = (await once(req, 'response')) as [IncomingMessage]
-  const body = await buffer(res)
-  const is_error = (res.statusCode ?? 0) >= 400 && body.length > 0
-  const code = is_error ? (JSON.parse(body.toString()) as { code: string }).code : null
-  return { status: res.statusCode ?? 0, headers: res.headers, body, code }
-}
+import { get, HOST } from './get.ts'
+import { errorOf, rawClient, startTestEdge, until } from './platform.ts'
 
 test('a site is served by host, with types, tags and the rules for caches', async (t) => {
   const edge = await startTestEdge(t)

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
+import type { CdnRoute } from '@muster/contract'
 import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
 import { type Context, openContext, type RunningRole } from '../../src/context.ts'
@@ -73,7 +74,7 @@ export type TestGame = {
   namespace_id: string
   /** A completed site, deployed to nobody yet. */
   site: (files: Record<string, string | Buffer>, options?: SiteOptions) => Promise<string>
-  deploy: (site_id: string | null) => Promise<void>
+  deploy: (site_id: string | null, routes?: readonly CdnRoute[]) => Promise<void>
 }
 export type SiteOptions = { content_types?: Record<string, string>; complete?: boolean }
 
@@ -172,8 +173,8 @@ async function insertGame(ctx: Context, name_id: string): Promise<TestGame> {
     game_id,
     namespace_id,
     site: (files, options) => insertSite(ctx, game_id, files, options),
-    deploy: async (site_id) => {
-      const version_id = await version(site_id === null ? {} : { cdn: { site_id } })
+    deploy: async (site_id, routes) => {
+      const version_id = await version(site_id === null ? {} : { cdn: { site_id, ...(routes && { routes }) } })
       await ctx.db.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
       await ctx.listener.notify('namespaces', namespace_id)
     },

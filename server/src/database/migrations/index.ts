@@ -1,6 +1,7 @@
 // Every migration there is, oldest first. One is added at the end and never changed afterwards: a database remembers
 // the checksum of what it ran.
 import { statements as first } from './0001-first.ts'
+import { statements as cdn } from './0003-cdn.ts'
 import { statements as tokens } from './0006-tokens.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
@@ -8,5 +9,6 @@ export type Migration = { name: string; statements: string }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0001-first', statements: first },
+  { name: '0003-cdn', statements: cdn },
   { name: '0006-tokens', statements: tokens },
 ]

@@ -4,7 +4,7 @@ import * as tokens from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 
 export const games = [
-  implement(createGame, ({ ctx, body }) => cloud.createGame(ctx, body)),
+  implement(createGame, ({ ctx, caller, body }) => cloud.createGame(ctx, caller, body)),
   implement(validateGame, async ({ ctx, body }) => ({ errors: await cloud.checkGame(ctx, body) })),
   implement(getGames, ({ ctx, caller }) => cloud.listGames(ctx, caller)),
   implement(getGameById, async ({ ctx, caller, params }) => ({

@@ -1,0 +1,32 @@
+import {
+  getGameNamespaceVersionHistoryList,
+  removeNamespaceCdnAuthUser,
+  setNamespaceCdnAuthType,
+  toggleNamespaceDomainPublicAuth,
+  updateNamespaceCdnAuthUser,
+} from '@muster/contract'
+import { listDeploys } from '../../cloud/deploys.ts'
+import * as cloud from '../../cloud/namespace-cdn.ts'
+import { implement } from '../implement.ts'
+
+export const namespaceCdn = [
+  implement(getGameNamespaceVersionHistoryList, async ({ ctx, caller, params, query }) => ({
+    versions: await listDeploys(ctx, caller, params, query),
+  })),
+  implement(setNamespaceCdnAuthType, async ({ ctx, caller, params, body }) => {
+    await cloud.setAuthType(ctx, caller, params, body.auth_type)
+    return {}
+  }),
+  implement(updateNamespaceCdnAuthUser, async ({ ctx, caller, params, body }) => {
+    await cloud.setAuthUser(ctx, caller, params, body)
+    return {}
+  }),
+  implement(removeNamespaceCdnAuthUser, async ({ ctx, caller, params }) => {
+    await cloud.removeAuthUser(ctx, caller, params, params.user)
+    return {}
+  }),
+  implement(toggleNamespaceDomainPublicAuth, async ({ ctx, caller, params, body }) => {
+    await cloud.setDomainPublicAuth(ctx, caller, params, body.enabled)
+    return {}
+  }),
+]

@@ -1,0 +1,151 @@
+import assert from 'node:assert'
+import { test } from 'node:test'
+import { hash } from '@node-rs/bcrypt'
+import { AUTH_ATTEMPTS_BURST, AUTH_REMEMBERED_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
+import { get } from './get.ts'
+import { startTestEdge, until } from './platform.ts'
+
+const basic = (user: string, password: string) => ({
+  authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
+})
+
+test('a site behind a password', async (t) => {
+  const edge = await startTestEdge(t)
+  const { db, listener } = edge.ctx
+  const game = await edge.game('puddle')
+  const { namespace_id } = game
+  const set = async (user: string, password: string, cost = 4) => {
+    const password_hash = await hash(password, { cost })
+    await db
+      .insertInto('namespace_auth_users')
+      .values({ namespace_id, user, password_hash })
+      .onConflict((conflict) => conflict.columns(['namespace_id', 'user']).doUpdateSet({ password_hash }))
+      .execute()
+  }
+  const told = async () => {
+    await listener.notify('namespaces', namespace_id)
+    edge.advance(SITE_HOST_AGE_MS_MAX)
+  }
+  const cache = [{ kind: { custom_headers: { headers: [{ name: 'cache-control', value: 'public, max-age=60' }] } } }]
+  const site = await game.site({ 'index.html': 'secret', 'main.js': 'secret' })
+  await game.deploy(site, [{ glob: '**', priority: 1, middlewares: cache }])
+  await set('ada', 'pässword:1')
+  assert.equal((await get(edge, '/')).status, 200, 'users alone do not close a site')
+  await db.updateTable('namespaces').set({ cdn_auth_type: 'basic' }).where('namespace_id', '=', namespace_id).execute()
+  await told()
+  await until('it is closed', async () => (await get(edge, '/')).status === 401)
+  /** Another source for each test, so that attempts of one are not the other's. */
+  let sources = 0
+  const newSource = () => `127.0.1.${++sources}`
+
+  await t.test('only a right name and password open it, and no shared cache keeps what they see', async () => {
+    const localAddress = newSource()
+    for (const [path, expected] of [
+      ['/', 'private, no-cache, no-store'],
+      ['/index.html', 'private, no-cache, no-store'],
+      ['/main.js', 'private, no-cache'],
+    ] as const) {
+      const answer = await get(edge, path, { localAddress, headers: basic('ada', 'pässword:1') })
+      assert.deepEqual([answer.status, answer.body.toString()], [200, 'secret'])
+      assert.equal(answer.headers['cache-control'], expected)
+      assert.match(answer.headers.vary ?? '', /Authorization/)
+    }
+    const wellKnown = await get(edge, '/.well-known/muster.json', { localAddress, headers: basic('ada', 'pässword:1') })
+    assert.equal(wellKnown.status, 200)
+  })
+
+  await t.test('whatever is wrong, the answer is the same', async () => {
+    const shape = async (headers: Record<string, string>, path = '/') => {
+      const answer = await get(edge, path, { headers, localAddress: newSource() })
+      const { 'x-ray-id': ray_id, date: _, ...rest } = answer.headers
+      return { status: answer.status, rest, body: answer.body.toString().replace(String(ray_id), 'RAY') }
+    }
+    const none = await shape({})
+    assert.equal(none.status, 401)
+    assert.equal(none.rest['www-authenticate'], 'Basic realm="Muster site", charset="UTF-8"')
+    assert.equal(none.rest['cache-control'], 'no-store')
+    const wrong: Record<string, string>[] = [
+      basic('ada', 'wrong'),
+      basic('ada', ''),
+      basic('', 'pässword:1'),
+      basic('Ada', 'pässword:1'),
+      basic('eve', 'pässword:1'),
+      basic('__proto__', 'x'),
+      basic('ada', 'pässword:1\0'),
+      basic('ada"\r\nx-evil: 1', 'x'),
+      basic('ada', 'x'.repeat(10_000)),
+      { authorization: 'Basic' },
+      { authorization: 'Basic !!!!' },
+      { authorization: `Basic ${Buffer.from('no colon').toString('base64')}` },
+      { authorization: `Basic ${Buffer.from([0xff, 0x3a, 0xff]).toString('base64')}` },
+      { authorization: 'Bearer abc' },
+    ]
+    for (const headers of wrong) assert.deepEqual(await shape(headers), none, JSON.stringify(headers).slice(0, 80))
+    assert.deepEqual(await shape({}, '/no-such-file'), none, 'which files there are is not told')
+  })
+
+  await t.test('a changed password, a removed user and an opened site are in force at once', async () => {
+    const status = async (user: string, password: string) =>
+      (await get(edge, '/', { headers: basic(user, password), localAddress: newSource() })).status
+    await set('bob', 'first')
+    await told()
+    await until('bob is in', async () => (await status('bob', 'first')) === 200)
+    await set('bob', 'second')
+    await told()
+    await until('the first password is out', async () => (await status('bob', 'first')) === 401)
+    assert.equal(await status('bob', 'second'), 200)
+    await db.deleteFrom('namespace_auth_users').where('user', '=', 'bob').execute()
+    await told()
+    await until('bob is out', async () => (await status('bob', 'second')) === 401)
+  })
+
+  await t.test('guesses are limited, and those who are in do not suffer from them', async () => {
+    const localAddress = newSource()
+    const visitor = { localAddress, headers: basic('ada', 'pässword:1') }
+    assert.equal((await get(edge, '/', visitor)).status, 200)
+    let limited = null
+    for (let guess = 0; guess < AUTH_ATTEMPTS_BURST * 2 && limited === null; guess++) {
+      const answer = await get(edge, '/', { localAddress, headers: basic('ada', `guess ${guess}`) })
+      if (answer.status === 429) limited = answer
+      else assert.equal(answer.status, 401)
+    }
+    assert.equal(limited?.code, 'API_RATE_LIMIT')
+    assert.ok(Number(limited?.headers['retry-after']) >= 1)
+    assert.equal((await get(edge, '/', visitor)).status, 200, 'the same source, remembered')
+    edge.advance(AUTH_REMEMBERED_MS)
+    assert.equal((await get(edge, '/', visitor)).status, 200, 'time has paid the debt')
+  })
+
+  await t.test('a page and its files are looked at once, and the loop goes on meanwhile', async () => {
+    const COST = 12
+    await set('slow', 'slow', COST)
+    await told()
+    const localAddress = newSource()
+    await until('slow is known', async () => {
+      await get(edge, '/')
+      const row = await db.selectFrom('namespace_auth_users').select('user').where('user', '=', 'slow').execute()
+      return row.length === 1
+    })
+    let longest_ms = 0
+    let last = performance.now()
+    const timer = setInterval(() => {
+      const now = performance.now()
+      longest_ms = Math.max(longest_ms, now - last)
+      last = now
+    }, 1)
+    const started = performance.now()
+    const answers = await Promise.all(
+      Array.from({ length: AUTH_ATTEMPTS_BURST * 2 }, () =>
+        get(edge, '/main.js', { localAddress, headers: basic('slow', 'slow') }),
+      ),
+    )
+    const all_ms = performance.now() - started
+    clearInterval(timer)
+    for (const answer of answers) assert.equal(answer.status, 200)
+    const one = performance.now()
+    await hash('x', { cost: COST })
+    const one_ms = performance.now() - one
+    assert.ok(all_ms < one_ms * AUTH_ATTEMPTS_BURST, `${all_ms} ms for all, ${one_ms} ms for one`)
+    assert.ok(longest_ms < one_ms, `the loop stood still for ${longest_ms} ms; one hash takes ${one_ms} ms`)
+  })
+})

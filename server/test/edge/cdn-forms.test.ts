@@ -1,0 +1,214 @@
+import assert from 'node:assert'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
+import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../../src/edge/limits.ts'
+import { get } from './get.ts'
+import { startTestEdge } from './platform.ts'
+
+const addHeaders = (headers: Record<string, string>) => [
+  { kind: { custom_headers: { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) } } },
+]
+
+test('forms of a file: ranges, encodings, headers of routes', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const small = Buffer.from('0123456789')
+  const large = randomBytes(MEMORY_FILE_BYTES_MAX + 10)
+  const script = 'let a = 1;\n'.repeat(1_000)
+  const files = {
+    'index.html': 'page',
+    'small.bin': small,
+    'large.bin': large,
+    'empty.bin': '',
+    'script.js': script,
+    'tiny.js': 'x',
+    'both.js': 'plain',
+    'both.js.br': brotliCompressSync('brotli'),
+    'both.js.gz': gzipSync('gzip'),
+    'Build/only.wasm.br': brotliCompressSync('wasm'),
+    'Build/only.data.gz': gzipSync('data'),
+    'pack.tar.gz': 'archive',
+  }
+  const routes = [
+    {
+      glob: '**',
+      priority: 1,
+      middlewares: addHeaders({ 'X-One': 'all', 'Cross-Origin-Opener-Policy': 'same-origin' }),
+    },
+    { glob: '*.bin', priority: 50, middlewares: addHeaders({ 'x-one': 'bin', 'cache-control': 'public, max-age=60' }) },
+    { glob: '**/*.bin', priority: 50, middlewares: addHeaders({ 'x-one': 'second of equals' }) },
+    { glob: 'Build/**', priority: 2, middlewares: addHeaders({ 'content-type': 'text/plain', 'x-build': 'yes' }) },
+  ]
+  await game.deploy(await game.site(files), routes)
+
+  await t.test('a single range is answered by its bytes, from memory and from the store', async () => {
+    const cases: [string, number, number][] = [
+      ['bytes=0-0', 0, 0],
+      ['bytes=2-5', 2, 5],
+      ['bytes=7-', 7, Number.POSITIVE_INFINITY],
+      ['bytes=5-9999999999', 5, Number.POSITIVE_INFINITY],
+      ['bytes=-3', -3, Number.POSITIVE_INFINITY],
+      ['bytes=-99999999999', 0, Number.POSITIVE_INFINITY],
+      ['Bytes=0-', 0, Number.POSITIVE_INFINITY],
+    ]
+    for (const [path, bytes] of [
+      ['/small.bin', small],
+      ['/large.bin', large],
+    ] as const) {
+      for (const [range, from, to] of cases) {
+        const start = from < 0 ? bytes.length + from : from
+        const end = Math.min(to, bytes.length - 1)
+        const answer = await get(edge, path, { headers: { range } })
+        assert.equal(answer.status, 206, `${path} ${range}`)
+        assert.ok(answer.body.equals(bytes.subarray(start, end + 1)), `${path} ${range}`)
+        assert.equal(answer.headers['content-range'], `bytes ${start}-${end}/${bytes.length}`)
+        assert.equal(answer.headers['content-length'], String(end + 1 - start))
+        assert.equal(answer.headers['accept-ranges'], 'bytes')
+      }
+    }
+  })
+
+  await t.test('what cannot be answered in parts is answered whole, or refused', async () => {
+    const whole = [
+      'bytes=0-1,3-4',
+      'bytes=5-2',
+      'bytes=-',
+      'bytes=a-b',
+      'items=0-1',
+      'bytes 0-1',
+      'bytes=0-1x',
+      'bytes=9999999999999999999-',
+    ]
+    for (const range of whole) {
+      const answer = await get(edge, '/small.bin', { headers: { range } })
+      assert.deepEqual([answer.status, answer.body.toString()], [200, '0123456789'], range)
+      assert.equal(answer.headers['content-range'], undefined)
+    }
+    for (const [path, range] of [
+      ['/small.bin', 'bytes=10-'],
+      ['/small.bin', 'bytes=-0'],
+      ['/empty.bin', 'bytes=0-'],
+      ['/empty.bin', 'bytes=-1'],
+    ] as const) {
+      const answer = await get(edge, path, { headers: { range } })
+      assert.deepEqual([answer.status, answer.code], [416, 'CDN_RANGE_NOT_SATISFIABLE'], `${path} ${range}`)
+      assert.equal(answer.headers['content-range'], `bytes */${path === '/empty.bin' ? 0 : 10}`)
+      assert.equal(answer.headers['cache-control'], 'no-store')
+    }
+    const head = await get(edge, '/small.bin', { method: 'HEAD', headers: { range: 'bytes=0-1' } })
+    assert.deepEqual([head.status, head.headers['content-length']], [200, '10'])
+  })
+
+  await t.test('If-Range goes by the tag alone; If-None-Match comes first; dates say nothing', async () => {
+    const { etag = '' } = (await get(edge, '/small.bin')).headers
+    const part = (if_range: string) =>
+      get(edge, '/small.bin', { headers: { range: 'bytes=0-1', 'if-range': if_range } })
+    assert.equal((await part(etag)).status, 206)
+    for (const other of [`W/${etag}`, '"other"', 'Wed, 21 Oct 2035 07:28:00 GMT']) {
+      const answer = await part(other)
+      assert.deepEqual([answer.status, answer.body.length], [200, 10], other)
+    }
+    const known = await get(edge, '/small.bin', { headers: { range: 'bytes=0-1', 'if-none-match': etag } })
+    assert.equal(known.status, 304)
+    const dated = await get(edge, '/small.bin', { headers: { 'if-modified-since': 'Wed, 21 Oct 2035 07:28:00 GMT' } })
+    assert.deepEqual([dated.status, dated.headers['last-modified']], [200, undefined])
+  })
+
+  await t.test('of uploaded encodings the smallest that is accepted is sent', async () => {
+    const ask = (path: string, accept?: string, more: Record<string, string> = {}) =>
+      get(edge, path, { headers: { ...(accept === undefined ? {} : { 'accept-encoding': accept }), ...more } })
+    const plain = { body: 'plain', encoding: undefined }
+    const cases: [string | undefined, { body: string; encoding: string | undefined }][] = [
+      [undefined, plain],
+      ['', plain],
+      ['identity', plain],
+      ['deflate, br;q=0', plain],
+      ['gzip, deflate, br', { body: 'brotli', encoding: 'br' }],
+      ['GZIP;q=0.5', { body: 'gzip', encoding: 'gzip' }],
+      ['br;q=0.0, *;q=0.1', { body: 'gzip', encoding: 'gzip' }],
+      ['*', { body: 'brotli', encoding: 'br' }],
+    ]
+    const tags = new Set()
+    for (const [accept, { body, encoding }] of cases) {
+      const answer = await ask('/both.js', accept)
+      assert.equal(answer.headers['content-encoding'], encoding, String(accept))
+      const text =
+        encoding === 'br' ? brotliDecompressSync(answer.body) : encoding ? gunzipSync(answer.body) : answer.body
+      assert.equal(text.toString(), body, String(accept))
+      assert.equal(answer.headers['content-type'], 'text/javascript; charset=utf-8')
+      assert.equal(answer.headers.vary, 'Accept-Encoding')
+      tags.add(answer.headers.etag)
+    }
+    assert.equal(tags.size, 3, 'every form has a tag of its own')
+    const part = await ask('/both.js', 'br', { range: 'bytes=0-1' })
+    assert.deepEqual([part.status, part.body.toString(), part.headers['content-encoding']], [206, 'pl', undefined])
+  })
+
+  await t.test('a file that was uploaded packed only is found by its plain name', async () => {
+    const ask = (path: string, accept?: string) =>
+      get(edge, path, accept === undefined ? {} : { headers: { 'accept-encoding': accept } })
+    for (const accept of ['br', undefined]) {
+      const answer = await ask('/Build/only.wasm', accept)
+      assert.deepEqual([answer.status, answer.headers['content-encoding']], [200, 'br'])
+      assert.equal(brotliDecompressSync(answer.body).toString(), 'wasm')
+    }
+    assert.equal(gunzipSync((await ask('/Build/only.data', 'gzip')).body).toString(), 'data')
+    for (const accept of ['gzip', 'br;q=0', '']) {
+      const answer = await ask('/Build/only.wasm', accept)
+      assert.deepEqual([answer.status, answer.code], [406, 'CDN_NOT_ACCEPTABLE'], accept)
+      assert.deepEqual([answer.headers.vary, answer.headers['cache-control']], ['Accept-Encoding', 'no-store'])
+    }
+    // By its own name it is what it is, whatever is accepted: engines' loaders ask so.
+    const own = await ask('/Build/only.wasm.br', 'gzip')
+    assert.deepEqual([own.status, own.headers['content-encoding']], [200, 'br'])
+    assert.equal((await ask('/pack.tar', 'gzip')).status, 404)
+  })
+
+  await t.test('text that was uploaded plain only is packed', async () => {
+    assert.ok(script.length >= COMPRESSED_BYTES_MIN)
+    const tags = new Set()
+    for (const [accept, unpack] of [
+      ['br', brotliDecompressSync],
+      ['gzip', gunzipSync],
+      ['identity', (bytes: Buffer) => bytes],
+    ] as const) {
+      for (let round = 0; round < 2; round++) {
+        const answer = await get(edge, '/script.js', { headers: { 'accept-encoding': accept } })
+        assert.equal(unpack(answer.body).toString(), script)
+        assert.equal(answer.headers['content-encoding'], accept === 'identity' ? undefined : accept)
+        assert.equal(answer.headers.vary, 'Accept-Encoding')
+        assert.ok(accept === 'identity' || answer.body.length < script.length / 10)
+        tags.add(answer.headers.etag)
+        const head = await get(edge, '/script.js', { method: 'HEAD', headers: { 'accept-encoding': accept } })
+        assert.equal(head.headers['content-length'], String(answer.body.length))
+        const { etag = '' } = answer.headers
+        const known = await get(edge, '/script.js', { headers: { 'accept-encoding': accept, 'if-none-match': etag } })
+        assert.equal(known.status, 304)
+      }
+    }
+    assert.equal(tags.size, 3)
+    for (const path of ['/tiny.js', '/small.bin', '/large.bin']) {
+      const answer = await get(edge, path, { headers: { 'accept-encoding': 'br' } })
+      assert.deepEqual([answer.headers['content-encoding'], answer.headers.vary], [undefined, undefined], path)
+    }
+  })
+
+  await t.test('routes add headers to the files that they match, the higher priority first', async () => {
+    const page = await get(edge, '/')
+    assert.equal(page.headers['x-one'], 'all')
+    assert.equal(page.headers['cross-origin-opener-policy'], 'same-origin')
+    const { etag = '' } = (await get(edge, '/small.bin')).headers
+    for (const headers of [{}, { range: 'bytes=0-1' }, { 'if-none-match': etag }]) {
+      const answer = await get(edge, '/small.bin', { headers })
+      assert.equal(answer.headers['x-one'], 'bin')
+      assert.equal(answer.headers['cache-control'], 'public, max-age=60')
+    }
+    const build = await get(edge, '/Build/only.wasm.br')
+    assert.deepEqual([build.headers['x-build'], build.headers['x-one']], ['yes', 'all'])
+    assert.equal(build.headers['content-type'], 'text/plain; charset=utf-8')
+    assert.equal(build.headers['x-content-type-options'], 'nosniff')
+    assert.equal((await get(edge, '/nothing.bin')).headers['x-one'], undefined)
+    assert.equal((await get(edge, '/.well-known/muster.json')).headers['x-one'], undefined)
+  })
+})
