@@ -15,6 +15,32 @@ All mistakes are told at once, and a name beginning with \`MUSTER_\` that is not
 `
 
 const TAIL = `
+## Regions and tiers
+
+\`muster.toml\` in the folder of the start (or where \`MUSTER_CONFIG\` says) has the regions in which lobbies run and the tiers in which they come. It need not
+be there: then there is one region, \`local\`, with tiers from \`basic-4d1\` (four cores) to \`basic-1d16\`, as far as this machine has the cores, each with that part of 90 %
+of its memory. All roles must read the same file; a change is taken up by a restart, and lobbies that run keep what they were given.
+
+\`\`\`toml
+[[tiers]]                        # the largest first; without any, they are made of this machine
+tier_name_id = "basic-1d1"
+platform_cores_numerator = 1
+platform_cores_denominator = 1
+memory = 1838                    # MB; cpu (MHz), disk and bandwidth (MB) may follow
+
+[[regions]]
+name = "fra"
+display_name = "Frankfurt"
+provider_display_name = "Our rack"
+latitude = 50.1
+longitude = 8.7
+driver = "process"
+tiers = ["basic-1d1"]            # without: all
+default_tier = "basic-1d1"       # of game modes that name none
+cores = 8                        # what all lobbies of the region may use together; without: MUSTER_CAPACITY_CORES;
+memory_mb = 14000                # 0: no limit
+\`\`\`
+
 The mode is \`development\` while \`MUSTER_DOMAIN_MAIN\` is \`localhost\`, and \`production\` otherwise. In production the three domains must be three
 different registrable domains, \`MUSTER_SANDBOX\` is \`required\` and can be nothing else, and the edge listens on all addresses; in development
 it listens on this machine's loopback addresses only.

@@ -44,6 +44,8 @@ export async function startPlatform(
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_RATE_LIMIT_CLOUD: '0',
+    MUSTER_CAPACITY_CORES: '0',
+    MUSTER_CAPACITY_MEMORY_MB: '0',
     MUSTER_LOG_LEVEL: 'warn',
     ...settings,
   }

@@ -19,6 +19,7 @@ import {
   validateGameNamespace,
 } from './cloud/namespaces.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
+import { getRegionTiers } from './cloud/tiers.ts'
 import {
   listGameCloudTokens,
   listGameNamespaceTokensPublic,
@@ -43,6 +44,7 @@ import type { Operation } from './operation.ts'
 
 export const OPERATIONS: readonly Operation[] = [
   bootstrap,
+  getRegionTiers,
   createGroup,
   listGroups,
   getGroupSummary,

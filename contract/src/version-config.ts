@@ -22,8 +22,14 @@ export type PortProtocol = Static<typeof PortProtocol>
 
 const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
 
-/** What a region may override; empty until tiers and idle lobbies come. */
-const RegionOverrides = object({})
+const Tier = Type.String({
+  pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
+  maxLength: 16,
+  description: 'The tier_name_id of a region tier: what a lobby may use.',
+})
+
+/** What a region may override. */
+const RegionOverrides = object({ tier: Type.Optional(Tier) })
 
 const Port = object({
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: 'Where the server likes to listen.' })),
@@ -59,6 +65,7 @@ const GameMode = object({
   max_players: Type.Optional(MaxPlayers),
   max_players_direct: Type.Optional(MaxPlayers),
   max_players_party: Type.Optional(MaxPlayers),
+  tier: Type.Optional(Tier),
   docker: Type.Optional(Docker),
   listable: Type.Optional(Type.Boolean()),
   taggable: Type.Optional(Type.Boolean()),
@@ -118,6 +125,7 @@ export const VersionConfig = object({
       max_players: Type.Optional(MaxPlayers),
       max_players_direct: Type.Optional(MaxPlayers),
       max_players_party: Type.Optional(MaxPlayers),
+      tier: Type.Optional(Tier),
       docker: Type.Optional(Docker),
     }),
   ),
@@ -129,6 +137,10 @@ export type GameModeConfig = {
   name: string
   /** Null: every region of the platform. */
   regions: readonly string[] | null
+  /** Of the regions that say one. */
+  region_tiers: Readonly<Record<string, string>>
+  /** Of all other regions; null: each region's own default. */
+  tier: string | null
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
@@ -168,6 +180,10 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
     modes.set(name, {
       name,
       regions: regions === undefined ? null : Object.keys(regions),
+      region_tiers: Object.fromEntries(
+        Object.entries(regions ?? {}).flatMap(([region, { tier }]) => (tier === undefined ? [] : [[region, tier]])),
+      ),
+      tier: mode.tier ?? shared.tier ?? null,
       max_players_normal: max_players,
       max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
       max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
@@ -193,4 +209,9 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
     })
   }
   return modes
+}
+
+/** The tier of a game mode's lobbies in a region; null: the region's default. */
+export function tierIn(mode: Pick<GameModeConfig, 'region_tiers' | 'tier'>, region: string): string | null {
+  return Object.hasOwn(mode.region_tiers, region) ? mode.region_tiers[region]! : mode.tier
 }

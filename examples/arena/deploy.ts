@@ -136,6 +136,8 @@ function versionConfig(wish: Wish, build_id: string, site_id: string): VersionCo
     cdn: { site_id },
     matchmaker: {
       game_modes: { default: limits },
+      // Half a core is plenty for eight players.
+      tier: 'basic-1d2',
       docker: {
         image_id: build_id,
         args: ['node', 'server/main.js'],

@@ -2,7 +2,7 @@
 // a word that is needed after all gets a line here, with its reason; a line that nothing needs any more is a fault.
 
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
-const ROOT_FILES = ['config', 'context', 'caller', 'ids', 'prepared', 'shape', 'start-error'] as const
+const ROOT_FILES = ['config', 'regions', 'context', 'caller', 'ids', 'prepared', 'shape', 'start-error'] as const
 const TOOLS = ['tokens', 'objects', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
@@ -16,7 +16,8 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   main: ['config', 'context', 'start-error', 'http', 'runner', 'edge', 'supervisor', 'database', 'observe'],
   context: ['config', 'start-error', ...TOOLS],
-  config: [],
+  config: ['regions'],
+  regions: ['shape'],
   caller: [],
   ids: [],
   prepared: [],

@@ -1,20 +1,14 @@
 // Environment -> one frozen Config. The only reader of process.env. Every setting is a line of SETTINGS, from which
 // the reference page of the docs is generated; with no environment at all the platform runs on this machine alone.
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
+import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from './regions.ts'
 
 export const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 export type Role = (typeof ROLES)[number]
 
-/** A place where lobbies run. The name is what matchmaker answers call region_id. */
-export type Region = {
-  name: string
-  display_name: string
-  provider_display_name: string
-  latitude: number
-  longitude: number
-  driver: 'process'
-}
+export type { Region, RegionTier } from './regions.ts'
 
 export type Config = {
   /** Production demands three registrable domains and forbids what is only safe on a laptop. */
@@ -35,6 +29,8 @@ export type Config = {
   /** The port that players are told; a load balancer may stand in front of the edge. */
   advertised_http_port: number
   regions: readonly Region[]
+  /** All of them, the largest first; a region has some. */
+  tiers: readonly RegionTier[]
   /** Requests a minute of one client bucket (or token, for cloud); 0 switches the limit off. */
   rate_limits: { seats_per_minute: number; matchmaker_per_minute: number; cloud_per_minute: number }
   /** CIDR blocks whose X-Forwarded-For is believed. */
@@ -59,6 +55,17 @@ export const SETTINGS = [
   { name: 'MUSTER_EDGE_HTTP_PORT', default: '80, else 8000', description: 'Public HTTP port.' },
   { name: 'MUSTER_EDGE_HTTPS_PORT', default: '443, else 8443', description: 'Public HTTPS port.' },
   { name: 'MUSTER_ADVERTISED_HTTP_PORT', default: 'the edge port', description: 'HTTP port that players are told.' },
+  { name: 'MUSTER_CONFIG', default: './muster.toml', description: 'File of regions and tiers; it need not be there.' },
+  {
+    name: 'MUSTER_CAPACITY_CORES',
+    default: "this machine's",
+    description: "Cores of a region's lobbies; 0: no limit.",
+  },
+  {
+    name: 'MUSTER_CAPACITY_MEMORY_MB',
+    default: "90 % of this machine's",
+    description: "Memory of a region's lobbies; 0: no limit.",
+  },
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
   { name: 'MUSTER_RATE_LIMIT_CLOUD', default: '1200', description: 'Cloud calls a minute and token.' },
@@ -143,6 +150,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   )
   if (mode === 'production' && sandbox !== 'required') mistakes.push('MUSTER_SANDBOX must be required in production.')
 
+  const machine = thisMachine()
+  const own = machineCapacity(machine)
+  const capacity = {
+    cpu_cores: integer('MUSTER_CAPACITY_CORES', own.cpu_cores, 1_000_000) || null,
+    memory_mb: integer('MUSTER_CAPACITY_MEMORY_MB', own.memory_mb, 999_999_999) || null,
+  }
   const data_dir = resolve(text('MUSTER_DATA', './.muster'))
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
   const config: Config = {
@@ -158,16 +171,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     edge_http_port,
     edge_https_port: integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535),
     advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),
-    regions: [
-      {
-        name: 'local',
-        display_name: 'Local',
-        provider_display_name: 'This machine',
-        latitude: 0,
-        longitude: 0,
-        driver: 'process',
-      },
-    ],
+    ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
     rate_limits: {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
       matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),
@@ -182,6 +186,14 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   }
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return deepFreeze(config)
+}
+
+const DEFAULT_FILE = './muster.toml'
+
+/** One that is named must be there; the one that is looked for need not. */
+function regionsFile(env: Record<string, string | undefined>, path: string): string | null {
+  const is_named = Boolean(env.MUSTER_CONFIG?.trim())
+  return is_named || existsSync(path) ? resolve(path) : null
 }
 
 /** A stand-in for the registrable domain until the public suffix list is looked at. */

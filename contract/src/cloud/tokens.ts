@@ -20,7 +20,7 @@ const namespace = { game_id: Id, namespace_id: Id }
 
 export const listGameCloudTokens = operation({
   ...door,
-  id: 'games.listGameCloudTokens',
+  id: 'games.tokens.listCloudTokens',
   method: 'GET',
   path: '/cloud/games/{game_id}/tokens/cloud',
   summary: 'Lists the cloud tokens of the game.',
@@ -31,7 +31,7 @@ export const listGameCloudTokens = operation({
 
 export const revokeGameCloudToken = operation({
   ...door,
-  id: 'games.revokeGameCloudToken',
+  id: 'games.tokens.revokeCloudToken',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/tokens/cloud/{token_id}',
   summary: 'Revokes a cloud token: within a second nothing takes it any more. Repeating it changes nothing.',

@@ -1,7 +1,7 @@
 // What makes a version config acceptable beyond its shape: the things it names exist, are complete and can be run, and
 // its parts fit together.
 import type { ErrorDetail, GameModeConfig, VersionConfig } from '@muster/contract'
-import { gameModesOf } from '@muster/contract'
+import { gameModesOf, tierIn } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { checkRoutes } from './route-check.ts'
 
@@ -58,6 +58,7 @@ async function checkMatchmaker(
   for (const [name, mode] of Object.entries(matchmaker.game_modes)) {
     const mode_path = [...path, 'game_modes', name]
     errors.push(...checkRegions(ctx, [...mode_path, 'regions'], mode.regions))
+    errors.push(...checkTiers(ctx, modes.get(name)!, mode, mode_path))
     if (mode.docker !== undefined) blocks.set([...mode_path, 'docker'], mode.docker)
     errors.push(
       ...checkMode(modes.get(name)!, [...(mode.docker ? mode_path : matchmaker.docker ? path : mode_path), 'docker']),
@@ -97,6 +98,26 @@ function checkRegions(ctx: Context, path: readonly string[], regions: Regions | 
   return names
     .filter((name) => !known.has(name))
     .map((name) => ({ path: [...path, name], reason: 'not_found', message: `There is no region ${name}.` }))
+}
+
+/** The tier must be there in every region that the game mode runs in; it is told where it was named. */
+function checkTiers(
+  ctx: Context,
+  resolved: GameModeConfig,
+  mode: Matchmaker['game_modes'][string],
+  mode_path: readonly string[],
+): ErrorDetail[] {
+  const shared_path = mode_path.slice(0, -2)
+  const regions_path = [...(mode.regions === undefined ? shared_path : mode_path), 'regions']
+  const tier_path = [...(mode.tier === undefined ? shared_path : mode_path), 'tier']
+  return ctx.config.regions.flatMap((region): ErrorDetail[] => {
+    if (resolved.regions !== null && !resolved.regions.includes(region.name)) return []
+    const tier = tierIn(resolved, region.name)
+    if (tier === null || region.tiers.some((item) => item.tier_name_id === tier)) return []
+    const own = Object.hasOwn(resolved.region_tiers, region.name)
+    const path = own ? [...regions_path, region.name, 'tier'] : tier_path
+    return [{ path, reason: 'not_found', message: `The region ${region.name} has no tier ${tier}.` }]
+  })
 }
 
 function checkDocker(docker: Docker, path: readonly string[]): ErrorDetail[] {

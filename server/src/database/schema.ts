@@ -173,6 +173,10 @@ type LobbyTable = {
   /** The lobby is no longer wanted from here on; the runner ends what still runs. */
   stop_ts: Date | null
   stop_reason: string | null
+  /** What it may use: the name of its tier, and what the tier said when the lobby was created. */
+  tier: Generated<string>
+  cpu_cores: Generated<number>
+  memory_mb: Generated<number>
 }
 
 type PlayerTable = {

@@ -2,9 +2,7 @@ import assert from 'node:assert'
 import { test } from 'node:test'
 import { canonicalHost, createHosts } from './hosts.ts'
 
-const regions = [
-  { name: 'local', display_name: '', provider_display_name: '', latitude: 0, longitude: 0, driver: 'process' as const },
-]
+const regions = [{ name: 'local' }]
 const LOBBY_ID = '0197a3b4-0000-7000-8000-0123456789ab'
 
 test('there is one canonical form of a host', () => {

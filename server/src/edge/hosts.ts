@@ -61,7 +61,7 @@ const ABSOLUTE_TARGET = /^https?:\/\/([^/?]+)((?:\/|\?).*)?$/i
 
 /** A function from canonical host to its meaning; null: nothing of ours. */
 export function createHosts(
-  config: Pick<Config, 'mode' | 'domains' | 'regions'>,
+  config: Pick<Config, 'mode' | 'domains'> & { regions: readonly Pick<Config['regions'][number], 'name'>[] },
 ): (host: string) => HostMeaning | null {
   const { main, cdn, job } = config.domains
   const main_hosts = new Set(config.mode === 'development' ? [main, 'localhost', '127.0.0.1', '[::1]'] : [main])

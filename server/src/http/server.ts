@@ -18,6 +18,7 @@ import { groups } from './cloud/groups.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { sites } from './cloud/sites.ts'
+import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
@@ -48,6 +49,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   const door = createDoor(ctx, () => null)
   for (const implementation of [
     ...bootstrap,
+    ...tiers,
     ...groups,
     ...games,
     ...namespaces,

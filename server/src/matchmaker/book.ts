@@ -29,6 +29,10 @@ export type Undo = () => void
 /** A lobby that may be created: everything but its id and its moment. */
 export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms'> & { ready_within_ms: number }
 
+/** Whether the plan's region can hold another lobby of that size: what all namespaces use is not the book's to know. */
+export type HasRoom = (plan: LobbyPlan) => boolean
+const ALWAYS: HasRoom = () => true
+
 /** What every request for a seat brings along. */
 export type SeatWish = {
   client: string
@@ -65,6 +69,7 @@ export class Book {
     wish: SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null },
     ids: FreshIds,
     now_ms: number,
+    hasRoom: HasRoom = ALWAYS,
   ): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
@@ -72,7 +77,7 @@ export class Book {
     const lobby = this.#shelves.choose(wish.places, wish.tags)
     if (lobby !== null) return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
     if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-    return this.#open(wish.plan, wish, ids, now_ms)
+    return this.#open(wish.plan, wish, ids, now_ms, hasRoom)
   }
 
   /** A seat in this lobby, closed or not, private or not. Whether its game mode allows join is the desk's to know. */
@@ -88,11 +93,16 @@ export class Book {
   }
 
   /** A new custom lobby, and the first seat in it. */
-  create(wish: SeatWish & { plan: LobbyPlan }, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+  create(
+    wish: SeatWish & { plan: LobbyPlan },
+    ids: FreshIds,
+    now_ms: number,
+    hasRoom: HasRoom = ALWAYS,
+  ): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-    return this.#open(wish.plan, wish, ids, now_ms)
+    return this.#open(wish.plan, wish, ids, now_ms, hasRoom)
   }
 
   ready(lobby_id: string, now_ms: number): Decision<null> {
@@ -273,8 +283,9 @@ export class Book {
     return (this.#clientPlayers.get(wish.client) ?? 0) >= wish.client_players_max
   }
 
-  #open(plan: LobbyPlan, wish: SeatWish, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+  #open(plan: LobbyPlan, wish: SeatWish, ids: FreshIds, now_ms: number, hasRoom: HasRoom): Decision<SeatTaken> {
     if (this.live_lobby_count >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+    if (!hasRoom(plan)) return refuse('MATCHMAKER_REGION_FULL')
     const { ready_within_ms, ...record } = plan
     const lobby = { ...record, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms: now_ms + ready_within_ms }
     const seat = this.#reserve(lobby, false, wish, ids.player_id, now_ms)

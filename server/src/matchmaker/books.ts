@@ -2,7 +2,9 @@
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-import type { Book, Decision, SeatTaken } from './book.ts'
+import type { Config } from '../config.ts'
+import type { Book, Decision, HasRoom, SeatTaken } from './book.ts'
+import { createCapacity } from './capacity.ts'
 import type { Change, Lobby } from './changes.ts'
 import { SHARD_COUNT, shardOf } from './journal.ts'
 import type { Projection } from './project.ts'
@@ -24,6 +26,8 @@ export type Books = {
   /** The lobby as memory has it now; for reading, never to be changed. */
   lobby: (namespace_id: string, lobby_id: string) => Lobby | undefined
   book: (namespace_id: string) => Book | undefined
+  /** Whether the plan's region can hold one more lobby, counting what is decided and not yet durable. */
+  hasRoom: HasRoom
   /** Waits until the lobby of this seat is ready, or will never be for this player, durably. */
   waitUntilReady: (namespace_id: string, seat: SeatTaken, patience: Patience) => Promise<WaitEnd>
   /** Ends all waiting, now and from now on: the process is about to stop. */
@@ -36,6 +40,7 @@ export type Books = {
 export type BooksOptions = {
   pool: Pool
   projection: Projection
+  regions: Config['regions']
   now: () => number
   log: Logger
   /** Called once: another process writes now. */
@@ -60,8 +65,9 @@ export function createBooks(options: BooksOptions): Books {
   let waiter_count = 0
   let is_waiting_over = false
   let is_deposed = false
+  const capacity = createCapacity(options.regions)
   const shards: Shard[] = Array.from({ length: SHARD_COUNT }, (_, shard) =>
-    createShard({ ...options, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
+    createShard({ ...options, capacity, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
   )
   const timer = setInterval(() => {
     for (const shard of shards) shard.tick()
@@ -181,6 +187,7 @@ export function createBooks(options: BooksOptions): Books {
     commit,
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
+    hasRoom: capacity.hasRoom,
     waitUntilReady,
     endWaiting,
     open,

@@ -9,6 +9,10 @@ export type LobbyRecord = {
   version_id: string
   game_mode: string
   region: string
+  /** What it may use: its tier, as it was when the lobby was created. */
+  tier: string
+  cpu_cores: number
+  memory_mb: number
   publicity: Publicity
   is_custom: boolean
   max_players_normal: number

@@ -43,7 +43,9 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
   const wish = { ...findWish(desk.ctx.config, namespace, body), ...seatWish(namespace, visitor, 'find') }
   // Captcha, client classes and the game's own verification belong here, before a seat is taken.
-  return takeSeat(desk, visitor, wish, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) => book.find(wish, ids, now_ms))
+  return takeSeat(desk, visitor, wish, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) =>
+    book.find(wish, ids, now_ms, desk.books.hasRoom),
+  )
 }
 
 export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof joinLobby>): Promise<SeatAnswer> {
@@ -60,7 +62,7 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
   const wish = { plan: createWish(desk.ctx.config, namespace, body), ...seatWish(namespace, visitor, 'create') }
-  return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.create(wish, ids, now_ms))
+  return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.create(wish, ids, now_ms, desk.books.hasRoom))
 }
 
 /** Takes a seat, waits until its lobby is ready, and answers it; or gives it back. */

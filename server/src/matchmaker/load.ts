@@ -5,7 +5,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import type { Schema } from '../database/schema.ts'
 import { Book, MEMORY_MS } from './book.ts'
-import type { Change, Lobby, Player, RemoveReason, StopReason } from './changes.ts'
+import type { Change, Lobby, LobbyRecord, Player, RemoveReason, StopReason } from './changes.ts'
 import type { Takeover } from './fence.ts'
 import { readPages } from './journal.ts'
 import { emptyImages, type Images } from './rows.ts'
@@ -33,7 +33,8 @@ export async function loadShard(pool: Pool, shard: number, takeover: Takeover, l
       const book = bookOf(books, namespace_id)
       const ids = touched.get(namespace_id) ?? new Set()
       touched.set(namespace_id, ids)
-      for (const change of changes) {
+      for (const told of changes) {
+        const change = completed(told)
         if (!canApply(book, change)) {
           log.error({ namespace_id, change }, 'the journal speaks of a lobby or player that the tables have lost')
           continue
@@ -47,6 +48,13 @@ export async function loadShard(pool: Pool, shard: number, takeover: Takeover, l
   for (const [namespace_id, ids] of touched) imagesOf(bookOf(books, namespace_id), namespace_id, shard, ids, images)
   for (const book of books.values()) book.postpone(takeover.ms + GRACE_MS)
   return { books, images }
+}
+
+/** Lobbies of a journal from before there were tiers have none: they get what their rows got. */
+function completed(change: Change): Change {
+  if (change.kind !== 'lobby_created' || 'tier' in change.lobby) return change
+  const lobby: LobbyRecord = change.lobby
+  return { ...change, lobby: { ...lobby, tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024 } }
 }
 
 /**
@@ -134,6 +142,9 @@ export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
     version_id: row.version_id,
     game_mode: row.game_mode,
     region: row.region,
+    tier: row.tier,
+    cpu_cores: row.cpu_cores,
+    memory_mb: row.memory_mb,
     publicity: row.publicity,
     is_custom: row.is_custom,
     is_closed: row.is_closed,

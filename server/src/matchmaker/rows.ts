@@ -38,6 +38,9 @@ export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
     idle_ts: lobby.idle_ms,
     stop_ts: lobby.stop_ms,
     stop_reason: lobby.stop_reason,
+    tier: lobby.tier,
+    cpu_cores: lobby.cpu_cores,
+    memory_mb: lobby.memory_mb,
   }
 }
 

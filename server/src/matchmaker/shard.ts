@@ -9,6 +9,7 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { newId } from '../ids.ts'
 import type { Book, Decision, Undo } from './book.ts'
+import type { Capacity } from './capacity.ts'
 import type { Change } from './changes.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { encodePage } from './journal.ts'
@@ -48,6 +49,7 @@ export type ShardOptions = {
   shard: number
   pool: Pool
   projection: Projection
+  capacity: Capacity
   now: () => number
   log: Logger
   /** Called in order with what has become durable. */
@@ -73,7 +75,7 @@ type Batch = { pendings: Pending[]; entries: Map<string, Change[]>; touched: Map
 const newBatch = (): Batch => ({ pendings: [], entries: new Map(), touched: new Map(), undos: [] })
 
 export function createShard(options: ShardOptions): Shard {
-  const { shard, pool, projection, now, log } = options
+  const { shard, pool, projection, capacity, now, log } = options
   let state: 'recovering' | 'writing' | 'deposed' | 'closed' = 'recovering'
   let books = new Map<string, Book>()
   let writer = ''
@@ -146,6 +148,10 @@ export function createShard(options: ShardOptions): Shard {
   function make(book: Book, namespace_id: string, change: Change, batch: Batch): void {
     const ids = touchedBy(book, change)
     batch.undos.push(book.apply(change))
+    if (change.kind === 'lobby_created') {
+      capacity.take(shard, change.lobby)
+      batch.undos.push(() => capacity.giveBack(shard, change.lobby))
+    }
     const changes = batch.entries.get(namespace_id)
     if (changes === undefined) batch.entries.set(namespace_id, [change])
     else changes.push(change)
@@ -192,10 +198,22 @@ export function createShard(options: ShardOptions): Shard {
         images,
         entries.some(({ changes }) => changes.some(isStartOrStop)),
       )
-      for (const { namespace_id, changes } of entries) options.onCommit(namespace_id, changes)
+      for (const { namespace_id, changes } of entries) {
+        giveBackRoom(namespace_id, changes)
+        options.onCommit(namespace_id, changes)
+      }
       for (const pending of batch.pendings) settle(pending)
     }
     return outcome
+  }
+
+  /** Only of ends that are durable: see capacity.ts. */
+  function giveBackRoom(namespace_id: string, changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind !== 'lobby_stopped') continue
+      const lobby = books.get(namespace_id)?.lobbies.get(change.lobby_id)
+      if (lobby !== undefined) capacity.giveBack(shard, lobby)
+    }
   }
 
   function settle(pending: Pending): void {
@@ -285,6 +303,7 @@ export function createShard(options: ShardOptions): Shard {
         const loaded = await loadShard(pool, shard, takeover, log)
         if (!isRecovering()) return
         books = loaded.books
+        capacity.replace(shard, books.values())
         writer = fresh
         seq = takeover.seq
         time_ms = durable_ms = takeover.ms

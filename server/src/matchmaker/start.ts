@@ -33,7 +33,14 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
 
   async function open(): Promise<void> {
     const projection = createProjection(pool, log)
-    const books = createBooks({ pool, projection, now: ctx.now, log, onDeposed: () => void turn(leave) })
+    const books = createBooks({
+      pool,
+      projection,
+      regions: ctx.config.regions,
+      now: ctx.now,
+      log,
+      onDeposed: () => void turn(leave),
+    })
     opening = books
     await books.open()
     opening = null

@@ -1,6 +1,6 @@
 // What a body asks for, checked against the namespace's current version and made into what the book understands.
 // Nothing here looks at lobbies.
-import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig } from '@muster/contract'
+import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig, tierIn } from '@muster/contract'
 import type { Config, Region } from '../config.ts'
 import type { LobbyPlan } from './book.ts'
 import type { NamespaceRecord } from './namespaces.ts'
@@ -40,7 +40,11 @@ export function findWish(
   if (first === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
   if (body.prevent_auto_create_lobby) return { places, tags, plan: null }
   const mode = requireMode(namespace, first.game_mode)
-  return { places, tags, plan: planOf(namespace, mode, first.region, body.tags ?? {}, body.max_players) }
+  return {
+    places,
+    tags,
+    plan: planOf(namespace, mode, requireRegion(config, first.region), body.tags ?? {}, body.max_players),
+  }
 }
 
 /** Throws the refusals of create that do not depend on lobbies. */
@@ -67,21 +71,22 @@ export function createWish(config: Config, namespace: NamespaceRecord, body: Cre
   }
   const region = body.region === undefined ? nearestRegion(config, [mode]) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
-  const plan = planOf(namespace, mode, region.name, body.tags ?? {}, body.max_players)
+  const plan = planOf(namespace, mode, region, body.tags ?? {}, body.max_players)
   return { ...plan, publicity, is_custom: true, lobby_config }
 }
 
 function planOf(
   namespace: NamespaceRecord,
   mode: GameModeConfig,
-  region: string,
+  region: Region,
   tags: Record<string, string>,
   max_players: number | undefined,
 ): LobbyPlan {
   return {
+    ...sizeOf(region, tierIn(mode, region.name)),
     version_id: namespace.version_id,
     game_mode: mode.name,
-    region,
+    region: region.name,
     publicity: 'public',
     is_custom: false,
     max_players_normal: max_players ?? mode.max_players_normal,
@@ -93,6 +98,16 @@ function planOf(
     player_deadline_ms: mode.player_deadline_ms,
     idle_grace_ms: mode.idle_grace_ms,
   }
+}
+
+/** A tier that the operator has taken away since the version was created is replaced by the region's default. */
+function sizeOf(region: Region, name: string | null): Pick<LobbyPlan, 'tier' | 'cpu_cores' | 'memory_mb'> {
+  const tier =
+    region.tiers.find((item) => item.tier_name_id === name) ??
+    region.tiers.find((item) => item.tier_name_id === region.default_tier)
+  if (tier === undefined) throw new Error(`the region ${region.name} has no tiers`)
+  const cpu_cores = tier.platform_cores_numerator / tier.platform_cores_denominator
+  return { tier: tier.tier_name_id, cpu_cores, memory_mb: tier.memory }
 }
 
 function requireMode(namespace: NamespaceRecord, name: string): GameModeConfig {

@@ -42,6 +42,9 @@ export function lobbyEnvironment(
     PLATFORM_MAX_PLAYERS_NORMAL: String(lobby.max_players_normal),
     PLATFORM_MAX_PLAYERS_DIRECT: String(lobby.max_players_direct),
     PLATFORM_MAX_PLAYERS_PARTY: String(lobby.max_players_party),
+    // Thousandths of a core, and bytes.
+    PLATFORM_CPU: String(Math.round(lobby.cpu_cores * 1000)),
+    PLATFORM_MEMORY: String(lobby.memory_mb * 1024 ** 2),
   })
   if (lobby.lobby_config !== null) env.PLATFORM_LOBBY_CONFIG = lobby.lobby_config
   if (Object.keys(lobby.tags).length > 0) env.PLATFORM_LOBBY_TAGS = JSON.stringify(lobby.tags)

@@ -10,13 +10,9 @@ import { lobbyEnvironment } from './environment.ts'
 import type { Ports } from './ports.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
-/** The one tier there is so far: generous, because nothing is sold by it. */
-const DEFAULT_TIER: Tier = {
-  cpu_cores: 2,
-  memory_bytes: 1024 ** 3,
-  pids_max: 256,
-  scratch_bytes: 64 * 1024 ** 2,
-}
+/** What every tier has the same of. */
+const PIDS_MAX = 256
+const SCRATCH_BYTES = 64 * 1024 ** 2
 
 /** `ports` are by name. `build_id` is null for a run that was found again. */
 export type Run = { handle: Handle; ports: Readonly<Record<string, RunPort>>; build_id: string | null }
@@ -46,7 +42,7 @@ export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { f
       build_folder: build.folder,
       args: mode.args,
       env,
-      tier: DEFAULT_TIER,
+      tier: tierOf(lobby),
     })
     if ('refused' in started) {
       await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason: started.refused })
@@ -70,6 +66,10 @@ export async function refuse(
   driver.note(lobby.lobby_id, message)
   await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason })
   return null
+}
+
+function tierOf({ cpu_cores, memory_mb }: WantedLobby): Tier {
+  return { cpu_cores, memory_bytes: memory_mb * 1024 ** 2, pids_max: PIDS_MAX, scratch_bytes: SCRATCH_BYTES }
 }
 
 export function buildIdOf(lobby: WantedLobby): string | null {

@@ -20,6 +20,9 @@ export type WantedLobby = {
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
+  /** What it may use. */
+  cpu_cores: number
+  memory_mb: number
   lobby_config: string | null
   tags: Record<string, string>
 }
@@ -38,7 +41,8 @@ export async function readWanted(ctx: Context, lobbies_max: number): Promise<Wan
     name: 'runner-wanted',
     text: `
       select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
-        l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, v.config,
+        l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.cpu_cores,
+        l.memory_mb, v.config,
         coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
       from lobbies l
       left join versions v on v.version_id = l.version_id

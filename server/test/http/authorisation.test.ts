@@ -38,6 +38,7 @@ const PLAYERS: Row = { ...LOBBY, other_lobby: 'MATCHMAKER_PLAYER_IN_DIFFERENT_LO
 
 const TABLE: Record<string, Row> = {
   bootstrap: ANYONE,
+  'tiers.getRegionTiers': ANYONE,
   'groups.create': OPERATOR,
   'groups.listSuggested': OPERATOR,
   'groups.getSummary': OPERATOR,
@@ -47,8 +48,8 @@ const TABLE: Record<string, Row> = {
   'games.getGames': { ...GAME, other_cloud: 'in' },
   'games.getGameById': GAME,
   'games.tokens.createCloudToken': GAME,
-  'games.listGameCloudTokens': GAME,
-  'games.revokeGameCloudToken': GAME,
+  'games.tokens.listCloudTokens': GAME,
+  'games.tokens.revokeCloudToken': GAME,
   'games.namespaces.listGameNamespaceTokensPublic': GAME,
   'games.namespaces.revokeGameNamespaceTokenPublic': GAME,
   'admin.revokeToken': OPERATOR,

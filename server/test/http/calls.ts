@@ -100,6 +100,7 @@ export function callOf(world: World, operation: Operation): Call {
   const player = { player_token: seat.player.token }
   const calls: Record<string, Call> = {
     bootstrap: {},
+    'tiers.getRegionTiers': {},
     'groups.create': { body: { display_name: name } },
     'groups.listSuggested': {},
     'groups.getSummary': { params: { group_id } },
@@ -109,8 +110,8 @@ export function callOf(world: World, operation: Operation): Call {
     'games.getGames': {},
     'games.getGameById': { params },
     'games.tokens.createCloudToken': { params },
-    'games.listGameCloudTokens': { params },
-    'games.revokeGameCloudToken': { params: { game_id, token_id: spare_cloud_id } },
+    'games.tokens.listCloudTokens': { params },
+    'games.tokens.revokeCloudToken': { params: { game_id, token_id: spare_cloud_id } },
     'games.namespaces.listGameNamespaceTokensPublic': { params: namespace },
     'games.namespaces.revokeGameNamespaceTokenPublic': { params: { ...namespace, token_id: spare_public_id } },
     'admin.revokeToken': { params: { token_id: UNKNOWN_ID } },

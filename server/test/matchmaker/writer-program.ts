@@ -26,6 +26,7 @@ const tell = (told: Told): void => void process.send!(told)
 const books = createBooks({
   pool: connection.pool,
   projection,
+  regions: [],
   now: Date.now,
   log,
   onDeposed: () => tell({ event: 'deposed' }),

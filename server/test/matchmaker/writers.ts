@@ -58,6 +58,7 @@ export async function openLocalWriter(
   const books = createBooks({
     pool: connection.pool,
     projection,
+    regions: [],
     now: options.now ?? Date.now,
     log,
     onDeposed() {

@@ -19,7 +19,7 @@ import { until } from './until.ts'
 type RunRow = {
   runner_id: string
   ports: Record<string, { hostname: string; port: number }>
-  handle: { pid?: number }
+  handle: { pid?: number; group?: string | null }
   start_ts: Date | null
   exit_ts: Date | null
   exit_code: number | null
@@ -163,6 +163,8 @@ export async function openRunner(t: TestContext, sandbox: 'available' | 'off' = 
           max_players_normal: 3,
           max_players_direct: 4,
           max_players_party: 5,
+          cpu_cores: 0.5,
+          memory_mb: 300,
           tags: JSON.stringify(tags),
           lobby_config: null,
           state: null,

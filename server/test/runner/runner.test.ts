@@ -1,5 +1,5 @@
 import assert from 'node:assert'
-import { existsSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -59,6 +59,8 @@ test('a wanted lobby runs with the environment that is documented, and ends when
     PLATFORM_MAX_PLAYERS_NORMAL: '3',
     PLATFORM_MAX_PLAYERS_DIRECT: '4',
     PLATFORM_MAX_PLAYERS_PARTY: '5',
+    PLATFORM_CPU: '500',
+    PLATFORM_MEMORY: String(300 * 1024 ** 2),
     PLATFORM_LOBBY_CONFIG: '{"map":"hill"}',
     PLATFORM_LOBBY_TAGS: '{"mode":"fast"}',
     PORT_GAME_PORT: String(row.ports['game-port']?.port),
@@ -258,4 +260,20 @@ test('a build is unpacked once, for as many lobbies as want it at once', async (
   // Objects may go: it is not read again.
   await rm(join(fixture.ctx.config.data_dir, 'objects'), { recursive: true })
   await environmentOf(fixture, await fixture.lobby(version_id))
+})
+
+test('the control group of a lobby has the limits of its tier', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
+  const { handle } = await fixture.run(lobby_id, 'the run starts', isStarted)
+  const { group } = handle
+  if (!group) return t.skip('control groups are not writable here')
+  const limitOf = (name: string): string | undefined => {
+    const found = globSync(`/sys/fs/cgroup/**/${group}/${name}`)[0]
+    return found === undefined ? undefined : readFileSync(found, 'utf8').trim()
+  }
+  assert.equal(limitOf('memory.limit_in_bytes') ?? limitOf('memory.max'), String(300 * 1024 ** 2))
+  const version_1 = limitOf('cpu.cfs_quota_us')
+  assert.equal(version_1 === undefined ? limitOf('cpu.max') : `${version_1} 100000`, '50000 100000')
 })

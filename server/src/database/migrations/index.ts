@@ -3,6 +3,7 @@
 import { statements as first } from './0001-first.ts'
 import { statements as cdn } from './0003-cdn.ts'
 import { statements as tokens } from './0006-tokens.ts'
+import { statements as usage } from './0006-usage.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -11,4 +12,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0001-first', statements: first },
   { name: '0003-cdn', statements: cdn },
   { name: '0006-tokens', statements: tokens },
+  { name: '0006-usage', statements: usage },
 ]

@@ -1,0 +1,6 @@
+import { getRegionTiers } from '@muster/contract'
+import { implement } from '../implement.ts'
+
+export const tiers = [
+  implement(getRegionTiers, ({ ctx }) => ({ tiers: ctx.config.tiers.map((tier) => ({ ...tier })) })),
+]

@@ -1,0 +1,225 @@
+// Where lobbies run, and in which sizes: from the file muster.toml, or, without one, one region made of this machine.
+// A tier's name has one meaning on the whole platform; a region has some of the tiers and a capacity, which is what all
+// lobbies in it may use together.
+import { readFileSync } from 'node:fs'
+import { availableParallelism, cpus, totalmem } from 'node:os'
+import { parse, TomlError } from 'smol-toml'
+import Type, { type Static } from 'typebox'
+import { createShapeCheck } from './shape.ts'
+
+/** In the order and with the members of the answer to GET /cloud/region-tiers. */
+export type RegionTier = {
+  tier_name_id: string
+  platform_cores_numerator: number
+  platform_cores_denominator: number
+  /** MHz. */
+  cpu: number
+  /** These three in MB. */
+  memory: number
+  disk: number
+  bandwidth: number
+}
+
+/** A place where lobbies run. The name is what matchmaker answers call region_id. */
+export type Region = {
+  name: string
+  display_name: string
+  provider_display_name: string
+  latitude: number
+  longitude: number
+  driver: 'process'
+  tiers: readonly RegionTier[]
+  /** The tier of game modes that name none. */
+  default_tier: string
+  /** What the lobbies of the region may use together; null: no limit. */
+  capacity: { cpu_cores: number | null; memory_mb: number | null }
+}
+
+export type Regions = { regions: readonly Region[]; tiers: readonly RegionTier[] }
+
+export type Machine = { cores: number; memory_mb: number; cpu_mhz: number }
+
+const NAME_ID = '^[a-z0-9]+(-[a-z0-9]+)*$'
+const Name = Type.String({ pattern: NAME_ID, maxLength: 16 })
+const Text = Type.String({ minLength: 1, maxLength: 64 })
+const Count = Type.Integer({ minimum: 0, maximum: 2_147_483_647 })
+const Portion = Type.Integer({ minimum: 1, maximum: 1024 })
+const strict = { additionalProperties: false } as const
+
+const TierTable = Type.Object(
+  {
+    tier_name_id: Name,
+    platform_cores_numerator: Portion,
+    platform_cores_denominator: Portion,
+    memory: Type.Integer({ minimum: 16, maximum: 2_147_483_647 }),
+    cpu: Type.Optional(Count),
+    disk: Type.Optional(Count),
+    bandwidth: Type.Optional(Count),
+  },
+  strict,
+)
+const RegionTable = Type.Object(
+  {
+    name: Name,
+    display_name: Text,
+    provider_display_name: Type.Optional(Text),
+    latitude: Type.Number({ minimum: -90, maximum: 90 }),
+    longitude: Type.Number({ minimum: -180, maximum: 180 }),
+    driver: Type.Optional(Type.Literal('process')),
+    tiers: Type.Optional(Type.Array(Name, { minItems: 1, maxItems: 64 })),
+    default_tier: Type.Optional(Name),
+    cores: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+    memory_mb: Type.Optional(Count),
+  },
+  strict,
+)
+const RegionsFile = Type.Object(
+  {
+    tiers: Type.Optional(Type.Array(TierTable, { minItems: 1, maxItems: 64 })),
+    regions: Type.Optional(Type.Array(RegionTable, { minItems: 1, maxItems: 64 })),
+  },
+  strict,
+)
+type RegionsFile = Static<typeof RegionsFile>
+
+const DEFAULT_TIER = 'basic-1d1'
+/** The tiers that there are by default, the largest first. */
+const PORTIONS = [
+  [4, 1],
+  [2, 1],
+  [1, 1],
+  [1, 2],
+  [1, 4],
+  [1, 8],
+  [1, 16],
+] as const
+/** Of the machine's memory: the rest is the platform's and the operating system's. */
+const MEMORY_FOR_LOBBIES = 0.9
+/** Of a whole core; a number to compare tiers by, which nothing enforces. */
+const DISK_MB_PER_CORE = 40_960
+const BANDWIDTH_MB_PER_CORE = 750_000
+const FILE_BYTES_MAX = 1024 * 1024
+
+export function thisMachine(): Machine {
+  const memory_bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  return {
+    cores: availableParallelism(),
+    memory_mb: Math.floor(memory_bytes / 1024 ** 2),
+    // Some machines do not say.
+    cpu_mhz: cpus()[0]?.speed || 2_000,
+  }
+}
+
+/**
+ * Reads the file at `path`; null: there is none. `capacity` is that of regions that do not say one. What is wrong with it
+ * is added to `mistakes`, a sentence each.
+ */
+export function readRegions(
+  path: string | null,
+  capacity: Region['capacity'],
+  machine: Machine,
+  mistakes: string[],
+): Regions {
+  const file = path === null ? {} : readFile(path, mistakes)
+  const tiers = file.tiers === undefined ? machineTiers(machine) : file.tiers.map((tier) => fillIn(tier, machine))
+  const names = new Set(tiers.map((tier) => tier.tier_name_id))
+  if (names.size < tiers.length) mistakes.push(`${path}: two tiers have the same tier_name_id.`)
+  const tables = file.regions ?? [LOCAL]
+  if (new Set(tables.map((table) => table.name)).size < tables.length) {
+    mistakes.push(`${path}: two regions have the same name.`)
+  }
+  return {
+    tiers,
+    regions: tables.map((table) => regionOf(table, tiers, capacity, (fault) => mistakes.push(`${path}: ${fault}`))),
+  }
+}
+
+const LOCAL: Static<typeof RegionTable> = {
+  name: 'local',
+  display_name: 'Local',
+  provider_display_name: 'This machine',
+  latitude: 0,
+  longitude: 0,
+}
+
+function readFile(path: string, mistakes: string[]): RegionsFile {
+  let value: unknown
+  try {
+    const bytes = readFileSync(path)
+    if (bytes.length > FILE_BYTES_MAX) throw new Error('it is too large')
+    value = parse(bytes.toString('utf8'))
+  } catch (error) {
+    const reason = (error as Error).message.split('\n')[0]
+    const place = error instanceof TomlError ? ` (line ${error.line}, column ${error.column})` : ''
+    mistakes.push(`${path} cannot be read: ${reason}${place}.`)
+    return {}
+  }
+  const faults = checkFile(value)
+  for (const fault of faults) mistakes.push(`${path}: ${fault.message}`)
+  return faults.length === 0 ? (value as RegionsFile) : {}
+}
+
+const checkFile = createShapeCheck(RegionsFile)
+
+function regionOf(
+  table: Static<typeof RegionTable>,
+  all: readonly RegionTier[],
+  capacity: Region['capacity'],
+  complain: (fault: string) => void,
+): Region {
+  const { name, display_name, latitude, longitude } = table
+  for (const tier of table.tiers ?? []) {
+    if (!all.some((known) => known.tier_name_id === tier)) complain(`region ${name} has a tier ${tier}, which is none.`)
+  }
+  const tiers = all.filter((tier) => table.tiers?.includes(tier.tier_name_id) ?? true)
+  const named = tiers.find((tier) => tier.tier_name_id === (table.default_tier ?? DEFAULT_TIER))
+  if (table.default_tier !== undefined && named === undefined) {
+    complain(`region ${name} has no tier ${table.default_tier} to be its default_tier.`)
+  }
+  const default_tier = (named ?? tiers[0])?.tier_name_id ?? DEFAULT_TIER
+  return {
+    name,
+    display_name,
+    provider_display_name: table.provider_display_name ?? display_name,
+    latitude,
+    longitude,
+    driver: table.driver ?? 'process',
+    tiers,
+    default_tier,
+    capacity: {
+      cpu_cores: table.cores === undefined ? capacity.cpu_cores : table.cores || null,
+      memory_mb: table.memory_mb === undefined ? capacity.memory_mb : table.memory_mb || null,
+    },
+  }
+}
+
+/** The whole cores are the machine's; none is larger than it. */
+function machineTiers(machine: Machine): RegionTier[] {
+  return PORTIONS.filter(([numerator, denominator]) => numerator / denominator <= machine.cores).map(
+    ([numerator, denominator]) => {
+      const cores = numerator / denominator
+      const memory = Math.floor((machine.memory_mb * MEMORY_FOR_LOBBIES * cores) / machine.cores)
+      const tier = { platform_cores_numerator: numerator, platform_cores_denominator: denominator, memory }
+      return fillIn({ tier_name_id: `basic-${numerator}d${denominator}`, ...tier }, machine)
+    },
+  )
+}
+
+function fillIn(table: Static<typeof TierTable>, machine: Machine): RegionTier {
+  const { tier_name_id, platform_cores_numerator, platform_cores_denominator, memory } = table
+  const cores = platform_cores_numerator / platform_cores_denominator
+  return {
+    tier_name_id,
+    platform_cores_numerator,
+    platform_cores_denominator,
+    cpu: table.cpu ?? Math.floor(machine.cpu_mhz * cores),
+    memory,
+    disk: table.disk ?? Math.floor(DISK_MB_PER_CORE * cores),
+    bandwidth: table.bandwidth ?? Math.floor(BANDWIDTH_MB_PER_CORE * cores),
+  }
+}
+
+/** What the lobbies of a machine may use together, when nobody says otherwise. */
+export function machineCapacity(machine: Machine): { cpu_cores: number; memory_mb: number } {
+  return { cpu_cores: machine.cores, memory_mb: Math.floor(machine.memory_mb * MEMORY_FOR_LOBBIES) }
+}
