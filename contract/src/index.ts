@@ -1,5 +1,6 @@
 export * from './cloud/bootstrap.ts'
 export * from './cloud/builds.ts'
+export * from './cloud/development.ts'
 export * from './cloud/games.ts'
 export * from './cloud/groups.ts'
 export * from './cloud/namespace-cdn.ts'

@@ -16,6 +16,7 @@ const CALLERS: Record<CallerKind, string> = {
   admin: "the operator's access token",
   cloud: "a cloud token of the game's",
   namespace: "a namespace's public token, or an Origin that stands for it",
+  development: 'a development token',
   lobby: 'the token of a running lobby',
 }
 

@@ -10,9 +10,10 @@ import { NO_BODY, NO_MEMBERS } from './records.ts'
  * - `admin`: an access token of the operator.
  * - `cloud`: a cloud token; it acts for its own game only, every other game is unknown to it.
  * - `namespace`: a namespace's public token, or an Origin that stands for it.
+ * - `development`: a development token; the matchmaker answers as if a lobby ran on the developer's machine.
  * - `lobby`: the token that a running lobby was started with.
  */
-export type CallerKind = 'anyone' | 'admin' | 'cloud' | 'namespace' | 'lobby'
+export type CallerKind = 'anyone' | 'admin' | 'cloud' | 'namespace' | 'development' | 'lobby'
 
 /** Which rate limit an operation draws from. */
 export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud'

@@ -1,6 +1,12 @@
 // Every operation, in the order in which openapi.json lists them.
 import { bootstrap } from './cloud/bootstrap.ts'
 import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
+import {
+  createGameNamespaceTokenDevelopment,
+  listGameNamespaceTokensDevelopment,
+  revokeGameNamespaceTokenDevelopment,
+  validateGameNamespaceTokenDevelopment,
+} from './cloud/development.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import { createGroup, getGroupSummary, listGroups, validateGroup } from './cloud/groups.ts'
 import {
@@ -69,6 +75,10 @@ export const OPERATIONS: readonly Operation[] = [
   revokeGameCloudToken,
   listGameNamespaceTokensPublic,
   revokeGameNamespaceTokenPublic,
+  createGameNamespaceTokenDevelopment,
+  validateGameNamespaceTokenDevelopment,
+  listGameNamespaceTokensDevelopment,
+  revokeGameNamespaceTokenDevelopment,
   revokeToken,
   createGameVersion,
   validateGameVersion,

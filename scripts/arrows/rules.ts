@@ -18,7 +18,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   context: ['config', 'start-error', ...TOOLS],
   config: ['regions'],
   regions: ['shape'],
-  caller: [],
+  caller: ['tokens'],
   ids: [],
   prepared: [],
   shape: ['contract'],

@@ -41,7 +41,7 @@ export async function createPublicToken(
 }
 
 /** A new token that can be listed and revoked: nobody has it before its row is there. */
-async function issueToken(
+export async function issueToken(
   ctx: Context,
   shelf: TokenShelf,
   subject: Subject,

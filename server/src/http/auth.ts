@@ -51,7 +51,10 @@ function callerOfToken(ctx: Context, authorization: string): Exclude<Caller, { k
       return { kind: 'namespace', namespace_id: token.namespace_id }
     case 'lobby':
       return { kind: 'lobby', lobby_id: token.lobby_id, namespace_id: token.namespace_id }
+    case 'development':
+      return { kind: 'development', namespace_id: token.namespace_id, hostname: token.hostname, ports: token.ports }
     case 'player':
+    case 'dev_player':
       throw new ApiError('API_FORBIDDEN', {}, { message: 'A player token is for the lobby server, not for a call.' })
   }
 }

@@ -14,6 +14,26 @@ const subject = fc.oneof(
   fc.record({ kind: fc.constant('public' as const), namespace_id: id }),
   fc.record({ kind: fc.constant('lobby' as const), lobby_id: id, namespace_id: id }),
   fc.record({ kind: fc.constant('player' as const), player_id: id, lobby_id: id, namespace_id: id }),
+  fc.record({
+    kind: fc.constant('development' as const),
+    namespace_id: id,
+    hostname: fc.domain(),
+    ports: fc.array(
+      fc.constant(null).chain(() => claimedPort),
+      { maxLength: 16 },
+    ),
+  }),
+  fc.record({ kind: fc.constant('dev_player' as const), namespace_id: id, player_id: id }),
+)
+const port = fc.integer({ min: 1, max: 65_535 })
+const claimedPort = fc.record(
+  {
+    name: fc.stringMatching(/^[a-z0-9]{1,16}$/),
+    protocol: fc.constantFrom('http' as const, 'https' as const, 'tcp' as const, 'tcp_tls' as const, 'udp' as const),
+    port: fc.option(port),
+    port_range: fc.option(fc.record({ min: port, max: port }, { noNullPrototype: true })),
+  },
+  { noNullPrototype: true },
 )
 const token: fc.Arbitrary<Token> = fc.tuple(subject, stamp).map(([what, when]) => ({ ...what, ...when }))
 

@@ -3,6 +3,8 @@
 //
 //   message Claims { optional int64 expire_ms = 1; int64 issue_ms = 2; Uuid token_id = 3; Entitlement entitlement = 4 }
 //   message Uuid { bytes bytes = 1 }
+//   message Port { string name = 1; optional uint32 port = 2; optional Range port_range = 3; uint32 protocol = 4 }
+//   message Range { uint32 min = 1; uint32 max = 2 }
 //   message Entitlement { oneof kind { one message for each row of KINDS, at the number of its `entitlement` } }
 //
 // A claim has one encoding only: what does not come out the same when it is encoded again (unknown or repeated
@@ -16,6 +18,20 @@ export type Subject =
   | { kind: 'public'; namespace_id: string }
   | { kind: 'lobby'; lobby_id: string; namespace_id: string }
   | { kind: 'player'; player_id: string; lobby_id: string; namespace_id: string }
+  | { kind: 'development'; namespace_id: string; hostname: string; ports: readonly ClaimedPort[] }
+  | { kind: 'dev_player'; namespace_id: string; player_id: string }
+
+/** Where a developer's own server listens: `port`, or else the range. */
+export type ClaimedPort = {
+  name: string
+  protocol: PortProtocol
+  port: number | null
+  port_range: { min: number; max: number } | null
+}
+
+export type PortProtocol = (typeof PORT_PROTOCOLS)[number]
+/** A token carries the place in this list: new ones come at its end. */
+const PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const
 
 export type Kind = Subject['kind']
 
@@ -25,7 +41,8 @@ export type Token = Subject & { token_id: string; issue_ms: number; expire_ms: n
 /** Player tokens are made for every seat and verified by the platform alone, so they carry a MAC, which is cheap. */
 export type TokenAlgorithm = 'ed25519' | 'hmac-sha256'
 
-type Member = { field: number; type: 'id' | 'text' }
+/** `ports` is repeated, and therefore the last member of its kind. Texts are up to `length_max` characters, or 128. */
+type Member = { field: number; type: 'id' | 'text' | 'ports'; length_max?: number }
 
 type KindShape<K extends Kind> = {
   /** How the token begins, for people's eyes. With `named`, `_` and a name follow. */
@@ -77,6 +94,24 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
       namespace_id: { field: 101, type: 'id' },
     },
   },
+  development: {
+    label: 'dev',
+    named: true,
+    algorithm: 'ed25519',
+    entitlement: 8,
+    members: {
+      namespace_id: { field: 1, type: 'id' },
+      hostname: { field: 3, type: 'text', length_max: 253 },
+      ports: { field: 4, type: 'ports' },
+    },
+  },
+  dev_player: {
+    label: 'dev_player',
+    named: false,
+    algorithm: 'hmac-sha256',
+    entitlement: 9,
+    members: { namespace_id: { field: 1, type: 'id' }, player_id: { field: 2, type: 'id' } },
+  },
 }
 
 /** The same table, as the loops below walk it. */
@@ -103,7 +138,7 @@ const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 export function encodeClaims(token: Token): Buffer {
   const layout = LAYOUT_BY_KIND.get(token.kind)
   assert(layout !== undefined && isTime(token.issue_ms) && (token.expire_ms === null || isTime(token.expire_ms)))
-  const values: Record<string, string | number | null> = token
+  const values: Record<string, unknown> = token
   const writer = new BinaryWriter()
   if (token.expire_ms !== null) writer.tag(EXPIRE_FIELD, WireType.Varint).int64(token.expire_ms)
   writer.tag(ISSUE_FIELD, WireType.Varint).int64(token.issue_ms)
@@ -112,11 +147,15 @@ export function encodeClaims(token: Token): Buffer {
   writer.tag(layout.entitlement, WireType.LengthDelimited).fork()
   for (const member of layout.members) {
     const value = values[member.name]
+    if (member.type === 'ports') {
+      for (const port of value as readonly ClaimedPort[]) writePort(writer, member.field, port)
+      continue
+    }
     assert(typeof value === 'string', `${member.name} is missing.`)
     if (member.type === 'id') {
       writeId(writer, member.field, value)
     } else {
-      assert(isText(value), `${member.name} is not a text that a token can carry.`)
+      assert(isText(value, member.length_max), `${member.name} is not a text that a token can carry.`)
       writer.tag(member.field, WireType.LengthDelimited).string(value)
     }
   }
@@ -135,7 +174,7 @@ function readClaims(bytes: Uint8Array): Token | null {
     const reader = new BinaryReader(bytes)
     const times = { issue_ms: Number.NaN, expire_ms: null as number | null }
     let token_id = ''
-    let subject: Record<string, string> | null = null
+    let subject: Record<string, unknown> | null = null
     while (reader.pos < reader.len) {
       const [field, wireType] = reader.tag()
       if (field === EXPIRE_FIELD && wireType === WireType.Varint) times.expire_ms = Number(reader.int64())
@@ -156,21 +195,64 @@ function readClaims(bytes: Uint8Array): Token | null {
 }
 
 /** Null unless all members of exactly one kind are there. */
-function readSubject(bytes: Uint8Array): Record<string, string> | null {
+function readSubject(bytes: Uint8Array): Record<string, unknown> | null {
   const outer = new BinaryReader(bytes)
   const [entitlement, outerType] = outer.tag()
   const layout = LAYOUT_BY_ENTITLEMENT.get(entitlement)
   if (layout === undefined || outerType !== WireType.LengthDelimited) return null
   const reader = new BinaryReader(outer.bytes())
-  const subject: Record<string, string> = { kind: layout.kind }
+  const subject: Record<string, unknown> = { kind: layout.kind }
   for (const member of layout.members) {
+    if (member.type === 'ports') {
+      subject[member.name] = readPorts(reader, member.field)
+      continue
+    }
     const [field, wireType] = reader.tag()
     if (field !== member.field || wireType !== WireType.LengthDelimited) return null
     const value = member.type === 'id' ? readId(reader.bytes()) : reader.string(true)
-    if (member.type === 'id' ? value === '' : !isText(value)) return null
+    if (member.type === 'id' ? value === '' : !isText(value, member.length_max)) return null
     subject[member.name] = value
   }
   return subject
+}
+
+function writePort(writer: BinaryWriter, at: number, { name, protocol, port, port_range }: ClaimedPort): void {
+  writer.tag(at, WireType.LengthDelimited).fork()
+  writer.tag(1, WireType.LengthDelimited).string(name)
+  if (port !== null) writer.tag(2, WireType.Varint).uint32(port)
+  if (port_range !== null) {
+    writer.tag(3, WireType.LengthDelimited).fork()
+    writer.tag(1, WireType.Varint).uint32(port_range.min).tag(2, WireType.Varint).uint32(port_range.max).join()
+  }
+  writer.tag(4, WireType.Varint).uint32(PORT_PROTOCOLS.indexOf(protocol)).join()
+}
+
+/** To the end of the message. Whatever is not as writePort writes it comes out differently when it is encoded again. */
+function readPorts(outer: BinaryReader, at: number): ClaimedPort[] {
+  const ports: ClaimedPort[] = []
+  while (outer.pos < outer.len) {
+    const [outerField] = outer.tag()
+    assert(outerField === at)
+    const reader = new BinaryReader(outer.bytes())
+    const read: ClaimedPort = { name: '', protocol: 'http', port: null, port_range: null }
+    while (reader.pos < reader.len) {
+      const [field] = reader.tag()
+      if (field === 1) read.name = reader.string(true)
+      else if (field === 2) read.port = reader.uint32()
+      else if (field === 3) read.port_range = readRange(reader.bytes())
+      else read.protocol = PORT_PROTOCOLS[reader.uint32()] ?? 'http'
+    }
+    ports.push(Object.freeze(read))
+  }
+  return ports
+}
+
+function readRange(bytes: Uint8Array): { min: number; max: number } {
+  const reader = new BinaryReader(bytes)
+  reader.tag()
+  const min = reader.uint32()
+  reader.tag()
+  return { min, max: reader.uint32() }
 }
 
 function writeId(writer: BinaryWriter, field: number, id: string): void {
@@ -194,6 +276,6 @@ function isTime(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= TIME_MS_MAX
 }
 
-function isText(value: string): boolean {
-  return value.length > 0 && value.length <= TEXT_LENGTH_MAX && value.isWellFormed() && !value.includes('\0')
+function isText(value: string, length_max = TEXT_LENGTH_MAX): boolean {
+  return value.length > 0 && value.length <= length_max && value.isWellFormed() && !value.includes('\0')
 }

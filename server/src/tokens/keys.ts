@@ -19,14 +19,14 @@ import { createMemory } from './memory.ts'
 import { createRing, openRing, type Ring, type RingKey } from './ring.ts'
 import { createEd25519Signer, createHmacSigner, fromBase64url, type Signer } from './signer.ts'
 
-export type { Subject, Token } from './claims.ts'
+export type { ClaimedPort, Subject, Token } from './claims.ts'
 
 export type IssueOptions = { now_ms: number; lifetime_ms: number | null; name?: string; token_id?: string }
 
 export type Keys = {
   /**
    * A new token, valid from `now_ms` for `lifetime_ms` (null: without end). The label follows from the kind: access,
-   * cloud, pub_<name>, lobby, player; `name` only for public, the namespace's name_id, whose dashes become underscores.
+   * cloud, pub_<name>, dev_<name>, lobby, player; `name` only for those two, the namespace's name_id, whose dashes become underscores.
    * With `token_id` the token follows from its subject and its moment: asked for again, it is the same to the letter.
    */
   issue: (subject: Subject, options: IssueOptions) => string

@@ -27,14 +27,19 @@ const NOBODY: Row = {
   lobby: 'API_FORBIDDEN',
   other_lobby: 'API_FORBIDDEN',
   player: 'API_FORBIDDEN',
+  development: 'API_FORBIDDEN',
 }
 const ANYONE = Object.fromEntries(CALLERS.map((caller) => [caller, 'in'])) as Row
 const OPERATOR: Row = { ...NOBODY, admin: 'in' }
 const GAME: Row = { ...NOBODY, admin: 'in', cloud: 'in', other_cloud: 'GAME_NOT_FOUND' }
 /** On what is the caller's own: a stranger's find finds a lobby, but a lobby of his. */
-const NAMESPACE: Row = { ...NOBODY, namespace: 'in', other_namespace: 'in' }
-const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in' }
-const PLAYERS: Row = { ...LOBBY, other_lobby: 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY' }
+const NAMESPACE: Row = { ...NOBODY, namespace: 'in', other_namespace: 'in', development: 'in' }
+const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
+const PLAYERS: Row = {
+  ...LOBBY,
+  other_lobby: 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY',
+  development: 'PLAYER_TOKEN_INVALID',
+}
 
 const TABLE: Record<string, Row> = {
   bootstrap: ANYONE,
@@ -52,6 +57,10 @@ const TABLE: Record<string, Row> = {
   'games.tokens.revokeCloudToken': GAME,
   'games.namespaces.listGameNamespaceTokensPublic': GAME,
   'games.namespaces.revokeGameNamespaceTokenPublic': GAME,
+  'games.namespaces.createGameNamespaceTokenDevelopment': GAME,
+  'games.namespaces.validateGameNamespaceTokenDevelopment': GAME,
+  'games.namespaces.listGameNamespaceTokensDevelopment': GAME,
+  'games.namespaces.revokeGameNamespaceTokenDevelopment': GAME,
   'admin.revokeToken': OPERATOR,
   'games.namespaces.createGameNamespace': GAME,
   'games.namespaces.validateGameNamespace': GAME,

@@ -2,7 +2,13 @@
 // contract fails the tests that go through all of them until it has a row here.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { createCloudToken, createGameCdnSite, createGameNamespaceTokenPublic, type Operation } from '@muster/contract'
+import {
+  createCloudToken,
+  createGameCdnSite,
+  createGameNamespaceTokenDevelopment,
+  createGameNamespaceTokenPublic,
+  type Operation,
+} from '@muster/contract'
 import { sql } from 'kysely'
 import type { Platform, TestGame } from '../platform.ts'
 import { until } from '../runner/until.ts'
@@ -21,6 +27,7 @@ export type World = {
   /** Ids of tokens that nobody here calls with. */
   spare_cloud_id: string
   spare_public_id: string
+  spare_development_id: string
   tokens: Record<CallerName, string | null>
 }
 
@@ -37,6 +44,7 @@ export const CALLERS = [
   'lobby',
   'other_lobby',
   'player',
+  'development',
 ] as const
 export type CallerName = (typeof CALLERS)[number]
 
@@ -61,6 +69,12 @@ export async function createWorld(platform: Platform): Promise<World> {
   const spare = await client.call(createGameNamespaceTokenPublic, {
     params: { ...params, namespace_id: game.namespace_id },
   })
+  const developmentToken = () =>
+    client.call(createGameNamespaceTokenDevelopment, {
+      params: { ...params, namespace_id: game.namespace_id },
+      body: { hostname: 'localhost' },
+    })
+  const [development, spare_development] = [await developmentToken(), await developmentToken()]
   const now_ms = ctx.now()
   const idOf = (token: string): string => ctx.keys.verify(token, now_ms).token_id
   return {
@@ -72,6 +86,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     upload_id: site.upload_id,
     spare_cloud_id: idOf(await cloudToken(game.game_id)),
     spare_public_id: idOf(spare.token),
+    spare_development_id: idOf(spare_development.token),
     tokens: {
       none: null,
       garbage: 'nonsense',
@@ -85,13 +100,14 @@ export async function createWorld(platform: Platform): Promise<World> {
       lobby: platform.lobbyToken({ lobby_id: seat.lobby.lobby_id, namespace_id: game.namespace_id }),
       other_lobby: platform.lobbyToken({ lobby_id: other_seat.lobby.lobby_id, namespace_id: other.namespace_id }),
       player: seat.player.token,
+      development: development.token,
     },
   }
 }
 
 /** A call that is answered 200, or refused for a reason that lies in the thing itself; good for one use. */
 export function callOf(world: World, operation: Operation): Call {
-  const { game, seat, upload_id, spare_cloud_id, spare_public_id } = world
+  const { game, seat, upload_id, spare_cloud_id, spare_public_id, spare_development_id } = world
   const { game_id, version_id, group_id, namespace_id } = game
   const params = { game_id }
   const namespace = { game_id, namespace_id }
@@ -114,6 +130,12 @@ export function callOf(world: World, operation: Operation): Call {
     'games.tokens.revokeCloudToken': { params: { game_id, token_id: spare_cloud_id } },
     'games.namespaces.listGameNamespaceTokensPublic': { params: namespace },
     'games.namespaces.revokeGameNamespaceTokenPublic': { params: { ...namespace, token_id: spare_public_id } },
+    'games.namespaces.createGameNamespaceTokenDevelopment': { params: namespace, body: { hostname: 'localhost' } },
+    'games.namespaces.validateGameNamespaceTokenDevelopment': { params: namespace, body: { hostname: 'localhost' } },
+    'games.namespaces.listGameNamespaceTokensDevelopment': { params: namespace },
+    'games.namespaces.revokeGameNamespaceTokenDevelopment': {
+      params: { ...namespace, token_id: spare_development_id },
+    },
     'admin.revokeToken': { params: { token_id: UNKNOWN_ID } },
     'games.namespaces.createGameNamespace': { params, body: { display_name: name, name_id: name, version_id } },
     'games.namespaces.validateGameNamespace': { params, body: { display_name: name, name_id: name } },
@@ -161,7 +183,14 @@ export function callOf(world: World, operation: Operation): Call {
 
 /** Who may make that call. */
 export function rightTokenOf({ tokens }: World, { auth }: Operation): string | null {
-  const callers = { admin: 'admin', cloud: 'cloud', namespace: 'namespace', lobby: 'lobby', anyone: 'none' } as const
+  const callers = {
+    admin: 'admin',
+    cloud: 'cloud',
+    namespace: 'namespace',
+    lobby: 'lobby',
+    development: 'development',
+    anyone: 'none',
+  } as const
   return tokens[callers[auth[0]!]]
 }
 

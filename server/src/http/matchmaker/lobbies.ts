@@ -11,26 +11,51 @@ import {
 } from '@muster/contract'
 import type { Caller, CallerOf } from '../../caller.ts'
 import { createSeat, findSeat, joinSeat, type Visitor } from '../../matchmaker/desk.ts'
+import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/development.ts'
 import { closeLobby, listOpenLobbies, readyLobby, stateOfLobby, writeLobbyState } from '../../matchmaker/lobbies.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
-  implement(findLobby, (request) => findSeat(matchmaker.desk(), visitorOf(request), request.body)),
-  implement(joinLobby, (request) => joinSeat(matchmaker.desk(), visitorOf(request), request.body)),
-  implement(createLobby, (request) => createSeat(matchmaker.desk(), visitorOf(request), request.body)),
-  implement(setLobbyReady, ({ caller }) => readyLobby(matchmaker.desk(), requireKind(caller, 'lobby'))),
+  implement(findLobby, ({ caller, ...request }) =>
+    caller.kind === 'development'
+      ? developmentSeat(matchmaker.desk(), caller)
+      : findSeat(matchmaker.desk(), visitorOf({ caller, ...request }), request.body),
+  ),
+  implement(joinLobby, ({ caller, ...request }) =>
+    caller.kind === 'development'
+      ? developmentSeat(matchmaker.desk(), caller)
+      : joinSeat(matchmaker.desk(), visitorOf({ caller, ...request }), request.body),
+  ),
+  implement(createLobby, ({ caller, ...request }) =>
+    caller.kind === 'development'
+      ? developmentSeat(matchmaker.desk(), caller)
+      : createSeat(matchmaker.desk(), visitorOf({ caller, ...request }), request.body),
+  ),
+  implement(setLobbyReady, ({ caller }) =>
+    caller.kind === 'development'
+      ? developmentNothing(matchmaker.desk(), caller)
+      : readyLobby(matchmaker.desk(), requireKind(caller, 'lobby')),
+  ),
   implement(setLobbyClosed, ({ caller, body }) =>
-    closeLobby(matchmaker.desk(), requireKind(caller, 'lobby'), body.is_closed),
+    caller.kind === 'development'
+      ? developmentNothing(matchmaker.desk(), caller)
+      : closeLobby(matchmaker.desk(), requireKind(caller, 'lobby'), body.is_closed),
   ),
   implement(setLobbyState, ({ caller, body }) =>
-    writeLobbyState(matchmaker.desk(), requireKind(caller, 'lobby'), body),
+    caller.kind === 'development'
+      ? developmentNothing(matchmaker.desk(), caller)
+      : writeLobbyState(matchmaker.desk(), requireKind(caller, 'lobby'), body),
   ),
   implement(getLobbyState, ({ caller, params }) =>
-    stateOfLobby(matchmaker.desk(), requireLobbyOrNamespace(caller), params.lobby_id),
+    caller.kind === 'development'
+      ? developmentNothing(matchmaker.desk(), caller)
+      : stateOfLobby(matchmaker.desk(), requireLobbyOrNamespace(caller), params.lobby_id),
   ),
   implement(listLobbies, ({ caller, query }) =>
-    listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
+    caller.kind === 'development'
+      ? developmentList(matchmaker.desk(), caller, query)
+      : listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
   ),
 ]
 

@@ -1,4 +1,5 @@
 import { playerConnected, playerDisconnected } from '@muster/contract'
+import { developmentPlayer } from '../../matchmaker/development.ts'
 import { connectPlayer, disconnectPlayer } from '../../matchmaker/players.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
@@ -6,9 +7,13 @@ import { requireKind } from './lobbies.ts'
 
 export const players = (matchmaker: Matchmaker): Implementation[] => [
   implement(playerConnected, ({ caller, body, idempotency_key }) =>
-    connectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
+    caller.kind === 'development'
+      ? developmentPlayer(matchmaker.desk(), caller, body.player_token)
+      : connectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
   ),
   implement(playerDisconnected, ({ caller, body, idempotency_key }) =>
-    disconnectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
+    caller.kind === 'development'
+      ? developmentPlayer(matchmaker.desk(), caller, body.player_token)
+      : disconnectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
   ),
 ]

@@ -1,0 +1,94 @@
+// What the matchmaker answers to a development token: as if one lobby ran where the token says, on the developer's own
+// machine. Nothing here looks at a book: no seat is taken, no lobby started, no limit counted, in whatever namespace.
+import { isIPv6 } from 'node:net'
+import { ApiError, type findLobby, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
+import type { CallerOf } from '../caller.ts'
+import { newId } from '../ids.ts'
+import type { Desk } from './desk.ts'
+
+type Developer = CallerOf<'development'>
+type Seat = ResponseOf<typeof findLobby>
+
+const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
+const REGION = { region_id: 'dev-lcl', display_name: 'Local' }
+const PLAYER_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
+/** What the lobby of a list tells of itself. */
+const STATE = { foo: 'bar' }
+
+/** To find, join and create alike. Throws NAMESPACE_NOT_FOUND when the token's namespace is gone. */
+export async function developmentSeat({ ctx, namespaces }: Desk, developer: Developer): Promise<Seat> {
+  const { namespace_id } = await namespaces.get(developer.namespace_id)
+  const now_ms = ctx.now()
+  const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms) } as const
+  const player = { token: ctx.keys.issue(subject, { now_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS }) }
+  const ports = portsOf(developer)
+  return { lobby: { lobby_id: LOBBY_ID, region: REGION, ports, player }, ports, player }
+}
+
+/** To ready, closed and both of state. */
+export async function developmentNothing({ namespaces }: Desk, developer: Developer): Promise<Record<string, never>> {
+  await namespaces.get(developer.namespace_id)
+  return {}
+}
+
+/** The real game modes, each with one lobby. */
+export async function developmentList(
+  { namespaces }: Desk,
+  developer: Developer,
+  query: QueryOf<typeof listLobbies>,
+): Promise<ResponseOf<typeof listLobbies>> {
+  const { game_modes } = await namespaces.get(developer.namespace_id)
+  return {
+    game_modes: [...game_modes.keys()].map((game_mode_id) => ({ game_mode_id })),
+    regions: [
+      {
+        region_id: REGION.region_id,
+        provider_display_name: 'Development',
+        region_display_name: REGION.display_name,
+        datacenter_coord: { latitude: 0, longitude: 0 },
+        datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+      },
+    ],
+    lobbies: [...game_modes.values()].map((mode) => ({
+      region_id: REGION.region_id,
+      game_mode_id: mode.name,
+      lobby_id: LOBBY_ID,
+      max_players_normal: mode.max_players_normal,
+      max_players_direct: mode.max_players_direct,
+      max_players_party: mode.max_players_party,
+      total_player_count: 0,
+      ...(query.include_state === true ? { state: STATE } : {}),
+    })),
+  }
+}
+
+/** To connected and disconnected. Throws PLAYER_TOKEN_INVALID for every token but a development player's own. */
+export async function developmentPlayer(
+  { ctx, namespaces }: Desk,
+  developer: Developer,
+  player_token: string,
+): Promise<Record<string, never>> {
+  await namespaces.get(developer.namespace_id)
+  try {
+    const token = ctx.keys.verify(player_token, ctx.now())
+    if (token.kind === 'dev_player' && token.namespace_id === developer.namespace_id) return {}
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+  }
+  throw new ApiError('PLAYER_TOKEN_INVALID')
+}
+
+function portsOf({ hostname, ports }: Developer): Seat['ports'] {
+  const address = isIPv6(hostname) ? `[${hostname}]` : hostname
+  return Object.fromEntries(
+    ports.map(({ name, protocol, port, port_range }): [string, Seat['ports'][string]] => {
+      const is_tls = protocol === 'https' || protocol === 'tcp_tls'
+      const scheme = protocol === 'tcp_tls' ? 'tls' : protocol
+      if (port !== null) {
+        return [name, { host: `${address}:${port}`, hostname, port, is_tls, url: `${scheme}://${address}:${port}` }]
+      }
+      const range = port_range ?? { min: 0, max: 0 }
+      return [name, { hostname, port_range: range, is_tls, url: `${scheme}://${address}:${range.min}` }]
+    }),
+  )
+}
