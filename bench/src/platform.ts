@@ -87,7 +87,7 @@ async function stopRole(child: ChildProcess): Promise<void> {
   await ended
 }
 
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const server = createServer().listen(0, '127.0.0.1')
