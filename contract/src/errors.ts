@@ -50,6 +50,7 @@ export const ERRORS = {
     message: 'The password must be a bcrypt hash ($2a$, $2b$ or $2y$) of a cost from 4 to 13.',
   },
   CDN_TOO_MANY_AUTH_USERS: { status: 400, message: 'The site has as many users as it may have.' },
+  QUOTA_REACHED: { status: 409, message: 'The group has as much of this as it may have.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
   // The edge.

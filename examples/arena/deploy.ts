@@ -88,6 +88,7 @@ async function uploadServer(client: Client, game_id: string, name: string): Prom
       compression: 'gzip',
     },
   })
+  if (image_presigned_request === undefined) throw new Error('A build in one file has one address.')
   await put(image_presigned_request.url, content, content_type)
   await client.call(completeUpload, { params: { upload_id } })
   tell({ build_id, bytes: content.length })

@@ -33,12 +33,37 @@ export type Config = {
   tiers: readonly RegionTier[]
   /** Requests a minute of one client bucket (or token, for cloud); 0 switches the limit off. */
   rate_limits: { seats_per_minute: number; matchmaker_per_minute: number; cloud_per_minute: number }
+  /** What one group may have; null: as much as it likes. */
+  quotas: {
+    games: number | null
+    namespaces: number | null
+    builds: number | null
+    sites: number | null
+    bytes: number | null
+  }
+  uploads: {
+    /** A sender must keep to this pace; 0 lets it be as slow as it likes. */
+    bytes_per_second_min: number
+    /** Bodies that arrive at the same time for one group. */
+    group_concurrency_max: number
+    /** Uploads leave this much of the disk free. */
+    disk_free_bytes_min: number
+  }
+  /** How long what is over is kept; null: for ever. */
+  retention: {
+    abandoned_uploads_ms: number | null
+    /** Of the bytes of what was deleted. */
+    removed_objects_ms: number
+  }
   /** CIDR blocks whose X-Forwarded-For is believed. */
   trusted_proxies: readonly string[]
   /** Lobbies are run under bubblewrap: always, where it is there, or never (development only). */
   sandbox: 'required' | 'available' | 'off'
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
 }
+
+const MB = 1_000_000
+const HOUR_MS = 3_600_000
 
 type Setting = { name: string; default: string; description: string }
 
@@ -69,6 +94,28 @@ export const SETTINGS = [
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
   { name: 'MUSTER_RATE_LIMIT_CLOUD', default: '1200', description: 'Cloud calls a minute and token.' },
+  { name: 'MUSTER_QUOTA_GAMES', default: '100', description: 'Games that a group may have; 0 is off.' },
+  { name: 'MUSTER_QUOTA_NAMESPACES', default: '1000', description: "Namespaces of all of a group's games; 0 is off." },
+  { name: 'MUSTER_QUOTA_BUILDS', default: '1000', description: "Builds of all of a group's games; 0 is off." },
+  { name: 'MUSTER_QUOTA_SITES', default: '1000', description: "Sites of all of a group's games; 0 is off." },
+  {
+    name: 'MUSTER_QUOTA_STORAGE_MB',
+    default: '100000',
+    description: 'What a group may store, in 10^6 bytes; 0 is off.',
+  },
+  {
+    name: 'MUSTER_UPLOAD_RATE_MIN',
+    default: '1024',
+    description: 'Bytes a second; who sends slower is cut off. 0 is off.',
+  },
+  { name: 'MUSTER_UPLOAD_CONCURRENCY_MAX', default: '128', description: 'Files of a group that arrive at once.' },
+  { name: 'MUSTER_UPLOAD_DISK_FREE_MB_MIN', default: '2000', description: 'What uploads leave free, in 10^6 bytes.' },
+  {
+    name: 'MUSTER_RETENTION_UPLOADS_HOURS',
+    default: '24',
+    description: 'Uploads that were not completed; 0 is for ever.',
+  },
+  { name: 'MUSTER_RETENTION_OBJECTS_HOURS', default: '1', description: 'Bytes of what was deleted.' },
   { name: 'MUSTER_TRUSTED_PROXIES', default: '', description: 'CIDR blocks whose X-Forwarded-For is believed.' },
   { name: 'MUSTER_SANDBOX', default: 'available', description: 'bubblewrap for lobbies: required, available or off.' },
   { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
@@ -176,6 +223,22 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
       matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),
       cloud_per_minute: integer('MUSTER_RATE_LIMIT_CLOUD', 1200, 1_000_000),
+    },
+    quotas: {
+      games: integer('MUSTER_QUOTA_GAMES', 100, 1_000_000) || null,
+      namespaces: integer('MUSTER_QUOTA_NAMESPACES', 1_000, 1_000_000) || null,
+      builds: integer('MUSTER_QUOTA_BUILDS', 1_000, 1_000_000) || null,
+      sites: integer('MUSTER_QUOTA_SITES', 1_000, 1_000_000) || null,
+      bytes: integer('MUSTER_QUOTA_STORAGE_MB', 100_000, 100_000_000) * MB || null,
+    },
+    uploads: {
+      bytes_per_second_min: integer('MUSTER_UPLOAD_RATE_MIN', 1_024, 100_000_000),
+      group_concurrency_max: integer('MUSTER_UPLOAD_CONCURRENCY_MAX', 128, 10_000),
+      disk_free_bytes_min: integer('MUSTER_UPLOAD_DISK_FREE_MB_MIN', 2_000, 100_000_000) * MB,
+    },
+    retention: {
+      abandoned_uploads_ms: integer('MUSTER_RETENTION_UPLOADS_HOURS', 24, 100_000) * HOUR_MS || null,
+      removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,
     },
     trusted_proxies: text('MUSTER_TRUSTED_PROXIES', '')
       .split(',')

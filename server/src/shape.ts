@@ -29,14 +29,14 @@ const REASONS: Readonly<Record<string, string>> = {
 const COMPOUND_KEYWORDS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
 
 /** What a validator says of one fault; the door's framework has the same. */
-export type Fault = Pick<ErrorObject, 'instancePath' | 'keyword' | 'message' | 'params'>
+export type Fault = Pick<ErrorObject, 'instancePath' | 'keyword' | 'message' | 'params' | 'data'>
 
 export type ShapeCheck = (value: unknown) => ErrorDetail[]
 
 /** `coerce`: what comes as text (query and path) is read as the number or boolean that the schema asks for. */
 export function createValidator(options: { coerce: boolean }): Ajv {
   // With all errors, so that whoever mends a request mends it once; bodies are bounded, and so is their number.
-  return new Ajv({ allErrors: true, coerceTypes: options.coerce, formats: { ...FORMATS } })
+  return new Ajv({ allErrors: true, coerceTypes: options.coerce, verbose: true, formats: { ...FORMATS } })
 }
 
 /** A check of values against one schema, compiled once. It answers what is wrong, at most 32 details. */
@@ -70,5 +70,6 @@ function sentence(path: readonly string[], reason: string, fault: Fault): string
   const name = path.length === 0 ? 'The body' : path.join('.')
   if (reason === 'required') return `${name} is missing.`
   if (reason === 'unknown') return `${name} is not a member of this request.`
-  return `${name} ${fault.message ?? 'is not valid'}.`
+  const number = typeof fault.data === 'number' ? `, and is ${fault.data}` : ''
+  return `${name} ${fault.message ?? 'is not valid'}${number}.`
 }

@@ -40,7 +40,7 @@ export async function uploadBuild(
       image_file: { path: 'server.tar.gz', content_length: bytes.length },
     },
   })
-  const { pathname, search } = new URL(build.image_presigned_request.url)
+  const { pathname, search } = new URL(build.image_presigned_request!.url)
   const response = await fetch(`${options.api_url}${pathname}${search}`, { method: 'PUT', body: new Uint8Array(bytes) })
   assert.equal(response.status, 200, await response.text())
   await client.call(completeUpload, { params: { upload_id: build.upload_id } })

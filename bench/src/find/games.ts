@@ -43,7 +43,7 @@ export async function newGame(
       image_file: { path: 'server.tar.gz', content_length: options.archive.length },
     },
   })
-  await fetch(build.image_presigned_request.url, { method: 'PUT', body: new Uint8Array(options.archive) })
+  await fetch(build.image_presigned_request!.url, { method: 'PUT', body: new Uint8Array(options.archive) })
   await api.call(completeUpload, { params: { upload_id: build.upload_id } })
   const config = {
     matchmaker: { ...options.matchmaker, docker: { image_id: build.build_id, ...options.docker } },

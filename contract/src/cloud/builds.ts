@@ -1,4 +1,5 @@
-// Builds: what a lobby runs. So far an archive (tar.gz or zip) that is unpacked; kinds that are not run yet are refused.
+// Builds: what a lobby runs. An archive (tar.gz or zip) is unpacked and run; images are stored, and no version runs them
+// yet.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { DisplayName, Id, object, Timestamp } from '../records.ts'
@@ -46,17 +47,30 @@ export const createGameBuild = operation({
       description: 'name:tag, unique in the game.',
     }),
     image_file: PrepareFile,
-    multipart_upload: Type.Optional(Type.Literal(false, { description: 'Uploads in parts are not implemented yet.' })),
+    multipart_upload: Type.Optional(
+      Type.Boolean({ description: 'Upload the file in parts of 100 MiB, the last one shorter. From 5 MiB on.' }),
+    ),
     kind: Type.Optional(
-      Type.Literal('archive', { description: 'docker_image and oci_bundle are not implemented yet.' }),
+      Type.Enum(['archive', 'docker_image', 'oci_bundle'], {
+        description: 'archive unless said. The others are stored; a version that names one is refused so far.',
+      }),
     ),
     compression: Type.Optional(
-      Type.Enum(['none', 'gzip'], { description: 'How it is packed, for people: the platform looks at the bytes.' }),
+      Type.Enum(['none', 'gzip', 'lz4'], {
+        description: 'How it is packed. Of an archive the platform looks at the bytes, and lz4 is not taken.',
+      }),
     ),
     tags: Type.Optional(BuildTags),
   }),
-  response: object({ build_id: Id, upload_id: Id, image_presigned_request: PresignedRequest }),
-  errors: ['GAME_NOT_FOUND', 'NAME_TAKEN', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'],
+  response: object({
+    build_id: Id,
+    upload_id: Id,
+    image_presigned_request: Type.Optional(PresignedRequest),
+    image_presigned_requests: Type.Optional(
+      Type.Array(PresignedRequest, { description: 'With multipart_upload, one for each part, in order.' }),
+    ),
+  }),
+  errors: ['GAME_NOT_FOUND', 'NAME_TAKEN', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'QUOTA_REACHED'],
 })
 
 export const listGameBuilds = operation({

@@ -61,7 +61,7 @@ export const createGame = operation({
     developer_group_id: Id,
   }),
   response: object({ game_id: Id }),
-  errors: ['GROUP_NOT_FOUND', 'NAME_TAKEN'],
+  errors: ['GROUP_NOT_FOUND', 'NAME_TAKEN', 'QUOTA_REACHED'],
 })
 
 export const validateGame = operation({

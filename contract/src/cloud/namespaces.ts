@@ -65,7 +65,7 @@ export const createGameNamespace = operation({
   params: game,
   body: object({ display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX), version_id: Id, name_id: NameId }),
   response: object({ namespace_id: Id }),
-  errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN'],
+  errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN', 'QUOTA_REACHED'],
 })
 
 export const validateGameNamespace = operation({

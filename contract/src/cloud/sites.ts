@@ -30,13 +30,18 @@ export const createGameCdnSite = operation({
   body: object({
     display_name: DisplayName(SITE_DISPLAY_NAME_LENGTH_MAX),
     files: Type.Array(PrepareFile, { minItems: 1, maxItems: UPLOAD_FILES_MAX }),
+    multipart_upload: Type.Optional(
+      Type.Boolean({ description: 'Upload files of more than 100 MiB in parts of that length, the last one shorter.' }),
+    ),
   }),
   response: object({
     site_id: Id,
     upload_id: Id,
-    presigned_requests: Type.Array(PresignedRequest, { description: 'One for each file, in the order of the files.' }),
+    presigned_requests: Type.Array(PresignedRequest, {
+      description: 'One for each file or part, in the order of the files.',
+    }),
   }),
-  errors: ['GAME_NOT_FOUND', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'],
+  errors: ['GAME_NOT_FOUND', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'QUOTA_REACHED'],
 })
 
 export const listGameCdnSites = operation({

@@ -7,6 +7,12 @@ import { ContentLength, Empty, Id, object } from '../records.ts'
 export const UPLOAD_FILES_MAX = 10_000
 export const UPLOAD_PATH_BYTES_MAX = 1_024
 
+/** A file that is uploaded in parts has this many bytes in each but the last. */
+export const PART_BYTES = 100 * 1024 * 1024
+/** A build that is smaller is not uploaded in parts. */
+export const MULTIPART_BYTES_MIN = 5 * 1024 * 1024
+export const PARTS_MAX = 10_000
+
 /** type/subtype, with a parameter or two: what may stand in a header as it is. */
 const CONTENT_TYPE_PATTERN = '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(; ?[A-Za-z0-9-]+=[A-Za-z0-9_.-]+){0,4}$'
 
@@ -29,7 +35,7 @@ export const PresignedRequest = object(
   {
     path: Type.String({ description: 'File name; equals the path given when the upload was prepared.' }),
     url: Type.String({ description: 'PUT the bytes here, with the Content-Type that was prepared, if one was.' }),
-    byte_offset: Type.Integer({ minimum: 0, description: 'Where these bytes begin in the file; 0 unless multipart.' }),
+    byte_offset: Type.Integer({ minimum: 0, description: 'Where these bytes begin in the file; 0 for a whole file.' }),
     content_length: Type.Integer({ minimum: 0, description: 'How many bytes are expected, exactly.' }),
   },
   'Where to upload a file by HTTP PUT.',
@@ -39,7 +45,8 @@ export const completeUpload = operation({
   id: 'uploads.completeUpload',
   method: 'POST',
   path: '/cloud/uploads/{upload_id}/complete',
-  summary: 'Completes an upload when every file has arrived. Completing it again changes nothing.',
+  summary:
+    'Completes an upload when every file has arrived; parts become one file. Completing it again changes nothing.',
   auth: ['admin', 'cloud'],
   rate_limit: 'cloud',
   params: object({ upload_id: Id }),

@@ -12,7 +12,7 @@ import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
 const tagTaken = (image_tag: string): ErrorDetail =>
   notUnique(['image_tag'], `The game has a build ${JSON.stringify(image_tag)} already.`)
 
-/** Throws GAME_NOT_FOUND, NAME_TAKEN, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
+/** Throws GAME_NOT_FOUND, VALIDATION_ERROR, NAME_TAKEN, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function createBuild(
   ctx: Context,
   caller: Caller,
@@ -20,8 +20,10 @@ export async function createBuild(
   body: BodyOf<typeof createGameBuild>,
 ): Promise<ResponseOf<typeof createGameBuild>> {
   await requireGame(ctx, caller, game_id)
-  const { display_name, image_tag, image_file, kind = 'archive', tags = {} } = body
-  const plan: UploadPlan = { game_id, kind: 'build', files: [image_file], pathOf: () => ['image_file', 'path'] }
+  const { display_name, image_tag, image_file, kind = 'archive', tags = {}, multipart_upload: in_parts = false } = body
+  if (kind === 'archive' && body.compression === 'lz4') refuse([lz4Archive()])
+  const pathOf = () => ['image_file', 'path']
+  const plan: UploadPlan = { game_id, kind: 'build', files: [image_file], in_parts, pathOf }
   checkUpload(plan)
   const twin = await ctx.db
     .selectFrom('builds')
@@ -31,7 +33,7 @@ export async function createBuild(
     .executeTakeFirst()
   if (twin !== undefined) refuse([tagTaken(image_tag)])
 
-  const compression = body.compression ?? (/\.t?gz$/i.test(image_file.path) ? 'gzip' : 'none')
+  const compression = body.compression ?? compressionOf(image_file.path)
   const now = ctx.now()
   const build_id = newId(now)
   const create_ts = new Date(now)
@@ -52,9 +54,21 @@ export async function createBuild(
           tags: JSON.stringify(tags),
         })
         .execute()
+      if (in_parts) return { build_id, upload_id, image_presigned_requests: presigned_requests }
       return { build_id, upload_id, image_presigned_request: presigned_requests[0]! }
     }),
   )
+}
+
+const lz4Archive = (): ErrorDetail => ({
+  path: ['compression'],
+  reason: 'not_allowed',
+  message: 'An archive is a tar, a tar.gz or a zip; lz4 is for images.',
+})
+
+function compressionOf(path: string): 'none' | 'gzip' | 'lz4' {
+  if (/\.t?gz$/i.test(path)) return 'gzip'
+  return /\.lz4$/i.test(path) ? 'lz4' : 'none'
 }
 
 /** Throws GAME_NOT_FOUND. */

@@ -22,6 +22,7 @@ import { findGroup } from './groups.ts'
 import { LIST_MAX } from './lists.ts'
 import { freeNameId } from './name-ids.ts'
 import { listNamespaces } from './namespaces.ts'
+import { holdGroup, requireQuota } from './quotas.ts'
 import { timestamp } from './times.ts'
 import { listVersions } from './versions.ts'
 
@@ -34,7 +35,7 @@ const FIRST_VERSION_DISPLAY_NAME = '0.0.0'
 const nameTaken = (name_id: string): ErrorDetail =>
   notUnique(['name_id'], `There is a game with the name id ${name_id} already.`)
 
-/** Throws GROUP_NOT_FOUND or NAME_TAKEN. Without a name id the game gets one from its display name. */
+/** Throws GROUP_NOT_FOUND, NAME_TAKEN or QUOTA_REACHED. Without a name id the game gets one from its display name. */
 export async function createGame(
   ctx: Context,
   caller: Caller,
@@ -51,6 +52,9 @@ export async function createGame(
   const version_id = newId(now)
   await orNameTaken(nameTaken(name_id), () =>
     ctx.db.transaction().execute(async (trx) => {
+      await holdGroup(trx, developer_group_id)
+      await requireQuota(ctx, trx, developer_group_id, 'games')
+      await requireQuota(ctx, trx, developer_group_id, 'namespaces', FIRST_NAMESPACES.length)
       await trx.insertInto('games').values({ game_id, developer_group_id, name_id, display_name, create_ts }).execute()
       await trx
         .insertInto('versions')

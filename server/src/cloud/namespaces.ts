@@ -19,13 +19,14 @@ import { recordDeploys } from './deploys.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { LIST_MAX } from './lists.ts'
 import { listAuthUsers } from './namespace-cdn.ts'
+import { holdGroupOf, requireQuota } from './quotas.ts'
 import { timestamp } from './times.ts'
 import { requireVersion } from './versions.ts'
 
 const nameTaken = (name_id: string): ErrorDetail =>
   notUnique(['name_id'], `The game has a namespace with the name id ${name_id} already.`)
 
-/** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND or NAME_TAKEN. */
+/** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND, NAME_TAKEN or QUOTA_REACHED. */
 export async function createNamespace(
   ctx: Context,
   caller: Caller,
@@ -39,6 +40,8 @@ export async function createNamespace(
   const namespace_id = newId(now)
   await orNameTaken(nameTaken(body.name_id), () =>
     ctx.db.transaction().execute(async (trx) => {
+      await requireQuota(ctx, trx, await holdGroupOf(trx, game_id), 'namespaces')
+      await requireVersion({ ...ctx, db: trx }, game_id, body.version_id)
       await trx
         .insertInto('namespaces')
         .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })

@@ -9,7 +9,7 @@ import { LIST_MAX } from './lists.ts'
 import { timestamp } from './times.ts'
 import { prepareUpload } from './uploads.ts'
 
-/** Throws GAME_NOT_FOUND, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
+/** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function createSite(
   ctx: Context,
   caller: Caller,
@@ -19,10 +19,10 @@ export async function createSite(
   await requireGame(ctx, caller, game_id)
   const now = ctx.now()
   const site_id = newId(now)
-  const { display_name, files } = body
+  const { display_name, files, multipart_upload: in_parts = false } = body
   const pathOf = (index: number): string[] => ['files', String(index), 'path']
   return ctx.db.transaction().execute(async (trx) => {
-    const upload = await prepareUpload(ctx, trx, { game_id, kind: 'site', files, pathOf })
+    const upload = await prepareUpload(ctx, trx, { game_id, kind: 'site', files, in_parts, pathOf })
     const { upload_id } = upload
     await trx
       .insertInto('sites')

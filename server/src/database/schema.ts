@@ -22,6 +22,7 @@ export type Schema = {
   sites: SiteTable
   tokens: TokenTable
   revoked_tokens: RevokedTokenTable
+  removed_objects: RemovedObjectTable
   journal: JournalTable
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
@@ -91,7 +92,10 @@ type UploadTable = {
   complete_ts: Date | null
 }
 
-/** One row a presigned PUT: a file, or one chunk of a multipart file. `object_key` names the bytes in the object store. */
+/**
+ * One row a presigned PUT: a file, or one part of it; completing the upload makes one file and one row of the parts.
+ * `object_key` names the bytes in the object store.
+ */
 type UploadFileTable = {
   upload_id: string
   path: string
@@ -114,6 +118,12 @@ type BuildTable = {
   tags: JsonColumn<Record<string, string>>
   create_ts: CreateTime
 }
+
+/**
+ * Objects that no row names any more. They are deleted when they are due, and their rows after them. `upload_id`: it was
+ * a part of this upload, which has been completed.
+ */
+type RemovedObjectTable = { object_key: string; due_ts: Date; upload_id: string | null }
 
 type SiteTable = { site_id: string; game_id: string; upload_id: string; display_name: string; create_ts: CreateTime }
 

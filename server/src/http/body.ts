@@ -1,19 +1,25 @@
-// Bytes -> the JSON value of a body, or a refusal. JSON.parse without a reviver: it stands on the hot path.
+// Bytes -> the JSON value of a body, or a refusal. JSON.parse without a reviver: it stands on the hot path. Where exact
+// numbers are asked for, a number that a double cannot hold is refused with its digits instead of being rounded.
 import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
+import { InexactNumber, requireExact } from './numbers.ts'
 
 /** Deeper than any record of the contract; what is free JSON (state, lobby_config) may use it up. */
 const JSON_DEPTH_MAX = 64
 
+/** How numbers are read: `exact` refuses those that would change. */
+export type Numbers = 'exact' | 'rounded'
+
 /** An empty body is no body: undefined. Throws API_BAD_BODY or VALIDATION_ERROR. */
-export function parseBody(bytes: Buffer): unknown {
+export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded'): unknown {
   if (bytes.length === 0) return undefined
   if (!isUtf8(bytes)) throw new ApiError('API_BAD_BODY', {}, { message: 'The body is not valid UTF-8.' })
   const text = bytes.toString('utf8')
   let value: unknown
   try {
-    value = JSON.parse(text)
-  } catch {
+    value = numbers === 'exact' && MAY_BE_INEXACT.test(text) ? parseExactly(text) : JSON.parse(text)
+  } catch (error) {
+    if (error instanceof ApiError) throw error
     throw new ApiError('API_BAD_BODY')
   }
   if (isSuspicious(text)) requireHarmless(value, [])
@@ -54,4 +60,24 @@ function requireText(text: string, path: readonly string[]): void {
   throw validationError([
     { path: [...path], reason: 'invalid', message: `${name} must not contain NUL or half of a surrogate pair.` },
   ])
+}
+
+/** Numbers of at most 15 digits without a fraction or exponent are themselves in a double. */
+const MAY_BE_INEXACT = /\d{16}|\d[.eE]/
+
+/** The library's types do not know the third argument yet: the text that the value was made of (ECMAScript 2026). */
+type Reviver = (this: unknown, name: string, value: unknown, context: { source?: string }) => unknown
+
+function parseExactly(text: string): unknown {
+  const inexact: InexactNumber[] = []
+  const revive: Reviver = (_name, value, { source = '' }) => {
+    if (typeof value !== 'number') return value
+    const number = InexactNumber.of(source, value)
+    if (number === null) return value
+    inexact.push(number)
+    return number
+  }
+  const value: unknown = JSON.parse(text, revive as Parameters<typeof JSON.parse>[1])
+  if (inexact.length > 0) requireExact(value)
+  return value
 }

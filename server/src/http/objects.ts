@@ -1,17 +1,25 @@
 // PUT /objects/<key>: where the bytes of uploads arrive. Not an operation of the contract: whoever holds a presigned
 // address needs no other credential, and the body is a stream of any type and length that is never held in memory.
+// Senders are bounded: so many at once in all and of one group, each at a least pace, and only while the disk has room.
 import { ApiError } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { requireDisk } from '../cloud/disk.ts'
 import { requireAwaited, storeObject } from '../cloud/uploads.ts'
 import type { Context } from '../context.ts'
 import { type PutGrant, verifyPut } from '../objects/presign.ts'
 
-/** A sender who is silent for so long is given up; one who merely is slow is not. */
+/** A sender who is silent for so long is given up. */
 const SILENCE_MS_MAX = 30_000
+/** Over so long a sender's pace is measured. */
+const PACE_MS = 5_000
 /** Bodies that arrive at the same time in one process. */
 const PUTS_AT_ONCE_MAX = 256
 
+/** A body that is arriving. */
+type Arrival = { group_id: string; missingBytes: () => number }
+
 export function registerObjectRoutes(app: FastifyInstance, ctx: Context): void {
+  const arrivals = new Set<Arrival>()
   let under_way = 0
 
   async function put(request: FastifyRequest, reply: FastifyReply): Promise<object> {
@@ -19,8 +27,20 @@ export function registerObjectRoutes(app: FastifyInstance, ctx: Context): void {
     try {
       if (under_way > PUTS_AT_ONCE_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       const grant = grantOf(ctx, request)
-      await requireAwaited(ctx, grant)
-      await receive(ctx, grant, request)
+      const { group_id } = await requireAwaited(ctx, grant)
+      const arrival = { group_id, missingBytes: missingBytesOf(request, grant) }
+      requireTurn(ctx, arrivals, group_id)
+      arrivals.add(arrival)
+      try {
+        await requireDisk(
+          ctx,
+          0,
+          arrivals.values().reduce((sum, item) => sum + item.missingBytes(), 0),
+        )
+        await receive(ctx, grant, request)
+      } finally {
+        arrivals.delete(arrival)
+      }
       return {}
     } catch (error) {
       // Nobody reads the rest of the body, so the connection cannot carry another request.
@@ -44,9 +64,28 @@ function grantOf(ctx: Context, request: FastifyRequest): PutGrant {
   return verifyPut(ctx.keys, { method, url, headers }, ctx.now())
 }
 
+/** What has still to be read of a body; its head and what came with it are read already. */
+function missingBytesOf({ raw }: FastifyRequest, { content_length }: PutGrant): () => number {
+  const { socket } = raw
+  const begun = socket.bytesRead
+  return () => Math.max(0, content_length - (socket.bytesRead - begun))
+}
+
+function requireTurn(ctx: Context, arrivals: ReadonlySet<Arrival>, group_id: string): void {
+  const { group_concurrency_max } = ctx.config.uploads
+  const count = arrivals
+    .values()
+    .filter((item) => item.group_id === group_id)
+    .toArray().length
+  if (count < group_concurrency_max) return
+  const message = `The group is uploading ${count} files already; send fewer at once.`
+  throw new ApiError('API_RATE_LIMIT', { limit: group_concurrency_max, used: count }, { message, retry_after_s: 1 })
+}
+
 async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): Promise<void> {
   const giveUp = (): void => void raw.destroy(new Error('The sender is silent.'))
   raw.socket.setTimeout(SILENCE_MS_MAX, giveUp)
+  const pace = keepPace(raw, ctx.config.uploads.bytes_per_second_min)
   try {
     await storeObject(ctx, grant, raw)
   } catch (error) {
@@ -54,7 +93,20 @@ async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): 
     if (error === raw.errored) throw new ApiError('UPLOAD_INVALID', { reason: 'broken_off' })
     throw error
   } finally {
+    clearInterval(pace)
     raw.socket.removeListener('timeout', giveUp)
     raw.socket.setTimeout(0)
   }
+}
+
+/** Gives up a sender who is slower over a stretch of time: a thousand who trickle hold a thousand places. */
+function keepPace(raw: FastifyRequest['raw'], bytes_per_second_min: number): NodeJS.Timeout {
+  let before = raw.socket.bytesRead
+  return setInterval(() => {
+    const received = raw.socket.bytesRead - before
+    before += received
+    // What has come and is not taken waits for our disk, and what is complete for our database.
+    if (raw.complete || raw.readableLength > 0 || received >= (bytes_per_second_min * PACE_MS) / 1_000) return
+    raw.destroy(new Error('The sender is too slow.'))
+  }, PACE_MS)
 }

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { ApiError, errorBody } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { startSweeping } from '../cloud/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { newId } from '../ids.ts'
@@ -10,7 +11,7 @@ import { parseTrustedProxies } from '../net/client-ip.ts'
 import { edgeProof } from '../net/edge-proof.ts'
 import { createRateLimiter } from '../net/rate-limit.ts'
 import type { OriginLookup } from './auth.ts'
-import { parseBody } from './body.ts'
+import { type Numbers, parseBody } from './body.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
 import { games } from './cloud/games.ts'
@@ -45,7 +46,7 @@ const DRAIN_POLL_MS = 20
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
-  const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS)
+  const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact')
   const door = createDoor(ctx, () => null)
   for (const implementation of [
     ...bootstrap,
@@ -64,13 +65,21 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   }
   registerObjectRoutes(app, ctx)
   registerPages(app, ctx)
-  return listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
+  const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
+  const sweeper = startSweeping(ctx)
+  return {
+    address: role.address,
+    async stop(how) {
+      await role.stop(how)
+      await sweeper.stop()
+    },
+  }
 }
 
 export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   const matchmaker = await createMatchmaker(ctx)
-  const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS)
+  const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS, 'rounded')
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
@@ -104,7 +113,12 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
   }
 }
 
-function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: number): FastifyInstance {
+function createApp(
+  ctx: Context,
+  body_bytes_max: number,
+  request_timeout_ms: number,
+  numbers: Numbers,
+): FastifyInstance {
   const main_url = mainUrl(ctx.config)
   const handleError = createErrorHandler(ctx)
   const app = Fastify({
@@ -125,7 +139,7 @@ function createApp(ctx: Context, body_bytes_max: number, request_timeout_ms: num
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
-      done(null, parseBody(bytes as Buffer))
+      done(null, parseBody(bytes as Buffer, numbers))
     } catch (error) {
       done(error as Error)
     }

@@ -103,7 +103,7 @@ export function buildBody(bytes: Uint8Array, path = 'server.tar.gz'): BodyOf<typ
 export async function newBuild(platform: Platform, game_id: string): Promise<string> {
   const bytes = await tarGz({ 'server.js': 'console.log(1)' })
   const build = await platform.client.call(createGameBuild, { params: { game_id }, body: buildBody(bytes) })
-  await arrives(platform, build.image_presigned_request, bytes)
+  await arrives(platform, build.image_presigned_request!, bytes)
   await platform.client.call(completeUpload, { params: { upload_id: build.upload_id } })
   return build.build_id
 }

@@ -8,6 +8,7 @@ import {
   completeUpload,
   createGameBuild,
   createGameCdnSite,
+  createGameVersion,
   listGameBuilds,
   listGameCdnSites,
 } from '@muster/contract'
@@ -139,9 +140,9 @@ test('uploads', async (t) => {
     const bytes = await tarGz({ 'server.js': '1' })
     const body = { ...buildBody(bytes), tags: { commit: 'abc', 'ci/run': '7' } }
     const { build_id, upload_id, image_presigned_request } = await prepareBuild(body)
-    assert.equal(image_presigned_request.path, 'server.tar.gz')
+    assert.equal(image_presigned_request!.path, 'server.tar.gz')
     assert.equal((await buildOf(build_id)).complete, false)
-    await arrives(platform, image_presigned_request, bytes)
+    await arrives(platform, image_presigned_request!, bytes)
     await complete(upload_id)
     const { create_ts, ...build } = await buildOf(build_id)
     assert.deepEqual(build, {
@@ -175,15 +176,32 @@ test('uploads', async (t) => {
     assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1)
   })
 
-  await t.test('kinds of builds that are not run yet are refused, not ignored', async () => {
+  await t.test('images are stored as they are, and a version that wants to run one is refused', async () => {
+    for (const [kind, compression] of [
+      ['docker_image', 'lz4'],
+      ['oci_bundle', 'none'],
+      ['docker_image', 'gzip'],
+    ]) {
+      const bytes = Buffer.from('no archive at all')
+      const build = await prepareBuild({ ...buildBody(bytes), kind, compression })
+      await arrives(platform, build.image_presigned_request!, bytes)
+      await complete(build.upload_id)
+      assert.equal((await buildOf(build.build_id)).complete, true)
+      const docker = { image_id: build.build_id, args: ['x'] }
+      const config = { matchmaker: { game_modes: { default: { docker } } } }
+      const body = { display_name: `of ${build.build_id}`, config }
+      const error = await refused('VALIDATION_ERROR', client.call(createGameVersion, { params, body }))
+      const path = ['matchmaker', 'game_modes', 'default', 'docker', 'image_id']
+      assert.deepEqual(detailsOf(error), [{ path, reason: 'not_runnable' }])
+    }
     for (const change of [
-      { kind: 'docker_image' },
-      { kind: 'oci_bundle' },
+      { kind: 'vm' },
+      { compression: 'zstd' },
       { compression: 'lz4' },
-      { multipart_upload: true },
+      { compression: 'lz4', kind: 'archive' },
     ]) {
       const error = await refused('VALIDATION_ERROR', prepareBuild({ ...buildBody(Buffer.alloc(1)), ...change }))
-      assert.deepEqual(detailsOf(error), [{ path: Object.keys(change), reason: 'not_allowed' }])
+      assert.deepEqual(detailsOf(error), [{ path: [Object.keys(change)[0]], reason: 'not_allowed' }])
     }
     const accepted = { kind: 'archive', compression: 'gzip', multipart_upload: false }
     await prepareBuild({ ...buildBody(Buffer.alloc(1)), ...accepted })
@@ -195,14 +213,14 @@ test('uploads', async (t) => {
     const bad = [Buffer.alloc(good.length, 'x'), evil]
     for (const bytes of bad) {
       const { build_id, upload_id, image_presigned_request } = await prepareBuild(buildBody(bytes))
-      await arrives(platform, image_presigned_request, bytes)
+      await arrives(platform, image_presigned_request!, bytes)
       for (let attempt = 0; attempt < 2; attempt++) {
         const error = await refused('ARCHIVE_INVALID', complete(upload_id))
         assert.equal(error.status, 400)
       }
       assert.equal((await buildOf(build_id)).complete, false)
       if (bytes.length !== good.length) continue
-      await arrives(platform, image_presigned_request, good)
+      await arrives(platform, image_presigned_request!, good)
       await complete(upload_id)
       assert.equal((await buildOf(build_id)).complete, true)
     }
@@ -211,8 +229,8 @@ test('uploads', async (t) => {
   await t.test('an archive that is replaced after it was looked through is not completed unseen', async () => {
     const good = await tarGz({ 'server.js': '1' })
     const { upload_id, image_presigned_request } = await prepareBuild(buildBody(good))
-    await arrives(platform, image_presigned_request, good)
-    const object_key = new URL(image_presigned_request.url).pathname.split('/').at(-1)!
+    await arrives(platform, image_presigned_request!, good)
+    const object_key = new URL(image_presigned_request!.url).pathname.split('/').at(-1)!
     const completed = await ctx.db.transaction().execute(async (trx) => {
       // As a PUT does that publishes at this moment.
       await trx.selectFrom('uploads').select('upload_id').where('upload_id', '=', upload_id).forShare().execute()

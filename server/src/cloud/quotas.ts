@@ -1,0 +1,59 @@
+// What a group may have. Whoever creates something of which there is a limit holds the group's row while it counts and
+// inserts, so that a limit is exact however many create at once.
+import { ApiError } from '@muster/contract'
+import { sql, type Transaction } from 'kysely'
+import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
+
+type Trx = Transaction<Schema>
+export type Quota = 'games' | 'namespaces' | 'builds' | 'sites' | 'bytes'
+
+/** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */
+export async function holdGroup(trx: Trx, group_id: string): Promise<void> {
+  const row = await trx
+    .selectFrom('groups')
+    .select('group_id')
+    .where('group_id', '=', group_id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
+}
+
+/** Holds the group of a game, and answers which it is. Throws GAME_NOT_FOUND, also when it was deleted meanwhile. */
+export async function holdGroupOf(trx: Trx, game_id: string): Promise<string> {
+  const groupOf = async (): Promise<string> => {
+    const query = trx.selectFrom('games').select('developer_group_id').where('game_id', '=', game_id)
+    const row = await query.executeTakeFirst()
+    if (row === undefined) throw new ApiError('GAME_NOT_FOUND')
+    return row.developer_group_id
+  }
+  const group_id = await groupOf()
+  await holdGroup(trx, group_id)
+  if ((await groupOf()) === group_id) return group_id
+  const message = 'The game is being moved to another group.'
+  throw new ApiError('API_NOT_AVAILABLE', {}, { message, retry_after_s: 1 })
+}
+
+/** For who holds the group. Throws QUOTA_REACHED unless there is room for `wanted` more. */
+export async function requireQuota(ctx: Context, trx: Trx, group_id: string, quota: Quota, wanted = 1): Promise<void> {
+  const limit = ctx.config.quotas[quota]
+  if (limit === null) return
+  const used = await usedOf(trx, group_id, quota)
+  if (used + wanted <= limit) return
+  const message =
+    quota === 'bytes'
+      ? `The group stores ${used} of ${limit} bytes, and ${wanted} more are too many.`
+      : `The group has ${used} of ${limit} ${quota}.`
+  throw new ApiError('QUOTA_REACHED', { quota, limit, used, ...(quota === 'bytes' ? { wanted } : {}) }, { message })
+}
+
+async function usedOf(trx: Trx, group_id: string, quota: Quota): Promise<number> {
+  const of_group = sql`game_id in (select game_id from games where developer_group_id = ${group_id})`
+  // Nothing that is prepared is refused later for lack of room, so it counts from the first moment.
+  const amount =
+    quota === 'bytes'
+      ? sql`coalesce(sum(content_length), 0)::bigint from uploads`
+      : sql`count(*) from ${sql.table(quota)}`
+  const { rows } = await sql<{ used: number }>`select ${amount} where ${of_group}`.execute(trx)
+  return Number(Object.values(rows[0]!)[0])
+}
