@@ -43,7 +43,8 @@ export async function completeUpload(ctx: Context, caller: Caller, upload_id: st
   try {
     for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file))
     if (upload.build_kind === 'archive') await checkArchives(ctx, parts, joined)
-    is_kept = await finish(ctx, upload_id, parts, before, joined)
+    const looked_at = upload.build_kind === 'archive' ? parts : joined.flatMap((file) => file.parts)
+    is_kept = await finish(ctx, upload_id, parts, { looked_at, before }, joined)
   } finally {
     if (!is_kept) {
       const object_keys = joined.map((file) => file.object_key)
@@ -57,7 +58,7 @@ function finish(
   ctx: Context,
   upload_id: string,
   parts: readonly Part[],
-  before: Hashes,
+  seen: { looked_at: readonly Part[]; before: Hashes },
   joined: readonly WholeFile[],
 ): Promise<boolean> {
   return ctx.db.transaction().execute(async (trx) => {
@@ -71,7 +72,7 @@ function finish(
     if (row === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
     if (row.complete_ts !== null) return false
     const hashes = new Map(await requireArrived(ctx, parts))
-    if (parts.some(({ object_key }) => hashes.get(object_key) !== before.get(object_key))) {
+    if (seen.looked_at.some(({ object_key }) => hashes.get(object_key) !== seen.before.get(object_key))) {
       const message = 'A file was replaced while it was looked at; complete again.'
       throw new ApiError('UPLOAD_INCOMPLETE', {}, { message })
     }
