@@ -2,6 +2,7 @@
 // value is good is for the validator to say; these only see to it that many are nearly so.
 import type { Operation } from '@muster/contract'
 import fc from 'fast-check'
+import type { Call } from './calls.ts'
 
 type Schema = {
   type?: string
@@ -138,11 +139,11 @@ export function arbitraryOf(schema: unknown, ids: readonly string[]): fc.Arbitra
 export type Request = { params: Record<string, string>; query: Record<string, string>; body: unknown }
 
 /** Ids in the path are mostly right, so that what is behind them is reached. */
-export function requestsOf(operation: Operation, good_params: Record<string, string>, ids: readonly string[]) {
+export function requestsOf(operation: Operation, good: Call, ids: readonly string[]) {
   const params = Object.keys(operation.params.properties).map((name) => [
     name,
     fc.oneof(
-      { arbitrary: fc.constant(good_params[name] ?? ids[0]!), weight: 8 },
+      { arbitrary: fc.constant(good.params?.[name] ?? ids[0]!), weight: 8 },
       { arbitrary: fc.constantFrom(...ids), weight: 2 },
       { arbitrary: fc.constantFrom(...TEXTS.filter((text) => text.isWellFormed() && text !== '')), weight: 1 },
     ),
@@ -154,6 +155,10 @@ export function requestsOf(operation: Operation, good_params: Record<string, str
   return fc.record({
     params: fc.record(Object.fromEntries(params)),
     query: fc.record(Object.fromEntries(query), { requiredKeys: [] }),
-    body: arbitraryOf(operation.body, ids),
+    body: fc.oneof(
+      { arbitrary: fc.constant(good.body), weight: 1 },
+      { arbitrary: fc.tuple(fc.nat(10_000), junk).map(([at, fault]) => faulty(good.body, at, fault)), weight: 2 },
+      { arbitrary: arbitraryOf(operation.body, ids), weight: 3 },
+    ),
   }) as fc.Arbitrary<Request>
 }

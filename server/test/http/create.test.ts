@@ -17,6 +17,7 @@ import {
   seatsTaken,
   setLimits,
   starting,
+  stopReasonOf,
   tooManyTags,
   unshown,
   withKey,
@@ -116,8 +117,10 @@ test('the creator of a lobby that dies or takes too long is told so, and keeps n
   const platform = await startPlatform(t)
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const dead = failureOf(create(game, custom))
-  await endRun(platform, (await starting(platform, game))[0]!)
+  const [dying] = await starting(platform, game)
+  await endRun(platform, dying!)
   assert.equal((await dead).code, 'MATCHMAKER_LOBBY_STOPPED')
+  await stopReasonOf(platform, dying!)
   assert.deepEqual(await listed(game), [])
 
   const slow = failureOf(create(game, custom))

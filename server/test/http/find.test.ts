@@ -208,6 +208,11 @@ test('a seat is kept for whoever still waits for it with the same key, whichever
       await until('the seat', async () => (await seatsTaken(game)) === taken + 1)
       await heard(game)
     }
+    const { player_id } = await platform.ctx.db
+      .selectFrom('players')
+      .orderBy('create_ts', 'desc')
+      .select('player_id')
+      .executeTakeFirstOrThrow()
     const [gone, waiting] = leaver === 0 ? calls : calls.toReversed()
     const end = assert.rejects(gone!, { name: 'AbortError' })
     callers[leaver]!.abort()
@@ -217,8 +222,10 @@ test('a seat is kept for whoever still waits for it with the same key, whichever
     assert.equal(await seatsTaken(game), taken + 1)
     const [lobby_id] = await starting(platform, game)
     await ready(platform, game, lobby_id!)
+    const seat = await waiting!
+    assert.equal(idOf(platform, seat), player_id)
     const server = serverOf(platform, game, lobby_id!)
-    await server.call(playerConnected, { body: { player_token: (await waiting!).player.token } })
+    await server.call(playerConnected, { body: { player_token: seat.player.token } })
     await endRun(platform, lobby_id!)
     await stopReasonOf(platform, lobby_id!)
   }
@@ -227,12 +234,17 @@ test('a seat is kept for whoever still waits for it with the same key, whichever
 test('a seat that was answered is not lost to a repetition that hangs up', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
-  const game = await platform.game()
+  const game = await platform.game({ limits: MANY })
   const key = withKey()
   const seat = await find(game, {}, key)
-  for (let repetition = 0; repetition < 20; repetition++) await sendAndLeave(platform, game, key.headers)
+  for (let repetition = 0; repetition < 20; repetition++) {
+    // What others do is being written while the repetition is read: it is answered after that, when nobody is there.
+    const others = [find(game), find(game), find(game)]
+    await sendAndLeave(platform, game, key.headers)
+    await Promise.all(others)
+  }
   await heard(game)
-  assert.equal(await seatsTaken(game), 1)
+  assert.equal(await seatsTaken(game), 61)
   const server = serverOf(platform, game, seat.lobby.lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
 })
@@ -337,6 +349,10 @@ test('a find by tags gets a lobby that has all of them, and a lobby that it star
   const odd = await lobbyOf({ constructor: 'x' })
   assert.ok(odd !== both && odd !== other)
   assert.equal(await lobbyOf({ constructor: 'x' }), odd)
+  for (const tags of [{ 'a\nb': 5 }, { 'a\u2028b': {} }, { a: 5 }, { a: null }]) {
+    const body = { game_modes: ['tagged'], tags: tags as unknown as Record<string, string> }
+    await refused(platform, 'VALIDATION_ERROR', () => find(game, body))
+  }
   const longest = { ['ä'.repeat(64)]: 'ä'.repeat(256) }
   assert.equal(await lobbyOf(longest), await lobbyOf(longest))
 })

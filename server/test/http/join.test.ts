@@ -80,6 +80,7 @@ test('a join waits for the start of its lobby, and is told when that dies or tak
   await until('the seat', async () => (await seatsTaken(game)) === 1)
   await endRun(platform, slow!)
   assert.equal((await other).code, 'MATCHMAKER_LOBBY_STOPPED')
+  await stopReasonOf(platform, slow!)
 
   const finder = find(game)
   const [started] = await starting(platform, game)
