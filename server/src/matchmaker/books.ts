@@ -162,8 +162,8 @@ export function createBooks(options: BooksOptions): Books {
           if (how !== null) waiter.end(how)
         },
         (error: unknown) => {
-          waiter.end('timeout')
           reject(error)
+          waiter.end('timeout')
         },
       )
     })
