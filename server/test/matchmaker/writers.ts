@@ -45,7 +45,7 @@ export type LocalWriter = {
   close: () => Promise<void>
 }
 
-/** A writer in this process. `now` is its clock. */
+/** A writer in this process. Its clock stands still, so that a slow machine lets nobody wait too long; `now` is another. */
 export async function openLocalWriter(
   t: TestContext,
   url: string,
@@ -55,11 +55,12 @@ export async function openLocalWriter(
   const connection = connect({ url, application_name: 'local writer', log })
   const projection = createProjection(connection.pool, log)
   let is_deposed = false
+  const opened_ms = Date.now()
   const books = createBooks({
     pool: connection.pool,
     projection,
     regions: [],
-    now: options.now ?? Date.now,
+    now: options.now ?? (() => opened_ms),
     log,
     onDeposed() {
       is_deposed = true
