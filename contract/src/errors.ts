@@ -51,6 +51,7 @@ export const ERRORS = {
   },
   CDN_TOO_MANY_AUTH_USERS: { status: 400, message: 'The site has as many users as it may have.' },
   QUOTA_REACHED: { status: 409, message: 'The group has as much of this as it may have.' },
+  IN_USE: { status: 409, message: 'This is in use and cannot be deleted.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
   // The edge.

@@ -2,11 +2,20 @@
 import { bootstrap } from './cloud/bootstrap.ts'
 import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
 import {
+  deleteGame,
+  deleteGameBuild,
+  deleteGameCdnSite,
+  deleteGameNamespace,
+  deleteGameVersion,
+  deleteGroup,
+} from './cloud/deletion.ts'
+import {
   createGameNamespaceTokenDevelopment,
   listGameNamespaceTokensDevelopment,
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
 } from './cloud/development.ts'
+
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import { createGroup, getGroupSummary, listGroups, validateGroup } from './cloud/groups.ts'
 import {
@@ -24,6 +33,13 @@ import {
   updateGameNamespaceVersion,
   validateGameNamespace,
 } from './cloud/namespaces.ts'
+import {
+  renameGame,
+  renameGameBuild,
+  renameGameCdnSite,
+  renameGameNamespace,
+  renameGameVersion,
+} from './cloud/renaming.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
 import { getRegionTiers } from './cloud/tiers.ts'
 import {
@@ -88,6 +104,17 @@ export const OPERATIONS: readonly Operation[] = [
   createGameCdnSite,
   listGameCdnSites,
   completeUpload,
+  renameGame,
+  renameGameNamespace,
+  renameGameVersion,
+  renameGameBuild,
+  renameGameCdnSite,
+  deleteGroup,
+  deleteGame,
+  deleteGameNamespace,
+  deleteGameVersion,
+  deleteGameBuild,
+  deleteGameCdnSite,
   findLobby,
   joinLobby,
   createLobby,

@@ -144,7 +144,7 @@ export async function setVersion(
   await requireNamespace(ctx, game_id, namespace_id)
   await requireVersion(ctx, game_id, version_id)
   const now = ctx.now()
-  await ctx.db.transaction().execute(async (trx) => {
+  const deploy = ctx.db.transaction().execute(async (trx) => {
     const { numUpdatedRows } = await trx
       .updateTable('namespaces')
       .set({ version_id })
@@ -154,8 +154,16 @@ export async function setVersion(
     if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
     await recordDeploys(trx, caller, [{ namespace_id, version_id }], now)
   })
+  await deploy.catch((error: unknown) => {
+    // It was deleted a moment ago.
+    if ((error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION) throw new ApiError('VERSION_NOT_FOUND')
+    throw error
+  })
   await ctx.listener.notify('namespaces', namespace_id)
 }
+
+/** PostgreSQL, appendix A: foreign_key_violation. */
+const FOREIGN_KEY_VIOLATION = '23503'
 
 /** Sets the limits that are named. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
 export async function setMatchmakerLimits(

@@ -18,6 +18,7 @@ import { createShapeCheck } from '../shape.ts'
 import { requireGame } from './access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { LIST_MAX } from './lists.ts'
+import { holdGroupOf } from './quotas.ts'
 import { timestamp } from './times.ts'
 import { checkConfig } from './version-check.ts'
 
@@ -39,10 +40,15 @@ export async function createVersion(
   const version_id = newId(now)
   const { display_name } = body
   await orNameTaken(nameTaken(display_name), () =>
-    ctx.db
-      .insertInto('versions')
-      .values({ version_id, game_id, display_name, config: JSON.stringify(body.config), create_ts: new Date(now) })
-      .execute(),
+    ctx.db.transaction().execute(async (trx) => {
+      // Whoever deletes a build or a site holds the group as well: what was there is looked at again.
+      await holdGroupOf(trx, game_id)
+      refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
+      await trx
+        .insertInto('versions')
+        .values({ version_id, game_id, display_name, config: JSON.stringify(body.config), create_ts: new Date(now) })
+        .execute()
+    }),
   )
   return { version_id }
 }

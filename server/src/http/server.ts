@@ -14,10 +14,12 @@ import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
+import { deletion } from './cloud/deletion.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
+import { renaming } from './cloud/renaming.ts'
 import { sites } from './cloud/sites.ts'
 import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
@@ -60,6 +62,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...builds,
     ...sites,
     ...uploads,
+    ...renaming,
+    ...deletion,
   ]) {
     mount(app, door, implementation)
   }

@@ -81,6 +81,17 @@ const TABLE: Record<string, Row> = {
   'games.cdn.createGameCdnSite': GAME,
   'games.cdn.listGameCdnSites': GAME,
   'uploads.completeUpload': { ...GAME, other_cloud: 'UPLOAD_NOT_FOUND' },
+  'games.renameGame': GAME,
+  'games.namespaces.renameGameNamespace': GAME,
+  'games.versions.renameGameVersion': GAME,
+  'games.builds.renameGameBuild': GAME,
+  'games.cdn.renameGameCdnSite': GAME,
+  'groups.delete': OPERATOR,
+  'games.deleteGame': OPERATOR,
+  'games.namespaces.deleteGameNamespace': GAME,
+  'games.versions.deleteGameVersion': GAME,
+  'games.builds.deleteGameBuild': GAME,
+  'games.cdn.deleteGameCdnSite': GAME,
   'lobbies.find': NAMESPACE,
   'lobbies.join': { ...NAMESPACE, other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND' },
   'lobbies.create': NAMESPACE,
@@ -99,7 +110,17 @@ const TABLE: Record<string, Row> = {
 }
 
 /** What may stand between a caller who was let in and his 200. */
-const IN_THE_WAY: Record<string, ErrorCode> = { 'uploads.completeUpload': 'UPLOAD_INCOMPLETE' }
+const IN_THE_WAY: Record<string, ErrorCode> = {
+  'games.builds.renameGameBuild': 'BUILD_NOT_FOUND',
+  'games.cdn.renameGameCdnSite': 'SITE_NOT_FOUND',
+  'groups.delete': 'IN_USE',
+  'games.deleteGame': 'IN_USE',
+  'games.namespaces.deleteGameNamespace': 'IN_USE',
+  'games.versions.deleteGameVersion': 'IN_USE',
+  'games.builds.deleteGameBuild': 'BUILD_NOT_FOUND',
+  'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
+  'uploads.completeUpload': 'UPLOAD_INCOMPLETE',
+}
 
 type CellCall = { operation: Operation; caller: CallerName; cell: Cell; path: string }
 

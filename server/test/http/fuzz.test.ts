@@ -19,6 +19,19 @@ const seed = process.env.TEST_FUZZ_SEED === undefined ? {} : { seed: Number(proc
 /** What the door itself may answer to any operation. */
 const DOOR: readonly ErrorCode[] = ['VALIDATION_ERROR', 'API_BAD_REQUEST', 'API_NOT_FOUND', 'API_BODY_TOO_LARGE']
 
+/** Of these not even the good call is let through: the thing is not there, or in use. */
+const HELD: ReadonlySet<string> = new Set([
+  'uploads.completeUpload',
+  'games.builds.renameGameBuild',
+  'games.cdn.renameGameCdnSite',
+  'groups.delete',
+  'games.deleteGame',
+  'games.namespaces.deleteGameNamespace',
+  'games.versions.deleteGameVersion',
+  'games.builds.deleteGameBuild',
+  'games.cdn.deleteGameCdnSite',
+])
+
 type Checks = { isBody: ValidateFunction; isAnswer: ValidateFunction }
 
 test('whatever is sent, the answer is one that the contract documents', async (t) => {
@@ -31,7 +44,7 @@ test('whatever is sent, the answer is one that the contract documents', async (t
       const checks = { isBody: ajv.compile(operation.body), isAnswer: ajv.compile(operation.response) }
       const requests = requestsOf(operation, callOf(world, operation), ids)
       const good = await askFor(world, operation, callOf(world, operation), rightTokenOf(world, operation))
-      if (operation.id !== 'uploads.completeUpload') requireAnswer(good, checks)
+      if (!HELD.has(operation.id)) requireAnswer(good, checks)
       const property = fc.asyncProperty(requests, (request) => tryOne(world, operation, checks, request))
       await fc.assert(property, { numRuns: REQUESTS, endOnFailure: true, ...seed })
       // What was tried may have blocked what comes next.

@@ -1,0 +1,60 @@
+// Renaming changes the display name and nothing else: addresses, name ids and what runs stay as they are.
+import { operation } from '../operation.ts'
+import { DisplayName, Empty, Id, object } from '../records.ts'
+import { BUILD_DISPLAY_NAME_LENGTH_MAX } from './builds.ts'
+import { GAME_DISPLAY_NAME_LENGTH_MAX } from './games.ts'
+import { NAMESPACE_DISPLAY_NAME_LENGTH_MAX } from './namespaces.ts'
+import { SITE_DISPLAY_NAME_LENGTH_MAX } from './sites.ts'
+import { VERSION_DISPLAY_NAME_LENGTH_MAX } from './versions.ts'
+
+const door = { method: 'PUT', auth: ['admin', 'cloud'], rate_limit: 'cloud', response: Empty } as const
+
+export const renameGame = operation({
+  ...door,
+  id: 'games.renameGame',
+  path: '/cloud/games/{game_id}/display-name',
+  summary: 'Changes the display name of a game.',
+  params: object({ game_id: Id }),
+  body: object({ display_name: DisplayName(GAME_DISPLAY_NAME_LENGTH_MAX) }),
+  errors: ['GAME_NOT_FOUND'],
+})
+
+export const renameGameNamespace = operation({
+  ...door,
+  id: 'games.namespaces.renameGameNamespace',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/display-name',
+  summary: 'Changes the display name of a namespace.',
+  params: object({ game_id: Id, namespace_id: Id }),
+  body: object({ display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX) }),
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
+})
+
+export const renameGameVersion = operation({
+  ...door,
+  id: 'games.versions.renameGameVersion',
+  path: '/cloud/games/{game_id}/versions/{version_id}/display-name',
+  summary: 'Changes the display name of a version. Its config never changes.',
+  params: object({ game_id: Id, version_id: Id }),
+  body: object({ display_name: DisplayName(VERSION_DISPLAY_NAME_LENGTH_MAX) }),
+  errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN'],
+})
+
+export const renameGameBuild = operation({
+  ...door,
+  id: 'games.builds.renameGameBuild',
+  path: '/cloud/games/{game_id}/builds/{build_id}/display-name',
+  summary: 'Changes the display name of a build.',
+  params: object({ game_id: Id, build_id: Id }),
+  body: object({ display_name: DisplayName(BUILD_DISPLAY_NAME_LENGTH_MAX) }),
+  errors: ['GAME_NOT_FOUND', 'BUILD_NOT_FOUND'],
+})
+
+export const renameGameCdnSite = operation({
+  ...door,
+  id: 'games.cdn.renameGameCdnSite',
+  path: '/cloud/games/{game_id}/cdn/sites/{site_id}/display-name',
+  summary: 'Changes the display name of a site.',
+  params: object({ game_id: Id, site_id: Id }),
+  body: object({ display_name: DisplayName(SITE_DISPLAY_NAME_LENGTH_MAX) }),
+  errors: ['GAME_NOT_FOUND', 'SITE_NOT_FOUND'],
+})

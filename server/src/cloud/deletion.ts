@@ -1,0 +1,212 @@
+// Deletion. Rows go in one transaction that holds the game's group: whoever creates something in the game holds it too,
+// so nothing can come to rest on what is being deleted. The bytes follow later (removed-objects.ts). What something else
+// rests on is refused, and the refusal names what does.
+import { ApiError } from '@muster/contract'
+import { sql, type Transaction } from 'kysely'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
+import { requireGame } from './access.ts'
+import { holdGroup, holdGroupOf } from './quotas.ts'
+import { deleteUploads } from './removed-objects.ts'
+
+/** How many of what holds a thing an error names. */
+const HOLDERS_NAMED_MAX = 32
+
+type Trx = Transaction<Schema>
+type Holder = { kind: 'game' | 'namespace' | 'version' | 'lobby'; id: string }
+
+/** Throws GROUP_NOT_FOUND or IN_USE. */
+export async function deleteGroup(ctx: Context, group_id: string): Promise<void> {
+  await ctx.db.transaction().execute(async (trx) => {
+    await holdGroup(trx, group_id)
+    const games = await trx
+      .selectFrom('games')
+      .select('game_id as id')
+      .where('developer_group_id', '=', group_id)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    refuseHeld('The group', holders('game', games))
+    await trx.deleteFrom('groups').where('group_id', '=', group_id).execute()
+  })
+}
+
+/** Throws GAME_NOT_FOUND or IN_USE. */
+export async function deleteGame(ctx: Context, caller: Caller, game_id: string): Promise<void> {
+  await inGame(ctx, caller, game_id, async (trx) => {
+    const deployed = await trx
+      .selectFrom('namespaces')
+      .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+      .select('namespace_id as id')
+      .where('namespaces.game_id', '=', game_id)
+      .where(sql<boolean>`versions.config <> '{}'`)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    const lobbies = await trx
+      .selectFrom('lobbies')
+      .innerJoin('namespaces', 'namespaces.namespace_id', 'lobbies.namespace_id')
+      .select('lobby_id as id')
+      .where('namespaces.game_id', '=', game_id)
+      .where('stop_ts', 'is', null)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    refuseHeld('The game', [...holders('namespace', deployed), ...holders('lobby', lobbies)])
+    const uploads = await trx
+      .selectFrom('uploads')
+      .select('upload_id')
+      .where('game_id', '=', game_id)
+      .forUpdate()
+      .execute()
+    await trx.deleteFrom('namespaces').where('game_id', '=', game_id).execute()
+    await trx.deleteFrom('versions').where('game_id', '=', game_id).execute()
+    await trx.deleteFrom('builds').where('game_id', '=', game_id).execute()
+    await trx.deleteFrom('sites').where('game_id', '=', game_id).execute()
+    await deleteUploads(
+      ctx,
+      trx,
+      uploads.map((upload) => upload.upload_id),
+    )
+    await trx.deleteFrom('games').where('game_id', '=', game_id).execute()
+  })
+  await ctx.listener.notify('namespaces', '')
+}
+
+/**
+ * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or IN_USE. A lobby that is created in the very moment, before the
+ * matchmaker has heard of it, lives on until it is empty; nobody finds it any more.
+ */
+export async function deleteNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+): Promise<void> {
+  await inGame(ctx, caller, game_id, async (trx) => {
+    const lobbies = await trx
+      .selectFrom('lobbies')
+      .select('lobby_id as id')
+      .where('namespace_id', '=', namespace_id)
+      .where('stop_ts', 'is', null)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    const namespace = trx
+      .selectFrom('namespaces')
+      .select('namespace_id')
+      .where('game_id', '=', game_id)
+      .where('namespace_id', '=', namespace_id)
+    if ((await namespace.executeTakeFirst()) === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    refuseHeld('The namespace', holders('lobby', lobbies))
+    await trx.deleteFrom('namespaces').where('namespace_id', '=', namespace_id).execute()
+  })
+  await ctx.listener.notify('namespaces', namespace_id)
+}
+
+/** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND or IN_USE. */
+export async function deleteVersion(ctx: Context, caller: Caller, game_id: string, version_id: string): Promise<void> {
+  await inGame(ctx, caller, game_id, async (trx) => {
+    // Held against a deploy at the same time, whose row would rest on it.
+    const version = await trx
+      .selectFrom('versions')
+      .select('version_id')
+      .where('game_id', '=', game_id)
+      .where('version_id', '=', version_id)
+      .forUpdate()
+      .executeTakeFirst()
+    if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
+    const namespaces = await trx
+      .selectFrom('namespaces')
+      .select('namespace_id as id')
+      .where('version_id', '=', version_id)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    const lobbies = await trx
+      .selectFrom('lobbies')
+      .select('lobby_id as id')
+      .where('version_id', '=', version_id)
+      .where('stop_ts', 'is', null)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    refuseHeld('The version', [...holders('namespace', namespaces), ...holders('lobby', lobbies)])
+    await trx.deleteFrom('versions').where('version_id', '=', version_id).execute()
+  })
+}
+
+/** Throws GAME_NOT_FOUND, BUILD_NOT_FOUND or IN_USE. */
+export async function deleteBuild(ctx: Context, caller: Caller, game_id: string, build_id: string): Promise<void> {
+  await inGame(ctx, caller, game_id, async (trx) => {
+    const build = await trx
+      .selectFrom('builds')
+      .select('upload_id')
+      .where('game_id', '=', game_id)
+      .where('build_id', '=', build_id)
+      .executeTakeFirst()
+    if (build === undefined) throw new ApiError('BUILD_NOT_FOUND')
+    // In whichever block of the config: image_id is a member of that name anywhere in the matchmaker section.
+    const versions = await trx
+      .selectFrom('versions')
+      .select('version_id as id')
+      .where('game_id', '=', game_id)
+      .where(
+        sql<boolean>`jsonb_path_exists(config, '$.matchmaker.**.image_id ? (@ == $id)', ${JSON.stringify({ id: build_id })}::jsonb)`,
+      )
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    refuseHeld('The build', holders('version', versions))
+    await holdUpload(trx, build.upload_id)
+    await trx.deleteFrom('builds').where('build_id', '=', build_id).execute()
+    await deleteUploads(ctx, trx, [build.upload_id])
+  })
+}
+
+/** Throws GAME_NOT_FOUND, SITE_NOT_FOUND or IN_USE. */
+export async function deleteSite(ctx: Context, caller: Caller, game_id: string, site_id: string): Promise<void> {
+  await inGame(ctx, caller, game_id, async (trx) => {
+    const site = await trx
+      .selectFrom('sites')
+      .select('upload_id')
+      .where('game_id', '=', game_id)
+      .where('site_id', '=', site_id)
+      .executeTakeFirst()
+    if (site === undefined) throw new ApiError('SITE_NOT_FOUND')
+    const versions = await trx
+      .selectFrom('versions')
+      .select('version_id as id')
+      .where('game_id', '=', game_id)
+      .where(sql<boolean>`config #>> '{cdn,site_id}' = ${site_id}`)
+      .limit(HOLDERS_NAMED_MAX)
+      .execute()
+    refuseHeld('The site', holders('version', versions))
+    await holdUpload(trx, site.upload_id)
+    await trx.deleteFrom('sites').where('site_id', '=', site_id).execute()
+    await deleteUploads(ctx, trx, [site.upload_id])
+  })
+}
+
+async function inGame(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  remove: (trx: Trx) => Promise<void>,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await ctx.db.transaction().execute(async (trx) => {
+    await holdGroupOf(trx, game_id)
+    await remove(trx)
+  })
+}
+
+/** Waits for files that are being published, and for who completes or abandons it. */
+async function holdUpload(trx: Trx, upload_id: string): Promise<void> {
+  await trx.selectFrom('uploads').select('upload_id').where('upload_id', '=', upload_id).forUpdate().execute()
+}
+
+function holders(kind: Holder['kind'], rows: readonly { id: string }[]): Holder[] {
+  return rows.map(({ id }) => ({ kind, id }))
+}
+
+function refuseHeld(what: string, held_by: readonly Holder[]): void {
+  if (held_by.length === 0) return
+  const named = held_by.slice(0, HOLDERS_NAMED_MAX)
+  const message = `${what} is in use by ${named.map(({ kind, id }) => `${kind} ${id}`).join(', ')}.`
+  throw new ApiError('IN_USE', { held_by: named }, { message })
+}

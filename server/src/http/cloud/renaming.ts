@@ -1,0 +1,36 @@
+import {
+  renameGame,
+  renameGameBuild,
+  renameGameCdnSite,
+  renameGameNamespace,
+  renameGameVersion,
+} from '@muster/contract'
+import * as cloud from '../../cloud/renaming.ts'
+import { implement } from '../implement.ts'
+
+export const renaming = [
+  implement(renameGame, async ({ ctx, caller, params, body }) => {
+    await cloud.renameGame(ctx, caller, params.game_id, body.display_name)
+    return {}
+  }),
+  implement(renameGameNamespace, async ({ ctx, caller, params, body }) => {
+    const place = { game_id: params.game_id, id: params.namespace_id }
+    await cloud.renameThing(ctx, caller, 'namespaces', place, body.display_name)
+    return {}
+  }),
+  implement(renameGameVersion, async ({ ctx, caller, params, body }) => {
+    const place = { game_id: params.game_id, id: params.version_id }
+    await cloud.renameThing(ctx, caller, 'versions', place, body.display_name)
+    return {}
+  }),
+  implement(renameGameBuild, async ({ ctx, caller, params, body }) => {
+    const place = { game_id: params.game_id, id: params.build_id }
+    await cloud.renameThing(ctx, caller, 'builds', place, body.display_name)
+    return {}
+  }),
+  implement(renameGameCdnSite, async ({ ctx, caller, params, body }) => {
+    const place = { game_id: params.game_id, id: params.site_id }
+    await cloud.renameThing(ctx, caller, 'sites', place, body.display_name)
+    return {}
+  }),
+]
