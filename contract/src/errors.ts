@@ -52,6 +52,10 @@ export const ERRORS = {
   CDN_TOO_MANY_AUTH_USERS: { status: 400, message: 'The site has as many users as it may have.' },
   QUOTA_REACHED: { status: 409, message: 'The group has as much of this as it may have.' },
   IN_USE: { status: 409, message: 'This is in use and cannot be deleted.' },
+  CDN_INVALID_DOMAIN: { status: 400, message: 'This is not a domain name that a site can have.' },
+  CDN_TOO_MANY_DOMAINS: { status: 400, message: 'The namespace has as many domains as it may have.' },
+  CDN_DOMAIN_NOT_FOUND: { status: 404, message: 'The namespace has no such domain.' },
+  CLOUD_HOSTNAME_TAKEN: { status: 409, message: 'This domain is taken.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
   // The edge.

@@ -15,7 +15,7 @@ import {
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
 } from './cloud/development.ts'
-
+import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import { createGroup, getGroupSummary, listGroups, validateGroup } from './cloud/groups.ts'
 import {
@@ -81,6 +81,8 @@ export const OPERATIONS: readonly Operation[] = [
   getGameNamespaceById,
   updateGameNamespaceVersion,
   updateGameNamespaceMatchmakerConfig,
+  addNamespaceDomain,
+  removeNamespaceDomain,
   createGameNamespaceTokenPublic,
   getGameNamespaceVersionHistoryList,
   setNamespaceCdnAuthType,

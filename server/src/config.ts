@@ -1,8 +1,10 @@
 // Environment -> one frozen Config. The only reader of process.env. Every setting is a line of SETTINGS, from which
 // the reference page of the docs is generated; with no environment at all the platform runs on this machine alone.
 import { existsSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
+import { getDomain } from 'tldts'
 import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from './regions.ts'
 
 export const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
@@ -28,6 +30,10 @@ export type Config = {
   edge_https_port: number
   /** The port that players are told; a load balancer may stand in front of the edge. */
   advertised_http_port: number
+  /** Name servers (`address` or `address:port`) that are asked for the names of others; none: those of the system. */
+  dns_servers: readonly string[]
+  /** CIDR blocks that outgoing calls may reach though they are not public. */
+  fetch_private_networks: readonly string[]
   regions: readonly Region[]
   /** All of them, the largest first; a region has some. */
   tiers: readonly RegionTier[]
@@ -90,6 +96,12 @@ export const SETTINGS = [
     name: 'MUSTER_CAPACITY_MEMORY_MB',
     default: "90 % of this machine's",
     description: "Memory of a region's lobbies; 0: no limit.",
+  },
+  { name: 'MUSTER_DNS_SERVERS', default: "the system's", description: 'Name servers asked for names of others.' },
+  {
+    name: 'MUSTER_FETCH_PRIVATE_NETWORKS',
+    default: '',
+    description: 'CIDR blocks that outgoing calls may reach though they are not public.',
   },
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
@@ -163,6 +175,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     if (!/^(?!-)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/.test(value)) mistakes.push(`${name} is not a domain name.`)
     return value
   }
+  const list = (name: SettingName): string[] =>
+    text(name, '')
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '')
 
   const domains = {
     main: domain('MUSTER_DOMAIN_MAIN', 'localhost'),
@@ -170,7 +187,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     job: domain('MUSTER_DOMAIN_JOB', 'localhost'),
   }
   const mode = domains.main === 'localhost' ? 'development' : 'production'
-  if (mode === 'production' && new Set(Object.values(domains).map(lastTwoLabels)).size < 3) {
+  if (mode === 'production' && new Set(Object.values(domains).map(registrableDomain)).size < 3) {
     mistakes.push(
       'MUSTER_DOMAIN_MAIN, MUSTER_DOMAIN_CDN and MUSTER_DOMAIN_JOB must be three different registrable domains: ' +
         'what strangers upload must not share cookies with the hub.',
@@ -204,6 +221,21 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     memory_mb: integer('MUSTER_CAPACITY_MEMORY_MB', own.memory_mb, 999_999_999) || null,
   }
   const data_dir = resolve(text('MUSTER_DATA', './.muster'))
+  const dns_servers = list('MUSTER_DNS_SERVERS')
+  for (const server of dns_servers) {
+    const address = /^(?:\[(?<v6>[0-9a-f:]+)\]|(?<v4>[0-9.]+))(?::\d{1,5})?$/i.exec(server)?.groups
+    if (isIP(address?.v6 ?? address?.v4 ?? server) === 0) {
+      mistakes.push(`MUSTER_DNS_SERVERS names ${JSON.stringify(server)}, which is not an address.`)
+    }
+  }
+  const fetch_private_networks = list('MUSTER_FETCH_PRIVATE_NETWORKS')
+  for (const network of fetch_private_networks) {
+    const [address = '', bits = '', ...rest] = network.split('/')
+    const bits_max = isIP(address) === 4 ? 32 : 128
+    if (isIP(address) === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > bits_max) {
+      mistakes.push(`MUSTER_FETCH_PRIVATE_NETWORKS names ${JSON.stringify(network)}, which is not a CIDR block.`)
+    }
+  }
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
   const config: Config = {
     mode,
@@ -219,6 +251,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     edge_https_port: integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535),
     advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
+    dns_servers,
+    fetch_private_networks,
     rate_limits: {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
       matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),
@@ -240,10 +274,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       abandoned_uploads_ms: integer('MUSTER_RETENTION_UPLOADS_HOURS', 24, 100_000) * HOUR_MS || null,
       removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,
     },
-    trusted_proxies: text('MUSTER_TRUSTED_PROXIES', '')
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== ''),
+    trusted_proxies: list('MUSTER_TRUSTED_PROXIES'),
     sandbox,
     log_level: oneOf('MUSTER_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'] as const, 'info'),
   }
@@ -259,9 +290,9 @@ function regionsFile(env: Record<string, string | undefined>, path: string): str
   return is_named || existsSync(path) ? resolve(path) : null
 }
 
-/** A stand-in for the registrable domain until the public suffix list is looked at. */
-function lastTwoLabels(domain: string): string {
-  return domain.split('.').slice(-2).join('.')
+/** What a registrar sells: browsers share cookies below it. Suffixes that strangers get names under count as such. */
+function registrableDomain(domain: string): string {
+  return getDomain(domain, { allowPrivateDomains: true }) ?? domain
 }
 
 function deepFreeze<T extends object>(value: T): T {

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import pino from 'pino'
 import { connect } from '../src/database/connect.ts'
@@ -52,6 +53,7 @@ async function makeTemplate(url: string): Promise<void> {
   const connection = connect({ url: databaseUrl(url, TEMPLATE), application_name: 'muster-test' })
   try {
     await migrate(connection.db)
+    await runMigrations({ pgPool: connection.pool })
   } finally {
     await connection.close()
   }

@@ -16,7 +16,7 @@ const summary = {
 
 export const NamespaceSummary = object(summary, 'A namespace in short.')
 
-const CdnDomain = object({
+export const CdnDomain = object({
   domain: Type.String({ description: 'A domain name without protocol.' }),
   create_ts: Timestamp,
   verification_status: Type.Enum(['active', 'pending', 'failed']),

@@ -16,6 +16,7 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
 import { recordDeploys } from './deploys.ts'
+import { listDomains } from './domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { LIST_MAX } from './lists.ts'
 import { listAuthUsers } from './namespace-cdn.ts'
@@ -117,6 +118,7 @@ export async function findNamespace(
   const { enable_domain_public_auth, cdn_auth_type, create_ts, display_name, version_id, name_id, ...rest } = row
   const { namespace_id: _, ...matchmaker } = rest
   const auth_user_list = await listAuthUsers(ctx, namespace_id)
+  const domains = await listDomains(ctx, namespace_id)
   return {
     namespace_id,
     create_ts: timestamp(create_ts),
@@ -124,7 +126,7 @@ export async function findNamespace(
     version_id,
     name_id,
     config: {
-      cdn: { enable_domain_public_auth, domains: [], auth_type: cdn_auth_type, auth_user_list },
+      cdn: { enable_domain_public_auth, domains, auth_type: cdn_auth_type, auth_user_list },
       identity: {},
       kv: {},
       matchmaker,

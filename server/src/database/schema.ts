@@ -23,6 +23,7 @@ export type Schema = {
   tokens: TokenTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
+  domains: DomainTable
   journal: JournalTable
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
@@ -140,6 +141,28 @@ type TokenTable = {
 
 /** Tokens of any kind that are not valid any more; `revoke_ts` is the database's own clock (database/revoked.ts). */
 type RevokedTokenTable = { token_id: string; revoke_ts: CreateTime }
+
+/**
+ * One row a claim of a namespace to a custom domain. Two may claim the same; at most one claim of a domain is active
+ * (the index domains_active). Deleted with its namespace.
+ */
+type DomainTable = {
+  domain_id: string
+  namespace_id: string
+  /** Lower case, ASCII (xn--). */
+  domain: string
+  create_ts: CreateTime
+  verification_status: 'active' | 'pending' | 'failed'
+  /** What the edge answers on the domain for this claim alone. */
+  nonce: string
+  /** The label under the CDN's domain that a CNAME record may point at instead. */
+  cname_label: string
+  verification_errors: JsonColumn<string[]>
+  /** Checks in a row that failed. */
+  failure_count: Generated<number>
+  /** The last check that succeeded. */
+  verify_ts: Date | null
+}
 
 // Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
 

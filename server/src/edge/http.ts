@@ -8,11 +8,12 @@ import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
 import type { Agents } from './agents.ts'
 import type { Cdn } from './cdn.ts'
+import type { Domains } from './domains.ts'
 import { type Exchange, forward } from './forward.ts'
 import { isWebSocketUpgrade, readRequestHead } from './head.ts'
 import { type HostMeaning, hostAndTarget } from './hosts.ts'
 import { PIPELINED_MAX, REQUEST_IDLE_MS_MAX } from './limits.ts'
-import type { Refuse } from './refuse.ts'
+import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Routes } from './routes.ts'
 import { createUpstreams, type Place } from './upstreams.ts'
 
@@ -21,6 +22,7 @@ export type Edge = {
   agents: Agents
   routes: Routes
   cdn: Cdn
+  domains: Domains
   refuse: Refuse
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
@@ -131,6 +133,7 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
   const go = (exchange: Exchange, place: Place): void => {
     if (exchange.res.destroyed || exchange.req.socket.destroyed) return
     if (place.kind === 'site') edge.cdn.serve(exchange, place, clientBucket(exchange.client))
+    else if (place.kind === 'text') answerText(exchange, place.text)
     else forward(edge.agents, refuse, { ...exchange, path: place.path }, place.upstream)
   }
 
@@ -148,6 +151,20 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
       refuse.request(req, res, error)
     }
   }
+}
+
+function answerText({ req, res }: Exchange, text: string): void {
+  const headers = [
+    'content-type',
+    'text/plain; charset=utf-8',
+    'cache-control',
+    'no-store',
+    'x-content-type-options',
+    'nosniff',
+  ]
+  res.writeHead(200, [...headers, 'content-length', String(Buffer.byteLength(text))])
+  if (req.method !== 'HEAD') res.write(text)
+  endAfterBody(req, res)
 }
 
 /** For the server's options: which requests leave HTTP behind. All others are answered as if they had not asked to. */

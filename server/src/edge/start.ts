@@ -10,6 +10,7 @@ import { clientBucket, parseTrustedProxies } from '../net/client-ip.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { createAgents } from './agents.ts'
 import { createCdn } from './cdn.ts'
+import { createDomains } from './domains.ts'
 import { createHosts } from './hosts.ts'
 import { type Edge, serveHttp, shouldUpgrade } from './http.ts'
 import {
@@ -46,6 +47,7 @@ export async function startEdge(ctx: Context): Promise<RunningRole> {
     agents: createAgents(),
     routes: createRoutes(ctx, lookups),
     cdn: createCdn(ctx, { sites, refuse, mainUrl }),
+    domains: createDomains(ctx, lookups),
     refuse,
     meaningOf: createHosts(ctx.config),
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
@@ -53,6 +55,7 @@ export async function startEdge(ctx: Context): Promise<RunningRole> {
   const close = () => {
     edge.agents.close()
     edge.routes.close()
+    edge.domains.close()
     sites.close()
   }
 

@@ -14,13 +14,19 @@ import type { Address, LobbyPort } from './routes.ts'
 export type Place =
   | { kind: 'upstream'; upstream: Upstream; path: string }
   | { kind: 'site'; game: string; namespace: string }
+  | { kind: 'text'; text: string }
 
 type Wanted = Pick<Exchange, 'host' | 'path' | 'client'>
 
 const MATCHMAKER_PATH = /^\/(?:matchmaker|v1)(?:[/?]|$)/
 const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
 const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
-const LOBBY_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Where a claim to a custom domain is proven, by its id. */
+const PROOF_PATH = /^\/\.well-known\/muster-domain\/([0-9a-f-]{36})$/
+/** The last label of a name has a letter; that of an address has none. */
+const DOMAIN_NAME = /^[^[\]]+\.[a-z0-9-]*[a-z][a-z0-9-]*$/
 
 /**
  * On the path route a lobby's answers come from the hub's own origin, and lobbies run what strangers uploaded: neither
@@ -60,13 +66,33 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
     if (MATCHMAKER_PATH.test(path)) return { kind: 'upstream', path, upstream: matchmaker }
     if (!LOBBIES_PATH.test(path)) return { kind: 'upstream', path, upstream: api }
     const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
-    if (!LOBBY_ID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
+    if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
     return toLobby({ lobby_id, port_name, region: null }, wanted, rest.startsWith('/') ? rest : `/${rest}`)
+  }
+
+  const onDomain = ({ host, path, client }: Wanted): Place | Promise<Place> => {
+    const nothing = () => new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
+    if (!DOMAIN_NAME.test(host)) throw nothing()
+    const source = clientBucket(client)
+    const claim = PROOF_PATH.exec(path)?.[1]
+    if (claim !== undefined && UUID.test(claim)) return proofOf(host, claim, source)
+    const place = (site: { game: string; namespace: string } | null): Place => {
+      if (site === null) throw nothing()
+      return { kind: 'site', ...site }
+    }
+    const found = edge.domains.find(host, source)
+    return found instanceof Promise ? found.then(place) : place(found)
+  }
+
+  const proofOf = async (host: string, domain_id: string, source: string): Promise<Place> => {
+    const text = await edge.domains.proof(host, domain_id, source)
+    if (text === null) throw new ApiError('API_NOT_FOUND', {}, { message: 'There is no such claim to this domain.' })
+    return { kind: 'text', text }
   }
 
   return (wanted) => {
     const meaning = edge.meaningOf(wanted.host)
-    if (meaning === null) throw new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
+    if (meaning === null) return onDomain(wanted)
     if (meaning.kind === 'main') return onMain(wanted)
     if (meaning.kind === 'lobby') return toLobby(meaning, wanted, wanted.path)
     return meaning

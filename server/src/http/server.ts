@@ -2,6 +2,8 @@
 import { once } from 'node:events'
 import { ApiError, errorBody } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { checkDomain } from '../cloud/domain-check.ts'
+import { startJobs } from '../cloud/jobs.ts'
 import { startSweeping } from '../cloud/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
@@ -69,14 +71,21 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   }
   registerObjectRoutes(app, ctx)
   registerPages(app, ctx)
-  const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
-  const sweeper = startSweeping(ctx)
-  return {
-    address: role.address,
-    async stop(how) {
-      await role.stop(how)
-      await sweeper.stop()
-    },
+  const jobs = await startJobs(ctx, { check_domain: checkDomain })
+  try {
+    const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
+    const sweeper = startSweeping(ctx)
+    return {
+      address: role.address,
+      async stop(how) {
+        await role.stop(how)
+        await sweeper.stop()
+        await jobs.stop()
+      },
+    }
+  } catch (error) {
+    await jobs.stop()
+    throw error
   }
 }
 

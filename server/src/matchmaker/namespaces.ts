@@ -143,17 +143,23 @@ const ORIGIN = /^https?:\/\/([a-z0-9.-]{1,253})(?::\d{1,5})?$/
 /** A name id has no double dash, so there is one way to read it. */
 const SITE_LABEL = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:--[a-z0-9]+(?:-[a-z0-9]+)*)?$/
 
-/** What stands before the CDN's domain in the host of an origin, at whichever port; null: it is no site of ours. */
+/**
+ * What stands before the CDN's domain in the host of an origin, at whichever port, or a host that is of somebody else;
+ * null: it is no site of ours.
+ */
 function siteLabelOf(ctx: Context, origin: string): string | null {
   const host = ORIGIN.exec(origin.toLowerCase())?.[1]
   const suffix = `.${ctx.config.domains.cdn}`
-  if (host === undefined || !host.endsWith(suffix)) return null
+  if (host === undefined) return null
+  // A custom domain perhaps; it has a dot, and a label has none.
+  if (!host.endsWith(suffix)) return host.includes('.') ? host : null
   const label = host.slice(0, -suffix.length)
   return SITE_LABEL.test(label) ? label : null
 }
 
 /** `<game>` is its namespace prod, `<game>--<namespace>` any. */
 async function readSiteLabel(ctx: Context, label: string): Promise<string | null> {
+  if (label.includes('.')) return readDomain(ctx, label)
   const [game, namespace = 'prod'] = label.split('--')
   const row = await ctx.db
     .selectFrom('namespaces')
@@ -162,6 +168,19 @@ async function readSiteLabel(ctx: Context, label: string): Promise<string | null
     .where('namespaces.name_id', '=', namespace)
     .where('enable_domain_public_auth', '=', true)
     .select('namespace_id')
+    .executeTakeFirst()
+  return row?.namespace_id ?? null
+}
+
+/** Only a domain that is proven stands for its namespace. */
+async function readDomain(ctx: Context, domain: string): Promise<string | null> {
+  const row = await ctx.db
+    .selectFrom('domains')
+    .innerJoin('namespaces', 'namespaces.namespace_id', 'domains.namespace_id')
+    .where('domain', '=', domain)
+    .where('verification_status', '=', 'active')
+    .where('enable_domain_public_auth', '=', true)
+    .select('namespaces.namespace_id')
     .executeTakeFirst()
   return row?.namespace_id ?? null
 }

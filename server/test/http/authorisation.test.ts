@@ -73,6 +73,8 @@ const TABLE: Record<string, Row> = {
   'games.namespaces.updateNamespaceCdnAuthUser': GAME,
   'games.namespaces.removeNamespaceCdnAuthUser': GAME,
   'games.namespaces.toggleNamespaceDomainPublicAuth': GAME,
+  'games.namespaces.addNamespaceDomain': GAME,
+  'games.namespaces.removeNamespaceDomain': GAME,
   'games.versions.createGameVersion': GAME,
   'games.versions.validateGameVersion': GAME,
   'games.versions.getGameVersionById': GAME,
@@ -120,6 +122,7 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.builds.deleteGameBuild': 'BUILD_NOT_FOUND',
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
   'uploads.completeUpload': 'UPLOAD_INCOMPLETE',
+  'games.namespaces.removeNamespaceDomain': 'CDN_DOMAIN_NOT_FOUND',
 }
 
 type CellCall = { operation: Operation; caller: CallerName; cell: Cell; path: string }

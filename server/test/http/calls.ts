@@ -154,6 +154,8 @@ export function callOf(world: World, operation: Operation): Call {
     },
     'games.namespaces.removeNamespaceCdnAuthUser': { params: { ...namespace, user: 'nobody' } },
     'games.namespaces.toggleNamespaceDomainPublicAuth': { params: namespace, body: { enabled: true } },
+    'games.namespaces.addNamespaceDomain': { params: namespace, body: { domain: `${name}.example.com` } },
+    'games.namespaces.removeNamespaceDomain': { params: { ...namespace, domain: `${name}.example.com` } },
     'games.versions.createGameVersion': { params, body: { display_name: name, config: {} } },
     'games.versions.validateGameVersion': { params, body: { display_name: name, config: {} } },
     'games.versions.getGameVersionById': { params: { game_id, version_id } },

@@ -353,6 +353,7 @@ promise('an address has one spelling: another one is no way in, and none around 
             'API_NOT_FOUND',
             'API_BAD_REQUEST',
             token === null ? 'API_UNAUTHORIZED' : 'VALIDATION_ERROR',
+            ...(operation.id === 'games.namespaces.removeNamespaceDomain' ? (['CDN_DOMAIN_NOT_FOUND'] as const) : []),
           ]
           await refusedAs(operation, refusals, target, answer)
         }

@@ -30,6 +30,7 @@ const HELD: ReadonlySet<string> = new Set([
   'games.versions.deleteGameVersion',
   'games.builds.deleteGameBuild',
   'games.cdn.deleteGameCdnSite',
+  'games.namespaces.removeNamespaceDomain',
 ])
 
 type Checks = { isBody: ValidateFunction; isAnswer: ValidateFunction }

@@ -2,6 +2,7 @@
 // the checksum of what it ran.
 import { statements as first } from './0001-first.ts'
 import { statements as cdn } from './0003-cdn.ts'
+import { statements as domains } from './0004-domains.ts'
 import { statements as storage } from './0005-storage.ts'
 import { statements as tokens } from './0006-tokens.ts'
 import { statements as usage } from './0006-usage.ts'
@@ -12,6 +13,7 @@ export type Migration = { name: string; statements: string }
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0001-first', statements: first },
   { name: '0003-cdn', statements: cdn },
+  { name: '0004-domains', statements: domains },
   { name: '0005-storage', statements: storage },
   { name: '0006-tokens', statements: tokens },
   { name: '0006-usage', statements: usage },

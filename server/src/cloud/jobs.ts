@@ -1,0 +1,91 @@
+// What is done later and again: graphile-worker, whose queue is a schema of its own in the same database. A job is added
+// in the transaction that makes it needed, so there is none without its reason and no reason without its job.
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Runner, run, runMigrations, Logger as WorkerLogger } from 'graphile-worker'
+import { type Kysely, sql } from 'kysely'
+import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
+
+const JOBS_AT_ONCE_MAX = 2
+/** Of a job that failed through a fault of ours; the pause between them grows. */
+const ATTEMPTS_MAX = 20
+const RESTART_MS = 2_000
+
+export type Jobs = { stop: () => Promise<void> }
+type Tasks = { check_domain: (ctx: Context, domain_id: string) => Promise<void> }
+
+/**
+ * Makes the queue's tables and works until `stop`, which waits for what is under way. While the database is away the
+ * worker gives up and is started again: the api lives without it.
+ */
+export async function startJobs(ctx: Context, tasks: Tasks): Promise<Jobs> {
+  const closing = new AbortController()
+  const { signal } = closing
+  let worker: Runner | null = await begin(ctx, tasks)
+
+  const keep = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await worker?.promise.catch((error: unknown) => ctx.log.warn({ err: error }, 'the worker of jobs ended'))
+      worker = null
+      // Cut short by the end.
+      await delay(RESTART_MS, undefined, { signal }).catch(() => {})
+      if (signal.aborted) return
+      const next = await begin(ctx, tasks)
+      if (signal.aborted) await next?.stop()
+      else worker = next
+    }
+  }
+  const kept = keep()
+  return {
+    stop: async () => {
+      closing.abort()
+      await worker
+        ?.stop()
+        .catch((error: unknown) => ctx.log.info({ err: error }, 'the worker of jobs had ended already'))
+      await kept
+    },
+  }
+}
+
+/** Null when it cannot begin now. */
+async function begin(ctx: Context, tasks: Tasks): Promise<Runner | null> {
+  const logger = new WorkerLogger(() => (level, message) => {
+    if (level === 'error' || level === 'warning') ctx.log.warn({ worker: message }, 'a job, or the worker, has failed')
+  })
+  const options = { pgPool: ctx.pool, logger, noHandleSignals: true }
+  try {
+    await runMigrations(options)
+    await freeJobs(ctx)
+    return await run({
+      ...options,
+      concurrency: JOBS_AT_ONCE_MAX,
+      taskList: {
+        check_domain: (payload) => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id),
+      },
+    })
+  } catch (error) {
+    ctx.log.warn({ err: error }, 'the worker of jobs cannot begin; it is tried again')
+    return null
+  }
+}
+
+/**
+ * A worker that was killed holds its jobs for hours. Whatever is held when one begins is free again: a job that really
+ * runs in another process then runs twice, which none of ours minds.
+ */
+async function freeJobs(ctx: Context): Promise<void> {
+  await sql`
+    select graphile_worker.force_unlock_workers(
+      array(select distinct locked_by from graphile_worker.jobs where locked_by is not null)
+    )`.execute(ctx.db)
+}
+
+/** At `run_ms`, null for now. A later look at the same claim replaces the one that is planned. */
+export async function addDomainCheck(db: Kysely<Schema>, domain_id: string, run_ms: number | null): Promise<void> {
+  const run_at = run_ms === null ? null : new Date(run_ms)
+  await sql`
+    select graphile_worker.add_job(
+      'check_domain', json_build_object('domain_id', ${domain_id}::text), run_at := ${run_at}::timestamptz,
+      job_key := ${`domain:${domain_id}`}, max_attempts := ${ATTEMPTS_MAX}
+    )`.execute(db)
+}

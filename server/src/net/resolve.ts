@@ -1,0 +1,113 @@
+// The names of others, asked of name servers and nobody else: hosts files and search domains of this machine are none of
+// their business. What comes back is an answer or a DnsFailure with a sentence; an answer's further sections are not
+// looked at. Each question has its own time-out and number of tries, and is cut off with its signal.
+import { Resolver } from 'node:dns/promises'
+
+const QUESTION_MS_MAX = 2_000
+const TRIES_MAX = 2
+/** Links of a CNAME chain that are followed. */
+const CNAME_HOPS_MAX = 8
+/** Addresses of one name. */
+const ADDRESSES_MAX = 16
+
+export type DnsFailureReason = 'not_found' | 'no_answer' | 'refused' | 'loop' | 'too_many'
+
+/** `not_found`: the name, or such a record of it, does not exist. Everything else may be different in a moment. */
+export class DnsFailure extends Error {
+  readonly reason: DnsFailureReason
+  constructor(reason: DnsFailureReason, message: string) {
+    super(message)
+    this.name = 'DnsFailure'
+    this.reason = reason
+  }
+}
+
+export type Names = {
+  /** All IPv4 and IPv6 addresses. Throws a DnsFailure. */
+  addresses: (name: string, signal?: AbortSignal) => Promise<string[]>
+  /** The names that `name` leads to by CNAME, one after the other; empty without any. Throws a DnsFailure. */
+  aliases: (name: string, signal?: AbortSignal) => Promise<string[]>
+}
+
+/** `servers`: `address` or `address:port`; none: the system's. */
+export function createNames(servers: readonly string[]): Names {
+  const ask = async <T>(name: string, signal: AbortSignal | undefined, look: (resolver: Resolver) => Promise<T>) => {
+    // One for each question: cancelling it must not cancel those of others.
+    const resolver = new Resolver({ timeout: QUESTION_MS_MAX, tries: TRIES_MAX, maxTimeout: QUESTION_MS_MAX })
+    if (servers.length > 0) resolver.setServers(servers)
+    const cancel = () => resolver.cancel()
+    signal?.throwIfAborted()
+    signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      return await look(resolver)
+    } catch (error) {
+      throw toFailure(name, error)
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+    }
+  }
+
+  return {
+    async addresses(name, signal) {
+      // Both kinds must be known before one of them is trusted: one that is silent may be the one that matters.
+      const kinds = await Promise.allSettled([
+        ask(name, signal, (resolver) => resolver.resolve4(name)),
+        ask(name, signal, (resolver) => resolver.resolve6(name)),
+      ])
+      const found: string[] = []
+      let failure: unknown = null
+      for (const kind of kinds) {
+        if (kind.status === 'fulfilled') found.push(...kind.value)
+        else if (!(kind.reason instanceof DnsFailure && kind.reason.reason === 'not_found')) throw kind.reason
+        else failure = kind.reason
+      }
+      if (found.length === 0) throw failure
+      if (found.length > ADDRESSES_MAX)
+        throw new DnsFailure('too_many', `${name} has more than ${ADDRESSES_MAX} addresses.`)
+      return found
+    },
+    async aliases(name, signal) {
+      const chain: string[] = []
+      let current = name
+      for (let hop = 0; hop < CNAME_HOPS_MAX; hop++) {
+        const [next] = await ask(current, signal, (resolver) => resolver.resolveCname(current)).catch(
+          (error: unknown) => {
+            if (error instanceof DnsFailure && error.reason === 'not_found') return []
+            throw error
+          },
+        )
+        if (next === undefined) return chain
+        current = next.toLowerCase().replace(/\.$/, '')
+        if (current === name || chain.includes(current))
+          throw new DnsFailure('loop', `The CNAME records of ${name} lead in a circle.`)
+        chain.push(current)
+      }
+      throw new DnsFailure('too_many', `${name} leads over more than ${CNAME_HOPS_MAX} CNAME records.`)
+    },
+  }
+}
+
+function toFailure(name: string, error: unknown): unknown {
+  const { code } = error as NodeJS.ErrnoException
+  switch (code) {
+    case 'ENOTFOUND':
+    case 'ENODATA':
+      return new DnsFailure(
+        'not_found',
+        `The name servers know no such record of ${name} (${code === 'ENODATA' ? 'NODATA' : 'NXDOMAIN'}).`,
+      )
+    case 'ETIMEOUT':
+    case 'ECANCELLED':
+    case 'ECONNREFUSED':
+      return new DnsFailure('no_answer', `The name servers did not answer for ${name} in time.`)
+    case 'ESERVFAIL':
+    case 'EREFUSED':
+    case 'EFORMERR':
+    case 'EBADRESP':
+    case 'EBADNAME':
+    case 'ENOTIMP':
+      return new DnsFailure('refused', `The name servers could not answer for ${name} (${code.slice(1)}).`)
+    default:
+      return error
+  }
+}
