@@ -146,7 +146,7 @@ test('with nothing left to do the logger ends', async (t) => {
   await until('there is a logger', () => loggerOf(fixture.data_dir) > 0)
   const logger = loggerOf(fixture.data_dir)
   await fixture.driver.close({ logger: 'end' })
-  assert.ok(!isThere(logger))
+  await until('the logger has ended', () => !isThere(logger))
 })
 
 function statusOf(data_dir: string, { lobby_id }: Handle): string {
