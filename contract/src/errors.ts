@@ -26,6 +26,7 @@ export const ERRORS = {
   // Credentials.
   TOKEN_INVALID: { status: 401, message: 'The token is malformed, or was not issued by this platform.' },
   TOKEN_EXPIRED: { status: 401, message: 'The token has expired.' },
+  TOKEN_REFRESH_NOT_FOUND: { status: 401, message: 'There is no session here, or it has ended: log in again.' },
   TOKEN_REVOKED: { status: 401, message: 'The token has been revoked.' },
   TOKEN_NOT_FOUND: { status: 404, message: 'There is no such token.' },
   /** A player token in a body is data, not the caller's credential: 400. */
@@ -33,6 +34,17 @@ export const ERRORS = {
 
   // The management side.
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such group.' },
+  GROUP_INSUFFICIENT_PERMISSIONS: { status: 403, message: 'Your role in the group does not allow this.' },
+  GROUP_NOT_MEMBER: { status: 404, message: 'The group has no such member.' },
+  GROUP_OWNER_REQUIRED: { status: 409, message: 'A group keeps its owner until the ownership is transferred.' },
+  GROUP_ALREADY_MEMBER: { status: 409, message: 'You are a member of the group already.' },
+  GROUP_FULL: { status: 409, message: 'The group has as many members as a group can have.' },
+  GROUP_INVITE_CODE_INVALID: { status: 404, message: 'There is no such invite.' },
+  GROUP_INVITE_CODE_EXPIRED: { status: 409, message: 'The invite has expired.' },
+  GROUP_INVITE_CODE_REVOKED: { status: 409, message: 'The invite has been revoked.' },
+  GROUP_INVITE_CODE_ALREADY_USED: { status: 409, message: 'The invite has been used as often as it may be.' },
+  CLOUD_DEVICE_LINK_INVALID: { status: 400, message: 'The device link is malformed, or has expired.' },
+  CLOUD_DEVICE_LINK_ALREADY_COMPLETE: { status: 409, message: 'The device link has been completed already.' },
   GAME_NOT_FOUND: { status: 404, message: 'There is no such game.' },
   NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace.' },
   VERSION_NOT_FOUND: { status: 404, message: 'There is no such version.' },

@@ -11,9 +11,12 @@ type Json = Record<string, unknown>
 const DOOR_ERRORS: readonly ErrorCode[] = ['VALIDATION_ERROR', 'API_RATE_LIMIT', 'API_NOT_AVAILABLE', 'INTERNAL_ERROR']
 const CREDENTIAL_ERRORS: readonly ErrorCode[] = ['API_UNAUTHORIZED', 'TOKEN_EXPIRED', 'TOKEN_INVALID', 'API_FORBIDDEN']
 
+const ROLE_ERRORS: readonly ErrorCode[] = ['GROUP_INSUFFICIENT_PERMISSIONS']
+
 const CALLERS: Record<CallerKind, string> = {
   anyone: 'anyone, without a credential',
   admin: "the operator's access token",
+  user: 'a person who has logged in',
   cloud: "a cloud token of the game's",
   namespace: "a namespace's public token, or an Origin that stands for it",
   development: 'a development token',
@@ -52,6 +55,7 @@ function describe(operation: Operation): Json {
     summary: operation.summary,
     description: [
       `May be called by: ${operation.auth.map((kind) => CALLERS[kind]).join('; ')}.`,
+      ...(operation.role === null ? [] : [`A person must be ${operation.role} in the group, or more.`]),
       ...(aliases === '' ? [] : [`Also at ${aliases}.`]),
     ].join(' '),
     tags: [operation.id.split('.')[0]],
@@ -63,7 +67,12 @@ function describe(operation: Operation): Json {
         description: 'Success.',
         content: { 'application/json': { schema: plain(operation.response) } },
       },
-      ...refusalsOf([...operation.errors, ...DOOR_ERRORS, ...(is_open ? [] : CREDENTIAL_ERRORS)]),
+      ...refusalsOf([
+        ...operation.errors,
+        ...DOOR_ERRORS,
+        ...(is_open ? [] : CREDENTIAL_ERRORS),
+        ...(operation.role === null ? [] : ROLE_ERRORS),
+      ]),
     },
   }
 }

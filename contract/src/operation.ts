@@ -8,12 +8,17 @@ import { NO_BODY, NO_MEMBERS } from './records.ts'
  * Who may call, by what their token proved:
  * - `anyone`: no credential is looked at.
  * - `admin`: an access token of the operator.
+ * - `user`: a person who has logged in; on a group and its games with the right of `role` only.
  * - `cloud`: a cloud token; it acts for its own game only, every other game is unknown to it.
  * - `namespace`: a namespace's public token, or an Origin that stands for it.
  * - `development`: a development token; the matchmaker answers as if a lobby ran on the developer's machine.
  * - `lobby`: the token that a running lobby was started with.
  */
-export type CallerKind = 'anyone' | 'admin' | 'cloud' | 'namespace' | 'development' | 'lobby'
+export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'development' | 'lobby'
+
+/** What a member of a group may do, the most first: an owner can all that a developer can, and a developer all that a viewer can. */
+export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const
+export type GroupRole = (typeof GROUP_ROLES)[number]
 
 /** Which rate limit an operation draws from. */
 export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud'
@@ -33,6 +38,8 @@ export type Operation<
   aliases: readonly string[]
   summary: string
   auth: readonly CallerKind[]
+  /** The least that a `user` must be in the group that the operation acts on, or whose game it acts on; null: on none. */
+  role: GroupRole | null
   rate_limit: RateLimit
   /** A member of the body that is a document of its own: what is wrong inside it is told by its path in the document. */
   document: string | null
@@ -61,6 +68,7 @@ export function operation<
 >(parts: Parts<P, Q, B, R>): Operation<P, Q, B, R> {
   return {
     aliases: [],
+    role: null,
     document: null,
     idempotent: false,
     params: NO_MEMBERS as unknown as P,

@@ -15,9 +15,25 @@ import {
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
 } from './cloud/development.ts'
+import { completeDeviceLink, getDeviceLink, inspectAuth, prepareDeviceLink } from './cloud/devices.ts'
 import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
-import { createGroup, getGroupSummary, listGroups, validateGroup } from './cloud/groups.ts'
+import {
+  createGroup,
+  getGroupSummary,
+  listGroups,
+  updateGroupProfile,
+  validateGroup,
+  validateGroupProfile,
+} from './cloud/groups.ts'
+import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
+import {
+  getGroupMembers,
+  kickGroupMember,
+  leaveGroup,
+  setGroupMemberRole,
+  transferGroupOwnership,
+} from './cloud/members.ts'
 import {
   getGameNamespaceVersionHistoryList,
   removeNamespaceCdnAuthUser,
@@ -52,6 +68,12 @@ import {
 import { completeUpload } from './cloud/uploads.ts'
 import { createGameVersion, getGameVersionById, validateGameVersion } from './cloud/versions.ts'
 import {
+  completeAccessTokenVerification,
+  completeEmailVerification,
+  refreshIdentityToken,
+  startEmailVerification,
+} from './identity/login.ts'
+import {
   createLobby,
   findLobby,
   getLobbyState,
@@ -67,10 +89,28 @@ import type { Operation } from './operation.ts'
 export const OPERATIONS: readonly Operation[] = [
   bootstrap,
   getRegionTiers,
+  startEmailVerification,
+  completeEmailVerification,
+  completeAccessTokenVerification,
+  refreshIdentityToken,
+  inspectAuth,
+  prepareDeviceLink,
+  getDeviceLink,
+  completeDeviceLink,
   createGroup,
   listGroups,
   getGroupSummary,
   validateGroup,
+  updateGroupProfile,
+  validateGroupProfile,
+  getGroupMembers,
+  setGroupMemberRole,
+  kickGroupMember,
+  leaveGroup,
+  transferGroupOwnership,
+  createGroupInvite,
+  getGroupInvite,
+  consumeGroupInvite,
   createGame,
   validateGame,
   getGames,

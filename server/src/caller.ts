@@ -1,13 +1,22 @@
 // Who calls, as far as the token (or the Origin) proved it. Made by http/auth.ts, read by the rooms.
+import type { GroupRole } from '@muster/contract'
 
 import type { ClaimedPort } from './tokens/keys.ts'
 
 export type Caller =
   | { kind: 'anyone' }
-  | { kind: 'admin'; name: string }
+  /** `user_id`: he has logged in with an access token, and calls with his session. */
+  | { kind: 'admin'; name: string; user_id: string | null }
+  /** `role`: what the operation that he calls asks of a member (contract: Operation.role). He is yet to be looked up. */
+  | { kind: 'user'; user_id: string; role: GroupRole | null }
   | { kind: 'cloud'; game_id: string }
   | { kind: 'namespace'; namespace_id: string }
   | { kind: 'development'; namespace_id: string; hostname: string; ports: readonly ClaimedPort[] }
   | { kind: 'lobby'; lobby_id: string; namespace_id: string }
 
 export type CallerOf<K extends Caller['kind']> = Extract<Caller, { kind: K }>
+
+/** The person behind a call; null when there is none. */
+export function userOf(caller: Caller): string | null {
+  return caller.kind === 'user' || caller.kind === 'admin' ? caller.user_id : null
+}

@@ -38,7 +38,17 @@ export type Config = {
   /** All of them, the largest first; a region has some. */
   tiers: readonly RegionTier[]
   /** Requests a minute of one client bucket (or token, for cloud); 0 switches the limit off. */
-  rate_limits: { seats_per_minute: number; matchmaker_per_minute: number; cloud_per_minute: number }
+  rate_limits: {
+    seats_per_minute: number
+    matchmaker_per_minute: number
+    cloud_per_minute: number
+    /** Login codes that one client bucket may ask for in a quarter of an hour; 0 switches the limit off. */
+    logins_per_quarter_hour: number
+  }
+  /** Whether everybody who logs in may make groups, or only administrators. */
+  access: 'public' | 'private'
+  /** Null: there is no mail server, and login codes are shown in the log. */
+  mail: { smtp_url: string; from: string } | null
   /** What one group may have; null: as much as it likes. */
   quotas: {
     games: number | null
@@ -128,6 +138,14 @@ export const SETTINGS = [
     description: 'Uploads that were not completed; 0 is for ever.',
   },
   { name: 'MUSTER_RETENTION_OBJECTS_HOURS', default: '1', description: 'Bytes of what was deleted.' },
+  {
+    name: 'MUSTER_RATE_LIMIT_LOGIN',
+    default: '20',
+    description: 'Login codes a quarter of an hour and client; 0 is off.',
+  },
+  { name: 'MUSTER_ACCESS', default: 'private', description: 'Who may make groups: public (who logs in) or private.' },
+  { name: 'MUSTER_SMTP_URL', default: '', description: 'smtp:// or smtps://, for login codes; else the log has them.' },
+  { name: 'MUSTER_MAIL_FROM', default: 'no-reply at the main domain', description: 'Whom mail comes from.' },
   { name: 'MUSTER_TRUSTED_PROXIES', default: '', description: 'CIDR blocks whose X-Forwarded-For is believed.' },
   { name: 'MUSTER_SANDBOX', default: 'available', description: 'bubblewrap for lobbies: required, available or off.' },
   { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
@@ -207,6 +225,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     mistakes.push('DATABASE_URL must begin with postgres://.')
   }
 
+  const smtp_url = text('MUSTER_SMTP_URL', '') || null
+  if (smtp_url !== null && !(/^smtps?:\/\//.test(smtp_url) && URL.canParse(smtp_url))) {
+    mistakes.push('MUSTER_SMTP_URL must begin with smtp:// or smtps://.')
+  }
+
   const sandbox = oneOf(
     'MUSTER_SANDBOX',
     ['required', 'available', 'off'] as const,
@@ -257,6 +280,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
       matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),
       cloud_per_minute: integer('MUSTER_RATE_LIMIT_CLOUD', 1200, 1_000_000),
+      logins_per_quarter_hour: integer('MUSTER_RATE_LIMIT_LOGIN', 20, 1_000_000),
     },
     quotas: {
       games: integer('MUSTER_QUOTA_GAMES', 100, 1_000_000) || null,
@@ -274,6 +298,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       abandoned_uploads_ms: integer('MUSTER_RETENTION_UPLOADS_HOURS', 24, 100_000) * HOUR_MS || null,
       removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,
     },
+    access: oneOf('MUSTER_ACCESS', ['public', 'private'] as const, 'private'),
+    mail: smtp_url === null ? null : { smtp_url, from: text('MUSTER_MAIL_FROM', `Muster <no-reply@${domains.main}>`) },
     trusted_proxies: list('MUSTER_TRUSTED_PROXIES'),
     sandbox,
     log_level: oneOf('MUSTER_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'] as const, 'info'),

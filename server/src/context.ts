@@ -8,6 +8,7 @@ import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
+import { createMailer, type Mailer } from './net/mail.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
 import { createLog } from './observe/log.ts'
@@ -28,6 +29,8 @@ export type Context = {
   /** The tokens that are not valid any more, whatever their signature says. */
   revoked: Revoked
   objects: Objects
+  /** Null: no mail server is configured. */
+  mailer: Mailer | null
   /** Milliseconds since the epoch. Tests move it. */
   now: () => number
   log: Logger
@@ -76,6 +79,7 @@ export async function openContext(
     keys,
     revoked,
     objects,
+    mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),
     now: options.now ?? Date.now,
     log,
     close: () => closing.disposeAsync(),

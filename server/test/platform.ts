@@ -90,6 +90,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     MUSTER_CAPACITY_MEMORY_MB: '0',
     // Nobody answers there: a test asks no name server of this machine.
     MUSTER_DNS_SERVERS: '127.0.0.1:1',
+    MUSTER_RATE_LIMIT_LOGIN: '0',
     MUSTER_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...options.env,
   })

@@ -28,7 +28,7 @@ export const BuildSummary = object({
 })
 
 const door = {
-  auth: ['admin', 'cloud'],
+  auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   path: '/cloud/games/{game_id}/builds',
   params: object({ game_id: Id }),
@@ -39,6 +39,7 @@ export const createGameBuild = operation({
   id: 'games.builds.createGameBuild',
   method: 'POST',
   summary: 'Prepares the upload of a build.',
+  role: 'developer',
   body: object({
     display_name: DisplayName(BUILD_DISPLAY_NAME_LENGTH_MAX),
     image_tag: Type.String({
@@ -78,6 +79,7 @@ export const listGameBuilds = operation({
   id: 'games.builds.listGameBuilds',
   method: 'GET',
   summary: 'Lists builds of a game, newest first.',
+  role: 'viewer',
   response: object({ builds: Type.Array(BuildSummary) }),
   errors: ['GAME_NOT_FOUND'],
 })

@@ -3,14 +3,15 @@
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
 
-const door = { method: 'DELETE', auth: ['admin', 'cloud'], rate_limit: 'cloud', response: Empty } as const
+const door = { method: 'DELETE', role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud', response: Empty } as const
 
 export const deleteGroup = operation({
   ...door,
   id: 'groups.delete',
   path: '/group/groups/{group_id}',
   summary: 'Deletes a group that has no games.',
-  auth: ['admin'],
+  role: 'owner',
+  auth: ['admin', 'user'],
   params: object({ group_id: Id }),
   errors: ['GROUP_NOT_FOUND', 'IN_USE'],
 })
@@ -21,7 +22,8 @@ export const deleteGame = operation({
   path: '/cloud/games/{game_id}',
   summary:
     'Deletes a game with all that is its own. Held by namespaces with a version that is not empty, or with lobbies.',
-  auth: ['admin'],
+  role: 'owner',
+  auth: ['admin', 'user'],
   params: object({ game_id: Id }),
   errors: ['GAME_NOT_FOUND', 'IN_USE'],
 })

@@ -29,7 +29,7 @@ export const DevelopmentPorts = Type.Record(Type.String(), DevelopmentPort, {
 })
 
 const namespace = { game_id: Id, namespace_id: Id }
-const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const NOT_FOUND = ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'] as const
 
 export const createGameNamespaceTokenDevelopment = operation({
@@ -39,6 +39,7 @@ export const createGameNamespaceTokenDevelopment = operation({
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development',
   summary:
     'Creates a development token for the namespace: matchmaker calls with it never touch its players and lobbies.',
+  role: 'developer',
   params: object(namespace),
   body: object({
     hostname: Type.String({ minLength: 1, maxLength: HOSTNAME_LENGTH_MAX, description: 'A host name or IP address.' }),
@@ -54,6 +55,7 @@ export const validateGameNamespaceTokenDevelopment = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/validate',
   summary: 'Validates information used to create a new development token.',
+  role: 'developer',
   params: object(namespace),
   body: object({ hostname: Draft, ports: Type.Optional(Type.Unknown()) }),
   response: ValidationErrors,
@@ -66,6 +68,7 @@ export const listGameNamespaceTokensDevelopment = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development',
   summary: 'Lists the development tokens of the namespace.',
+  role: 'developer',
   params: object(namespace),
   response: object({ tokens: Type.Array(TokenSummary, { description: 'The newest first.' }) }),
   errors: NOT_FOUND,
@@ -77,6 +80,7 @@ export const revokeGameNamespaceTokenDevelopment = operation({
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/{token_id}',
   summary: 'Revokes a development token. Repeating it changes nothing.',
+  role: 'developer',
   params: object({ ...namespace, token_id: Id }),
   response: Empty,
   errors: [...NOT_FOUND, 'TOKEN_NOT_FOUND'],

@@ -18,7 +18,7 @@ const canonical = Type.String({
   maxLength: DOMAIN_LENGTH_MAX,
   description: 'The domain as the namespace tells it.',
 })
-const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+const door = { role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const addNamespaceDomain = operation({
   ...door,

@@ -1,56 +1,93 @@
-// Groups: who develops games.
+// Groups: who develops games. Each has members with a role; nobody else knows of it.
 import Type from 'typebox'
-import { operation } from '../operation.ts'
-import { DisplayName, Id, object, Timestamp } from '../records.ts'
+import { GROUP_ROLES, operation } from '../operation.ts'
+import { DisplayName, Empty, Id, object, Timestamp } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const GROUP_DISPLAY_NAME_LENGTH_MAX = 24
 
+export const Role = Type.Enum([...GROUP_ROLES], {
+  description: 'What a member may do; each can all that the next can.',
+})
+
 export const GroupSummary = object(
-  { group_id: Id, display_name: Type.String(), create_ts: Timestamp },
-  'A group in short.',
+  {
+    group_id: Id,
+    display_name: Type.String(),
+    create_ts: Timestamp,
+    member_count: Type.Integer({ minimum: 0 }),
+    owner_identity_id: Type.Optional(Type.String({ description: 'Absent while the group has no owner.' })),
+    is_current_identity_member: Type.Boolean({ description: 'Whether the caller is a member.' }),
+    role: Type.Optional(Role),
+  },
+  "A group in short. `role` is the caller's own, absent when he is no member.",
 )
 
+export const GroupHandle = object({ group_id: Id, display_name: Type.String() }, 'A group, as it is named.')
+
+const params = object({ group_id: Id })
+const door = { auth: ['admin', 'user'], rate_limit: 'cloud' } as const
+
 export const createGroup = operation({
+  ...door,
   id: 'groups.create',
   method: 'POST',
   path: '/group/groups',
-  summary: 'Creates a group.',
-  auth: ['admin'],
-  rate_limit: 'cloud',
+  summary: 'Creates a group, with the caller as its owner. Where `access` is private, only administrators may.',
   body: object({ display_name: DisplayName(GROUP_DISPLAY_NAME_LENGTH_MAX) }),
   response: object({ group_id: Id }),
 })
 
 export const listGroups = operation({
+  ...door,
   id: 'groups.listSuggested',
   method: 'GET',
   path: '/group/groups',
-  summary: 'Lists groups, newest first.',
-  auth: ['admin'],
-  rate_limit: 'cloud',
+  summary: "Lists the caller's groups, newest first; to administrators all groups.",
   response: object({ groups: Type.Array(GroupSummary) }),
 })
 
 export const getGroupSummary = operation({
+  ...door,
   id: 'groups.getSummary',
   method: 'GET',
   path: '/group/groups/{group_id}/summary',
   summary: 'Gets a group.',
-  auth: ['admin'],
-  rate_limit: 'cloud',
-  params: object({ group_id: Id }),
+  role: 'viewer',
+  params,
   response: object({ group: GroupSummary }),
   errors: ['GROUP_NOT_FOUND'],
 })
 
+export const updateGroupProfile = operation({
+  ...door,
+  id: 'groups.updateProfile',
+  method: 'POST',
+  path: '/group/groups/{group_id}/profile',
+  summary: 'Renames a group.',
+  role: 'owner',
+  params,
+  body: object({ display_name: DisplayName(GROUP_DISPLAY_NAME_LENGTH_MAX) }),
+  response: Empty,
+  errors: ['GROUP_NOT_FOUND'],
+})
+
+export const validateGroupProfile = operation({
+  ...door,
+  id: 'groups.validateProfile',
+  method: 'POST',
+  path: '/group/groups/profile/validate',
+  summary: 'Validates information used to rename a group.',
+  body: object({ display_name: Draft }),
+  response: ValidationErrors,
+})
+
 export const validateGroup = operation({
+  ...door,
   id: 'groups.validate',
   method: 'POST',
   path: '/cloud/groups/validate',
   summary: 'Validates information used to create a new group.',
-  auth: ['admin'],
-  rate_limit: 'cloud',
   body: object({ display_name: Draft }),
   response: ValidationErrors,
 })

@@ -29,7 +29,7 @@ const NamespaceVersion = object(
 )
 
 const door = {
-  auth: ['admin', 'cloud'],
+  auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 } as const
@@ -42,6 +42,7 @@ export const setNamespaceCdnAuthType = operation({
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth',
   summary: 'Says what a visitor of the site must show: nothing, or the name and password of one of its users.',
+  role: 'developer',
   params,
   body: object({ auth_type: Type.Enum(['none', 'basic']) }),
   response: Empty,
@@ -53,6 +54,7 @@ export const updateNamespaceCdnAuthUser = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user',
   summary: 'Adds a user of the site, or changes the password of one. The password is a bcrypt hash, never told again.',
+  role: 'developer',
   params,
   body: object({
     user: AuthUser,
@@ -68,6 +70,7 @@ export const removeNamespaceCdnAuthUser = operation({
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}',
   summary: 'Removes a user of the site. Repeating it changes nothing.',
+  role: 'developer',
   params: object({ ...namespace, user: AuthUser }),
   response: Empty,
 })
@@ -78,6 +81,7 @@ export const toggleNamespaceDomainPublicAuth = operation({
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth',
   summary: 'Says whether a page on the namespace’s own host may use the matchmaker without a token.',
+  role: 'developer',
   params,
   body: object({ enabled: Type.Boolean() }),
   response: Empty,
@@ -89,6 +93,7 @@ export const getGameNamespaceVersionHistoryList = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history',
   summary: 'Lists what was deployed to the namespace, when and by whom, newest first. To roll back is to deploy again.',
+  role: 'viewer',
   params,
   query: object({
     anchor: Type.Optional(

@@ -54,7 +54,7 @@ export const NamespaceFull = object({
 
 const game = object({ game_id: Id })
 const params = object({ game_id: Id, namespace_id: Id })
-const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const createGameNamespace = operation({
   ...door,
@@ -62,6 +62,7 @@ export const createGameNamespace = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces',
   summary: 'Creates a namespace on a version of the game.',
+  role: 'developer',
   params: game,
   body: object({ display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX), version_id: Id, name_id: NameId }),
   response: object({ namespace_id: Id }),
@@ -74,6 +75,7 @@ export const validateGameNamespace = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/validate',
   summary: 'Validates information used to create a new namespace.',
+  role: 'developer',
   params: game,
   body: object({ display_name: Draft, name_id: Draft }),
   response: ValidationErrors,
@@ -86,6 +88,7 @@ export const getGameNamespaceById = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
   summary: 'Gets a namespace by its id.',
+  role: 'viewer',
   params,
   response: object({ namespace: NamespaceFull }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
@@ -97,6 +100,7 @@ export const updateGameNamespaceVersion = operation({
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version',
   summary: 'Deploys a version of the game to the namespace. Lobbies that run go on as they are.',
+  role: 'developer',
   params,
   body: object({ version_id: Id }),
   response: Empty,
@@ -109,6 +113,7 @@ export const updateGameNamespaceMatchmakerConfig = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config',
   summary: 'Changes the limits that are named, the others stay. Nobody who plays is removed by a lower limit.',
+  role: 'developer',
   params,
   body: Type.Partial(MatchmakerLimits, { additionalProperties: false, minProperties: 1 }),
   response: Empty,
@@ -121,6 +126,7 @@ export const createGameNamespaceTokenPublic = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public',
   summary: 'Creates a public token for the namespace: a game client may carry it.',
+  role: 'developer',
   params,
   response: object({ token: Type.String() }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],

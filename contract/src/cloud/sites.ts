@@ -16,7 +16,7 @@ export const SiteSummary = object({
 })
 
 const door = {
-  auth: ['admin', 'cloud'],
+  auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   path: '/cloud/games/{game_id}/cdn/sites',
   params: object({ game_id: Id }),
@@ -27,6 +27,7 @@ export const createGameCdnSite = operation({
   id: 'games.cdn.createGameCdnSite',
   method: 'POST',
   summary: 'Prepares the upload of a site.',
+  role: 'developer',
   body: object({
     display_name: DisplayName(SITE_DISPLAY_NAME_LENGTH_MAX),
     files: Type.Array(PrepareFile, { minItems: 1, maxItems: UPLOAD_FILES_MAX }),
@@ -49,6 +50,7 @@ export const listGameCdnSites = operation({
   id: 'games.cdn.listGameCdnSites',
   method: 'GET',
   summary: 'Lists sites of a game, newest first.',
+  role: 'viewer',
   response: object({ sites: Type.Array(SiteSummary) }),
   errors: ['GAME_NOT_FOUND'],
 })

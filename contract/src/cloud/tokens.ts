@@ -14,7 +14,7 @@ export const TokenSummary = object(
 )
 
 const list = object({ tokens: Type.Array(TokenSummary, { description: 'The newest first.' }) })
-const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const game = { game_id: Id }
 const namespace = { game_id: Id, namespace_id: Id }
 
@@ -24,6 +24,7 @@ export const listGameCloudTokens = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/tokens/cloud',
   summary: 'Lists the cloud tokens of the game.',
+  role: 'developer',
   params: object(game),
   response: list,
   errors: ['GAME_NOT_FOUND'],
@@ -35,6 +36,7 @@ export const revokeGameCloudToken = operation({
   method: 'DELETE',
   path: '/cloud/games/{game_id}/tokens/cloud/{token_id}',
   summary: 'Revokes a cloud token: within a second nothing takes it any more. Repeating it changes nothing.',
+  role: 'developer',
   params: object({ ...game, token_id: Id }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'TOKEN_NOT_FOUND'],
@@ -46,6 +48,7 @@ export const listGameNamespaceTokensPublic = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public',
   summary: 'Lists the public tokens of the namespace.',
+  role: 'developer',
   params: object(namespace),
   response: list,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
@@ -57,6 +60,7 @@ export const revokeGameNamespaceTokenPublic = operation({
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public/{token_id}',
   summary: 'Revokes a public token: games that carry it cannot find lobbies any more. Who plays goes on.',
+  role: 'developer',
   params: object({ ...namespace, token_id: Id }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'TOKEN_NOT_FOUND'],

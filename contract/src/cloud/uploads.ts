@@ -47,7 +47,8 @@ export const completeUpload = operation({
   path: '/cloud/uploads/{upload_id}/complete',
   summary:
     'Completes an upload when every file has arrived; parts become one file. Completing it again changes nothing.',
-  auth: ['admin', 'cloud'],
+  role: 'developer',
+  auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   params: object({ upload_id: Id }),
   response: Empty,

@@ -13,7 +13,7 @@ export const VersionSummary = object(summary, 'A version in short.')
 export const VersionFull = object({ ...summary, config: VersionConfig })
 
 const game = object({ game_id: Id })
-const door = { auth: ['admin', 'cloud'], rate_limit: 'cloud' } as const
+const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const createGameVersion = operation({
   ...door,
@@ -21,6 +21,7 @@ export const createGameVersion = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/versions',
   summary: 'Creates a version. Its builds and its site must be complete.',
+  role: 'developer',
   params: game,
   document: 'config',
   body: object({ display_name: DisplayName(VERSION_DISPLAY_NAME_LENGTH_MAX), config: VersionConfig }),
@@ -34,6 +35,7 @@ export const validateGameVersion = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/versions/validate',
   summary: 'Validates information used to create a new version.',
+  role: 'developer',
   params: game,
   document: 'config',
   body: object({ display_name: Draft, config: Type.Unknown({ description: 'A version config.' }) }),
@@ -47,6 +49,7 @@ export const getGameVersionById = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/versions/{version_id}',
   summary: 'Gets a version with its config.',
+  role: 'viewer',
   params: object({ game_id: Id, version_id: Id }),
   response: object({ version: VersionFull }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND'],

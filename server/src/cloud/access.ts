@@ -1,17 +1,75 @@
-// Whose a game is. Every function on a game, or on something below one, begins here.
-import { ApiError } from '@muster/contract'
+// Whose a group and a game is, and who of its members may do what. Every function on a group, a game, or on something
+// below one, begins here. What an operation asks of a member stands in the contract and comes with the caller.
+import assert from 'node:assert'
+import { ApiError, type ErrorCode, GROUP_ROLES, type GroupRole } from '@muster/contract'
+import type { Transaction } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
 
 /**
- * Throws GAME_NOT_FOUND when there is no such game, and the very same when it is not the caller's: a cloud token must
- * not learn which games exist.
+ * Throws GAME_NOT_FOUND (or `unknown`) when there is no such game, and the very same when it is not the caller's: nobody
+ * learns which games exist. Throws GROUP_INSUFFICIENT_PERMISSIONS when his role does not suffice.
  */
-export async function requireGame(ctx: Context, caller: Caller, game_id: string): Promise<void> {
-  const row = await ctx.db.selectFrom('games').select('game_id').where('game_id', '=', game_id).executeTakeFirst()
-  if (row === undefined || !maySee(caller, game_id)) throw new ApiError('GAME_NOT_FOUND')
+export async function requireGame(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  unknown: ErrorCode = 'GAME_NOT_FOUND',
+): Promise<void> {
+  const row = await ctx.db
+    .selectFrom('games')
+    .select('developer_group_id')
+    .where('game_id', '=', game_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError(unknown)
+  if (caller.kind === 'cloud' && caller.game_id === game_id) return
+  await requireRight(ctx, caller, row.developer_group_id, unknown)
 }
 
-export function maySee(caller: Caller, game_id: string): boolean {
-  return caller.kind === 'admin' || (caller.kind === 'cloud' && caller.game_id === game_id)
+/**
+ * Throws GROUP_NOT_FOUND when there is no such group, and the very same when the caller is no member of it; or
+ * GROUP_INSUFFICIENT_PERMISSIONS. With `trx`, what it says holds until the end of it: whoever changes the members waits.
+ */
+export async function requireGroup(
+  ctx: Context,
+  caller: Caller,
+  group_id: string,
+  trx?: Transaction<Schema>,
+): Promise<void> {
+  const row = await (trx ?? ctx.db)
+    .selectFrom('groups')
+    .select('group_id')
+    .where('group_id', '=', group_id)
+    .$if(trx !== undefined, (query) => query.forNoKeyUpdate())
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
+  await requireRight(ctx, caller, group_id, 'GROUP_NOT_FOUND', trx)
+}
+
+async function requireRight(
+  ctx: Context,
+  caller: Caller,
+  group_id: string,
+  unknown: ErrorCode,
+  trx?: Transaction<Schema>,
+): Promise<void> {
+  if (caller.kind === 'admin') return
+  if (caller.kind !== 'user') throw new ApiError(unknown)
+  const { user_id, role: needed } = caller
+  const member = await (trx ?? ctx.db)
+    .selectFrom('group_members')
+    .select('role')
+    .where('group_id', '=', group_id)
+    .where('user_id', '=', user_id)
+    .executeTakeFirst()
+  if (member === undefined) throw new ApiError(unknown)
+  assert(needed !== null, 'An operation on a group or a game says in the contract what it asks of a member.')
+  if (suffices(member.role, needed)) return
+  const message = `This takes the role ${needed} in the group; yours is ${member.role}.`
+  throw new ApiError('GROUP_INSUFFICIENT_PERMISSIONS', { role: member.role, needed }, { message })
+}
+
+function suffices(role: GroupRole, needed: GroupRole): boolean {
+  return GROUP_ROLES.indexOf(role) <= GROUP_ROLES.indexOf(needed)
 }

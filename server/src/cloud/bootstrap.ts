@@ -6,10 +6,10 @@ import type { Context } from '../context.ts'
 export function describePlatform(ctx: Context): ResponseOf<typeof bootstrap> {
   return {
     cluster: 'oss',
-    access: 'private',
+    access: ctx.config.access,
     domains: { ...ctx.config.domains },
     origins: { hub: mainUrl(ctx.config) },
     captcha: {},
-    login_methods: { access_token: true, email: false },
+    login_methods: { access_token: true, email: true },
   }
 }

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { checkArchive } from '../objects/archive.ts'
 import type { StoredObject } from '../objects/objects.ts'
-import { maySee } from './access.ts'
+import { requireGame } from './access.ts'
 import { diskFull, isDiskFull } from './disk.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
 import { noteRemoved } from './removed-objects.ts'
@@ -33,7 +33,8 @@ export async function completeUpload(ctx: Context, caller: Caller, upload_id: st
     .select(['uploads.game_id', 'uploads.kind', 'uploads.complete_ts', 'builds.kind as build_kind'])
     .where('uploads.upload_id', '=', upload_id)
     .executeTakeFirst()
-  if (upload === undefined || !maySee(caller, upload.game_id)) throw new ApiError('UPLOAD_NOT_FOUND')
+  if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+  await requireGame(ctx, caller, upload.game_id, 'UPLOAD_NOT_FOUND')
   if (upload.complete_ts !== null) return
 
   const parts = await awaitedParts(ctx.db, upload_id)

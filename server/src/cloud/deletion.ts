@@ -6,7 +6,7 @@ import { sql, type Transaction } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
-import { requireGame } from './access.ts'
+import { requireGame, requireGroup } from './access.ts'
 import { holdGroup, holdGroupOf } from './quotas.ts'
 import { deleteUploads } from './removed-objects.ts'
 
@@ -17,7 +17,8 @@ type Trx = Transaction<Schema>
 type Holder = { kind: 'game' | 'namespace' | 'version' | 'lobby'; id: string }
 
 /** Throws GROUP_NOT_FOUND or IN_USE. */
-export async function deleteGroup(ctx: Context, group_id: string): Promise<void> {
+export async function deleteGroup(ctx: Context, caller: Caller, group_id: string): Promise<void> {
+  await requireGroup(ctx, caller, group_id)
   await ctx.db.transaction().execute(async (trx) => {
     await holdGroup(trx, group_id)
     const games = await trx

@@ -11,14 +11,14 @@ import {
   type ResponseOf,
 } from '@muster/contract'
 import type { Static } from 'typebox'
-import type { Caller } from '../caller.ts'
+import { type Caller, userOf } from '../caller.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { idOfName, newId } from '../ids.ts'
-import { requireGame } from './access.ts'
+import { requireGame, requireGroup } from './access.ts'
 import { recordDeploys } from './deploys.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
-import { findGroup } from './groups.ts'
+import { listGroups } from './groups.ts'
 import { LIST_MAX } from './lists.ts'
 import { freeNameId } from './name-ids.ts'
 import { listNamespaces } from './namespaces.ts'
@@ -42,7 +42,7 @@ export async function createGame(
   body: BodyOf<typeof createGameOperation>,
 ): Promise<{ game_id: string }> {
   const { developer_group_id, display_name } = body
-  await findGroup(ctx, developer_group_id)
+  await requireGroup(ctx, caller, developer_group_id)
   refuse(await checkGame(ctx, body))
   const name_id = body.name_id ?? (await freeNameId(ctx, display_name))
 
@@ -98,22 +98,16 @@ export async function listGames(ctx: Context, caller: Caller): Promise<ResponseO
     .select(['game_id', 'name_id', 'games.display_name', 'games.create_ts'])
     .select(['group_id', 'groups.display_name as group_display_name'])
     .$if(own !== null, (query) => query.where('game_id', '=', own))
+    .$if(caller.kind === 'user', (query) =>
+      query.where('developer_group_id', 'in', (of) =>
+        of.selectFrom('group_members').select('group_id').where('user_id', '=', userOf(caller)),
+      ),
+    )
     .orderBy('games.create_ts', 'desc')
     .orderBy('game_id', 'desc')
     .limit(LIST_MAX)
     .execute()
-  const groups = await ctx.db
-    .selectFrom('groups')
-    .select(['group_id', 'display_name', 'create_ts'])
-    .$if(own !== null, (query) =>
-      query.where('group_id', 'in', (of) =>
-        of.selectFrom('games').select('developer_group_id').where('game_id', '=', own),
-      ),
-    )
-    .orderBy('create_ts', 'desc')
-    .orderBy('group_id', 'desc')
-    .limit(LIST_MAX)
-    .execute()
+  const groups = await listGroups(ctx, caller)
   const players = await countPlayers(
     ctx,
     games.map((game) => game.game_id),
@@ -125,7 +119,7 @@ export async function listGames(ctx: Context, caller: Caller): Promise<ResponseO
       developer: { group_id, display_name: group_display_name },
       total_player_count: players.get(game.game_id) ?? 0,
     })),
-    groups: groups.map((group) => ({ ...group, create_ts: timestamp(group.create_ts) })),
+    groups,
   }
 }
 

@@ -3,7 +3,7 @@
 import { ApiError, type TokenSummary } from '@muster/contract'
 import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
-import type { Context } from '../context.ts'
+import type { Context, Database } from '../context.ts'
 import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
 import type { Subject } from '../tokens/keys.ts'
@@ -12,7 +12,7 @@ import { LIST_MAX } from './lists.ts'
 import { requireNamespace } from './namespaces.ts'
 import { timestamp } from './times.ts'
 
-const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
+export const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
 /** It is built into games that are out there: 15 years, as their developers are used to. */
 const PUBLIC_TOKEN_LIFETIME_MS = 15 * 365 * 24 * 60 * 60_000
 
@@ -52,12 +52,21 @@ export async function issueToken(
   const token_id = newId(now_ms)
   const options = { now_ms, lifetime_ms, token_id, ...(name === undefined ? {} : { name }) }
   const token = ctx.keys.issue(subject, options)
+  await recordToken(ctx.db, shelf, { token_id, now_ms, lifetime_ms })
+  return { token }
+}
+
+/** So that it can be listed and revoked. */
+export async function recordToken(
+  db: Database,
+  shelf: TokenShelf,
+  { token_id, now_ms, lifetime_ms }: { token_id: string; now_ms: number; lifetime_ms: number },
+): Promise<void> {
   const times = { create_ts: new Date(now_ms), expire_ts: new Date(now_ms + lifetime_ms) }
-  await ctx.db
+  await db
     .insertInto('tokens')
     .values({ token_id, ...rowOf(shelf), ...times })
     .execute()
-  return { token }
 }
 
 /** The newest first, expired and revoked ones too. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */

@@ -1,7 +1,7 @@
 // The tables, as Kysely sees them. A column is named like the member of the record that carries it, so that a row
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
-import type { PortProtocol } from '@muster/contract'
+import type { GroupRole, PortProtocol } from '@muster/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */
@@ -11,6 +11,12 @@ type JsonColumn<T> = ColumnType<T, string, string>
 
 export type Schema = {
   groups: GroupTable
+  users: UserTable
+  user_sessions: UserSessionTable
+  email_verifications: EmailVerificationTable
+  group_members: GroupMemberTable
+  group_invites: GroupInviteTable
+  device_links: DeviceLinkTable
   games: GameTable
   namespaces: NamespaceTable
   namespace_auth_users: NamespaceAuthUserTable
@@ -35,6 +41,57 @@ export type Schema = {
 // Written by api.
 
 type GroupTable = { group_id: string; display_name: string; create_ts: CreateTime }
+
+/** A person: by e-mail address, or an administrator by the name of his access token. The API calls it an identity. */
+type UserTable = {
+  user_id: string
+  /** In lower case. */
+  email: string | null
+  access_name: string | null
+  display_name: string
+  create_ts: CreateTime
+}
+
+/** `generation`: how often it was refreshed; the refresh token of that generation is the one that is good. */
+type UserSessionTable = {
+  session_id: string
+  user_id: string
+  generation: Generated<number>
+  access_token_id: string | null
+  create_ts: CreateTime
+  refresh_ts: Date
+  expire_ts: Date
+  end_ts: Date | null
+}
+
+type EmailVerificationTable = {
+  verification_id: string
+  email: string
+  /** The client bucket that asked for it. */
+  client: string
+  code_hash: Buffer
+  attempt_count: Generated<number>
+  create_ts: CreateTime
+  expire_ts: Date
+  complete_ts: Date | null
+}
+
+/** At most one owner a group. */
+type GroupMemberTable = { group_id: string; user_id: string; role: GroupRole; join_ts: Date }
+
+type GroupInviteTable = {
+  code_hash: Buffer
+  group_id: string
+  role: GroupRole
+  use_count: Generated<number>
+  use_count_max: number
+  create_ts: CreateTime
+  expire_ts: Date
+  revoke_ts: Date | null
+}
+
+/** Links that are complete. Until then a link is nothing but its token. */
+type DeviceLinkTable = { device_link_id: string; game_id: string; complete_ts: Date }
 
 type GameTable = {
   game_id: string

@@ -3,6 +3,9 @@
 import { ApiError, type CallerKind, type Operation } from '@muster/contract'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import { requireSession } from '../identity/sessions.ts'
+
+type KnownCaller = Exclude<Caller, { kind: 'anyone' }>
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,2048})$/i
 
@@ -20,7 +23,8 @@ export function authenticate(
 ): Caller | Promise<Caller> {
   if (operation.auth.includes('anyone')) return { kind: 'anyone' }
   if (credentials.authorization !== undefined) {
-    const caller = callerOfToken(ctx, credentials.authorization)
+    const caller = callerOfToken(ctx, operation, credentials.authorization)
+    if (caller instanceof Promise) return caller
     if (!operation.auth.includes(caller.kind)) throw forbidden(caller.kind, operation)
     return caller
   }
@@ -35,7 +39,7 @@ function callerOfOrigin(namespace_id: string | null): Caller {
   throw new ApiError('API_UNAUTHORIZED', {}, { message })
 }
 
-function callerOfToken(ctx: Context, authorization: string): Exclude<Caller, { kind: 'anyone' }> {
+function callerOfToken(ctx: Context, operation: Operation, authorization: string): KnownCaller | Promise<Caller> {
   const match = BEARER.exec(authorization)
   if (match === null) {
     throw new ApiError('TOKEN_INVALID', {}, { message: 'The Authorization header must be "Bearer" and a token.' })
@@ -44,7 +48,9 @@ function callerOfToken(ctx: Context, authorization: string): Exclude<Caller, { k
   if (ctx.revoked.has(token.token_id)) throw new ApiError('TOKEN_REVOKED')
   switch (token.kind) {
     case 'access':
-      return { kind: 'admin', name: token.name }
+      return { kind: 'admin', name: token.name, user_id: null }
+    case 'user':
+      return callerOfSession(ctx, operation, token.session_id)
     case 'cloud':
       return { kind: 'cloud', game_id: token.game_id }
     case 'public':
@@ -56,7 +62,19 @@ function callerOfToken(ctx: Context, authorization: string): Exclude<Caller, { k
     case 'player':
     case 'dev_player':
       throw new ApiError('API_FORBIDDEN', {}, { message: 'A player token is for the lobby server, not for a call.' })
+    case 'device':
+      throw new ApiError('API_FORBIDDEN', {}, { message: 'A device link is to be completed, not to be called with.' })
   }
+}
+
+/** An administrator who has logged in calls as one, wherever administrators are taken. */
+async function callerOfSession(ctx: Context, operation: Operation, session_id: string): Promise<Caller> {
+  const { auth, role } = operation
+  if (!auth.includes('user') && !auth.includes('admin')) throw forbidden('user', operation)
+  const { user_id, access_name } = await requireSession(ctx, session_id)
+  if (access_name !== null && auth.includes('admin')) return { kind: 'admin', name: access_name, user_id }
+  if (!auth.includes('user')) throw forbidden('user', operation)
+  return { kind: 'user', user_id, role }
 }
 
 function forbidden(kind: CallerKind, operation: Operation): ApiError {

@@ -32,6 +32,10 @@ export type OperationRequest<O extends Operation> = {
   /** What limits per client count by: an IPv4 address or an IPv6 /64. */
   client: string
   idempotency_key: string | null
+  /** For logging in, and for nothing else: whose page asks, and what it remembers. */
+  origin: string | undefined
+  cookie: string | undefined
+  setCookie: (cookie: string) => void
   /** True once the caller has hung up: nobody will read the answer. */
   isGone: () => boolean
 }
@@ -93,6 +97,9 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       body: request.body as never,
       ray_id: request.id,
       idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
+      origin: request.headers.origin,
+      cookie: request.headers.cookie,
+      setCookie: (cookie) => void reply.header('set-cookie', cookie),
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     })
     // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
@@ -145,9 +152,22 @@ function addressOf(door: Door, request: FastifyRequest): string {
 /** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */
 function requireRate(door: Door, operation: Operation, caller: Caller, client: string): void {
   if (operation.rate_limit === 'none') return
-  const key = caller.kind === 'lobby' ? caller.lobby_id : caller.kind === 'cloud' ? caller.game_id : client
+  const key = bucketOf(caller) ?? client
   const wait_ms = door.limiters[operation.rate_limit].take(key, door.ctx.now())
   if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
+}
+
+function bucketOf(caller: Caller): string | null {
+  switch (caller.kind) {
+    case 'lobby':
+      return caller.lobby_id
+    case 'cloud':
+      return caller.game_id
+    case 'user':
+      return caller.user_id
+    default:
+      return null
+  }
 }
 
 function idempotencyKeyOf(request: FastifyRequest): string | null {

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { ApiError, errorBody } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { openDeviceLinks } from '../cloud/device-links.ts'
 import { checkDomain } from '../cloud/domain-check.ts'
 import { startJobs } from '../cloud/jobs.ts'
 import { startSweeping } from '../cloud/sweep.ts'
@@ -17,8 +18,10 @@ import { type Numbers, parseBody } from './body.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
 import { deletion } from './cloud/deletion.ts'
+import { devices } from './cloud/devices.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
+import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { renaming } from './cloud/renaming.ts'
@@ -29,6 +32,7 @@ import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
+import { login } from './identity/login.ts'
 import { type Door, mount } from './implement.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
@@ -52,10 +56,14 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact')
   const door = createDoor(ctx, () => null)
+  const links = openDeviceLinks(ctx)
   for (const implementation of [
     ...bootstrap,
     ...tiers,
+    ...login,
+    ...devices(links),
     ...groups,
+    ...members,
     ...games,
     ...namespaces,
     ...namespaceCdn,
@@ -78,6 +86,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     return {
       address: role.address,
       async stop(how) {
+        links.close()
         await role.stop(how)
         await sweeper.stop()
         await jobs.stop()
@@ -85,6 +94,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     }
   } catch (error) {
     await jobs.stop()
+    links.close()
     throw error
   }
 }

@@ -10,6 +10,8 @@ const stamp = fc.record({ token_id: id, issue_ms: time, expire_ms: fc.option(tim
 const name = fc.string({ minLength: 1, maxLength: 64, unit: 'grapheme' }).filter((text) => !text.includes('\0'))
 const subject = fc.oneof(
   fc.record({ kind: fc.constant('access' as const), name }),
+  fc.record({ kind: fc.constant('user' as const), user_id: id, session_id: id }),
+  fc.record({ kind: fc.constant('device' as const), device_link_id: id }),
   fc.record({ kind: fc.constant('cloud' as const), game_id: id }),
   fc.record({ kind: fc.constant('public' as const), namespace_id: id }),
   fc.record({ kind: fc.constant('lobby' as const), lobby_id: id, namespace_id: id }),

@@ -14,6 +14,8 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 
 export type Subject =
   | { kind: 'access'; name: string }
+  | { kind: 'user'; user_id: string; session_id: string }
+  | { kind: 'device'; device_link_id: string }
   | { kind: 'cloud'; game_id: string }
   | { kind: 'public'; namespace_id: string }
   | { kind: 'lobby'; lobby_id: string; namespace_id: string }
@@ -61,6 +63,20 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
     algorithm: 'ed25519',
     entitlement: 16,
     members: { name: { field: 1, type: 'text' } },
+  },
+  user: {
+    label: 'usr',
+    named: false,
+    algorithm: 'ed25519',
+    entitlement: 2,
+    members: { user_id: { field: 1, type: 'id' }, session_id: { field: 100, type: 'id' } },
+  },
+  device: {
+    label: 'device',
+    named: false,
+    algorithm: 'ed25519',
+    entitlement: 14,
+    members: { device_link_id: { field: 1, type: 'id' } },
   },
   cloud: {
     label: 'cloud',

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import {
   type ApiError,
+  completeDeviceLink,
   completeUpload,
+  consumeGroupInvite,
   createCloudToken,
   createGame,
   createGameBuild,
@@ -11,30 +13,42 @@ import {
   createGameNamespaceTokenPublic,
   createGameVersion,
   createGroup,
+  createGroupInvite,
+  GROUP_ROLES,
   getGameById,
   getGameNamespaceById,
   getGames,
   getGameVersionById,
+  getGroupMembers,
   getGroupSummary,
+  kickGroupMember,
   listGameBuilds,
   listGameCdnSites,
   listGameCloudTokens,
   listGameNamespaceTokensPublic,
   listGroups,
   type Operation,
+  prepareDeviceLink,
   revokeGameCloudToken,
   revokeGameNamespaceTokenPublic,
   revokeToken,
+  setGroupMemberRole,
+  transferGroupOwnership,
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
+  updateGroupProfile,
   validateGame,
   validateGameNamespace,
   validateGameVersion,
   validateGroup,
 } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
+import { startMailServer } from '../identity/mail-server.ts'
+import { logIn } from '../identity/people.ts'
 import { startPlatform } from '../platform.ts'
 import { newGame, refused, type TestGame, UNKNOWN_ID } from './steps.ts'
+
+const call = (operation: Operation, input: Call['input'] = {}): Call => ({ operation, input })
 
 type Call = { operation: Operation; input: { params?: Record<string, string>; body?: unknown } }
 
@@ -48,7 +62,6 @@ function callsOf(
   const params = { game_id }
   const namespace = { game_id, namespace_id: game.prod_id }
   const file = { path: 'a', content_length: 1 }
-  const call = (operation: Operation, input: Call['input'] = {}): Call => ({ operation, input })
   return {
     of_game: [
       call(getGameById, { params }),
@@ -85,7 +98,11 @@ function callsOf(
 }
 
 test('who may do what on the management side', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api' })
+  const mail = await startMailServer(t)
+  const platform = await startPlatform(t, {
+    roles: 'api',
+    env: { MUSTER_SMTP_URL: mail.url, MUSTER_RATE_LIMIT_LOGIN: '0' },
+  })
   const { ctx } = platform
   const own = await newGame(platform)
   const other = await newGame(platform)
@@ -143,6 +160,7 @@ test('who may do what on the management side', async (t) => {
     const tokens = [
       issue({ kind: 'public', namespace_id }),
       issue({ kind: 'lobby', lobby_id: UNKNOWN_ID, namespace_id }),
+      issue({ kind: 'device', device_link_id: UNKNOWN_ID }),
       issue({ kind: 'player', player_id: UNKNOWN_ID, lobby_id: UNKNOWN_ID, namespace_id }),
     ]
     for (const call of all) {
@@ -170,6 +188,50 @@ test('who may do what on the management side', async (t) => {
       await refused(code, callWith(platform.token, unknown))
     }
     assert.equal(await snapshot(), before)
+  })
+
+  await t.test('what people may do follows from their role in the group, and strangers learn nothing', async () => {
+    const before = await snapshot()
+    const { group_id, game_id } = own
+    const params = { group_id }
+    const of_group: Call[] = [
+      call(getGroupSummary, { params }),
+      call(getGroupMembers, { params }),
+      call(updateGroupProfile, { params, body: { display_name: 'G' } }),
+      call(createGroupInvite, { params, body: {} }),
+      call(kickGroupMember, { params: { group_id, identity_id: UNKNOWN_ID } }),
+      call(setGroupMemberRole, { params: { group_id, identity_id: UNKNOWN_ID }, body: { role: 'viewer' } }),
+      call(transferGroupOwnership, { params, body: { new_owner_identity_id: UNKNOWN_ID } }),
+      call(createGame, { body: { display_name: 'A', developer_group_id: group_id } }),
+    ]
+    const calls = [...of_game, ...of_group]
+    const { device_link_token } = await platform.client.call(prepareDeviceLink, {})
+    calls.push(call(completeDeviceLink, { body: { device_link_token, game_id } }))
+    const stranger = await logIn(platform, mail, 'stranger@example.com')
+    for (const wish of calls) {
+      const code =
+        wish.operation === completeUpload
+          ? 'UPLOAD_NOT_FOUND'
+          : of_group.includes(wish)
+            ? 'GROUP_NOT_FOUND'
+            : 'GAME_NOT_FOUND'
+      assert.equal((await refused(code, callWith(stranger.token, wish))).status, 404, wish.operation.id)
+    }
+    for (const role of ['viewer', 'developer'] as const) {
+      const person = await logIn(platform, mail, `${role}@example.com`)
+      const { code } = await platform.client.call(createGroupInvite, { params, body: { role } })
+      await person.client.call(consumeGroupInvite, { params: { group_invite_code: code } })
+      for (const wish of calls) {
+        const needed = wish.operation.role
+        if (needed === null || GROUP_ROLES.indexOf(needed) >= GROUP_ROLES.indexOf(role)) continue
+        await refused('GROUP_INSUFFICIENT_PERMISSIONS', callWith(person.token, wish))
+      }
+      assert.equal(await snapshot(), before)
+      if (role === 'developer') continue
+      for (const wish of calls.filter(({ operation }) => operation.role === 'viewer')) {
+        await callWith(person.token, wish)
+      }
+    }
   })
 
   await t.test('a cloud token does everything on its own game', async () => {

@@ -35,7 +35,7 @@ test('bootstrap, groups and games', async (t) => {
     assert.deepEqual(answer.domains, { main: 'localhost', cdn: 'cdn.localhost', job: 'localhost' })
     assert.match(answer.origins.hub, /^http:\/\/localhost(:\d+)?$/)
     assert.deepEqual(answer.captcha, {})
-    assert.deepEqual(answer.login_methods, { access_token: true, email: false })
+    assert.deepEqual(answer.login_methods, { access_token: true, email: true })
   })
 
   await t.test('a created group is found and listed, newest first', async () => {

@@ -28,10 +28,20 @@ const NOBODY: Row = {
   other_lobby: 'API_FORBIDDEN',
   player: 'API_FORBIDDEN',
   development: 'API_FORBIDDEN',
+  owner: 'API_FORBIDDEN',
+  developer: 'API_FORBIDDEN',
+  viewer: 'API_FORBIDDEN',
+  stranger: 'API_FORBIDDEN',
+  device: 'API_FORBIDDEN',
 }
 const ANYONE = Object.fromEntries(CALLERS.map((caller) => [caller, 'in'])) as Row
 const OPERATOR: Row = { ...NOBODY, admin: 'in' }
-const GAME: Row = { ...NOBODY, admin: 'in', cloud: 'in', other_cloud: 'GAME_NOT_FOUND' }
+const PEOPLE: Row = { ...OPERATOR, owner: 'in', developer: 'in', viewer: 'in', stranger: 'in' }
+const GROUP: Row = { ...PEOPLE, stranger: 'GROUP_NOT_FOUND' }
+const GROUP_DEVELOPERS: Row = { ...GROUP, viewer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
+const GROUP_OWNER: Row = { ...GROUP_DEVELOPERS, developer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
+const GAME: Row = { ...GROUP, cloud: 'in', other_cloud: 'GAME_NOT_FOUND', stranger: 'GAME_NOT_FOUND' }
+const GAME_DEVELOPERS: Row = { ...GAME, viewer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
 /** On what is the caller's own: a stranger's find finds a lobby, but a lobby of his. */
 const NAMESPACE: Row = { ...NOBODY, namespace: 'in', other_namespace: 'in', development: 'in' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
@@ -44,56 +54,81 @@ const PLAYERS: Row = {
 const TABLE: Record<string, Row> = {
   bootstrap: ANYONE,
   'tiers.getRegionTiers': ANYONE,
+  'auth.identity.email.startVerification': ANYONE,
+  'auth.identity.email.completeVerification': ANYONE,
+  'auth.identity.accessToken.completeVerification': ANYONE,
+  'auth.tokens.refreshIdentityToken': ANYONE,
+  'auth.inspect': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
+  'devices.links.prepare': ANYONE,
+  'devices.links.get': ANYONE,
+  'devices.links.complete': { ...GROUP_DEVELOPERS, stranger: 'GAME_NOT_FOUND' },
+  // Access is private here.
   'groups.create': OPERATOR,
-  'groups.listSuggested': OPERATOR,
-  'groups.getSummary': OPERATOR,
-  'groups.validate': OPERATOR,
-  'games.createGame': OPERATOR,
-  'games.validateGame': OPERATOR,
-  'games.getGames': { ...GAME, other_cloud: 'in' },
+  'groups.listSuggested': PEOPLE,
+  'groups.getSummary': GROUP,
+  'groups.validate': PEOPLE,
+  'groups.updateProfile': GROUP_OWNER,
+  'groups.validateProfile': PEOPLE,
+  'groups.getMembers': GROUP,
+  'groups.setMemberRole': GROUP_OWNER,
+  'groups.kickMember': GROUP_OWNER,
+  'groups.leave': { ...GROUP, admin: 'API_FORBIDDEN', owner: 'GROUP_OWNER_REQUIRED' },
+  'groups.transferOwnership': GROUP_OWNER,
+  'groups.invites.createInvite': GROUP_OWNER,
+  'groups.invites.getInvite': PEOPLE,
+  'groups.invites.consumeInvite': {
+    ...NOBODY,
+    owner: 'GROUP_ALREADY_MEMBER',
+    developer: 'GROUP_ALREADY_MEMBER',
+    viewer: 'GROUP_ALREADY_MEMBER',
+    stranger: 'in',
+  },
+  'games.createGame': GROUP_DEVELOPERS,
+  'games.validateGame': PEOPLE,
+  'games.getGames': { ...GAME, other_cloud: 'in', stranger: 'in' },
   'games.getGameById': GAME,
-  'games.tokens.createCloudToken': GAME,
-  'games.tokens.listCloudTokens': GAME,
-  'games.tokens.revokeCloudToken': GAME,
-  'games.namespaces.listGameNamespaceTokensPublic': GAME,
-  'games.namespaces.revokeGameNamespaceTokenPublic': GAME,
-  'games.namespaces.createGameNamespaceTokenDevelopment': GAME,
-  'games.namespaces.validateGameNamespaceTokenDevelopment': GAME,
-  'games.namespaces.listGameNamespaceTokensDevelopment': GAME,
-  'games.namespaces.revokeGameNamespaceTokenDevelopment': GAME,
+  'games.tokens.createCloudToken': GAME_DEVELOPERS,
+  'games.tokens.listCloudTokens': GAME_DEVELOPERS,
+  'games.tokens.revokeCloudToken': GAME_DEVELOPERS,
+  'games.namespaces.listGameNamespaceTokensPublic': GAME_DEVELOPERS,
+  'games.namespaces.revokeGameNamespaceTokenPublic': GAME_DEVELOPERS,
+  'games.namespaces.createGameNamespaceTokenDevelopment': GAME_DEVELOPERS,
+  'games.namespaces.validateGameNamespaceTokenDevelopment': GAME_DEVELOPERS,
+  'games.namespaces.listGameNamespaceTokensDevelopment': GAME_DEVELOPERS,
+  'games.namespaces.revokeGameNamespaceTokenDevelopment': GAME_DEVELOPERS,
   'admin.revokeToken': OPERATOR,
-  'games.namespaces.createGameNamespace': GAME,
-  'games.namespaces.validateGameNamespace': GAME,
+  'games.namespaces.createGameNamespace': GAME_DEVELOPERS,
+  'games.namespaces.validateGameNamespace': GAME_DEVELOPERS,
   'games.namespaces.getGameNamespaceById': GAME,
-  'games.namespaces.updateGameNamespaceVersion': GAME,
-  'games.namespaces.updateGameNamespaceMatchmakerConfig': GAME,
-  'games.namespaces.createGameNamespaceTokenPublic': GAME,
+  'games.namespaces.updateGameNamespaceVersion': GAME_DEVELOPERS,
+  'games.namespaces.updateGameNamespaceMatchmakerConfig': GAME_DEVELOPERS,
+  'games.namespaces.createGameNamespaceTokenPublic': GAME_DEVELOPERS,
+  'games.versions.createGameVersion': GAME_DEVELOPERS,
+  'games.versions.validateGameVersion': GAME_DEVELOPERS,
   'games.namespaces.getGameNamespaceVersionHistoryList': GAME,
-  'games.namespaces.setNamespaceCdnAuthType': GAME,
-  'games.namespaces.updateNamespaceCdnAuthUser': GAME,
-  'games.namespaces.removeNamespaceCdnAuthUser': GAME,
-  'games.namespaces.toggleNamespaceDomainPublicAuth': GAME,
-  'games.namespaces.addNamespaceDomain': GAME,
-  'games.namespaces.removeNamespaceDomain': GAME,
-  'games.versions.createGameVersion': GAME,
-  'games.versions.validateGameVersion': GAME,
+  'games.namespaces.setNamespaceCdnAuthType': GAME_DEVELOPERS,
+  'games.namespaces.updateNamespaceCdnAuthUser': GAME_DEVELOPERS,
+  'games.namespaces.removeNamespaceCdnAuthUser': GAME_DEVELOPERS,
+  'games.namespaces.toggleNamespaceDomainPublicAuth': GAME_DEVELOPERS,
+  'games.namespaces.addNamespaceDomain': GAME_DEVELOPERS,
+  'games.namespaces.removeNamespaceDomain': GAME_DEVELOPERS,
   'games.versions.getGameVersionById': GAME,
-  'games.builds.createGameBuild': GAME,
+  'games.builds.createGameBuild': GAME_DEVELOPERS,
   'games.builds.listGameBuilds': GAME,
-  'games.cdn.createGameCdnSite': GAME,
+  'games.cdn.createGameCdnSite': GAME_DEVELOPERS,
   'games.cdn.listGameCdnSites': GAME,
-  'uploads.completeUpload': { ...GAME, other_cloud: 'UPLOAD_NOT_FOUND' },
-  'games.renameGame': GAME,
-  'games.namespaces.renameGameNamespace': GAME,
-  'games.versions.renameGameVersion': GAME,
-  'games.builds.renameGameBuild': GAME,
-  'games.cdn.renameGameCdnSite': GAME,
-  'groups.delete': OPERATOR,
-  'games.deleteGame': OPERATOR,
-  'games.namespaces.deleteGameNamespace': GAME,
-  'games.versions.deleteGameVersion': GAME,
-  'games.builds.deleteGameBuild': GAME,
-  'games.cdn.deleteGameCdnSite': GAME,
+  'uploads.completeUpload': { ...GAME_DEVELOPERS, other_cloud: 'UPLOAD_NOT_FOUND', stranger: 'UPLOAD_NOT_FOUND' },
+  'games.renameGame': GAME_DEVELOPERS,
+  'games.namespaces.renameGameNamespace': GAME_DEVELOPERS,
+  'games.versions.renameGameVersion': GAME_DEVELOPERS,
+  'games.builds.renameGameBuild': GAME_DEVELOPERS,
+  'games.cdn.renameGameCdnSite': GAME_DEVELOPERS,
+  'groups.delete': GROUP_OWNER,
+  'games.deleteGame': { ...GROUP_OWNER, stranger: 'GAME_NOT_FOUND' },
+  'games.namespaces.deleteGameNamespace': GAME_DEVELOPERS,
+  'games.versions.deleteGameVersion': GAME_DEVELOPERS,
+  'games.builds.deleteGameBuild': GAME_DEVELOPERS,
+  'games.cdn.deleteGameCdnSite': GAME_DEVELOPERS,
   'lobbies.find': NAMESPACE,
   'lobbies.join': { ...NAMESPACE, other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND' },
   'lobbies.create': NAMESPACE,
@@ -123,12 +158,20 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
   'uploads.completeUpload': 'UPLOAD_INCOMPLETE',
   'games.namespaces.removeNamespaceDomain': 'CDN_DOMAIN_NOT_FOUND',
+  'groups.setMemberRole': 'GROUP_NOT_MEMBER',
+  'groups.kickMember': 'GROUP_NOT_MEMBER',
+  'groups.transferOwnership': 'GROUP_NOT_MEMBER',
+  // It asks for the hub's Origin.
+  'auth.tokens.refreshIdentityToken': 'API_FORBIDDEN',
 }
+/** Whoever has left may do nothing any more. */
+const LAST = 'groups.leave'
 
 type CellCall = { operation: Operation; caller: CallerName; cell: Cell; path: string }
 
 function cells(): CellCall[] {
-  return OPERATIONS.flatMap((operation) => {
+  const leaving = OPERATIONS.filter(({ id }) => id === LAST)
+  return [...OPERATIONS.filter(({ id }) => id !== LAST), ...leaving].flatMap((operation) => {
     const row = TABLE[operation.id]
     assert.ok(row, `the table has no row for ${operation.id}`)
     return [operation.path, ...operation.aliases].flatMap((path) =>
@@ -200,17 +243,20 @@ test('what is not there and what is not yours get one answer', async (t) => {
     upload_id: await uploadOf(world, other.game_id),
     lobby_id: world.other_seat.lobby.lobby_id,
     developer_group_id: other.group_id,
+    group_id: other.group_id,
     token_id: verify(world.tokens.other_cloud).token_id,
   }
   const before = await dump(platform)
   for (const operation of OPERATIONS) {
     const call = callOf(world, operation)
-    // To the operator every game and group is his; a group is nobody else's to name.
+    // To the operator every game and group is his.
     const token = operation.auth.includes('cloud')
       ? world.tokens.cloud
       : operation.auth.includes('namespace')
         ? game.public_token
-        : null
+        : operation.auth.includes('user')
+          ? world.tokens.owner
+          : null
     if (token === null) continue
     for (const [name, foreign_id] of Object.entries(swaps)) {
       const [foreign, unknown] = [withId(call, name, foreign_id), withId(call, name, UNKNOWN_ID)]

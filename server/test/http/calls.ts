@@ -7,6 +7,8 @@ import {
   createGameCdnSite,
   createGameNamespaceTokenDevelopment,
   createGameNamespaceTokenPublic,
+  createGroupInvite,
+  type GroupRole,
   type Operation,
 } from '@muster/contract'
 import { sql } from 'kysely'
@@ -28,6 +30,7 @@ export type World = {
   spare_cloud_id: string
   spare_public_id: string
   spare_development_id: string
+  invite_code: string
   tokens: Record<CallerName, string | null>
 }
 
@@ -45,6 +48,11 @@ export const CALLERS = [
   'other_lobby',
   'player',
   'development',
+  'owner',
+  'developer',
+  'viewer',
+  'stranger',
+  'device',
 ] as const
 export type CallerName = (typeof CALLERS)[number]
 
@@ -75,6 +83,10 @@ export async function createWorld(platform: Platform): Promise<World> {
       body: { hostname: 'localhost' },
     })
   const [development, spare_development] = [await developmentToken(), await developmentToken()]
+  const invite = await client.call(createGroupInvite, {
+    params: { group_id: game.group_id },
+    body: { use_count: 256 },
+  })
   const now_ms = ctx.now()
   const idOf = (token: string): string => ctx.keys.verify(token, now_ms).token_id
   return {
@@ -87,6 +99,7 @@ export async function createWorld(platform: Platform): Promise<World> {
     spare_cloud_id: idOf(await cloudToken(game.game_id)),
     spare_public_id: idOf(spare.token),
     spare_development_id: idOf(spare_development.token),
+    invite_code: invite.code,
     tokens: {
       none: null,
       garbage: 'nonsense',
@@ -101,13 +114,40 @@ export async function createWorld(platform: Platform): Promise<World> {
       other_lobby: platform.lobbyToken({ lobby_id: other_seat.lobby.lobby_id, namespace_id: other.namespace_id }),
       player: seat.player.token,
       development: development.token,
+      owner: await personOf(platform, game.group_id, 'owner'),
+      developer: await personOf(platform, game.group_id, 'developer'),
+      viewer: await personOf(platform, game.group_id, 'viewer'),
+      stranger: await personOf(platform, other.group_id, 'owner'),
+      device: deviceLinkOf(platform),
     },
   }
 }
 
+/** The user token of a new person, who has logged in and is in the group. */
+async function personOf({ ctx }: Platform, group_id: string, role: GroupRole): Promise<string> {
+  const now_ms = ctx.now()
+  const [user_id, session_id] = [randomUUID(), randomUUID()]
+  const [now, later] = [new Date(now_ms), new Date(now_ms + 86_400_000)]
+  await ctx.db
+    .insertInto('users')
+    .values({ user_id, email: `${user_id}@example.com`, display_name: role })
+    .execute()
+  await ctx.db
+    .insertInto('user_sessions')
+    .values({ session_id, user_id, create_ts: now, refresh_ts: now, expire_ts: later })
+    .execute()
+  await ctx.db.insertInto('group_members').values({ group_id, user_id, role, join_ts: now }).execute()
+  return ctx.keys.issue({ kind: 'user', user_id, session_id }, { now_ms, lifetime_ms: 3_600_000 })
+}
+
+function deviceLinkOf({ ctx }: Platform): string {
+  const link = { kind: 'device', device_link_id: randomUUID() } as const
+  return ctx.keys.issue(link, { now_ms: ctx.now(), lifetime_ms: 3_600_000 })
+}
+
 /** A call that is answered 200, or refused for a reason that lies in the thing itself; good for one use. */
 export function callOf(world: World, operation: Operation): Call {
-  const { game, seat, upload_id, spare_cloud_id, spare_public_id, spare_development_id } = world
+  const { game, seat, upload_id, spare_cloud_id, spare_public_id, spare_development_id, invite_code } = world
   const { game_id, version_id, group_id, namespace_id } = game
   const params = { game_id }
   const namespace = { game_id, namespace_id }
@@ -121,6 +161,24 @@ export function callOf(world: World, operation: Operation): Call {
     'groups.listSuggested': {},
     'groups.getSummary': { params: { group_id } },
     'groups.validate': { body: { display_name: name } },
+    'groups.updateProfile': { params: { group_id }, body: { display_name: name } },
+    'groups.validateProfile': { body: { display_name: name } },
+    'groups.getMembers': { params: { group_id } },
+    'groups.setMemberRole': { params: { group_id, identity_id: UNKNOWN_ID }, body: { role: 'viewer' } },
+    'groups.kickMember': { params: { group_id, identity_id: UNKNOWN_ID } },
+    'groups.leave': { params: { group_id } },
+    'groups.transferOwnership': { params: { group_id }, body: { new_owner_identity_id: UNKNOWN_ID } },
+    'groups.invites.createInvite': { params: { group_id }, body: {} },
+    'groups.invites.getInvite': { params: { group_invite_code: invite_code } },
+    'groups.invites.consumeInvite': { params: { group_invite_code: invite_code } },
+    'auth.identity.email.startVerification': { body: { email: `${name}@example.com` } },
+    'auth.identity.email.completeVerification': { body: { verification_id: UNKNOWN_ID, code: 'AAAAAAAA' } },
+    'auth.identity.accessToken.completeVerification': { body: { access_token: world.tokens.admin } },
+    'auth.tokens.refreshIdentityToken': { body: {} },
+    'auth.inspect': {},
+    'devices.links.prepare': {},
+    'devices.links.get': { query: { device_link_token: deviceLinkOf(world.platform) } },
+    'devices.links.complete': { body: { device_link_token: deviceLinkOf(world.platform), game_id } },
     'games.createGame': { body: { display_name: name, name_id: name, developer_group_id: group_id } },
     'games.validateGame': { body: { display_name: name, name_id: name } },
     'games.getGames': {},
@@ -198,6 +256,7 @@ export function callOf(world: World, operation: Operation): Call {
 export function rightTokenOf({ tokens }: World, { auth }: Operation): string | null {
   const callers = {
     admin: 'admin',
+    user: 'owner',
     cloud: 'cloud',
     namespace: 'namespace',
     lobby: 'lobby',

@@ -289,7 +289,8 @@ promise('a malformed id in the path is refused, and named', async () => {
 promise('what nobody asks for in the query is refused', async () => {
   await changesNothing(async () => {
     for (const operation of OPERATIONS) {
-      const call = { ...callOf(world(), operation), query: { no_such_member: '1' } }
+      const good = callOf(world(), operation)
+      const call = { ...good, query: { ...good.query, no_such_member: '1' } }
       const answer = askFor(world(), operation, call, rightTokenOf(world(), operation))
       const refusal = await refusedAs(operation, ['VALIDATION_ERROR'], 'query', answer)
       assert.deepEqual(detailsOf(refusal), [{ path: ['query', 'no_such_member'], reason: 'unknown' }])

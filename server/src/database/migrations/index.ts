@@ -1,6 +1,7 @@
 // Every migration there is, oldest first. One is added at the end and never changed afterwards: a database remembers
 // the checksum of what it ran.
 import { statements as first } from './0001-first.ts'
+import { statements as people } from './0002-people.ts'
 import { statements as cdn } from './0003-cdn.ts'
 import { statements as domains } from './0004-domains.ts'
 import { statements as storage } from './0005-storage.ts'
@@ -12,6 +13,7 @@ export type Migration = { name: string; statements: string }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0001-first', statements: first },
+  { name: '0002-people', statements: people },
   { name: '0003-cdn', statements: cdn },
   { name: '0004-domains', statements: domains },
   { name: '0005-storage', statements: storage },

@@ -10,8 +10,8 @@ import * as cloud from '../../cloud/deletion.ts'
 import { implement } from '../implement.ts'
 
 export const deletion = [
-  implement(deleteGroup, async ({ ctx, params }) => {
-    await cloud.deleteGroup(ctx, params.group_id)
+  implement(deleteGroup, async ({ ctx, caller, params }) => {
+    await cloud.deleteGroup(ctx, caller, params.group_id)
     return {}
   }),
   implement(deleteGame, async ({ ctx, caller, params }) => {

@@ -1,10 +1,24 @@
-import { createGroup, getGroupSummary, listGroups, validateGroup } from '@muster/contract'
+import {
+  createGroup,
+  getGroupSummary,
+  listGroups,
+  updateGroupProfile,
+  validateGroup,
+  validateGroupProfile,
+} from '@muster/contract'
 import * as cloud from '../../cloud/groups.ts'
 import { implement } from '../implement.ts'
 
 export const groups = [
-  implement(createGroup, ({ ctx, body }) => cloud.createGroup(ctx, body)),
-  implement(listGroups, ({ ctx }) => cloud.listGroups(ctx)),
-  implement(getGroupSummary, async ({ ctx, params }) => ({ group: await cloud.findGroup(ctx, params.group_id) })),
+  implement(createGroup, ({ ctx, caller, body }) => cloud.createGroup(ctx, caller, body)),
+  implement(listGroups, async ({ ctx, caller }) => ({ groups: await cloud.listGroups(ctx, caller) })),
+  implement(getGroupSummary, async ({ ctx, caller, params }) => ({
+    group: await cloud.findGroup(ctx, caller, params.group_id),
+  })),
   implement(validateGroup, ({ body }) => ({ errors: cloud.checkGroup(body) })),
+  implement(updateGroupProfile, async ({ ctx, caller, params, body }) => {
+    await cloud.renameGroup(ctx, caller, params.group_id, body.display_name)
+    return {}
+  }),
+  implement(validateGroupProfile, ({ body }) => ({ errors: cloud.checkGroup(body) })),
 ]

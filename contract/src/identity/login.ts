@@ -1,0 +1,57 @@
+// Logging in. It leaves a session in a cookie, which only the refresh below reads: it answers the user token that all
+// other operations take, good for a quarter of an hour.
+import Type from 'typebox'
+import { operation } from '../operation.ts'
+import { Empty, Id, object, Timestamp } from '../records.ts'
+
+const door = { auth: ['anyone'], rate_limit: 'cloud' } as const
+
+export const startEmailVerification = operation({
+  ...door,
+  id: 'auth.identity.email.startVerification',
+  method: 'POST',
+  path: '/auth/identity/email/start-verification',
+  summary: 'Sends a code to an address: eight characters, good for 15 minutes.',
+  body: object({ email: Type.String({ format: 'email', maxLength: 254 }) }),
+  response: object({ verification_id: Id }),
+})
+
+export const completeEmailVerification = operation({
+  ...door,
+  id: 'auth.identity.email.completeVerification',
+  method: 'POST',
+  path: '/auth/identity/email/complete-verification',
+  summary: 'Logs in with the code. Who has not been here before is somebody now. A code can be tried four times.',
+  body: object({ verification_id: Id, code: Type.String({ minLength: 1, maxLength: 64 }) }),
+  response: object({
+    status: Type.Enum(['switch_identity', 'already_complete', 'expired', 'too_many_attempts', 'incorrect'], {
+      description: 'switch_identity: you are logged in.',
+    }),
+  }),
+})
+
+export const completeAccessTokenVerification = operation({
+  ...door,
+  id: 'auth.identity.accessToken.completeVerification',
+  method: 'POST',
+  path: '/auth/identity/access-token/complete-verification',
+  summary: "Logs in with the operator's access token: as an administrator.",
+  body: object({ access_token: Type.String({ minLength: 1, maxLength: 2048 }) }),
+  response: Empty,
+  errors: ['TOKEN_INVALID', 'TOKEN_EXPIRED', 'TOKEN_REVOKED'],
+})
+
+export const refreshIdentityToken = operation({
+  ...door,
+  id: 'auth.tokens.refreshIdentityToken',
+  method: 'POST',
+  path: '/auth/tokens/identity',
+  summary: "Answers a user token for the session of the cookie, or ends the session. Demands the hub's Origin.",
+  body: object({ logout: Type.Optional(Type.Boolean({ description: 'End the session; then nothing is answered.' })) }),
+  response: object({
+    token: Type.Optional(Type.String({ description: 'A user token.' })),
+    exp: Type.Optional(Timestamp),
+    identity_id: Type.Optional(Id),
+  }),
+  errors: ['TOKEN_REFRESH_NOT_FOUND', 'API_FORBIDDEN'],
+})

@@ -1,0 +1,150 @@
+// Device links: prepared -> complete, or expired. Until it is complete a link is only its token, so that strangers who
+// prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
+// is the same however often, and by whichever process, it is asked for.
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, type ResponseOf } from '@muster/contract'
+import type { Caller } from '../caller.ts'
+import { mainUrl } from '../config.ts'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import { requireGame } from './access.ts'
+import { CLOUD_TOKEN_LIFETIME_MS, recordToken } from './tokens.ts'
+
+const LINK_LIFETIME_MS = 60 * 60_000
+/** How long one request waits, and how often it looks by itself: a wake-up may be lost. */
+const WAIT_MS_MAX = 40_000
+const LOOK_MS = 4_000
+const LOOKS_MAX = Math.ceil(WAIT_MS_MAX / LOOK_MS)
+const WAITING_MAX = 1_000
+const RETRY_AFTER_S = 5
+
+const PENDING = 'pending'
+const COMPLETE = 'complete'
+const CHANNEL = 'device_links'
+
+export type DeviceLinks = {
+  /** Throws CLOUD_DEVICE_LINK_INVALID, or API_NOT_AVAILABLE when too many wait. */
+  get: (
+    query: { device_link_token: string; watch_index?: string },
+    isGone: () => boolean,
+  ) => Promise<ResponseOf<typeof getDeviceLink>>
+  /** Answers everybody who waits. */
+  close: () => void
+}
+
+export function prepareLink(ctx: Context): {
+  device_link_id: string
+  device_link_token: string
+  device_link_url: string
+} {
+  const now_ms = ctx.now()
+  const device_link_id = newId(now_ms)
+  const token = ctx.keys.issue({ kind: 'device', device_link_id }, { now_ms, lifetime_ms: LINK_LIFETIME_MS })
+  return { device_link_id, device_link_token: token, device_link_url: `${mainUrl(ctx.config)}/devices/link/${token}` }
+}
+
+/** Throws CLOUD_DEVICE_LINK_INVALID, CLOUD_DEVICE_LINK_ALREADY_COMPLETE, GAME_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
+export async function completeLink(
+  ctx: Context,
+  caller: Caller,
+  { device_link_token, game_id }: BodyOf<typeof completeDeviceLink>,
+): Promise<void> {
+  const device_link_id = readLink(ctx, device_link_token)
+  await requireGame(ctx, caller, game_id)
+  const now = ctx.now()
+  // Beyond its token's life nobody can ask for a link any more.
+  await ctx.db
+    .deleteFrom('device_links')
+    .where('complete_ts', '<', new Date(now - 2 * LINK_LIFETIME_MS))
+    .execute()
+  await ctx.db.transaction().execute(async (trx) => {
+    const { numInsertedOrUpdatedRows } = await trx
+      .insertInto('device_links')
+      .values({ device_link_id, game_id, complete_ts: new Date(now) })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst()
+    if (numInsertedOrUpdatedRows === 0n) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
+    // The id of the link is the id of its cloud token.
+    const options = { token_id: device_link_id, now_ms: now, lifetime_ms: CLOUD_TOKEN_LIFETIME_MS }
+    await recordToken(trx, { kind: 'cloud', game_id }, options)
+  })
+  await ctx.listener.notify(CHANNEL, device_link_id)
+}
+
+export function openDeviceLinks(ctx: Context): DeviceLinks {
+  const closing = new AbortController()
+  const waiting = new Map<symbol, { device_link_id: string; wake: () => void }>()
+  const unsubscribe = ctx.listener.on(CHANNEL, (woken_id) => {
+    for (const { device_link_id, wake } of waiting.values()) {
+      if (woken_id === '' || woken_id === device_link_id) wake()
+    }
+  })
+
+  /** Until a look finds the link complete, or it is time to answer that it is not. */
+  async function wait(device_link_id: string, isGone: () => boolean): Promise<string | null> {
+    if (waiting.size >= WAITING_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
+    const key = Symbol(device_link_id)
+    try {
+      for (let look = 0; look < LOOKS_MAX; look++) {
+        // Before the look, so that a wake-up right after it is heard.
+        const { promise, resolve } = Promise.withResolvers<void>()
+        waiting.set(key, { device_link_id, wake: resolve })
+        const token = await cloudTokenOf(ctx, device_link_id)
+        if (token !== null || closing.signal.aborted || isGone()) return token
+        await pause(promise)
+      }
+      return null
+    } finally {
+      waiting.delete(key)
+    }
+  }
+
+  async function pause(woken: Promise<void>): Promise<void> {
+    const over = new AbortController()
+    const signal = AbortSignal.any([over.signal, closing.signal])
+    // Its timer must not outlive the wait; that it was cut short is no fault.
+    const slept = delay(LOOK_MS, undefined, { signal }).catch(() => {})
+    await Promise.race([woken, slept])
+    over.abort()
+  }
+
+  return {
+    async get({ device_link_token, watch_index }, isGone) {
+      const device_link_id = readLink(ctx, device_link_token)
+      const cloud_token = await (watch_index === PENDING
+        ? wait(device_link_id, isGone)
+        : cloudTokenOf(ctx, device_link_id))
+      if (cloud_token === null) return { watch: { index: PENDING } }
+      return { cloud_token, watch: { index: COMPLETE } }
+    },
+    close() {
+      unsubscribe()
+      closing.abort()
+    },
+  }
+}
+
+async function cloudTokenOf(ctx: Context, device_link_id: string): Promise<string | null> {
+  const link = await ctx.db
+    .selectFrom('device_links')
+    .select(['game_id', 'complete_ts'])
+    .where('device_link_id', '=', device_link_id)
+    .executeTakeFirst()
+  if (link === undefined) return null
+  const { game_id, complete_ts } = link
+  const options = { now_ms: complete_ts.getTime(), lifetime_ms: CLOUD_TOKEN_LIFETIME_MS, token_id: device_link_id }
+  return ctx.keys.issue({ kind: 'cloud', game_id }, options)
+}
+
+/** The token is data here, not the caller's credential: whatever is wrong with it is one refusal. */
+function readLink(ctx: Context, text: string): string {
+  try {
+    const token = ctx.keys.verify(text, ctx.now())
+    // Its id may have been revoked as a link, or as the cloud token that it answers.
+    const is_revoked = ctx.revoked.has(token.token_id)
+    if (token.kind === 'device' && !is_revoked && !ctx.revoked.has(token.device_link_id)) return token.device_link_id
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+  }
+  throw new ApiError('CLOUD_DEVICE_LINK_INVALID')
+}

@@ -1,0 +1,27 @@
+// The cookie that a session lives in. In production its name makes browsers hold it to this host, to HTTPS and to the
+// whole of the path; on a laptop there is no HTTPS to hold it to.
+import type { Config } from '../../config.ts'
+import { SESSION_LIFETIME_MS } from '../../identity/sessions.ts'
+
+const ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax'
+
+function nameOf(config: Config): string {
+  return config.mode === 'production' ? '__Host-muster_session' : 'muster_session'
+}
+
+/** A Set-Cookie value. An empty `refresh_token` removes the cookie. */
+export function sessionCookie(config: Config, refresh_token: string): string {
+  const age_s = refresh_token === '' ? 0 : SESSION_LIFETIME_MS / 1000
+  const secure = config.mode === 'production' ? '; Secure' : ''
+  return `${nameOf(config)}=${refresh_token}; ${ATTRIBUTES}; Max-Age=${age_s}${secure}`
+}
+
+/** The refresh token in a Cookie header; undefined when there is none, or two that may be different. */
+export function readSessionCookie(config: Config, header: string | undefined): string | undefined {
+  const start = `${nameOf(config)}=`
+  const found = (header ?? '')
+    .split(';')
+    .map((part) => part.trim())
+    .filter((part) => part.startsWith(start))
+  return found.length === 1 ? found[0]?.slice(start.length) : undefined
+}

@@ -1,0 +1,61 @@
+import {
+  ApiError,
+  completeAccessTokenVerification,
+  completeEmailVerification,
+  inspectAuth,
+  refreshIdentityToken,
+  startEmailVerification,
+} from '@muster/contract'
+import { mainUrl } from '../../config.ts'
+import type { Context } from '../../context.ts'
+import { loginByAccessToken } from '../../identity/access-login.ts'
+import { completeEmailLogin, startEmailLogin } from '../../identity/email-login.ts'
+import { inspectCaller } from '../../identity/inspect.ts'
+import { closeSession, issueUserToken, refreshSession } from '../../identity/sessions.ts'
+import { implement } from '../implement.ts'
+import { readSessionCookie, sessionCookie } from './cookie.ts'
+
+export const login = [
+  implement(startEmailVerification, ({ ctx, client, origin, body }) => {
+    refuseForeign(ctx, origin)
+    return startEmailLogin(ctx, client, body.email)
+  }),
+  implement(completeEmailVerification, async ({ ctx, origin, body, setCookie }) => {
+    refuseForeign(ctx, origin)
+    const { status, session } = await completeEmailLogin(ctx, body.verification_id, body.code)
+    if (session !== null) setCookie(sessionCookie(ctx.config, session.refresh_token))
+    return { status }
+  }),
+  implement(completeAccessTokenVerification, async ({ ctx, origin, body, setCookie }) => {
+    refuseForeign(ctx, origin)
+    const session = await loginByAccessToken(ctx, body.access_token)
+    setCookie(sessionCookie(ctx.config, session.refresh_token))
+    return {}
+  }),
+  implement(refreshIdentityToken, async ({ ctx, origin, cookie, body, setCookie }) => {
+    // A browser sends the cookie on behalf of any page: only the hub's own may use it.
+    if (origin === undefined) throw foreign(origin)
+    refuseForeign(ctx, origin)
+    const refresh_token = readSessionCookie(ctx.config, cookie)
+    if (body.logout === true) {
+      await closeSession(ctx, refresh_token)
+      setCookie(sessionCookie(ctx.config, ''))
+      return {}
+    }
+    const session = await refreshSession(ctx, refresh_token)
+    setCookie(sessionCookie(ctx.config, session.refresh_token))
+    const { token, expire_ms } = issueUserToken(ctx, session)
+    return { token, exp: new Date(expire_ms).toISOString(), identity_id: session.user_id }
+  }),
+  implement(inspectAuth, ({ caller }) => inspectCaller(caller)),
+]
+
+/** Programs have no Origin. A page of somebody else must neither use a session nor plant one. */
+function refuseForeign(ctx: Context, origin: string | undefined): void {
+  if (origin !== undefined && origin !== mainUrl(ctx.config)) throw foreign(origin)
+}
+
+function foreign(origin: string | undefined): ApiError {
+  const message = origin === undefined ? 'This takes an Origin header: that of the hub.' : 'This is for the hub only.'
+  return new ApiError('API_FORBIDDEN', {}, { message })
+}

@@ -1,0 +1,34 @@
+// Logging in with the operator's access token: a session of an administrator, known by the token's name.
+import { ApiError } from '@muster/contract'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import { openSession, type Session } from './sessions.ts'
+
+const NAME_LENGTH_MAX = 24
+
+/** Throws TOKEN_INVALID (for a token of another kind too) TOKEN_EXPIRED or TOKEN_REVOKED. */
+export async function loginByAccessToken(ctx: Context, access_token: string): Promise<Session> {
+  const now = ctx.now()
+  const token = ctx.keys.verify(access_token, now)
+  if (ctx.revoked.has(token.token_id)) throw new ApiError('TOKEN_REVOKED')
+  if (token.kind !== 'access') throw new ApiError('TOKEN_INVALID', {}, { message: 'This is not an access token.' })
+  const { name, token_id } = token
+  return ctx.db.transaction().execute(async (trx) => {
+    await trx
+      .insertInto('users')
+      .values({
+        user_id: newId(now),
+        access_name: name,
+        display_name: name.slice(0, NAME_LENGTH_MAX),
+        create_ts: new Date(now),
+      })
+      .onConflict((conflict) => conflict.column('access_name').doNothing())
+      .execute()
+    const { user_id } = await trx
+      .selectFrom('users')
+      .select('user_id')
+      .where('access_name', '=', name)
+      .executeTakeFirstOrThrow()
+    return openSession(ctx, trx, user_id, token_id)
+  })
+}

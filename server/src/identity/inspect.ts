@@ -1,0 +1,21 @@
+// Who the caller is, as he is told it himself.
+import type { inspectAuth, ResponseOf } from '@muster/contract'
+import type { Caller } from '../caller.ts'
+
+export function inspectCaller(caller: Caller): ResponseOf<typeof inspectAuth> {
+  switch (caller.kind) {
+    case 'user':
+      return { agent: { identity: { identity_id: caller.user_id } } }
+    case 'admin':
+      return {
+        agent: {
+          access_token: { name: caller.name },
+          ...(caller.user_id === null ? {} : { identity: { identity_id: caller.user_id } }),
+        },
+      }
+    case 'cloud':
+      return { agent: { game_cloud: { game_id: caller.game_id } } }
+    default:
+      return { agent: {} }
+  }
+}

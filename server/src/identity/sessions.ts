@@ -1,0 +1,159 @@
+// Sessions of people. A session is opened by logging in and ended by logging out, by a refresh token that was used
+// twice, or by time. The refresh token is good for one refresh: it is the session, its generation and a MAC over both,
+// and each refresh moves the session to the next generation. So the database holds no secret, and an answer that was
+// lost on its way, or a second tab that asks at the same moment, is answered with the very same next token.
+import { timingSafeEqual } from 'node:crypto'
+import { ApiError } from '@muster/contract'
+import type { Transaction } from 'kysely'
+import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
+import { newId } from '../ids.ts'
+
+export const SESSION_LIFETIME_MS = 90 * 24 * 60 * 60_000
+const USER_TOKEN_LIFETIME_MS = 15 * 60_000
+/** For so long after a refresh the token before it still gets the answer of that refresh. */
+const REFRESH_GRACE_MS = 30_000
+/** Of one person; beyond it those that were used longest ago end. */
+const SESSIONS_MAX = 50
+
+export type Session = { session_id: string; user_id: string; refresh_token: string }
+
+/** `access_token_id`: the access token that opened it, null when a code did. */
+export async function openSession(
+  ctx: Context,
+  trx: Transaction<Schema>,
+  user_id: string,
+  access_token_id: string | null = null,
+): Promise<Session> {
+  const now = ctx.now()
+  const session_id = newId(now)
+  await trx
+    .insertInto('user_sessions')
+    .values({
+      session_id,
+      user_id,
+      access_token_id,
+      create_ts: new Date(now),
+      refresh_ts: new Date(now),
+      expire_ts: new Date(now + SESSION_LIFETIME_MS),
+    })
+    .execute()
+  await trx
+    .deleteFrom('user_sessions')
+    .where('session_id', 'in', (of) =>
+      of
+        .selectFrom('user_sessions')
+        .select('session_id')
+        .where('user_id', '=', user_id)
+        .orderBy('refresh_ts', 'desc')
+        .orderBy('session_id', 'desc')
+        .offset(SESSIONS_MAX),
+    )
+    .execute()
+  return { session_id, user_id, refresh_token: refreshToken(ctx, session_id, 0) }
+}
+
+/** Throws TOKEN_REFRESH_NOT_FOUND. A token that has been used before ends the session: one of the two was stolen. */
+export async function refreshSession(ctx: Context, refresh_token: string | undefined): Promise<Session> {
+  const shown = readRefreshToken(ctx, refresh_token)
+  if (shown === null) throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
+  const { session_id, generation } = shown
+  const now = ctx.now()
+  const next = (user_id: string): Session => ({
+    session_id,
+    user_id,
+    refresh_token: refreshToken(ctx, session_id, generation + 1),
+  })
+  const moved = await ctx.db
+    .updateTable('user_sessions')
+    .set({
+      generation: generation + 1,
+      refresh_ts: new Date(now),
+      expire_ts: new Date(now + SESSION_LIFETIME_MS),
+    })
+    .where('session_id', '=', session_id)
+    .where('generation', '=', generation)
+    .where('end_ts', 'is', null)
+    .where('expire_ts', '>', new Date(now))
+    .returning(['user_id', 'access_token_id'])
+    .executeTakeFirst()
+  if (moved !== undefined && isRevoked(ctx, moved)) throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
+  if (moved !== undefined) return next(moved.user_id)
+
+  const session = await ctx.db
+    .selectFrom('user_sessions')
+    .select(['user_id', 'generation', 'refresh_ts', 'access_token_id'])
+    .where('session_id', '=', session_id)
+    .where('end_ts', 'is', null)
+    .where('expire_ts', '>', new Date(now))
+    .executeTakeFirst()
+  if (session === undefined || isRevoked(ctx, session)) throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
+  if (session.generation === generation + 1 && now - session.refresh_ts.getTime() < REFRESH_GRACE_MS) {
+    return next(session.user_id)
+  }
+  await endSession(ctx, session_id)
+  const { user_id } = session
+  ctx.log.warn({ user_id, session_id }, 'A refresh token was used twice: its session has been ended.')
+  throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
+}
+
+/** By the refresh token that a browser has. Whatever it is, nobody is logged in with it afterwards. */
+export async function closeSession(ctx: Context, refresh_token: string | undefined): Promise<void> {
+  const shown = readRefreshToken(ctx, refresh_token)
+  if (shown !== null) await endSession(ctx, shown.session_id)
+}
+
+async function endSession(ctx: Context, session_id: string): Promise<void> {
+  await ctx.db
+    .updateTable('user_sessions')
+    .set({ end_ts: new Date(ctx.now()) })
+    .where('session_id', '=', session_id)
+    .where('end_ts', 'is', null)
+    .execute()
+}
+
+/** A new user token of a session. */
+export function issueUserToken(ctx: Context, session: Session): { token: string; expire_ms: number } {
+  const now_ms = ctx.now()
+  const { user_id, session_id } = session
+  const token = ctx.keys.issue({ kind: 'user', user_id, session_id }, { now_ms, lifetime_ms: USER_TOKEN_LIFETIME_MS })
+  return { token, expire_ms: now_ms + USER_TOKEN_LIFETIME_MS }
+}
+
+/** Who a user token speaks for, asked at every call: a session that has ended ends at once. Throws TOKEN_REVOKED. */
+export async function requireSession(
+  ctx: Context,
+  session_id: string,
+): Promise<{ user_id: string; access_name: string | null }> {
+  const row = await ctx.db
+    .selectFrom('user_sessions')
+    .innerJoin('users', 'users.user_id', 'user_sessions.user_id')
+    .select(['users.user_id', 'users.access_name', 'access_token_id'])
+    .where('session_id', '=', session_id)
+    .where('end_ts', 'is', null)
+    .where('expire_ts', '>', new Date(ctx.now()))
+    .executeTakeFirst()
+  if (row === undefined || isRevoked(ctx, row)) throw new ApiError('TOKEN_REVOKED')
+  return row
+}
+
+/** With the access token that opened it, a session ends. */
+function isRevoked(ctx: Context, { access_token_id }: { access_token_id: string | null }): boolean {
+  return access_token_id !== null && ctx.revoked.has(access_token_id)
+}
+
+const REFRESH_TOKEN = /^([0-9a-f-]{36})\.(\d{1,9})\.([A-Za-z0-9_-]{43})$/
+
+function refreshToken(ctx: Context, session_id: string, generation: number): string {
+  const said = `${session_id}.${generation}`
+  return `${said}.${ctx.keys.mac('session', said).toString('base64url')}`
+}
+
+function readRefreshToken(ctx: Context, text: string | undefined): { session_id: string; generation: number } | null {
+  const [, session_id = '', digits = ''] = REFRESH_TOKEN.exec(text ?? '') ?? []
+  if (text === undefined || session_id === '') return null
+  const generation = Number(digits)
+  const own = Buffer.from(refreshToken(ctx, session_id, generation))
+  const shown = Buffer.from(text)
+  return own.length === shown.length && timingSafeEqual(own, shown) ? { session_id, generation } : null
+}

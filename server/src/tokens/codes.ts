@@ -1,0 +1,13 @@
+// Codes that people read and type: upper-case letters without O, and digits without 0.
+import { randomInt } from 'node:crypto'
+
+const ALPHABET = 'ABCDEFGHIJKLMNPQRSTUVWXYZ123456789'
+
+export function newCode(length: number): string {
+  return Array.from({ length }, () => ALPHABET.charAt(randomInt(ALPHABET.length))).join('')
+}
+
+/** As it was shown, from how it was typed: in lower case, with spaces or dashes in between. */
+export function readCode(typed: string): string {
+  return typed.replace(/[\s-]/g, '').toUpperCase()
+}
