@@ -3,7 +3,13 @@
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
 
-const door = { method: 'DELETE', role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud', response: Empty } as const
+const door = {
+  method: 'DELETE',
+  role: 'developer',
+  auth: ['admin', 'user', 'cloud'],
+  rate_limit: 'cloud',
+  response: Empty,
+} as const
 
 export const deleteGroup = operation({
   ...door,

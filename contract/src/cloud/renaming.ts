@@ -7,7 +7,13 @@ import { NAMESPACE_DISPLAY_NAME_LENGTH_MAX } from './namespaces.ts'
 import { SITE_DISPLAY_NAME_LENGTH_MAX } from './sites.ts'
 import { VERSION_DISPLAY_NAME_LENGTH_MAX } from './versions.ts'
 
-const door = { method: 'PUT', role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud', response: Empty } as const
+const door = {
+  method: 'PUT',
+  role: 'developer',
+  auth: ['admin', 'user', 'cloud'],
+  rate_limit: 'cloud',
+  response: Empty,
+} as const
 
 export const renameGame = operation({
   ...door,

@@ -72,6 +72,7 @@ function ofPattern(pattern: string): fc.Arbitrary<string> {
 
 function textOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
   if (schema.format === 'uuid') return fc.constantFrom(...ids)
+  if (schema.format === 'email') return ofPattern('^[a-z0-9]{8,16}@[a-z]{1,8}[.][a-z]{2,3}$')
   if (schema.pattern !== undefined) return ofPattern(schema.pattern)
   const maxLength = Math.min(schema.maxLength ?? TEXT_LENGTH_MAX, TEXT_LENGTH_MAX)
   return fc.oneof(
