@@ -17,7 +17,7 @@ export type Memory = {
 
 const packGzip = promisify<Buffer, object, Buffer>(gzip)
 const packBrotli = promisify<Buffer, object, Buffer>(brotliCompress)
-/** Packed once and sent often, while the first one waits: what fits between both (bench cdn has the figures). */
+/** Packed once and sent often, while the first one waits: chosen between both, not measured. */
 const GZIP = { level: 6 }
 const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 5, [zlib.BROTLI_PARAM_MODE]: zlib.BROTLI_MODE_TEXT } }
 
