@@ -38,7 +38,6 @@ export const ERRORS = {
   GROUP_NOT_MEMBER: { status: 404, message: 'The group has no such member.' },
   GROUP_OWNER_REQUIRED: { status: 409, message: 'A group keeps its owner until the ownership is transferred.' },
   GROUP_ALREADY_MEMBER: { status: 409, message: 'You are a member of the group already.' },
-  GROUP_FULL: { status: 409, message: 'The group has as many members as a group can have.' },
   GROUP_INVITE_CODE_INVALID: { status: 404, message: 'There is no such invite.' },
   GROUP_INVITE_CODE_EXPIRED: { status: 409, message: 'The invite has expired.' },
   GROUP_INVITE_CODE_REVOKED: { status: 409, message: 'The invite has been revoked.' },

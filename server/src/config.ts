@@ -56,6 +56,8 @@ export type Config = {
     builds: number | null
     sites: number | null
     bytes: number | null
+    domains: number | null
+    members: number
   }
   uploads: {
     /** A sender must keep to this pace; 0 lets it be as slow as it likes. */
@@ -80,6 +82,8 @@ export type Config = {
 
 const MB = 1_000_000
 const HOUR_MS = 3_600_000
+/** The contract's GROUP_MEMBERS_MAX: a group's members are told in one list. */
+const MEMBERS_MAX = 256
 
 type Setting = { name: string; default: string; description: string }
 
@@ -125,6 +129,8 @@ export const SETTINGS = [
     default: '100000',
     description: 'What a group may store, in 10^6 bytes; 0 is off.',
   },
+  { name: 'MUSTER_QUOTA_DOMAINS', default: '100', description: "Custom domains of all of a group's games; 0 is off." },
+  { name: 'MUSTER_QUOTA_MEMBERS', default: '256', description: 'Members of a group, 256 at most; 0 is as many.' },
   {
     name: 'MUSTER_UPLOAD_RATE_MIN',
     default: '1024',
@@ -288,6 +294,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       builds: integer('MUSTER_QUOTA_BUILDS', 1_000, 1_000_000) || null,
       sites: integer('MUSTER_QUOTA_SITES', 1_000, 1_000_000) || null,
       bytes: integer('MUSTER_QUOTA_STORAGE_MB', 100_000, 100_000_000) * MB || null,
+      domains: integer('MUSTER_QUOTA_DOMAINS', 100, 1_000_000) || null,
+      members: integer('MUSTER_QUOTA_MEMBERS', MEMBERS_MAX, MEMBERS_MAX) || MEMBERS_MAX,
     },
     uploads: {
       bytes_per_second_min: integer('MUSTER_UPLOAD_RATE_MIN', 1_024, 100_000_000),

@@ -36,6 +36,7 @@ export const addNamespaceDomain = operation({
     'CDN_INVALID_DOMAIN',
     'CDN_TOO_MANY_DOMAINS',
     'CLOUD_HOSTNAME_TAKEN',
+    'QUOTA_REACHED',
   ],
 })
 

@@ -66,5 +66,5 @@ export const consumeGroupInvite = operation({
   auth: ['user'],
   params,
   response: object({ group_id: Id }),
-  errors: [...INVITE_ERRORS, 'GROUP_ALREADY_MEMBER', 'GROUP_FULL'],
+  errors: [...INVITE_ERRORS, 'GROUP_ALREADY_MEMBER', 'QUOTA_REACHED'],
 })

@@ -10,6 +10,7 @@ import { requireGame } from './access.ts'
 import { requireDomain } from './domain-names.ts'
 import { addDomainCheck } from './jobs.ts'
 import { requireNamespace } from './namespaces.ts'
+import { holdGroupOf, requireQuota } from './quotas.ts'
 import { timestamp } from './times.ts'
 
 const DOMAINS_PER_NAMESPACE_MAX = 10
@@ -17,8 +18,8 @@ const NONCE_BYTES = 24
 const CNAME_LABEL_BYTES = 15
 
 /**
- * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND, CDN_INVALID_DOMAIN, CDN_TOO_MANY_DOMAINS, or CLOUD_HOSTNAME_TAKEN when
- * another namespace has proven the domain, or this one has claimed it already.
+ * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND, CDN_INVALID_DOMAIN, CDN_TOO_MANY_DOMAINS, QUOTA_REACHED, or
+ * CLOUD_HOSTNAME_TAKEN when another namespace has proven the domain, or this one has claimed it already.
  */
 export async function addDomain(
   ctx: Context,
@@ -31,14 +32,8 @@ export async function addDomain(
   await requireNamespace(ctx, game_id, namespace_id)
   const domain = requireDomain(ctx.config.domains, text)
   await ctx.db.transaction().execute(async (trx) => {
-    // The namespace's row stands for its list of domains: who holds it counts exactly.
-    const owner = await trx
-      .selectFrom('namespaces')
-      .select('namespace_id')
-      .where('namespace_id', '=', namespace_id)
-      .forUpdate()
-      .executeTakeFirst()
-    if (owner === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    const group_id = await holdGroupOf(trx, game_id)
+    await requireNamespace(ctx, game_id, namespace_id, trx)
     const own = await trx.selectFrom('domains').select('domain').where('namespace_id', '=', namespace_id).execute()
     if (own.some((row) => row.domain === domain)) {
       throw new ApiError('CLOUD_HOSTNAME_TAKEN', {}, { message: 'The namespace has this domain already.' })
@@ -46,6 +41,7 @@ export async function addDomain(
     if (own.length >= DOMAINS_PER_NAMESPACE_MAX) {
       throw new ApiError('CDN_TOO_MANY_DOMAINS', { limit: DOMAINS_PER_NAMESPACE_MAX, used: own.length })
     }
+    await requireQuota(ctx, trx, group_id, 'domains')
     const proven = await trx
       .selectFrom('domains')
       .select('domain_id')

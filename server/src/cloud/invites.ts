@@ -1,10 +1,11 @@
 // Invites to groups: open -> used up, expired, or revoked (when a member is kicked, who may know the code). The code is
 // kept as a hash; nobody can be shown it a second time.
-import { ApiError, type BodyOf, type createGroupInvite, GROUP_MEMBERS_MAX, INVITE_TTL_MS_MAX } from '@muster/contract'
+import { ApiError, type BodyOf, type createGroupInvite, INVITE_TTL_MS_MAX } from '@muster/contract'
 import type { Caller, CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newCode } from '../tokens/codes.ts'
 import { requireGroup } from './access.ts'
+import { requireQuota } from './quotas.ts'
 
 const CODE_LENGTH = 12
 /** Expired ones go with a new one, as long as there are some. */
@@ -54,7 +55,7 @@ export async function findInvite(ctx: Context, code: string): Promise<{ group_id
   return { group_id, display_name }
 }
 
-/** Throws what findInvite throws, GROUP_ALREADY_MEMBER or GROUP_FULL; then no use of the invite is counted. */
+/** Throws what findInvite throws, GROUP_ALREADY_MEMBER or QUOTA_REACHED; then no use of the invite is counted. */
 export async function consumeInvite(
   ctx: Context,
   caller: CallerOf<'user'>,
@@ -72,11 +73,15 @@ export async function consumeInvite(
       .where('code_hash', '=', code_hash)
       .executeTakeFirst()
     requireOpen(ctx, invite)
-    const members = await trx.selectFrom('group_members').select('user_id').where('group_id', '=', group_id).execute()
-    if (members.some((member) => member.user_id === user_id)) throw new ApiError('GROUP_ALREADY_MEMBER')
-    if (members.length >= GROUP_MEMBERS_MAX) {
-      throw new ApiError('GROUP_FULL', { limit: GROUP_MEMBERS_MAX, used: members.length })
-    }
+    const member = await trx
+      .selectFrom('group_members')
+      .select('user_id')
+      .where('group_id', '=', group_id)
+      .where('user_id', '=', user_id)
+      .executeTakeFirst()
+    if (member !== undefined) throw new ApiError('GROUP_ALREADY_MEMBER')
+    // Counted here and not at the invite: an invite promises no place.
+    await requireQuota(ctx, trx, group_id, 'members')
     await trx
       .insertInto('group_members')
       .values({ group_id, user_id, role: invite.role, join_ts: new Date(ctx.now()) })

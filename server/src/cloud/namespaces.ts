@@ -10,9 +10,11 @@ import {
   type NamespaceSummary,
   type updateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
+import type { Kysely } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
+import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
 import { recordDeploys } from './deploys.ts'
@@ -191,8 +193,9 @@ export async function requireNamespace(
   ctx: Context,
   game_id: string,
   namespace_id: string,
+  db: Kysely<Schema> = ctx.db,
 ): Promise<{ name_id: string }> {
-  const row = await ctx.db
+  const row = await db
     .selectFrom('namespaces')
     .select('name_id')
     .where('game_id', '=', game_id)

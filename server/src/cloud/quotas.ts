@@ -1,12 +1,12 @@
 // What a group may have. Whoever creates something of which there is a limit holds the group's row while it counts and
 // inserts, so that a limit is exact however many create at once.
 import { ApiError } from '@muster/contract'
-import { sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 
 type Trx = Transaction<Schema>
-export type Quota = 'games' | 'namespaces' | 'builds' | 'sites' | 'bytes'
+export type Quota = 'games' | 'namespaces' | 'builds' | 'sites' | 'bytes' | 'domains' | 'members'
 
 /** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */
 export async function holdGroup(trx: Trx, group_id: string): Promise<void> {
@@ -48,12 +48,15 @@ export async function requireQuota(ctx: Context, trx: Trx, group_id: string, quo
 }
 
 async function usedOf(trx: Trx, group_id: string, quota: Quota): Promise<number> {
-  const of_group = sql`game_id in (select game_id from games where developer_group_id = ${group_id})`
-  // Nothing that is prepared is refused later for lack of room, so it counts from the first moment.
-  const amount =
-    quota === 'bytes'
-      ? sql`coalesce(sum(content_length), 0)::bigint from uploads`
-      : sql`count(*) from ${sql.table(quota)}`
-  const { rows } = await sql<{ used: number }>`select ${amount} where ${of_group}`.execute(trx)
+  const { rows } = await sql<{ used: number }>`select ${usageOf(group_id, quota)}`.execute(trx)
   return Number(Object.values(rows[0]!)[0])
+}
+
+function usageOf(group_id: string, quota: Quota): RawBuilder<unknown> {
+  const of_games = sql`game_id in (select game_id from games where developer_group_id = ${group_id})`
+  // Nothing that is prepared is refused later for lack of room, so it counts from the first moment.
+  if (quota === 'bytes') return sql`coalesce(sum(content_length), 0)::bigint from uploads where ${of_games}`
+  if (quota === 'members') return sql`count(*) from group_members where group_id = ${group_id}`
+  if (quota === 'domains') return sql`count(*) from domains join namespaces using (namespace_id) where ${of_games}`
+  return sql`count(*) from ${sql.table(quota)} where ${of_games}`
 }

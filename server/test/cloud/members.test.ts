@@ -228,7 +228,8 @@ test('groups and their members', async (t) => {
     const answers = await Promise.allSettled([consume(first, code), consume(second, code)])
     assert.deepEqual(answers.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     const late = answers[0]?.status === 'rejected' ? first : second
-    assert.deepEqual((await refused('GROUP_FULL', consume(late, code))).metadata, { limit: 256, used: 256 })
+    const { metadata } = await refused('QUOTA_REACHED', consume(late, code))
+    assert.deepEqual(metadata, { quota: 'members', limit: 256, used: 256 })
   })
 
   await t.test('what a request may not say is not stored', async () => {
