@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { getDomain } from 'tldts'
 import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from './regions.ts'
 
@@ -73,6 +73,8 @@ export type Config = {
     /** Of the bytes of what was deleted. */
     removed_objects_ms: number
   }
+  /** Where lists and mmdb files of addresses lie. */
+  ip_data: { folder: string }
   /** CIDR blocks whose X-Forwarded-For is believed. */
   trusted_proxies: readonly string[]
   /** Lobbies are run under bubblewrap: always, where it is there, or never (development only). */
@@ -152,6 +154,11 @@ export const SETTINGS = [
   { name: 'MUSTER_ACCESS', default: 'private', description: 'Who may make groups: public (who logs in) or private.' },
   { name: 'MUSTER_SMTP_URL', default: '', description: 'smtp:// or smtps://, for login codes; else the log has them.' },
   { name: 'MUSTER_MAIL_FROM', default: 'no-reply at the main domain', description: 'Whom mail comes from.' },
+  {
+    name: 'MUSTER_IP_DATA',
+    default: 'ip-data in MUSTER_DATA',
+    description: 'Folder of lists and mmdb files that say what an address is.',
+  },
   { name: 'MUSTER_TRUSTED_PROXIES', default: '', description: 'CIDR blocks whose X-Forwarded-For is believed.' },
   { name: 'MUSTER_SANDBOX', default: 'available', description: 'bubblewrap for lobbies: required, available or off.' },
   { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
@@ -308,6 +315,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     },
     access: oneOf('MUSTER_ACCESS', ['public', 'private'] as const, 'private'),
     mail: smtp_url === null ? null : { smtp_url, from: text('MUSTER_MAIL_FROM', `Muster <no-reply@${domains.main}>`) },
+    ip_data: { folder: resolve(text('MUSTER_IP_DATA', join(data_dir, 'ip-data'))) },
     trusted_proxies: list('MUSTER_TRUSTED_PROXIES'),
     sandbox,
     log_level: oneOf('MUSTER_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'] as const, 'info'),

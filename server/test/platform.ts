@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import {
   type ApiError,
+  type BodyOf,
   createGame,
   createGameNamespaceTokenPublic,
   createGameVersion,
@@ -49,7 +50,7 @@ export type GameOptions = {
   matchmaker?: NonNullable<VersionConfig['matchmaker']>
   /** The files of its build; what runs is server.mjs. */
   files?: Record<string, string>
-  limits?: Partial<Record<'lobby_count_max' | 'max_players_per_client', number>>
+  limits?: BodyOf<typeof updateGameNamespaceMatchmakerConfig>
 }
 
 export type TestGame = {

@@ -31,6 +31,7 @@ export type OperationRequest<O extends Operation> = {
   address: string
   /** What limits per client count by: an IPv4 address or an IPv6 /64. */
   client: string
+  user_agent: string | null
   idempotency_key: string | null
   /** For logging in, and for nothing else: whose page asks, and what it remembers. */
   origin: string | undefined
@@ -96,6 +97,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       query: request.query as never,
       body: request.body as never,
       ray_id: request.id,
+      user_agent: request.headers['user-agent'] ?? null,
       idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
       origin: request.headers.origin,
       cookie: request.headers.cookie,

@@ -4,8 +4,10 @@ import { ApiError, type BodyOf, type createLobby, type findLobby, type joinLobby
 import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
+import { clientLimit } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
 import { createWish, findWish } from './wishes.ts'
@@ -19,6 +21,7 @@ export type Desk = {
   ctx: Context
   books: Books
   namespaces: Namespaces
+  ip_intelligence: IpIntelligence
   open_requests: Map<string, OpenRequest>
   seat_texts: SeatTexts
 }
@@ -29,7 +32,11 @@ export type OpenRequest = { call_count: number; is_answered: boolean }
 /** Who asks, as the HTTP door saw it. */
 export type Visitor = {
   caller: CallerOf<'namespace'>
+  /** The player's own, in canonical form: what is known of it is factsOf(). */
+  address: string
+  /** What limits per client count by. */
   client: string
+  user_agent: string | null
   idempotency_key: string | null
   /** True once nobody waits for the answer any more. */
   isGone: () => boolean
@@ -41,7 +48,11 @@ type Seat = SeatTaken & { is_new: boolean }
 
 export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
-  const wish = { ...findWish(desk.ctx.config, namespace, body), ...seatWish(namespace, visitor, 'find') }
+  const facts = await factsOf(desk, visitor)
+  const wish = {
+    ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
+    ...seatWish(namespace, visitor, facts, 'find'),
+  }
   // Captcha, client classes and the game's own verification belong here, before a seat is taken.
   return takeSeat(desk, visitor, wish, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) =>
     book.find(wish, ids, now_ms, desk.books.hasRoom),
@@ -55,13 +66,15 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
     const game_modes = await desk.namespaces.gameModes(lobby.version_id)
     if (game_modes.get(lobby.game_mode)?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   }
-  const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, 'join') }
+  const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, await factsOf(desk, visitor), 'join') }
   return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.join(wish, ids, now_ms))
 }
 
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
-  const wish = { plan: createWish(desk.ctx.config, namespace, body), ...seatWish(namespace, visitor, 'create') }
+  const facts = await factsOf(desk, visitor)
+  const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates)
+  const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
   return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.create(wish, ids, now_ms, desk.books.hasRoom))
 }
 
@@ -137,13 +150,24 @@ function isUnanswered(request: OpenRequest, seat: Seat): boolean {
   return request.call_count === 1 && !request.is_answered && (seat.is_new || !seat.is_ready)
 }
 
+/** What is known of the player's address. Who comes before any data have been read waits a little for them. */
+async function factsOf({ ip_intelligence }: Desk, { address }: Visitor): Promise<AddressFacts> {
+  await ip_intelligence.opening()
+  return ip_intelligence.factsOf(address)
+}
+
 /** The key is good for one action of one client: nobody can ask for another's seat with it. */
-function seatWish(namespace: NamespaceRecord, visitor: Visitor, action: 'find' | 'join' | 'create'): SeatWish {
+function seatWish(
+  namespace: NamespaceRecord,
+  visitor: Visitor,
+  facts: AddressFacts,
+  action: 'find' | 'join' | 'create',
+): SeatWish {
   const { client, idempotency_key } = visitor
   return {
     client,
     seat_key: idempotency_key === null ? null : `${action} ${client} ${idempotency_key}`,
-    client_players_max: namespace.max_players_per_client,
+    client_players_max: clientLimit(namespace, facts).players_max,
     lobby_count_max: namespace.lobby_count_max,
   }
 }

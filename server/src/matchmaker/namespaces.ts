@@ -2,6 +2,7 @@
 // which. Read from the database when asked for, told of changes by NOTIFY, and never older than STALE_MS.
 import { ApiError, type ErrorCode, type GameModeConfig, gameModesOf, type VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
+import type { ClientLimits } from './limits.ts'
 
 /** A wake-up may be lost: after this a record is read again before it is used. */
 const STALE_MS = 2_000
@@ -9,12 +10,11 @@ const NAMESPACES_MAX = 10_000
 const ORIGINS_MAX = 10_000
 const VERSIONS_MAX = 1_000
 
-export type NamespaceRecord = {
+export type NamespaceRecord = ClientLimits & {
   namespace_id: string
   game_id: string
   version_id: string
   lobby_count_max: number
-  max_players_per_client: number
   enable_domain_public_auth: boolean
   game_modes: GameModes
 }
@@ -120,6 +120,10 @@ async function readNamespace(ctx: Context, namespace_id: string): Promise<Namesp
       'namespaces.version_id',
       'lobby_count_max',
       'max_players_per_client',
+      'max_players_per_client_hosting',
+      'max_players_per_client_proxy',
+      'max_players_per_client_tor',
+      'max_players_per_client_vpn',
       'enable_domain_public_auth',
       'versions.config',
     ])

@@ -3,6 +3,7 @@
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import { openIpIntelligence } from '../net/ip-intelligence.ts'
 import { type Books, createBooks } from './books.ts'
 import type { Desk } from './desk.ts'
 import { holdLease, LEASE_RENEW_MS, releaseLease } from './lease.ts'
@@ -24,6 +25,7 @@ type Office = { books: Books; projection: Projection; runs: RunWatch; desk: Desk
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const { pool, log } = ctx
   const namespaces = createNamespaces(ctx)
+  const ip_intelligence = openIpIntelligence({ folder: ctx.config.ip_data.folder, log })
   const writer = newId(ctx.now())
   let office: Office | null = null
   let opening: Books | null = null
@@ -44,7 +46,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = books
     await books.open()
     opening = null
-    const desk: Desk = { ctx, books, namespaces, open_requests: new Map(), seat_texts: new WeakMap() }
+    const desk: Desk = { ctx, books, namespaces, ip_intelligence, open_requests: new Map(), seat_texts: new WeakMap() }
     office = { books, projection, runs: watchRuns(ctx, books), desk }
   }
 
@@ -96,6 +98,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       await opening?.close()
       await turn(leave)
       await releaseLease(pool, writer)
+      await ip_intelligence.close()
       namespaces.close()
     },
   }

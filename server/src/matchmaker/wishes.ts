@@ -2,8 +2,10 @@
 // Nothing here looks at lobbies.
 import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig, tierIn } from '@muster/contract'
 import type { Config, Region } from '../config.ts'
+import type { Coordinates } from '../net/ip-intelligence.ts'
 import type { LobbyPlan } from './book.ts'
 import type { NamespaceRecord } from './namespaces.ts'
+import { byDistance } from './nearest.ts'
 import type { Place, Tags } from './shelves.ts'
 
 const TAGS_MAX = 8
@@ -19,6 +21,7 @@ export function findWish(
   config: Config,
   namespace: NamespaceRecord,
   body: FindBody,
+  client: Coordinates | null,
 ): { places: Place[]; tags: Tags; plan: LobbyPlan | null } {
   if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
   const modes = [...new Set(body.game_modes)].map((name) => requireMode(namespace, name))
@@ -29,7 +32,7 @@ export function findWish(
   const tags = checkTags(modes, body.tags)
   const regions =
     body.regions === undefined
-      ? [nearestRegion(config, modes)]
+      ? [nearestRegion(config, modes, client)]
       : body.regions.map((name) => requireRegion(config, name))
   const places = modes.flatMap((mode) =>
     regions
@@ -48,7 +51,12 @@ export function findWish(
 }
 
 /** Throws the refusals of create that do not depend on lobbies. */
-export function createWish(config: Config, namespace: NamespaceRecord, body: CreateBody): LobbyPlan {
+export function createWish(
+  config: Config,
+  namespace: NamespaceRecord,
+  body: CreateBody,
+  client: Coordinates | null,
+): LobbyPlan {
   const mode = requireMode(namespace, body.game_mode)
   if (mode.create === null) throw new ApiError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED')
   const publicity = body.publicity ?? (mode.create.enable_public ? 'public' : 'private')
@@ -69,7 +77,7 @@ export function createWish(config: Config, namespace: NamespaceRecord, body: Cre
       { message: `lobby_config is larger than ${LOBBY_CONFIG_BYTES_MAX} bytes.` },
     )
   }
-  const region = body.region === undefined ? nearestRegion(config, [mode]) : requireRegion(config, body.region)
+  const region = body.region === undefined ? nearestRegion(config, [mode], client) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
   const plan = planOf(namespace, mode, region, body.tags ?? {}, body.max_players)
   return { ...plan, publicity, is_custom: true, lobby_config }
@@ -122,15 +130,15 @@ function requireRegion(config: Config, name: string): Region {
   return region
 }
 
-/** The first one by name until the client's coordinates are known. */
-function nearestRegion(config: Config, modes: readonly GameModeConfig[]): Region {
-  let nearest: Region | undefined
-  for (const region of config.regions) {
-    if (nearest !== undefined && region.name >= nearest.name) continue
-    if (modes.some((mode) => runsIn(mode, region))) nearest = region
-  }
+/** Of those in which one of the modes runs. */
+function nearestRegion(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): Region {
+  const [nearest] = byDistance(regionsOf(config, modes), client)
   if (nearest === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
-  return nearest
+  return nearest.region
+}
+
+function regionsOf(config: Config, modes: readonly GameModeConfig[]): Region[] {
+  return config.regions.filter((region) => modes.some((mode) => runsIn(mode, region)))
 }
 
 function runsIn(mode: GameModeConfig, region: Region): boolean {

@@ -77,6 +77,14 @@ export function clientBucket(address: string): string {
   return isExact(parsed) ? parsed.toString() : `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0])}/64`
 }
 
+/**
+ * The canonical form (see clientAddress) of an address that somebody wrote down: without port, zone, leading zeros. Null
+ * for everything else.
+ */
+export function canonicalAddress(text: string): string | null {
+  return parseAddress(text)?.toString() ?? null
+}
+
 function carriedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
   const [first = 0, second = 0, third = 0, , , , seventh = 0, eighth = 0] = address.parts
   if (address.match(TRANSLATED, 96) || address.match(NAT64, 96)) return ipv4Of(seventh, eighth)

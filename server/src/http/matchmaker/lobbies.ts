@@ -60,8 +60,8 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
 ]
 
 function visitorOf(request: Omit<Visitor, 'caller'> & { caller: Caller }): Visitor {
-  const { caller, client, idempotency_key, isGone } = request
-  return { caller: requireKind(caller, 'namespace'), client, idempotency_key, isGone }
+  const { caller, address, client, user_agent, idempotency_key, isGone } = request
+  return { caller: requireKind(caller, 'namespace'), address, client, user_agent, idempotency_key, isGone }
 }
 
 /** The contract has let nobody else in; this tells the compiler so. */
