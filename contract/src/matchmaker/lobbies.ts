@@ -21,6 +21,29 @@ const CaptchaResponse = object({ client_response: Type.String({ minLength: 1, ma
 const Captcha = object({ hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) })
 const VerificationData = Type.Unknown({ description: "Passed on to the game's own verification, where it has one." })
 
+/** The backend of a game speaks for a player of it. */
+const backend = {
+  namespace_id: Type.Optional(
+    Type.String({ format: 'uuid', description: 'With a cloud token, and with no other: a namespace of its game.' }),
+  ),
+  clients: Type.Optional(
+    Type.Array(
+      object({
+        address: Type.String({ minLength: 2, maxLength: 45, description: "The player's IPv4 or IPv6 address." }),
+        user_agent: Type.Optional(
+          Type.String({ maxLength: 1024, description: "What the player's client calls itself." }),
+        ),
+      }),
+      {
+        minItems: 1,
+        maxItems: 1,
+        description:
+          'With a cloud token, and with no other: for whom the seat is. Limits, regions and verification are about this player; a captcha is not asked for.',
+      },
+    ),
+  ),
+}
+
 export const JoinPort = object({
   host: Type.Optional(Type.String({ description: 'hostname:port' })),
   hostname: Type.String(),
@@ -65,7 +88,7 @@ export const findLobby = operation({
   path: '/matchmaker/lobbies/find',
   aliases: ['/v1/lobbies/find'],
   summary: 'Get a seat in the fullest open lobby, or in a new one; answers when the lobby is ready.',
-  auth: ['namespace', 'development'],
+  auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
@@ -76,9 +99,11 @@ export const findLobby = operation({
     max_players: Type.Optional(MaxPlayers),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
+    ...backend,
   }),
   response: Seat,
   errors: [
+    'NAMESPACE_NOT_FOUND',
     ...SEAT_ERRORS,
     'MATCHMAKER_NO_GAME_MODE_PROVIDED',
     'MATCHMAKER_FIND_DISABLED',
@@ -93,16 +118,18 @@ export const joinLobby = operation({
   path: '/matchmaker/lobbies/join',
   aliases: ['/v1/lobbies/join'],
   summary: 'Get a seat in the lobby with this id, closed or not, private or not.',
-  auth: ['namespace', 'development'],
+  auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
     lobby_id: Id,
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
+    ...backend,
   }),
   response: Seat,
   errors: [
+    'NAMESPACE_NOT_FOUND',
     'MATCHMAKER_JOIN_DISABLED',
     'MATCHMAKER_LOBBY_NOT_FOUND',
     'MATCHMAKER_LOBBY_STOPPED',
@@ -118,7 +145,7 @@ export const createLobby = operation({
   path: '/matchmaker/lobbies/create',
   aliases: ['/v1/lobbies/create'],
   summary: 'Create a custom lobby and get the first seat in it.',
-  auth: ['namespace', 'development'],
+  auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
@@ -130,9 +157,11 @@ export const createLobby = operation({
     lobby_config: Type.Optional(Type.Unknown({ description: 'JSON of at most 16 KiB, handed to the lobby server.' })),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
+    ...backend,
   }),
   response: Seat,
   errors: [
+    'NAMESPACE_NOT_FOUND',
     ...SEAT_ERRORS,
     'MATCHMAKER_CUSTOM_LOBBIES_DISABLED',
     'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID',

@@ -155,7 +155,9 @@ function addressOf(door: Door, request: FastifyRequest): string {
 function requireRate(door: Door, operation: Operation, caller: Caller, client: string): void {
   if (operation.rate_limit === 'none') return
   const key = bucketOf(caller) ?? client
-  const wait_ms = door.limiters[operation.rate_limit].take(key, door.ctx.now())
+  // A backend asks for all its players: what is counted is how often it calls, as everywhere.
+  const limiter = door.limiters[caller.kind === 'cloud' ? 'cloud' : operation.rate_limit]
+  const wait_ms = limiter.take(key, door.ctx.now())
   if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
 }
 

@@ -1,7 +1,6 @@
 // The desk: the story of a request for a seat, from who asks to a token in his hand. Whatever fails after a seat was
 // taken gives the seat back.
 import { ApiError, type BodyOf, type createLobby, type findLobby, type joinLobby } from '@muster/contract'
-import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
@@ -10,6 +9,7 @@ import type { Books } from './books.ts'
 import { clientLimit } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
+import type { Visitor } from './visitor.ts'
 import { createWish, findWish } from './wishes.ts'
 
 /** A find whose lobby dies while it starts chooses again, within its deadline. */
@@ -29,25 +29,12 @@ export type Desk = {
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
 export type OpenRequest = { call_count: number; is_answered: boolean }
 
-/** Who asks, as the HTTP door saw it. */
-export type Visitor = {
-  caller: CallerOf<'namespace'>
-  /** The player's own, in canonical form: what is known of it is factsOf(). */
-  address: string
-  /** What limits per client count by. */
-  client: string
-  user_agent: string | null
-  idempotency_key: string | null
-  /** True once nobody waits for the answer any more. */
-  isGone: () => boolean
-}
-
 type Take = (book: Book, ids: FreshIds, now_ms: number) => Decision<SeatTaken>
 /** `is_new`: this very call took it; else it was remembered for the key. */
 type Seat = SeatTaken & { is_new: boolean }
 
 export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
-  const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
+  const namespace = await desk.namespaces.get(visitor.namespace_id)
   const facts = await factsOf(desk, visitor)
   const wish = {
     ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
@@ -60,7 +47,7 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
 }
 
 export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof joinLobby>): Promise<SeatAnswer> {
-  const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
+  const namespace = await desk.namespaces.get(visitor.namespace_id)
   const lobby = desk.books.lobby(namespace.namespace_id, body.lobby_id)
   if (lobby !== undefined) {
     const game_modes = await desk.namespaces.gameModes(lobby.version_id)
@@ -71,7 +58,7 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
 }
 
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
-  const namespace = await desk.namespaces.get(visitor.caller.namespace_id)
+  const namespace = await desk.namespaces.get(visitor.namespace_id)
   const facts = await factsOf(desk, visitor)
   const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates)
   const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
@@ -86,7 +73,7 @@ async function takeSeat(
   attempts_max: number,
   take: Take,
 ): Promise<SeatAnswer> {
-  const { namespace_id } = visitor.caller
+  const { namespace_id } = visitor
   const patience = { deadline_ms: desk.ctx.now() + START_WAIT_MS, isGone: visitor.isGone }
   const request = openRequest(desk, namespace_id, wish)
   try {
@@ -156,17 +143,18 @@ async function factsOf({ ip_intelligence }: Desk, { address }: Visitor): Promise
   return ip_intelligence.factsOf(address)
 }
 
-/** The key is good for one action of one client: nobody can ask for another's seat with it. */
+/** The key is good for one action of one client: nobody can ask for another's seat with it, nor for one of a backend's. */
 function seatWish(
   namespace: NamespaceRecord,
   visitor: Visitor,
   facts: AddressFacts,
   action: 'find' | 'join' | 'create',
 ): SeatWish {
-  const { client, idempotency_key } = visitor
+  const { client, is_backend, idempotency_key } = visitor
+  const owner = is_backend ? `backend ${client}` : client
   return {
     client,
-    seat_key: idempotency_key === null ? null : `${action} ${client} ${idempotency_key}`,
+    seat_key: idempotency_key === null ? null : `${action} ${owner} ${idempotency_key}`,
     client_players_max: clientLimit(namespace, facts).players_max,
     lobby_count_max: namespace.lobby_count_max,
   }

@@ -5,6 +5,7 @@ import { ApiError, type findLobby, type listLobbies, type QueryOf, type Response
 import type { CallerOf } from '../caller.ts'
 import { newId } from '../ids.ts'
 import type { Desk } from './desk.ts'
+import { requireNoBackend, type SeatRequest } from './visitor.ts'
 
 type Developer = CallerOf<'development'>
 type Seat = ResponseOf<typeof findLobby>
@@ -16,7 +17,12 @@ const PLAYER_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
 const STATE = { foo: 'bar' }
 
 /** To find, join and create alike. Throws NAMESPACE_NOT_FOUND when the token's namespace is gone. */
-export async function developmentSeat({ ctx, namespaces }: Desk, developer: Developer): Promise<Seat> {
+export async function developmentSeat(
+  { ctx, namespaces }: Desk,
+  developer: Developer,
+  body: SeatRequest['body'],
+): Promise<Seat> {
+  requireNoBackend(body)
   const { namespace_id } = await namespaces.get(developer.namespace_id)
   const now_ms = ctx.now()
   const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms) } as const

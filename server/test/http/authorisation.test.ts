@@ -4,7 +4,7 @@ import type { ErrorCode, Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { startPlatform } from '../platform.ts'
 import { type Answer, requireRefusal } from './ask.ts'
-import { askFor, CALLERS, type Call, type CallerName, callOf, createWorld, dump, type World } from './calls.ts'
+import { askFor, CALLERS, type Call, type CallerName, callBy, callOf, createWorld, dump, type World } from './calls.ts'
 import { UNKNOWN_ID } from './steps.ts'
 
 /** `in`: let in, and answered 200 unless the thing itself does not allow it. */
@@ -44,6 +44,8 @@ const GAME: Row = { ...GROUP, cloud: 'in', other_cloud: 'GAME_NOT_FOUND', strang
 const GAME_DEVELOPERS: Row = { ...GAME, viewer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
 /** On what is the caller's own: a stranger's find finds a lobby, but a lobby of his. */
 const NAMESPACE: Row = { ...NOBODY, namespace: 'in', other_namespace: 'in', development: 'in' }
+/** A game's backend too. */
+const SEAT: Row = { ...NAMESPACE, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
 const PLAYERS: Row = {
   ...LOBBY,
@@ -129,9 +131,9 @@ const TABLE: Record<string, Row> = {
   'games.versions.deleteGameVersion': GAME_DEVELOPERS,
   'games.builds.deleteGameBuild': GAME_DEVELOPERS,
   'games.cdn.deleteGameCdnSite': GAME_DEVELOPERS,
-  'lobbies.find': NAMESPACE,
-  'lobbies.join': { ...NAMESPACE, other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND' },
-  'lobbies.create': NAMESPACE,
+  'lobbies.find': SEAT,
+  'lobbies.join': { ...SEAT, other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND' },
+  'lobbies.create': SEAT,
   'lobbies.ready': LOBBY,
   'lobbies.setClosed': LOBBY,
   'lobbies.setState': LOBBY,
@@ -189,7 +191,7 @@ test('every caller on every operation: the table decides, and who is refused cha
   const before = await dump(platform)
   for (const { operation, caller, cell, path } of all) {
     if (cell === 'in') continue
-    const answer = await askFor(world, operation, callOf(world, operation), world.tokens[caller], { path })
+    const answer = await askFor(world, operation, callBy(world, operation, caller), world.tokens[caller], { path })
     try {
       requireRefusal(answer, cell)
     } catch (error) {
@@ -200,7 +202,7 @@ test('every caller on every operation: the table decides, and who is refused cha
 
   for (const { operation, caller, cell, path } of all) {
     if (cell !== 'in') continue
-    const answer = await askFor(world, operation, callOf(world, operation), world.tokens[caller], { path })
+    const answer = await askFor(world, operation, callBy(world, operation, caller), world.tokens[caller], { path })
     const otherwise = IN_THE_WAY[operation.id]
     if (otherwise !== undefined) requireRefusal(answer, otherwise)
     else assert.equal(answer.status, 200, `${caller} on ${operation.id} at ${path}: ${answer.text}`)
@@ -248,7 +250,7 @@ test('what is not there and what is not yours get one answer', async (t) => {
   }
   const before = await dump(platform)
   for (const operation of OPERATIONS) {
-    const call = callOf(world, operation)
+    const call = operation.auth.includes('cloud') ? callBy(world, operation, 'cloud') : callOf(world, operation)
     // To the operator every game and group is his.
     const token = operation.auth.includes('cloud')
       ? world.tokens.cloud

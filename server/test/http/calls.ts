@@ -252,6 +252,15 @@ export function callOf(world: World, operation: Operation): Call {
   return call
 }
 
+/** The same as that caller makes it: a game's backend says in which namespace and for whom. */
+export function callBy(world: World, operation: Operation, caller: CallerName): Call {
+  const call = callOf(world, operation)
+  const takes_seat = operation.rate_limit === 'seats'
+  if (!takes_seat || (caller !== 'cloud' && caller !== 'other_cloud')) return call
+  const words = { namespace_id: world.game.namespace_id, clients: [{ address: '192.0.2.77' }] }
+  return { ...call, body: { ...(call.body as object), ...words } }
+}
+
 /** Who may make that call. */
 export function rightTokenOf({ tokens }: World, { auth }: Operation): string | null {
   const callers = {

@@ -10,27 +10,28 @@ import {
   setLobbyState,
 } from '@muster/contract'
 import type { Caller, CallerOf } from '../../caller.ts'
-import { createSeat, findSeat, joinSeat, type Visitor } from '../../matchmaker/desk.ts'
+import { createSeat, findSeat, joinSeat } from '../../matchmaker/desk.ts'
 import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/development.ts'
 import { closeLobby, listOpenLobbies, readyLobby, stateOfLobby, writeLobbyState } from '../../matchmaker/lobbies.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
+import { visitorOf } from '../../matchmaker/visitor.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
-  implement(findLobby, ({ caller, ...request }) =>
-    caller.kind === 'development'
-      ? developmentSeat(matchmaker.desk(), caller)
-      : findSeat(matchmaker.desk(), visitorOf({ caller, ...request }), request.body),
+  implement(findLobby, async (request) =>
+    request.caller.kind === 'development'
+      ? developmentSeat(matchmaker.desk(), request.caller, request.body)
+      : findSeat(matchmaker.desk(), await visitorOf(matchmaker.namespaces, request), request.body),
   ),
-  implement(joinLobby, ({ caller, ...request }) =>
-    caller.kind === 'development'
-      ? developmentSeat(matchmaker.desk(), caller)
-      : joinSeat(matchmaker.desk(), visitorOf({ caller, ...request }), request.body),
+  implement(joinLobby, async (request) =>
+    request.caller.kind === 'development'
+      ? developmentSeat(matchmaker.desk(), request.caller, request.body)
+      : joinSeat(matchmaker.desk(), await visitorOf(matchmaker.namespaces, request), request.body),
   ),
-  implement(createLobby, ({ caller, ...request }) =>
-    caller.kind === 'development'
-      ? developmentSeat(matchmaker.desk(), caller)
-      : createSeat(matchmaker.desk(), visitorOf({ caller, ...request }), request.body),
+  implement(createLobby, async (request) =>
+    request.caller.kind === 'development'
+      ? developmentSeat(matchmaker.desk(), request.caller, request.body)
+      : createSeat(matchmaker.desk(), await visitorOf(matchmaker.namespaces, request), request.body),
   ),
   implement(setLobbyReady, ({ caller }) =>
     caller.kind === 'development'
@@ -58,11 +59,6 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
       : listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
   ),
 ]
-
-function visitorOf(request: Omit<Visitor, 'caller'> & { caller: Caller }): Visitor {
-  const { caller, address, client, user_agent, idempotency_key, isGone } = request
-  return { caller: requireKind(caller, 'namespace'), address, client, user_agent, idempotency_key, isGone }
-}
 
 /** The contract has let nobody else in; this tells the compiler so. */
 export function requireKind<K extends Caller['kind']>(caller: Caller, kind: K): CallerOf<K> {

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import {
+  createCloudToken,
+  createGameNamespaceTokenDevelopment,
+  createLobby,
+  findLobby,
+  joinLobby,
+} from '@muster/contract'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { failureOf, find, MODES, outcomesOf, refused, seatsTaken, TRUSTING, UNKNOWN_ID } from './steps.ts'
+
+const CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
+
+async function backendOf(platform: Platform, { game_id }: TestGame) {
+  const { token } = await platform.client.call(createCloudToken, { params: { game_id } })
+  return platform.as(token)
+}
+
+/** What a backend says of a player there. */
+const on = ({ namespace_id }: TestGame, address = '192.0.2.1') => ({ namespace_id, clients: [{ address }] })
+const WISH = { game_modes: ['default'] }
+
+test("a game's backend finds, joins and creates for its players, whose addresses are what counts", async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: { max_players_per_client: 2 } })
+  const backend = await backendOf(platform, game)
+  const first = await backend.call(findLobby, { body: { ...WISH, ...on(game) } })
+  await backend.call(joinLobby, { body: { lobby_id: first.lobby.lobby_id, ...on(game) } })
+  // Other spellings of the address are the same client.
+  for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:C000:201']) {
+    await refused(platform, CODE, () => backend.call(findLobby, { body: { ...WISH, ...on(game, address) } }))
+  }
+  const body = { game_mode: 'custom', namespace_id: game.namespace_id }
+  const player = { address: '2001:db8::1', user_agent: 'Arena/1.0' }
+  const created = await backend.call(createLobby, { body: { ...body, clients: [player] } })
+  assert.equal(created.lobby.ports.game !== undefined, true)
+  // A /64 is one client.
+  await backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::2') } })
+  await refused(platform, CODE, () => backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::3') } }))
+  // The player himself is counted by the very same address; the backend's own is nobody's.
+  await find(game)
+  await find(game)
+  assert.equal(await seatsTaken(game), 6)
+})
+
+test('of fifty finds of a backend for one player at one below the limit exactly one gets a seat', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ limits: { max_players_per_client: 3 } })
+  const backend = await backendOf(platform, game)
+  const seat = () => backend.call(findLobby, { body: { ...WISH, ...on(game) } })
+  await Promise.all([seat(), seat()])
+  assert.deepEqual(await outcomesOf(Array.from({ length: 50 }, seat)), { answered: 1, [CODE]: 49 })
+})
+
+test('what a backend must say, and what nobody else may say, is told by name', async (t) => {
+  const platform = await startPlatform(t, { env: TRUSTING })
+  const game = await platform.game()
+  const backend = await backendOf(platform, game)
+  const { namespace_id, game_id } = game
+  const clients = [{ address: '192.0.2.1' }]
+  const faults = async (call: Promise<unknown>) => {
+    const { code, metadata } = await failureOf(call)
+    assert.equal(code, 'VALIDATION_ERROR')
+    return (metadata.errors as { path: string[]; reason: string }[]).map(
+      ({ path, reason }) => `${path.join('.')} ${reason}`,
+    )
+  }
+  const asked = (body: object) => faults(backend.call(findLobby, { body: { ...WISH, ...body } }))
+  assert.deepEqual(await asked({}), ['namespace_id required', 'clients required'])
+  assert.deepEqual(await asked({ clients }), ['namespace_id required'])
+  assert.deepEqual(await asked({ namespace_id }), ['clients required'])
+  assert.deepEqual(await asked({ namespace_id, clients: [] }), ['clients too_few'])
+  assert.deepEqual(await asked({ namespace_id, clients: [...clients, ...clients] }), ['clients too_many'])
+  assert.deepEqual(await asked({ namespace_id, clients: [{}] }), ['clients.0.address required'])
+  for (const address of [
+    '192.0.2.01',
+    '192.0.2.1:80',
+    '192.0.2',
+    '[2001:db8::1]',
+    'fe80::1%eth0',
+    '192.0.2.0/24',
+    'a.b',
+    '::1.2.3.4',
+    ' 192.0.2.1',
+  ]) {
+    assert.deepEqual(await asked({ namespace_id, clients: [{ address }] }), ['clients.0.address invalid'], address)
+  }
+  const params = { game_id, namespace_id }
+  const { token } = await platform.client.call(createGameNamespaceTokenDevelopment, {
+    params,
+    body: { hostname: 'localhost' },
+  })
+  for (const client of [game.player, platform.as(token)]) {
+    assert.deepEqual(await faults(client.call(findLobby, { body: { ...WISH, clients } })), ['clients not_allowed'])
+    const body = { lobby_id: UNKNOWN_ID, clients, namespace_id }
+    assert.deepEqual(await faults(client.call(joinLobby, { body })), [
+      'namespace_id not_allowed',
+      'clients not_allowed',
+    ])
+    assert.deepEqual(await faults(client.call(createLobby, { body: { game_mode: 'default', namespace_id } })), [
+      'namespace_id not_allowed',
+    ])
+  }
+})
+
+test("another game's namespace is one that does not exist", async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const [game, other] = [await platform.game(), await platform.game()]
+  const seat = await find(other)
+  const backend = await backendOf(platform, game)
+  for (const wish of [on(other), { ...on(other), namespace_id: UNKNOWN_ID }]) {
+    const code = 'NAMESPACE_NOT_FOUND'
+    await refused(platform, code, () => backend.call(findLobby, { body: { ...WISH, ...wish } }))
+    await refused(platform, code, () => backend.call(createLobby, { body: { game_mode: 'default', ...wish } }))
+    const body = { lobby_id: seat.lobby.lobby_id, ...wish }
+    const error = await refused(platform, code, () => backend.call(joinLobby, { body }))
+    assert.equal(error.status, 404)
+  }
+  // Nor is its lobby one of ours.
+  const body = { lobby_id: seat.lobby.lobby_id, ...on(game) }
+  await refused(platform, 'MATCHMAKER_LOBBY_NOT_FOUND', () => backend.call(joinLobby, { body }))
+})
+
+test("the Idempotency-Key of a backend is good for one player of it, and is not the player's own", async (t) => {
+  const platform = await startPlatform(t, { env: TRUSTING })
+  platform.playServers()
+  const game = await platform.game()
+  const backend = await backendOf(platform, game)
+  const key = randomUUID()
+  const headers = { 'idempotency-key': key }
+  const seat = (address: string) => backend.call(findLobby, { body: { ...WISH, ...on(game, address) }, headers })
+  const [first, again] = [await seat('192.0.2.1'), await seat('192.0.2.1')]
+  assert.deepEqual(again, first)
+  assert.notEqual((await seat('192.0.2.2')).player.token, first.player.token)
+  const own = await find(game, {}, { headers: { ...headers, 'x-forwarded-for': '192.0.2.1' } })
+  assert.notEqual(own.player.token, first.player.token)
+})
