@@ -67,6 +67,7 @@ export const ERRORS = {
   CDN_TOO_MANY_DOMAINS: { status: 400, message: 'The namespace has as many domains as it may have.' },
   CDN_DOMAIN_NOT_FOUND: { status: 404, message: 'The namespace has no such domain.' },
   CLOUD_HOSTNAME_TAKEN: { status: 409, message: 'This domain is taken.' },
+  IMAGE_INVALID: { status: 400, message: 'The file is not a picture that the platform shows.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
   // The edge.

@@ -26,6 +26,12 @@ import {
   validateGroup,
   validateGroupProfile,
 } from './cloud/groups.ts'
+import {
+  gameBannerUploadComplete,
+  gameBannerUploadPrepare,
+  gameLogoUploadComplete,
+  gameLogoUploadPrepare,
+} from './cloud/images.ts'
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import {
   getGroupMembers,
@@ -146,6 +152,10 @@ export const OPERATIONS: readonly Operation[] = [
   createGameCdnSite,
   listGameCdnSites,
   completeUpload,
+  gameLogoUploadPrepare,
+  gameLogoUploadComplete,
+  gameBannerUploadPrepare,
+  gameBannerUploadComplete,
   renameGame,
   renameGameNamespace,
   renameGameVersion,

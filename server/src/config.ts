@@ -353,3 +353,11 @@ export function mainUrl(config: Config): string {
 export function publicUrl(config: Config, host: string): string {
   return `http://${host}${config.advertised_http_port === 80 ? '' : `:${config.advertised_http_port}`}`
 }
+
+/**
+ * The host of all games' pictures: under the CDN's domain, where nothing that is uploaded comes near the hub, but no
+ * game's. Its label is longer than a name id may be.
+ */
+export function mediaHost(domains: Config['domains']): string {
+  return `muster-game-media.${domains.cdn}`
+}

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { DisplayName, Id, NameId, object, Timestamp } from '../records.ts'
 import { GroupSummary } from './groups.ts'
+import { ImageUrl } from './images.ts'
 import { NamespaceSummary } from './namespaces.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 import { VersionSummary } from './versions.ts'
@@ -19,6 +20,8 @@ export const GameSummary = object(
     create_ts: Timestamp,
     developer: object({ group_id: Id, display_name: Type.String() }, 'The group that develops it.'),
     total_player_count: PlayerCount,
+    logo_url: ImageUrl,
+    banner_url: ImageUrl,
   },
   'A game in short.',
 )
@@ -41,6 +44,8 @@ export const GameFull = object({
   display_name: Type.String(),
   developer_group_id: Id,
   total_player_count: PlayerCount,
+  logo_url: ImageUrl,
+  banner_url: ImageUrl,
   namespaces: Type.Array(NamespaceSummary, { description: 'Newest first.' }),
   versions: Type.Array(VersionSummary, { description: 'Newest first.' }),
   available_regions: Type.Array(RegionSummary),

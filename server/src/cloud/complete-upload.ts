@@ -32,6 +32,8 @@ export async function completeUpload(ctx: Context, caller: Caller, upload_id: st
     .leftJoin('builds', 'builds.upload_id', 'uploads.upload_id')
     .select(['uploads.game_id', 'uploads.kind', 'uploads.complete_ts', 'builds.kind as build_kind'])
     .where('uploads.upload_id', '=', upload_id)
+    // Pictures are completed by operations of their own.
+    .where('uploads.kind', 'in', ['build', 'site'])
     .executeTakeFirst()
   if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
   await requireGame(ctx, caller, upload.game_id, 'UPLOAD_NOT_FOUND')

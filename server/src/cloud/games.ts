@@ -18,6 +18,7 @@ import { idOfName, newId } from '../ids.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { recordDeploys } from './deploys.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from './field-errors.ts'
+import { imageUrls } from './game-images.ts'
 import { listGroups } from './groups.ts'
 import { LIST_MAX } from './lists.ts'
 import { freeNameId } from './name-ids.ts'
@@ -108,16 +109,15 @@ export async function listGames(ctx: Context, caller: Caller): Promise<ResponseO
     .limit(LIST_MAX)
     .execute()
   const groups = await listGroups(ctx, caller)
-  const players = await countPlayers(
-    ctx,
-    games.map((game) => game.game_id),
-  )
+  const ids = games.map((game) => game.game_id)
+  const [players, images] = await Promise.all([countPlayers(ctx, ids), imageUrls(ctx, ids)])
   return {
     games: games.map(({ group_id, group_display_name, ...game }) => ({
       ...game,
       create_ts: timestamp(game.create_ts),
       developer: { group_id, display_name: group_display_name },
       total_player_count: players.get(game.game_id) ?? 0,
+      ...images.get(game.game_id),
     })),
     groups,
   }
@@ -132,15 +132,17 @@ export async function findGame(ctx: Context, caller: Caller, game_id: string): P
     .where('game_id', '=', game_id)
     .executeTakeFirst()
   if (game === undefined) throw new ApiError('GAME_NOT_FOUND')
-  const [namespaces, versions, players] = await Promise.all([
+  const [namespaces, versions, players, images] = await Promise.all([
     listNamespaces(ctx, game_id),
     listVersions(ctx, game_id),
     countPlayers(ctx, [game_id]),
+    imageUrls(ctx, [game_id]),
   ])
   return {
     ...game,
     create_ts: timestamp(game.create_ts),
     total_player_count: players.get(game_id) ?? 0,
+    ...images.get(game_id),
     namespaces,
     versions,
     available_regions: regionsOf(ctx.config),

@@ -22,7 +22,7 @@ import { holdGroupOf, requireQuota } from './quotas.ts'
 import { checkPaths } from './upload-paths.ts'
 
 /** Totals must stay below these, bytes. */
-const BYTES_LIMITS = { site: 1_000_000_000, build: 8_000_000_000 } as const
+const BYTES_LIMITS = { site: 1_000_000_000, build: 8_000_000_000, logo: 5_000_000, banner: 10_000_000 } as const
 const PRESIGNED_LIFETIME_MS = 60 * 60_000
 const PRESIGNED_PARTS_LIFETIME_MS = 6 * 60 * 60_000
 /** PostgreSQL takes 65,535 parameters in a statement, and a file has seven. */

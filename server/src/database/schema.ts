@@ -26,6 +26,7 @@ export type Schema = {
   upload_files: UploadFileTable
   builds: BuildTable
   sites: SiteTable
+  game_images: GameImageTable
   tokens: TokenTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
@@ -144,7 +145,7 @@ type VersionTable = {
 type UploadTable = {
   upload_id: string
   game_id: string
-  kind: 'build' | 'site'
+  kind: 'build' | 'site' | ImageKind
   content_length: number
   create_ts: CreateTime
   complete_ts: Date | null
@@ -184,6 +185,21 @@ type BuildTable = {
 type RemovedObjectTable = { object_key: string; due_ts: Date; upload_id: string | null }
 
 type SiteTable = { site_id: string; game_id: string; upload_id: string; display_name: string; create_ts: CreateTime }
+
+export type ImageKind = 'logo' | 'banner'
+
+/** At most one of a kind and game; the upload is complete. */
+type GameImageTable = {
+  game_id: string
+  kind: ImageKind
+  upload_id: string
+  /** Hex, of the stored bytes: the address under which the picture is served. */
+  sha256: string
+  content_type: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp'
+  /** Pixels. */
+  width: number
+  height: number
+}
 
 /** What was given out, to be listed and revoked by its id; the token itself is nowhere. */
 type TokenTable = {

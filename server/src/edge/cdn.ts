@@ -2,16 +2,14 @@
 // spelling of it leads anywhere but to a file of the site. Nothing of a request but host, path, the encodings it accepts
 // and the part it wants decides what is answered. Small files come from memory, large ones are streamed as fast as they
 // are taken. Where everything is at hand the answer leaves without a turn of the event loop.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { CHALLENGE, createBasicAuth } from './basic-auth.ts'
 import type { Exchange } from './forward.ts'
-import { MEMORY_FILE_BYTES_MAX } from './limits.ts'
-import { createMemory } from './memory.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
-import { chooseRepresentation, isKnown, type Range, rangeOf } from './representation.ts'
-import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
+import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
+import { NOSNIFF, type Send, then } from './send.ts'
+import type { SiteEntry, SiteHost, Sites } from './sites.ts'
 
 export type Cdn = {
   /** Answers the exchange. `source` is who asks, see lookups.ts. */
@@ -27,15 +25,17 @@ const CACHE_PRIVATE = 'private, no-cache'
 /** `main.8f3a01bc.js`, `index-BqK3x9Zt.css`: such a name is of one content, in whichever version. */
 const HASHED_NAME = /[.-][A-Za-z0-9_-]{8,64}\.[a-z0-9.]{1,16}$/
 
-export function createCdn(ctx: Context, options: { sites: Sites; refuse: Refuse; mainUrl: () => string }): Cdn {
-  const { sites, refuse, mainUrl } = options
-  const memory = createMemory(ctx.objects)
+export function createCdn(
+  ctx: Context,
+  options: { sites: Sites; refuse: Refuse; send: Send; mainUrl: () => string },
+): Cdn {
+  const { sites, refuse, send, mainUrl } = options
   const auth = createBasicAuth(ctx)
 
   function answerWellKnown({ req, res }: Exchange, { game_id, namespace_id }: SiteHost): void {
     const body = Buffer.from(JSON.stringify({ matchmaker_url: mainUrl(), game_id, namespace_id }))
     const headers = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', ...NOSNIFF]
-    send(req, res, 200, [...headers, 'content-length', String(body.length)], body)
+    send.bytes({ req, res }, 200, headers, body)
   }
 
   function findFile(host: SiteHost, path: string, source: string): SiteEntry | Promise<SiteEntry> {
@@ -70,36 +70,10 @@ export function createCdn(ctx: Context, options: { sites: Sites; refuse: Refuse;
     const encoding = packed ?? file.content_encoding
     headers.push('content-type', own.content_type ?? file.content_type)
     if (encoding !== null) headers.push('content-encoding', encoding)
-    if (packed !== null) {
-      return then(memory.read(file.object_key, packed), (bytes) =>
-        send(req, res, 200, [...headers, 'content-length', String(bytes.length)], bytes),
-      )
-    }
+    if (packed !== null) return send.packed({ req, res }, file, packed, headers)
     headers.push('accept-ranges', 'bytes')
     const range = req.method === 'GET' ? rangeOf(wanted, if_range?.toString(), file) : null
-    return answerBytes({ req, res }, file, range, headers)
-  }
-
-  function answerBytes(
-    { req, res }: Pick<Exchange, 'req' | 'res'>,
-    file: SiteFile,
-    range: Range | null,
-    headers: string[],
-  ): void | Promise<void> {
-    const { object_key, content_length } = file
-    const { start, end } = range ?? { start: 0, end: content_length - 1 }
-    const status = range === null ? 200 : 206
-    if (range !== null) headers.push('content-range', `bytes ${start}-${end}/${content_length}`)
-    headers.push('content-length', String(end + 1 - start))
-    if (req.method === 'HEAD') {
-      send(req, res, status, headers, null)
-    } else if (content_length <= MEMORY_FILE_BYTES_MAX) {
-      return then(memory.read(object_key, null), (bytes) =>
-        send(req, res, status, headers, range === null ? bytes : bytes.subarray(start, end + 1)),
-      )
-    } else {
-      return streamFile(ctx, { req, res }, { object_key, range: { start, end } }, () => res.writeHead(status, headers))
-    }
+    return send.file({ req, res }, file, range, headers)
   }
 
   function requireUser({ req }: Exchange, host: SiteHost, source: string): void | Promise<void> {
@@ -136,16 +110,9 @@ export function createCdn(ctx: Context, options: { sites: Sites; refuse: Refuse;
   }
 }
 
-/** Goes on at once with what is there already: most requests find it so, and a promise each would cost them a turn. */
-function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(go) : go(value)
-}
-
 function noSuchFile(): ApiError {
   return new ApiError('API_NOT_FOUND', {}, { message: 'The site has no such file.' })
 }
-
-const NOSNIFF = ['x-content-type-options', 'nosniff']
 
 function headersOfRefusal(error: unknown): readonly string[] {
   if (!(error instanceof ApiError)) return []
@@ -177,48 +144,4 @@ function filePath(target: string): string {
     throw new ApiError('API_BAD_REQUEST', {}, { message: 'The path is not percent-encoded UTF-8.' })
   }
   return path === '' || path.endsWith('/') ? `${path}index.html` : path
-}
-
-/** `body` null, or to a HEAD: the header only. */
-function send(req: IncomingMessage, res: ServerResponse, status: number, headers: string[], body: Buffer | null): void {
-  res.writeHead(status, headers)
-  const is_body = body !== null && req.method !== 'HEAD'
-  if (req.complete) {
-    req.resume()
-    if (is_body) res.end(body)
-    else res.end()
-    return
-  }
-  if (is_body) res.write(body)
-  endAfterBody(req, res)
-}
-
-async function streamFile(
-  ctx: Context,
-  { req, res }: Pick<Exchange, 'req' | 'res'>,
-  { object_key, range }: { object_key: string; range: Range },
-  writeHead: () => void,
-): Promise<void> {
-  const bytes = await ctx.objects.read(object_key, range)
-  if (res.destroyed) {
-    bytes.destroy()
-    return
-  }
-  let left = range.end + 1 - range.start
-  writeHead()
-  bytes.on('data', (chunk: Buffer) => {
-    left -= chunk.length
-    if (!res.write(chunk)) bytes.pause()
-  })
-  res.on('drain', () => bytes.resume())
-  res.once('close', () => bytes.destroy())
-  const onError = (error: Error) => {
-    ctx.log.error({ err: error, object_key }, 'a file of a site cannot be read')
-    res.destroy()
-  }
-  bytes.once('error', onError)
-  bytes.once('end', () => {
-    if (left === 0) endAfterBody(req, res)
-    else onError(new Error('The object is shorter than its row says.'))
-  })
 }

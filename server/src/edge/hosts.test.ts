@@ -1,5 +1,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
+import { NameId } from '@muster/contract'
+import { mediaHost } from '../config.ts'
 import { canonicalHost, createHosts } from './hosts.ts'
 
 const regions = [{ name: 'local' }]
@@ -51,6 +53,7 @@ test('in production a loopback name means nothing, and the three domains do not 
     game: 'puddle',
     namespace: 'next-up',
   })
+  assert.deepEqual(meaningOf(mediaHost(domains)), { kind: 'media' })
   const lobby = { kind: 'lobby', lobby_id: LOBBY_ID, port_name: 'game-port', region: 'local' }
   assert.deepEqual(meaningOf(`${LOBBY_ID}-game-port.lobby.local.play.example.org`), lobby)
   const nothing = [
@@ -69,4 +72,10 @@ test('in production a loopback name means nothing, and the three domains do not 
     ],
   ]
   for (const host of nothing) assert.equal(meaningOf(host), null, host)
+})
+
+test("the host of games' pictures is one that no game can have", () => {
+  const [label = ''] = mediaHost({ main: 'a', cdn: 'b', job: 'c' }).split('.')
+  const { maxLength } = NameId as { maxLength?: number }
+  assert.ok(maxLength !== undefined && label.length > maxLength, label)
 })

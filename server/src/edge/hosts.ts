@@ -1,11 +1,12 @@
 // What a request's host means. There is one canonical form of a host, and only it is looked at from here on: a second
 // reading of the same header somewhere else is how requests end up with a tenant they do not belong to.
 import { ApiError } from '@muster/contract'
-import type { Config } from '../config.ts'
+import { type Config, mediaHost } from '../config.ts'
 import { HOST_LENGTH_MAX } from './limits.ts'
 
 export type HostMeaning =
   | { kind: 'main' }
+  | { kind: 'media' }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'lobby'; lobby_id: string; port_name: string; region: string }
 
@@ -66,6 +67,8 @@ export function createHosts(
   const { main, cdn, job } = config.domains
   const main_hosts = new Set(config.mode === 'development' ? [main, 'localhost', '127.0.0.1', '[::1]'] : [main])
   const MAIN: HostMeaning = { kind: 'main' }
+  const MEDIA: HostMeaning = { kind: 'media' }
+  const media_host = mediaHost(config.domains)
   const cdn_suffix = `.${cdn}`
   const lobby_suffixes = config.regions.map((region) => ({
     region: region.name,
@@ -74,6 +77,7 @@ export function createHosts(
 
   return (host) => {
     if (main_hosts.has(host)) return MAIN
+    if (host === media_host) return MEDIA
     if (host.endsWith(cdn_suffix)) return siteOf(host.slice(0, -cdn_suffix.length))
     const place = lobby_suffixes.find(({ suffix }) => host.endsWith(suffix))
     const label = place && LOBBY_LABEL.exec(host.slice(0, -place.suffix.length))

@@ -13,6 +13,7 @@ import { type Exchange, forward } from './forward.ts'
 import { isWebSocketUpgrade, readRequestHead } from './head.ts'
 import { type HostMeaning, hostAndTarget } from './hosts.ts'
 import { PIPELINED_MAX, REQUEST_IDLE_MS_MAX } from './limits.ts'
+import type { Media } from './media.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Routes } from './routes.ts'
 import { createUpstreams, type Place } from './upstreams.ts'
@@ -22,6 +23,7 @@ export type Edge = {
   agents: Agents
   routes: Routes
   cdn: Cdn
+  media: Media
   domains: Domains
   refuse: Refuse
   meaningOf: (host: string) => HostMeaning | null
@@ -133,6 +135,7 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
   const go = (exchange: Exchange, place: Place): void => {
     if (exchange.res.destroyed || exchange.req.socket.destroyed) return
     if (place.kind === 'site') edge.cdn.serve(exchange, place, clientBucket(exchange.client))
+    else if (place.kind === 'media') edge.media.serve(exchange, clientBucket(exchange.client))
     else if (place.kind === 'text') answerText(exchange, place.text)
     else forward(edge.agents, refuse, { ...exchange, path: place.path }, place.upstream)
   }

@@ -74,6 +74,10 @@ export const MANIFEST_FILES_MAX = 200_000
 export const MEMORY_FILE_BYTES_MAX = 256 * 1024
 export const MEMORY_FILES_BYTES_MAX = 64 * 1024 * 1024
 
+/** Games' pictures that are remembered, and for how long without asking again. */
+export const MEDIA_MAX = 10_000
+export const MEDIA_AGE_MS_MAX = 1_000
+
 /** Text without a packed variant is packed when it is at least this long and kept in memory. */
 export const COMPRESSED_BYTES_MIN = 1_400
 /** Versions whose routes are remembered, and files of each whose headers are. */

@@ -24,8 +24,10 @@ import {
   STOP_MS_MAX,
 } from './limits.ts'
 import { createLookups } from './lookups.ts'
+import { createMedia } from './media.ts'
 import { createRefuse } from './refuse.ts'
 import { createRoutes } from './routes.ts'
+import { createSend } from './send.ts'
 import { createSites } from './sites.ts'
 
 /**
@@ -42,11 +44,13 @@ export async function startEdge(ctx: Context): Promise<RunningRole> {
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
   const sites = createSites(ctx, lookups)
+  const send = createSend(ctx)
   const edge: Edge = {
     ctx,
     agents: createAgents(),
     routes: createRoutes(ctx, lookups),
-    cdn: createCdn(ctx, { sites, refuse, mainUrl }),
+    cdn: createCdn(ctx, { sites, refuse, send, mainUrl }),
+    media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
     refuse,
     meaningOf: createHosts(ctx.config),

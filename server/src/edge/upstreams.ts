@@ -14,6 +14,7 @@ import type { Address, LobbyPort } from './routes.ts'
 export type Place =
   | { kind: 'upstream'; upstream: Upstream; path: string }
   | { kind: 'site'; game: string; namespace: string }
+  | { kind: 'media' }
   | { kind: 'text'; text: string }
 
 type Wanted = Pick<Exchange, 'host' | 'path' | 'client'>

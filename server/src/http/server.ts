@@ -21,6 +21,7 @@ import { deletion } from './cloud/deletion.ts'
 import { devices } from './cloud/devices.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
+import { images } from './cloud/images.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
@@ -72,6 +73,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...builds,
     ...sites,
     ...uploads,
+    ...images,
     ...renaming,
     ...deletion,
   ]) {

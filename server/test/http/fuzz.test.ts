@@ -29,6 +29,8 @@ const DOOR: readonly ErrorCode[] = [
 /** Of these not even the good call is let through: the thing is not there, or in use. */
 const HELD: ReadonlySet<string> = new Set([
   'uploads.completeUpload',
+  'games.gameLogoUploadComplete',
+  'games.gameBannerUploadComplete',
   'games.builds.renameGameBuild',
   'games.cdn.renameGameCdnSite',
   'groups.delete',
@@ -123,6 +125,7 @@ async function fingerprint(platform: Platform): Promise<string> {
     'upload_files',
     'builds',
     'sites',
+    'game_images',
     'users',
     'group_members',
     'group_invites',

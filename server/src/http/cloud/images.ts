@@ -1,0 +1,25 @@
+import {
+  gameBannerUploadComplete,
+  gameBannerUploadPrepare,
+  gameLogoUploadComplete,
+  gameLogoUploadPrepare,
+} from '@muster/contract'
+import * as cloud from '../../cloud/game-images.ts'
+import { implement } from '../implement.ts'
+
+export const images = [
+  implement(gameLogoUploadPrepare, ({ ctx, caller, params, body }) =>
+    cloud.prepareImage(ctx, caller, params.game_id, 'logo', body),
+  ),
+  implement(gameLogoUploadComplete, async ({ ctx, caller, params }) => {
+    await cloud.completeImage(ctx, caller, params, 'logo')
+    return {}
+  }),
+  implement(gameBannerUploadPrepare, ({ ctx, caller, params, body }) =>
+    cloud.prepareImage(ctx, caller, params.game_id, 'banner', body),
+  ),
+  implement(gameBannerUploadComplete, async ({ ctx, caller, params }) => {
+    await cloud.completeImage(ctx, caller, params, 'banner')
+    return {}
+  }),
+]
