@@ -5,6 +5,7 @@ import { cpus } from 'node:os'
 const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   cdn: () => import('./cdn/run.ts'),
   find: () => import('./find/run.ts'),
+  upload: () => import('./upload/run.ts'),
 }
 
 const name = process.argv[2] ?? ''

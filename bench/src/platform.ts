@@ -22,6 +22,8 @@ export type BenchPlatform = {
   keys: Keys
   api: Client
   matchmaker_url: string
+  /** Of each role that runs. */
+  process_ids: Readonly<Record<string, number>>
   stop: () => Promise<void>
 }
 
@@ -58,6 +60,7 @@ export async function startPlatform(
     keys,
     api: createClient({ url: `http://127.0.0.1:${api}`, token }),
     matchmaker_url: `http://127.0.0.1:${matchmaker}`,
+    process_ids: Object.fromEntries(roles.map((role, index) => [role, children[index]!.pid!])),
     async stop() {
       for (const child of children.toReversed()) await stopRole(child)
       await database.close()

@@ -4,6 +4,7 @@
 import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
+import { giveBack } from '../net/give-back.ts'
 import type { Agents } from './agents.ts'
 import { type RawHeaders, type RequestHead, responseHeaders } from './head.ts'
 import { CONNECT_MS_MAX, HANDSHAKE_MS_MAX } from './limits.ts'
@@ -125,7 +126,7 @@ export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upst
       return
     }
     incoming.on('data', (chunk: Buffer) => {
-      if (!res.write(chunk)) incoming.pause()
+      if (!res.write(chunk, givingBack(chunk))) incoming.pause()
     })
     res.on('drain', () => incoming.resume())
     // An answer that breaks off breaks off for the client too: it must not look complete.
@@ -172,10 +173,17 @@ function requestHeaders(exchange: Exchange, upstream: Upstream, method: string):
 function sendBody({ req, res, expects_continue }: Exchange, out: ClientRequest): void {
   if (expects_continue) res.writeContinue()
   req.on('data', (chunk: Buffer) => {
-    if (!out.write(chunk)) req.pause()
+    if (!out.write(chunk, givingBack(chunk))) req.pause()
   })
   out.on('drain', () => req.resume())
   req.once('end', () => out.end())
+}
+
+/** For when a chunk has been written; of one that was not, the system may still hold the memory. */
+function givingBack(chunk: Buffer): (error?: Error | null) => void {
+  return (error) => {
+    if (error == null) giveBack(chunk)
+  }
 }
 
 function awaitConnection(socket: Socket, begin: () => void): void {

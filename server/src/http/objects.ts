@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireDisk } from '../cloud/disk.ts'
 import { requireAwaited, storeObject } from '../cloud/uploads.ts'
 import type { Context } from '../context.ts'
+import { giveBack } from '../net/give-back.ts'
 import { type PutGrant, verifyPut } from '../objects/presign.ts'
 
 /** A sender who is silent for so long is given up. */
@@ -87,7 +88,7 @@ async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): 
   raw.socket.setTimeout(SILENCE_MS_MAX, giveUp)
   const pace = keepPace(raw, ctx.config.uploads.bytes_per_second_min)
   try {
-    await storeObject(ctx, grant, raw)
+    await storeObject(ctx, grant, passing(raw))
   } catch (error) {
     // That a sender goes away is not our fault, and nothing for the log.
     if (error === raw.errored) throw new ApiError('UPLOAD_INVALID', { reason: 'broken_off' })
@@ -96,6 +97,14 @@ async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): 
     clearInterval(pace)
     raw.socket.removeListener('timeout', giveUp)
     raw.socket.setTimeout(0)
+  }
+}
+
+/** The chunks of a body; a chunk is gone when the next one is asked for. */
+async function* passing(raw: FastifyRequest['raw']): AsyncGenerator<Uint8Array> {
+  for await (const chunk of raw) {
+    yield chunk
+    giveBack(chunk)
   }
 }
 

@@ -16,6 +16,7 @@ import { ApiError } from '@muster/contract'
 import { openIncoming } from './incoming.ts'
 import { isObjectKey, ObjectNotFound, type Objects, type StoredObject } from './objects.ts'
 import { syncFolder } from './sync-folder.ts'
+import { createWriteBehind } from './write-behind.ts'
 
 type Sidecar = StoredObject & { inode: string; modify_ns: string }
 
@@ -108,19 +109,22 @@ function requireKey(key: string): void {
 /** Writes and flushes the body. The file is the caller's to remove, also when this rejects. */
 async function receive(path: string, body: AsyncIterable<Uint8Array>, content_length: number): Promise<Sidecar> {
   const handle = await open(path, 'wx', 0o600)
+  const file = createWriteBehind(handle, content_length)
   try {
     const hash = createHash('sha256')
     let received = 0
     for await (const chunk of body) {
       received += chunk.length
       if (received > content_length) throw lengthRefused('too_long', content_length)
+      const is_taken = file.write(chunk)
       hash.update(chunk)
-      await handle.appendFile(chunk)
+      await is_taken
     }
     if (received < content_length) throw lengthRefused('too_short', content_length)
-    await handle.sync()
+    await file.finish()
     return sidecarFor(await handle.stat({ bigint: true }), hash.digest('hex'))
   } finally {
+    await file.settle()
     await handle.close()
   }
 }

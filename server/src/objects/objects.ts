@@ -23,6 +23,7 @@ export type Objects = {
   /**
    * Stores exactly `content_length` bytes under `key`. When it resolves, bytes and name survive a power cut. A put of a
    * key that has an object replaces it in one step; of two puts at once the one that publishes last wins, whole.
+   * A chunk of `body` is not looked at any more once the next one is asked for.
    * When it rejects, nothing has changed and nothing is left; only if the disk fails in the last step may the new bytes
    * be there all the same.
    * Rejects with ApiError UPLOAD_INVALID when the body is shorter or longer (`metadata.reason` is `too_short` or
