@@ -89,7 +89,8 @@ import {
   setLobbyReady,
   setLobbyState,
 } from './matchmaker/lobbies.ts'
-import { playerConnected, playerDisconnected } from './matchmaker/players.ts'
+import { getPlayerStatistics, playerConnected, playerDisconnected } from './matchmaker/players.ts'
+import { listRegions } from './matchmaker/regions.ts'
 import type { Operation } from './operation.ts'
 
 export const OPERATIONS: readonly Operation[] = [
@@ -177,4 +178,6 @@ export const OPERATIONS: readonly Operation[] = [
   listLobbies,
   playerConnected,
   playerDisconnected,
+  getPlayerStatistics,
+  listRegions,
 ] as readonly unknown[] as readonly Operation[]

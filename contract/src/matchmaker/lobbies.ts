@@ -3,6 +3,7 @@
 import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
+import { RegionInfos } from './regions.ts'
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
 const Tags = Type.Record(Type.String(), Type.String(), {
@@ -221,14 +222,6 @@ export const getLobbyState = operation({
   errors: ['MATCHMAKER_LOBBY_NOT_FOUND'],
 })
 
-const RegionInfo = object({
-  region_id: Identifier,
-  provider_display_name: Type.String(),
-  region_display_name: Type.String(),
-  datacenter_coord: object({ latitude: Type.Number(), longitude: Type.Number() }),
-  datacenter_distance_from_client: object({ kilometers: Type.Number(), miles: Type.Number() }),
-})
-
 const LobbyInfo = object({
   region_id: Identifier,
   game_mode_id: Identifier,
@@ -245,7 +238,8 @@ export const listLobbies = operation({
   method: 'GET',
   path: '/matchmaker/lobbies/list',
   aliases: ['/v1/lobbies/list'],
-  summary: 'The public lobbies of the current version, oldest first, with its game modes and regions.',
+  summary:
+    'The public lobbies of the current version that somebody is in, oldest first, with its game modes and regions.',
   auth: ['namespace', 'development'],
   rate_limit: 'matchmaker',
   query: object({
@@ -254,8 +248,11 @@ export const listLobbies = operation({
   }),
   response: object({
     game_modes: Type.Array(object({ game_mode_id: Identifier })),
-    regions: Type.Array(RegionInfo),
-    lobbies: Type.Array(LobbyInfo, { description: 'A page of at most 256.' }),
+    regions: RegionInfos,
+    lobbies: Type.Array(LobbyInfo, {
+      description:
+        'A page of at most 256. A lobby that nobody is in is there when it is the only one of its game mode.',
+    }),
     anchor: Type.Optional(Type.String({ description: 'Present when there are more.' })),
   }),
 })

@@ -37,3 +37,24 @@ export const playerDisconnected = operation({
   response: Empty,
   errors: ['PLAYER_TOKEN_INVALID', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'],
 })
+
+const Identifier = Type.String({ minLength: 1, maxLength: 64 })
+const PlayerCount = Type.Integer({ description: 'Seats that are taken: reserved and connected.' })
+const RegionStatistics = object({ player_count: PlayerCount })
+const GameModeStatistics = object({
+  player_count: PlayerCount,
+  regions: Type.Record(Identifier, RegionStatistics),
+})
+
+export const getPlayerStatistics = operation({
+  id: 'players.getStatistics',
+  method: 'GET',
+  path: '/matchmaker/players/statistics',
+  summary: 'How many play, by game mode and region, over the lobbies of all versions.',
+  auth: ['namespace', 'development'],
+  rate_limit: 'matchmaker',
+  query: object({
+    exclude_outdated: Type.Optional(Type.Boolean({ description: 'Count the lobbies of the current version only.' })),
+  }),
+  response: object({ player_count: PlayerCount, game_modes: Type.Record(Identifier, GameModeStatistics) }),
+})

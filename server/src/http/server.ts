@@ -37,6 +37,7 @@ import { login } from './identity/login.ts'
 import { type Door, mount } from './implement.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
+import { regions } from './matchmaker/regions.ts'
 import { registerObjectRoutes } from './objects.ts'
 import { registerPages } from './pages.ts'
 import { createValidatorCompiler } from './validator.ts'
@@ -108,7 +109,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
-  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker)]) {
+  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker), ...regions(matchmaker)]) {
     mount(app, door, implementation)
   }
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')

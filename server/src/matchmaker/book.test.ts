@@ -156,6 +156,26 @@ test('a list names the public lobbies of its version and game modes once each, p
   assert.deepEqual(seen, listed)
 })
 
+test('a lobby that nobody is in is listed only when it is the only one of its game mode', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode, 'other']), after: null }
+  const listed = () => book.list(wish).lobbies.map((lobby) => lobby.lobby_id)
+  const leave = ({ lobby_id, player_id }: { lobby_id: string; player_id: string }) =>
+    grantIn(book, book.disconnected({ lobby_id, player_id, disconnect_key: null }, START_MS))
+  const first = runningLobby(book, ids, START_MS)
+  const other = runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
+  leave(first)
+  leave(other)
+  assert.deepEqual(listed(), [first.lobby_id, other.lobby_id])
+  const second = runningLobby(book, ids, START_MS)
+  assert.deepEqual(listed(), [other.lobby_id, second.lobby_id])
+  leave(second)
+  assert.deepEqual(listed(), [other.lobby_id])
+  grantIn(book, book.stop(second.lobby_id, 'idle', START_MS))
+  assert.deepEqual(listed(), [first.lobby_id, other.lobby_id])
+})
+
 test('join is bounded by the direct limit, find by the normal one', () => {
   const book = new Book()
   const ids = idSource()

@@ -198,16 +198,27 @@ export class Book {
     return Number.isFinite(due) ? due : null
   }
 
-  /** Public lobbies of these game modes, oldest first, a page at a time. */
+  /**
+   * Public lobbies of these game modes, oldest first, a page at a time. One that nobody is in is only told of when it is
+   * the only one of its game mode.
+   */
   list(wish: { version_id: string; game_modes: ReadonlySet<string>; after: string | null }): {
     lobbies: Lobby[]
     more: boolean
   } {
     const after = wish.after === null ? -1 : (this.lobbies.get(wish.after)?.ordinal ?? -1)
+    const counts = new Map<string, number>()
+    const listable = [...this.lobbies.values()].filter(
+      (lobby) =>
+        lobby.stop_ms === null &&
+        lobby.publicity === 'public' &&
+        lobby.version_id === wish.version_id &&
+        wish.game_modes.has(lobby.game_mode),
+    )
+    for (const { game_mode } of listable) counts.set(game_mode, (counts.get(game_mode) ?? 0) + 1)
     const page: Lobby[] = []
-    for (const lobby of this.lobbies.values()) {
-      if (lobby.ordinal <= after || lobby.stop_ms !== null || lobby.publicity !== 'public') continue
-      if (lobby.version_id !== wish.version_id || !wish.game_modes.has(lobby.game_mode)) continue
+    for (const lobby of listable) {
+      if (lobby.ordinal <= after || (lobby.players.size === 0 && counts.get(lobby.game_mode) !== 1)) continue
       if (page.length === LIST_PAGE_MAX) return { lobbies: page, more: true }
       page.push(lobby)
     }

@@ -1,7 +1,15 @@
 // What the matchmaker answers to a development token: as if one lobby ran where the token says, on the developer's own
 // machine. Nothing here looks at a book: no seat is taken, no lobby started, no limit counted, in whatever namespace.
 import { isIPv6 } from 'node:net'
-import { ApiError, type findLobby, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
+import {
+  ApiError,
+  type findLobby,
+  type getPlayerStatistics,
+  type listLobbies,
+  type listRegions,
+  type QueryOf,
+  type ResponseOf,
+} from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
 import { newId } from '../ids.ts'
 import type { Desk } from './desk.ts'
@@ -12,6 +20,13 @@ type Seat = ResponseOf<typeof findLobby>
 
 const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
 const REGION = { region_id: 'dev-lcl', display_name: 'Local' }
+const REGION_INFO = {
+  region_id: REGION.region_id,
+  provider_display_name: 'Development',
+  region_display_name: REGION.display_name,
+  datacenter_coord: { latitude: 0, longitude: 0 },
+  datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+}
 const PLAYER_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
 /** What the lobby of a list tells of itself. */
 const STATE = { foo: 'bar' }
@@ -46,15 +61,7 @@ export async function developmentList(
   const { game_modes } = await namespaces.get(developer.namespace_id)
   return {
     game_modes: [...game_modes.keys()].map((game_mode_id) => ({ game_mode_id })),
-    regions: [
-      {
-        region_id: REGION.region_id,
-        provider_display_name: 'Development',
-        region_display_name: REGION.display_name,
-        datacenter_coord: { latitude: 0, longitude: 0 },
-        datacenter_distance_from_client: { kilometers: 0, miles: 0 },
-      },
-    ],
+    regions: [REGION_INFO],
     lobbies: [...game_modes.values()].map((mode) => ({
       region_id: REGION.region_id,
       game_mode_id: mode.name,
@@ -66,6 +73,24 @@ export async function developmentList(
       ...(query.include_state === true ? { state: STATE } : {}),
     })),
   }
+}
+
+export async function developmentRegions(
+  { namespaces }: Desk,
+  developer: Developer,
+): Promise<ResponseOf<typeof listRegions>> {
+  await namespaces.get(developer.namespace_id)
+  return { regions: [REGION_INFO] }
+}
+
+/** Nobody plays, in each of the real game modes. */
+export async function developmentStatistics(
+  { namespaces }: Desk,
+  developer: Developer,
+): Promise<ResponseOf<typeof getPlayerStatistics>> {
+  const { game_modes } = await namespaces.get(developer.namespace_id)
+  const nobody = { player_count: 0, regions: { [REGION.region_id]: { player_count: 0 } } }
+  return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, nobody])) }
 }
 
 /** To connected and disconnected. Throws PLAYER_TOKEN_INVALID for every token but a development player's own. */

@@ -3,6 +3,7 @@ import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@must
 import type { CallerOf } from '../caller.ts'
 import type { Lobby } from './changes.ts'
 import type { Desk } from './desk.ts'
+import { answerRegions } from './regions.ts'
 
 const STATE_BYTES_MAX = 16 * 1024
 
@@ -44,6 +45,7 @@ export function stateOfLobby(desk: Desk, caller: CallerOf<'lobby' | 'namespace'>
 export async function listOpenLobbies(
   desk: Desk,
   namespace_id: string,
+  address: string,
   query: QueryOf<typeof listLobbies>,
 ): Promise<ResponseOf<typeof listLobbies>> {
   const { version_id, game_modes } = await desk.namespaces.get(namespace_id)
@@ -55,17 +57,11 @@ export async function listOpenLobbies(
       result: { lobbies: lobbies.map((lobby) => infoOf(lobby, query.include_state === true)), more },
     }
   })
+  const { regions } = await answerRegions(desk, namespace_id, address)
   const last = page.lobbies.at(-1)
   return {
     game_modes: [...game_modes.keys()].map((game_mode_id) => ({ game_mode_id })),
-    regions: desk.ctx.config.regions.map((region) => ({
-      region_id: region.name,
-      provider_display_name: region.provider_display_name,
-      region_display_name: region.display_name,
-      datacenter_coord: { latitude: region.latitude, longitude: region.longitude },
-      // Zero until the client's coordinates are known.
-      datacenter_distance_from_client: { kilometers: 0, miles: 0 },
-    })),
+    regions,
     lobbies: page.lobbies,
     ...(page.more && last !== undefined ? { anchor: last.lobby_id } : {}),
   }

@@ -137,7 +137,8 @@ function nearestRegion(config: Config, modes: readonly GameModeConfig[], client:
   return nearest.region
 }
 
-function regionsOf(config: Config, modes: readonly GameModeConfig[]): Region[] {
+/** Those in which at least one of the modes runs. */
+export function regionsOf(config: Config, modes: readonly GameModeConfig[]): Region[] {
   return config.regions.filter((region) => modes.some((mode) => runsIn(mode, region)))
 }
 

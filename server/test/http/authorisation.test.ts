@@ -150,6 +150,8 @@ const TABLE: Record<string, Row> = {
   'lobbies.list': NAMESPACE,
   'players.connected': PLAYERS,
   'players.disconnected': PLAYERS,
+  'players.getStatistics': NAMESPACE,
+  'regions.list': NAMESPACE,
 }
 
 /** What may stand between a caller who was let in and his 200. */

@@ -53,10 +53,10 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
       ? developmentNothing(matchmaker.desk(), caller)
       : stateOfLobby(matchmaker.desk(), requireLobbyOrNamespace(caller), params.lobby_id),
   ),
-  implement(listLobbies, ({ caller, query }) =>
+  implement(listLobbies, ({ caller, query, address }) =>
     caller.kind === 'development'
       ? developmentList(matchmaker.desk(), caller, query)
-      : listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
+      : listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, address, query),
   ),
 ]
 

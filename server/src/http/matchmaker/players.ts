@@ -1,7 +1,8 @@
-import { playerConnected, playerDisconnected } from '@muster/contract'
-import { developmentPlayer } from '../../matchmaker/development.ts'
+import { getPlayerStatistics, playerConnected, playerDisconnected } from '@muster/contract'
+import { developmentPlayer, developmentStatistics } from '../../matchmaker/development.ts'
 import { connectPlayer, disconnectPlayer } from '../../matchmaker/players.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
+import { playerStatistics } from '../../matchmaker/statistics.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { requireKind } from './lobbies.ts'
 
@@ -15,5 +16,10 @@ export const players = (matchmaker: Matchmaker): Implementation[] => [
     caller.kind === 'development'
       ? developmentPlayer(matchmaker.desk(), caller, body.player_token)
       : disconnectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
+  ),
+  implement(getPlayerStatistics, ({ caller, query }) =>
+    caller.kind === 'development'
+      ? developmentStatistics(matchmaker.desk(), caller)
+      : playerStatistics(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
   ),
 ]
