@@ -76,6 +76,12 @@ export const ERRORS = {
   CDN_NOT_ACCEPTABLE: { status: 406, message: 'The file is there in encodings only that the request does not accept.' },
   LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not answer, or not in HTTP." },
 
+  // Captchas. A refusal for want of one carries what the client needs to show it.
+  CAPTCHA_CAPTCHA_REQUIRED: { status: 403, message: 'A captcha is required: repeat the request with its response.' },
+  CAPTCHA_CAPTCHA_FAILED: { status: 400, message: 'The captcha was not solved, or its response was used before.' },
+  CAPTCHA_CAPTCHA_INVALID: { status: 403, message: 'The response is of a provider that this game does not use.' },
+  CAPTCHA_PROVIDER_FAILED: { status: 503, message: 'The captcha cannot be checked now; try again in a moment.' },
+
   // The matchmaker. All refusals are 400, as known clients expect.
   MATCHMAKER_NO_GAME_MODE_PROVIDED: { status: 400, message: 'At least one game mode must be named.' },
   MATCHMAKER_GAME_MODE_NOT_FOUND: { status: 400, message: 'The current version has no such game mode.' },

@@ -1,3 +1,4 @@
+export * from './captcha-config.ts'
 export * from './cloud/bootstrap.ts'
 export * from './cloud/builds.ts'
 export * from './cloud/deletion.ts'

@@ -1,6 +1,7 @@
 // The version config: what a game developer says about how a version is served, matched and run. Sections that the
 // platform does not implement yet are refused by the schema, never ignored.
 import Type, { type Static } from 'typebox'
+import { CaptchaConfig } from './captcha-config.ts'
 import { Id, object } from './records.ts'
 
 /** The names of game modes and regions, which are keys of maps. */
@@ -127,6 +128,7 @@ export const VersionConfig = object({
       max_players_party: Type.Optional(MaxPlayers),
       tier: Type.Optional(Tier),
       docker: Type.Optional(Docker),
+      captcha: Type.Optional(CaptchaConfig),
     }),
   ),
 })

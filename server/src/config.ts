@@ -34,6 +34,8 @@ export type Config = {
   dns_servers: readonly string[]
   /** CIDR blocks that outgoing calls may reach though they are not public. */
   fetch_private_networks: readonly string[]
+  /** Where captcha providers are asked whether a response is good. The operator's own word: any network. */
+  captcha_urls: { hcaptcha: string; turnstile: string }
   regions: readonly Region[]
   /** All of them, the largest first; a region has some. */
   tiers: readonly RegionTier[]
@@ -118,6 +120,16 @@ export const SETTINGS = [
     name: 'MUSTER_FETCH_PRIVATE_NETWORKS',
     default: '',
     description: 'CIDR blocks that outgoing calls may reach though they are not public.',
+  },
+  {
+    name: 'MUSTER_HCAPTCHA_URL',
+    default: 'https://api.hcaptcha.com/siteverify',
+    description: 'Where responses of hCaptcha are checked.',
+  },
+  {
+    name: 'MUSTER_TURNSTILE_URL',
+    default: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
+    description: 'Where responses of Turnstile are checked.',
   },
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
@@ -272,6 +284,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       mistakes.push(`MUSTER_FETCH_PRIVATE_NETWORKS names ${JSON.stringify(network)}, which is not a CIDR block.`)
     }
   }
+  const address = (name: SettingName): string => {
+    const value = text(name, SETTINGS.find((setting) => setting.name === name)!.default)
+    if (!(/^https?:\/\//.test(value) && URL.canParse(value))) mistakes.push(`${name} must be an http(s):// address.`)
+    return value
+  }
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
   const config: Config = {
     mode,
@@ -289,6 +306,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
     dns_servers,
     fetch_private_networks,
+    captcha_urls: { hcaptcha: address('MUSTER_HCAPTCHA_URL'), turnstile: address('MUSTER_TURNSTILE_URL') },
     rate_limits: {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
       matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),

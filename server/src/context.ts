@@ -15,6 +15,7 @@ import { createLog } from './observe/log.ts'
 import { StartError } from './start-error.ts'
 import { type Keys, openKeys } from './tokens/keys.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
+import { openSeals, type Seals } from './tokens/seals.ts'
 
 export type Database = Kysely<Schema>
 
@@ -26,6 +27,8 @@ export type Context = {
   /** Wake-ups by NOTIFY: never the only way to learn of a change. */
   listener: Listener
   keys: Keys
+  /** For secrets that lie in the database. */
+  seals: Seals
   /** The tokens that are not valid any more, whatever their signature says. */
   revoked: Revoked
   objects: Objects
@@ -58,8 +61,11 @@ export async function openContext(
   await using opened = new AsyncDisposableStack()
 
   const keys = await openKeys(join(config.data_dir, 'keys'))
+  const seals = await openSeals(join(config.data_dir, 'keys'))
   const reading = setInterval(() => {
-    keys.refresh().catch((error: unknown) => log.warn({ err: error }, 'the key ring cannot be read; the old one holds'))
+    Promise.all([keys.refresh(), seals.refresh()]).catch((error: unknown) =>
+      log.warn({ err: error }, 'a key ring cannot be read; the old one holds'),
+    )
   }, RING_READ_MS)
   opened.defer(() => clearInterval(reading))
   const objects = createFilesystemObjects(join(config.data_dir, 'objects'))
@@ -77,6 +83,7 @@ export async function openContext(
     pool: database.pool,
     listener,
     keys,
+    seals,
     revoked,
     objects,
     mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),

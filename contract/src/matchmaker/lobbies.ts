@@ -19,7 +19,10 @@ const MaxPlayers = Type.Integer({
 
 const CaptchaResponse = object({ client_response: Type.String({ minLength: 1, maxLength: 8192 }) })
 /** Looked at when the version asks for a captcha. */
-const Captcha = object({ hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) })
+const Captcha = object(
+  { hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) },
+  'Where the version asks for a captcha: the response that the provider gave the player. It is good once.',
+)
 const VerificationData = Type.Unknown({ description: "Passed on to the game's own verification, where it has one." })
 
 /** The backend of a game speaks for a player of it. */
@@ -68,7 +71,15 @@ export const Seat = object({
   player: JoinPlayer,
 })
 
+const CAPTCHA_ERRORS = [
+  'CAPTCHA_CAPTCHA_REQUIRED',
+  'CAPTCHA_CAPTCHA_FAILED',
+  'CAPTCHA_CAPTCHA_INVALID',
+  'CAPTCHA_PROVIDER_FAILED',
+] as const
+
 const SEAT_ERRORS = [
+  ...CAPTCHA_ERRORS,
   'MATCHMAKER_GAME_MODE_NOT_FOUND',
   'MATCHMAKER_REGION_NOT_FOUND',
   'MATCHMAKER_TAGS_DISABLED',
@@ -131,6 +142,7 @@ export const joinLobby = operation({
   response: Seat,
   errors: [
     'NAMESPACE_NOT_FOUND',
+    ...CAPTCHA_ERRORS,
     'MATCHMAKER_JOIN_DISABLED',
     'MATCHMAKER_LOBBY_NOT_FOUND',
     'MATCHMAKER_LOBBY_STOPPED',

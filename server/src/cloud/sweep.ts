@@ -2,6 +2,7 @@
 // step may be broken off anywhere and is made again by the next sweep.
 import type { Context } from '../context.ts'
 import { deleteUploads, sweepRemovedObjects } from './removed-objects.ts'
+import { resealVersions } from './reseal.ts'
 
 const SWEEP_EVERY_MS = 60_000
 /** Uploads that one sweep abandons; the rest is for the next. */
@@ -30,6 +31,8 @@ export function startSweeping(ctx: Context): Sweeper {
 export async function sweep(ctx: Context): Promise<void> {
   const uploads = await abandonUploads(ctx)
   const objects = await sweepRemovedObjects(ctx)
+  const resealed = await resealVersions(ctx)
+  if (resealed > 0) ctx.log.info({ versions: resealed }, 'closed secrets with the current key')
   if (uploads + objects > 0) ctx.log.info({ uploads, objects }, 'removed what is no longer needed')
 }
 

@@ -3,6 +3,7 @@
 import type { ErrorDetail, GameModeConfig, VersionConfig } from '@muster/contract'
 import { gameModesOf, tierIn } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { checkCaptcha } from './captcha-check.ts'
 import { checkRoutes } from './route-check.ts'
 
 const ENV_MAX = 64
@@ -52,6 +53,9 @@ async function checkMatchmaker(
     errors.push({ path: [...path, 'game_modes'], reason: 'too_few', message: 'There must be at least one game mode.' })
   }
   errors.push(...checkRegions(ctx, [...path, 'regions'], matchmaker.regions))
+  if (matchmaker.captcha !== undefined) {
+    errors.push(...checkCaptcha(ctx.config.mode, matchmaker.captcha, [...path, 'captcha']))
+  }
 
   const blocks = new Map<string[], Docker>()
   if (matchmaker.docker !== undefined) blocks.set([...path, 'docker'], matchmaker.docker)

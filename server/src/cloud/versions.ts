@@ -3,6 +3,8 @@
 import {
   ApiError,
   type BodyOf,
+  CAPTCHA_PROVIDERS,
+  CAPTCHA_TEST_SECRETS,
   type createGameVersion,
   type ErrorDetail,
   VERSION_DISPLAY_NAME_LENGTH_MAX,
@@ -15,6 +17,7 @@ import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import { createShapeCheck } from '../shape.ts'
+import { closeConfig } from '../tokens/version-secrets.ts'
 import { requireGame } from './access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from './field-errors.ts'
 import { LIST_MAX } from './lists.ts'
@@ -44,13 +47,31 @@ export async function createVersion(
       // Whoever deletes a build or a site holds the group as well: what was there is looked at again.
       await holdGroupOf(trx, game_id)
       refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
+      const { config, secrets } = closeConfig(ctx.seals, version_id, body.config, now)
       await trx
         .insertInto('versions')
-        .values({ version_id, game_id, display_name, config: JSON.stringify(body.config), create_ts: new Date(now) })
+        .values({
+          version_id,
+          game_id,
+          display_name,
+          config: JSON.stringify(config),
+          secrets,
+          create_ts: new Date(now),
+        })
         .execute()
     }),
   )
+  warnOfTestSecrets(ctx, version_id, body.config)
   return { version_id }
+}
+
+/** Only in development; in production they are refused. */
+function warnOfTestSecrets(ctx: Context, version_id: string, config: VersionConfig): void {
+  const captcha = config.matchmaker?.captcha
+  for (const provider of CAPTCHA_PROVIDERS) {
+    if (!CAPTCHA_TEST_SECRETS.has(captcha?.[provider]?.secret_key ?? '')) continue
+    ctx.log.warn({ version_id, provider }, 'the captcha has a published test secret: it keeps nobody out')
+  }
 }
 
 /** Throws GAME_NOT_FOUND. Answers what createVersion would throw. */

@@ -36,6 +36,8 @@ export type Schema = {
   matchmaker_lease: MatchmakerLeaseTable
   lobbies: LobbyTable
   players: PlayerTable
+  captcha_clients: CaptchaClientTable
+  captcha_claims: CaptchaClaimTable
   lobby_runs: LobbyRunTable
 }
 
@@ -133,12 +135,16 @@ type NamespaceVersionTable = {
   caller_name: string | null
 }
 
-/** `config` is the version config as it was sent, checked by the contract (contract/src/version-config.ts). */
+/**
+ * `config` is the version config, checked by the contract (contract/src/version-config.ts), without its secrets: they are
+ * sealed in `secrets` (tokens/version-secrets.ts).
+ */
 type VersionTable = {
   version_id: string
   game_id: string
   display_name: string
   config: JsonColumn<unknown>
+  secrets: ColumnType<string | null, string | null | undefined, string>
   create_ts: CreateTime
 }
 
@@ -303,6 +309,20 @@ type PlayerTable = {
   connect_key: string | null
   disconnect_key: string | null
 }
+
+/** Clients of a namespace that have solved a captcha, until it no longer helps them; projected like players. */
+type CaptchaClientTable = {
+  namespace_id: string
+  client: string
+  shard: number
+  verify_ts: Date
+  expire_ts: Date
+  /** Requests since then. */
+  request_count: number
+}
+
+/** Responses of captchas that were sent to us, each good once for whoever came with it first. */
+type CaptchaClaimTable = { response_hash: Buffer; claimed_by: Buffer; is_answered: Generated<boolean>; expire_ts: Date }
 
 // Written by the runner.
 

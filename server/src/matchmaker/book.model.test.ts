@@ -7,8 +7,8 @@ import * as plain from '../../test/matchmaker/plain-book.ts'
 import { idOf, lobbyPlan, START_MS, VERSION } from '../../test/matchmaker/plain-wishes.ts'
 import { Book, type Decision, type LobbyPlan, type SeatTaken, type Undo } from './book.ts'
 import type { Change, Lobby, Player } from './changes.ts'
-import { toLobby, toPlayer } from './load.ts'
-import { lobbyRow, playerRow } from './rows.ts'
+import { toLobby, toPlayer, toVerifiedClient } from './load.ts'
+import { captchaClientRow, lobbyRow, playerRow } from './rows.ts'
 
 const RUNS = 10_000
 const STEPS_MAX = 60
@@ -16,6 +16,7 @@ const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_00
 const KINDS = [
   ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
   ...['disconnected', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
+  ...['solve', 'request', 'request'],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 const KEYS = [null, null, null, 'a', 'b', 'c']
@@ -52,7 +53,7 @@ function planOf(number: number): LobbyPlan {
 /** Both books, and what a shard keeps beside its own. */
 function createPair() {
   const book = new Book()
-  let reference: plain.PlainBook = { lobbies: [], players: [] }
+  let reference: plain.PlainBook = { lobbies: [], players: [], solvers: [] }
   let now_ms = START_MS
   let last_id = 0
   const committed: Change[] = []
@@ -171,6 +172,15 @@ function createPair() {
           book.disconnected({ player_id, lobby_id: own_lobby, disconnect_key: key }, now_ms),
           plain.disconnected(reference, call, now_ms),
         )
+      case 'solve':
+      case 'request': {
+        const rules = { requests: pick([1, 2, 3], what), ttl: pick([500, 60_000], what >> 2) }
+        const of_captcha = { requests_before_reverify: rules.requests, verification_ttl_ms: rules.ttl }
+        return same(
+          book.admit(wish.client, of_captcha, kind === 'solve', now_ms),
+          plain.admit(reference, wish.client, rules, kind === 'solve', now_ms),
+        )
+      }
       case 'release':
         return same(book.release(player_id, now_ms), plain.release(reference, player_id, now_ms))
     }
@@ -254,6 +264,7 @@ function fingerprint(book: Book, now_ms: number): string {
     lobbies: sorted(lobbies),
     players: sorted([...book.players.values()]),
     live: book.live_lobby_count,
+    verified: CLIENTS.map((client) => book.verified.get(client)),
     due: book.nextDueMs(),
     chosen: chosen.map((decision) => ('changes' in decision ? decision.result : decision)),
     keys: keys.map((decision) => ('changes' in decision ? decision.result : decision)),
@@ -265,6 +276,9 @@ function rowsOf(book: Book) {
   return {
     lobbies: [...book.lobbies.values()].map((lobby) => lobbyRow('namespace', 1, lobby)),
     players: [...book.players.values()].map((player) => playerRow('namespace', 1, player)),
+    verified: CLIENTS.flatMap((client) => book.verified.get(client) ?? []).map((verified) =>
+      captchaClientRow('namespace', 1, verified),
+    ),
   }
 }
 
@@ -283,10 +297,18 @@ function loadRows(book: Book, text: string): void {
   lobbies.sort((a, b) => a.create_ms - b.create_ms || (a.lobby_id < b.lobby_id ? -1 : 1))
   const left = (player: Player): number => player.remove_ms ?? Number.MAX_SAFE_INTEGER
   players.sort((a, b) => a.create_ms - b.create_ms || left(a) - left(b))
-  book.load(lobbies, players)
+  const verified = rows.verified.map((row) =>
+    toVerifiedClient(dated(row) as unknown as Parameters<typeof toVerifiedClient>[0]),
+  )
+  book.load(lobbies, players, verified)
 }
 
 function assertSame(book: Book, reference: plain.PlainBook): void {
+  assert.equal(book.verified.size(), reference.solvers.length)
+  for (const { client, solved, until, requests } of reference.solvers) {
+    const expected = { client, verify_ms: solved, expire_ms: until, request_count: requests }
+    assert.deepEqual(book.verified.get(client), expected)
+  }
   assert.equal(book.lobbies.size, reference.lobbies.length)
   assert.equal(book.players.size, reference.players.length)
   let due_ms = Number.POSITIVE_INFINITY

@@ -618,3 +618,22 @@ test('a find by tags looks at no more than TAG_CANDIDATES_MAX lobbies', () => {
   // Each candidate is asked for each tag: whether it has it, and its value.
   assert.ok(looked_at > 0 && looked_at <= TAG_CANDIDATES_MAX * tags.length * 2, `${looked_at} looks at tags`)
 })
+
+test('a solved captcha counts until the very ms at which it ends, and a refused request does not count', () => {
+  const book = new Book()
+  const rules = { requests_before_reverify: 2, verification_ttl_ms: 1_000 }
+  const isAdmitted = (now_ms: number, has_solved = false): boolean => {
+    const decision = book.admit('192.0.2.1', rules, has_solved, now_ms)
+    for (const change of 'changes' in decision ? decision.changes : []) book.apply(change)
+    return 'changes' in decision
+  }
+  assert.equal(isAdmitted(START_MS), false)
+  assert.equal(isAdmitted(START_MS, true), true)
+  assert.equal(isAdmitted(START_MS + 999), true)
+  assert.equal(isAdmitted(START_MS + 1_000), false)
+  assert.equal(isAdmitted(START_MS + 999), true)
+  assert.equal(isAdmitted(START_MS + 999), false)
+  assert.equal(book.isEmpty(), false)
+  book.forget(START_MS + 1_000)
+  assert.equal(book.isEmpty(), true)
+})

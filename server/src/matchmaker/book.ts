@@ -6,7 +6,8 @@
 // ready, has stood empty, has exited, or was asked to. A player is reserved until the lobby server reports it
 // connected, and leaves by disconnecting, by its deadline, or with its lobby. What has stopped or left is remembered
 // for MEMORY_MS, so that repeated and late calls get the right answer.
-import type { ErrorCode } from '@muster/contract'
+import type { ErrorCode, ErrorMetadata } from '@muster/contract'
+import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
 import type { Change, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
 import { createHeap } from './heap.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
@@ -20,7 +21,8 @@ export const LIST_PAGE_MAX = 256
 const FORGOTTEN_MAX = 10_000
 
 export type Granted<T> = { changes: readonly Change[]; result: T }
-export type Refused = { refused: ErrorCode }
+/** `noted`: what comes true although the command is refused. */
+export type Refused = { refused: ErrorCode; metadata?: ErrorMetadata; noted?: readonly Change[] }
 export type Decision<T> = Granted<T> | Refused
 
 /** Undoes an apply(). Undoes are called in the reverse order of the applies. */
@@ -54,6 +56,8 @@ export class Book {
   readonly players = new Map<string, Player>()
   /** Lobbies that are not stopped. */
   live_lobby_count = 0
+  /** Who has solved a captcha. */
+  readonly verified: CaptchaMemory = createCaptchaMemory()
   #ordinal = 0
   /** No deadline is earlier: see postpone(). */
   #postponed_ms = 0
@@ -103,6 +107,21 @@ export class Book {
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     return this.#open(wish.plan, wish, ids, now_ms, hasRoom)
+  }
+
+  /** Whether the key's request has its seat: then it is answered, and nothing else is asked of it. */
+  hasSeat(seat_key: string | null, now_ms: number): boolean {
+    return this.#remembered(seat_key, now_ms) !== null
+  }
+
+  /** Lets a client's request in where a captcha is asked: it comes with a solved one, or had solved one before. */
+  admit(client: string, rules: CaptchaRules, has_solved: boolean, now_ms: number): Decision<null> {
+    if (has_solved) {
+      const expire_ms = now_ms + rules.verification_ttl_ms
+      return grant(null, { kind: 'client_verified', client, ms: now_ms, expire_ms })
+    }
+    if (!this.verified.allows(client, rules, now_ms)) return refuse('CAPTCHA_CAPTCHA_REQUIRED')
+    return grant(null, { kind: 'client_counted', client })
   }
 
   ready(lobby_id: string, now_ms: number): Decision<null> {
@@ -183,12 +202,18 @@ export class Book {
    * may still be undone must not be forgotten.
    */
   forget(durable_ms: number): void {
+    this.verified.forget(durable_ms)
     for (let forgotten = 0; forgotten < FORGOTTEN_MAX; forgotten++) {
       const first = this.#over.peek()
       if (first === undefined || endOf(first) + MEMORY_MS > durable_ms) return
       if (isLobby(first)) this.#forgetLobby(first)
       else this.#forgetPlayer(first)
     }
+  }
+
+  /** Nothing would be lost with it. */
+  isEmpty(): boolean {
+    return this.lobbies.size === 0 && this.players.size === 0 && this.verified.size() === 0
   }
 
   /** When expire() has something to do next; null: never. */
@@ -248,6 +273,10 @@ export class Book {
         const { ms, reason, disconnect_key } = change
         return this.#unseat(this.#player(change.player_id), ms, reason, disconnect_key)
       }
+      case 'client_verified':
+        return this.verified.verify(change.client, change.ms, change.expire_ms)
+      case 'client_counted':
+        return this.verified.count(change.client)
     }
   }
 
@@ -255,7 +284,12 @@ export class Book {
    * Takes in what the tables say: lobbies and players, each in the order of their creation. A player whose lobby the
    * tables do not have has lost it: the projection could not write that lobby.
    */
-  load(lobbies: readonly Omit<Lobby, 'ordinal' | 'players'>[], players: readonly Player[]): void {
+  load(
+    lobbies: readonly Omit<Lobby, 'ordinal' | 'players'>[],
+    players: readonly Player[],
+    verified: readonly VerifiedClient[] = [],
+  ): void {
+    this.verified.load(verified)
     for (const lobby of lobbies) this.#addLobby({ ...lobby, ordinal: this.#ordinal++, players: new Map() })
     for (const player of players) {
       if (player.remove_ms !== null) this.#remember(player)

@@ -84,7 +84,7 @@ export function createBooks(options: BooksOptions): Books {
 
   async function commit<T>(namespace_id: string, decide: Decide<T>): Promise<T> {
     const decision: Decision<T> = await shardFor(namespace_id).run(namespace_id, decide)
-    if ('refused' in decision) throw new ApiError(decision.refused)
+    if ('refused' in decision) throw new ApiError(decision.refused, decision.metadata)
     return decision.result
   }
 

@@ -59,6 +59,10 @@ export type Change =
   | { kind: 'player_reserved'; player: PlayerRecord }
   | { kind: 'player_connected'; player_id: string; ms: number; deadline_ms: number; connect_key: string | null }
   | { kind: 'player_removed'; player_id: string; ms: number; reason: RemoveReason; disconnect_key: string | null }
+  /** The client has solved a captcha; what it counts for ends at the latest then. */
+  | { kind: 'client_verified'; client: string; ms: number; expire_ms: number }
+  /** A request of a client that had solved one before. */
+  | { kind: 'client_counted'; client: string }
 
 /** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
 export type Lobby = LobbyRecord & {

@@ -6,6 +6,8 @@ import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
+import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
+import type { AskProvider } from './captcha-provider.ts'
 import { clientLimit } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
@@ -24,6 +26,9 @@ export type Desk = {
   ip_intelligence: IpIntelligence
   open_requests: Map<string, OpenRequest>
   seat_texts: SeatTexts
+  askProvider: AskProvider
+  /** Captchas that are being looked at, by request. */
+  solving: Map<string, Promise<boolean>>
 }
 
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
@@ -40,8 +45,9 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
     ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
     ...seatWish(namespace, visitor, facts, 'find'),
   }
-  // Captcha, client classes and the game's own verification belong here, before a seat is taken.
-  return takeSeat(desk, visitor, wish, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) =>
+  const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
+  // The game's own verification belongs here, before a seat is taken.
+  return takeSeat(desk, visitor, wish, gate, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) =>
     book.find(wish, ids, now_ms, desk.books.hasRoom),
   )
 }
@@ -54,7 +60,8 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
     if (game_modes.get(lobby.game_mode)?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   }
   const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, await factsOf(desk, visitor), 'join') }
-  return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.join(wish, ids, now_ms))
+  const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
+  return takeSeat(desk, visitor, wish, gate, 1, (book, ids, now_ms) => book.join(wish, ids, now_ms))
 }
 
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
@@ -62,7 +69,23 @@ export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<type
   const facts = await factsOf(desk, visitor)
   const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates)
   const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
-  return takeSeat(desk, visitor, wish, 1, (book, ids, now_ms) => book.create(wish, ids, now_ms, desk.books.hasRoom))
+  const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
+  return takeSeat(desk, visitor, wish, gate, 1, (book, ids, now_ms) =>
+    book.create(wish, ids, now_ms, desk.books.hasRoom),
+  )
+}
+
+/** Null: the version has no captcha, or none is asked for. */
+function gateOf(
+  desk: Desk,
+  namespace: NamespaceRecord,
+  { address, is_backend }: Visitor,
+  { seat_key }: SeatWish,
+  responses: CaptchaResponses | undefined,
+): Promise<CaptchaGate> | null {
+  const { captcha, namespace_id } = namespace
+  if (captcha === null || is_backend) return null
+  return openGate(desk, captcha, { namespace_id, address, seat_key }, responses)
 }
 
 /** Takes a seat, waits until its lobby is ready, and answers it; or gives it back. */
@@ -70,6 +93,7 @@ async function takeSeat(
   desk: Desk,
   visitor: Visitor,
   wish: SeatWish,
+  gate: CaptchaGate | null,
   attempts_max: number,
   take: Take,
 ): Promise<SeatAnswer> {
@@ -78,7 +102,9 @@ async function takeSeat(
   const request = openRequest(desk, namespace_id, wish)
   try {
     for (let attempt = 0; attempt < attempts_max; attempt++) {
-      const seat = await commitSeat(desk, namespace_id, take)
+      // A request counts once, however often it is placed.
+      const is_gated = gate !== null && attempt === 0
+      const seat = await commitSeat(desk, namespace_id, is_gated ? gated(gate, wish, take) : take)
       try {
         const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, patience)
         if (end === 'gone' && !visitor.isGone()) continue

@@ -5,6 +5,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import type { Schema } from '../database/schema.ts'
 import { Book, MEMORY_MS } from './book.ts'
+import type { VerifiedClient } from './captcha-memory.ts'
 import type { Change, Lobby, LobbyRecord, Player, RemoveReason, StopReason } from './changes.ts'
 import type { Takeover } from './fence.ts'
 import { readPages } from './journal.ts'
@@ -23,9 +24,11 @@ export type LoadedShard = {
 /** `takeover` is the writer's own row: its time is the latest that the journal speaks of. */
 export async function loadShard(pool: Pool, shard: number, takeover: Takeover, log: Logger): Promise<LoadedShard> {
   const books = new Map<string, Book>()
-  const { projected_seq, lobbies, players } = await readTables(pool, shard, takeover.ms)
-  for (const [namespace_id, rows] of lobbies) bookOf(books, namespace_id).load(rows, players.get(namespace_id) ?? [])
-  for (const [namespace_id, rows] of players) if (!lobbies.has(namespace_id)) bookOf(books, namespace_id).load([], rows)
+  const { projected_seq, lobbies, players, verified } = await readTables(pool, shard, takeover.ms)
+  for (const namespace_id of new Set([...lobbies.keys(), ...players.keys(), ...verified.keys()])) {
+    const rowsOf = <T>(rows: Map<string, T[]>): T[] => rows.get(namespace_id) ?? []
+    bookOf(books, namespace_id).load(rowsOf(lobbies), rowsOf(players), rowsOf(verified))
+  }
 
   const touched = new Map<string, Set<string>>()
   for await (const page of readPages(pool, { shard, after: projected_seq, last: takeover.seq })) {
@@ -64,6 +67,8 @@ function completed(change: Change): Change {
 function canApply(book: Book, change: Change): boolean {
   switch (change.kind) {
     case 'lobby_created':
+    case 'client_verified':
+    case 'client_counted':
       return true
     case 'player_reserved':
       return book.lobbies.has(change.player.lobby_id)
@@ -85,7 +90,12 @@ export function bookOf(books: Map<string, Book>, namespace_id: string): Book {
 }
 
 type LoadedLobby = Omit<Lobby, 'ordinal' | 'players'>
-type Tables = { projected_seq: number; lobbies: Map<string, LoadedLobby[]>; players: Map<string, Player[]> }
+type Tables = {
+  projected_seq: number
+  lobbies: Map<string, LoadedLobby[]>
+  players: Map<string, Player[]>
+  verified: Map<string, VerifiedClient[]>
+}
 
 /** One snapshot, so that the rows and the seq that they reflect belong together. */
 async function readTables(pool: Pool, shard: number, now_ms: number): Promise<Tables> {
@@ -119,10 +129,15 @@ async function readSnapshot(client: PoolClient, shard: number, now_ms: number): 
       order by create_ts, remove_ts nulls last`,
     [shard, remembered],
   )
+  const verified = await client.query<Selectable<Schema['captcha_clients']>>(
+    'select * from captcha_clients where shard = $1 and expire_ts > $2',
+    [shard, new Date(now_ms)],
+  )
   return {
     projected_seq: state.rows[0]!.projected_seq,
     lobbies: byNamespace(lobbies.rows, toLobby),
     players: byNamespace(players.rows, toPlayer),
+    verified: byNamespace(verified.rows, toVerifiedClient),
   }
 }
 
@@ -178,5 +193,14 @@ export function toPlayer(row: Selectable<Schema['players']>): Player {
     seat_key: row.seat_key,
     connect_key: row.connect_key,
     disconnect_key: row.disconnect_key,
+  }
+}
+
+export function toVerifiedClient(row: Selectable<Schema['captcha_clients']>): VerifiedClient {
+  return {
+    client: row.client,
+    verify_ms: row.verify_ts.getTime(),
+    expire_ms: row.expire_ts.getTime(),
+    request_count: row.request_count,
   }
 }

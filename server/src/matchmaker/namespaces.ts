@@ -1,7 +1,8 @@
 // What the matchmaker knows of namespaces: the current version's game modes, the limits, and which Origin stands for
 // which. Read from the database when asked for, told of changes by NOTIFY, and never older than STALE_MS.
-import { ApiError, type ErrorCode, type GameModeConfig, gameModesOf, type VersionConfig } from '@muster/contract'
+import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { openConfig } from '../tokens/version-secrets.ts'
 import type { ClientLimits } from './limits.ts'
 
 /** A wake-up may be lost: after this a record is read again before it is used. */
@@ -17,6 +18,7 @@ export type NamespaceRecord = ClientLimits & {
   lobby_count_max: number
   enable_domain_public_auth: boolean
   game_modes: GameModes
+  captcha: CaptchaConfig | null
 }
 
 export type GameModes = ReadonlyMap<string, GameModeConfig>
@@ -126,20 +128,22 @@ async function readNamespace(ctx: Context, namespace_id: string): Promise<Namesp
       'max_players_per_client_vpn',
       'enable_domain_public_auth',
       'versions.config',
+      'versions.secrets',
     ])
     .executeTakeFirst()
   if (row === undefined) return null
-  const { config, ...record } = row
-  return { ...record, game_modes: gameModesOf(config as VersionConfig) }
+  const { config: _config, secrets: _secrets, ...record } = row
+  const config = openConfig(ctx.seals, row)
+  return { ...record, game_modes: gameModesOf(config), captcha: config.matchmaker?.captcha ?? null }
 }
 
 async function readGameModes(ctx: Context, version_id: string): Promise<GameModes | null> {
   const row = await ctx.db
     .selectFrom('versions')
     .where('version_id', '=', version_id)
-    .select('config')
+    .select(['version_id', 'config', 'secrets'])
     .executeTakeFirst()
-  return row === undefined ? null : gameModesOf(row.config as VersionConfig)
+  return row === undefined ? null : gameModesOf(openConfig(ctx.seals, row))
 }
 
 /** Scheme, host and perhaps a port (Fetch standard, 3.1): nothing before or behind. */

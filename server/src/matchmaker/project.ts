@@ -1,10 +1,10 @@
-// The tables lobbies and players: what the journal says, for api, runner, edge and people to read. Written in batches
+// The tables lobbies, players and captcha_clients: what the journal says, for api, runner, edge and people to read. Written in batches
 // about once a second, and at once when a lobby starts or stops, together with the seq that they reflect. A row is
 // always an image of committed state, so writing it twice, or writing an older one that the guard lets through, changes
 // nothing.
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
-import { type Images, type LobbyRow, type PlayerRow, projectQuery } from './rows.ts'
+import { type CaptchaClientRow, type Images, type LobbyRow, type PlayerRow, projectQuery } from './rows.ts'
 
 const PROJECT_EVERY_MS = 1_000
 
@@ -41,6 +41,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       noted.is_urgent ||= is_urgent
       for (const [id, row] of images.lobbies) noted.images.lobbies.set(id, row)
       for (const [id, row] of images.players) noted.images.players.set(id, row)
+      for (const [id, row] of images.captcha_clients) noted.images.captcha_clients.set(id, row)
     }
     if (is_urgent) void write(shard)
   }
@@ -140,6 +141,9 @@ export function createProjection(pool: Pool, log: Logger): Projection {
     newer.is_urgent ||= batch.is_urgent
     for (const [id, row] of batch.images.lobbies) if (!newer.images.lobbies.has(id)) newer.images.lobbies.set(id, row)
     for (const [id, row] of batch.images.players) if (!newer.images.players.has(id)) newer.images.players.set(id, row)
+    for (const [id, row] of batch.images.captcha_clients) {
+      if (!newer.images.captcha_clients.has(id)) newer.images.captcha_clients.set(id, row)
+    }
   }
 
   async function flush(): Promise<void> {
@@ -163,18 +167,21 @@ export function createProjection(pool: Pool, log: Logger): Projection {
   }
 }
 
-type Piece = { lobbies: LobbyRow[]; players: PlayerRow[] }
+type Piece = { lobbies: LobbyRow[]; players: PlayerRow[]; captcha_clients: CaptchaClientRow[] }
+
+const newPiece = (): Piece => ({ lobbies: [], players: [], captcha_clients: [] })
 
 /** At least one, also when there is no row: the seq is to be written. */
-function piecesOf({ lobbies, players }: Images, rows_max: number): Piece[] {
-  const pieces: Piece[] = [{ lobbies: [], players: [] }]
+function piecesOf({ lobbies, players, captcha_clients }: Images, rows_max: number): Piece[] {
+  const pieces: Piece[] = [newPiece()]
   let rows = 0
   const room = (): Piece => {
-    if (rows++ > 0 && (rows - 1) % rows_max === 0) pieces.push({ lobbies: [], players: [] })
+    if (rows++ > 0 && (rows - 1) % rows_max === 0) pieces.push(newPiece())
     return pieces.at(-1)!
   }
   for (const row of lobbies.values()) room().lobbies.push(row)
   for (const row of players.values()) room().players.push(row)
+  for (const row of captcha_clients.values()) room().captcha_clients.push(row)
   return pieces
 }
 

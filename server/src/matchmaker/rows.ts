@@ -1,15 +1,21 @@
-// The rows of the tables lobbies and players, from the book to the statement that writes them. An image is taken on the
+// The rows of the tables lobbies, players and captcha_clients, from the book to the statement that writes them. An image is taken on the
 // way of a find, so it is a plain copy of the book's values; what the database wants instead is made when it is written.
+import type { VerifiedClient } from './captcha-memory.ts'
 import type { Lobby, Player } from './changes.ts'
 
-/** Rows of the two tables, by id. Times are ms since the epoch. */
-export type Images = { lobbies: Map<string, LobbyRow>; players: Map<string, PlayerRow> }
+/** Rows of the tables, by id; of clients, by namespace and client. Times are ms since the epoch. */
+export type Images = {
+  lobbies: Map<string, LobbyRow>
+  players: Map<string, PlayerRow>
+  captcha_clients: Map<string, CaptchaClientRow>
+}
 
 export type LobbyRow = ReturnType<typeof lobbyRow>
 export type PlayerRow = ReturnType<typeof playerRow>
+export type CaptchaClientRow = ReturnType<typeof captchaClientRow>
 
 export function emptyImages(): Images {
-  return { lobbies: new Map(), players: new Map() }
+  return { lobbies: new Map(), players: new Map(), captcha_clients: new Map() }
 }
 
 export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
@@ -62,6 +68,17 @@ export function playerRow(namespace_id: string, shard: number, player: Player) {
   }
 }
 
+export function captchaClientRow(namespace_id: string, shard: number, verified: VerifiedClient) {
+  return {
+    namespace_id,
+    client: verified.client,
+    shard,
+    verify_ts: verified.verify_ms,
+    expire_ts: verified.expire_ms,
+    request_count: verified.request_count,
+  }
+}
+
 /** One statement: the guard, the rows that depend on it, and the wake-up of the runner. */
 const PROJECT_SQL = `
   with guard as (
@@ -86,18 +103,29 @@ const PROJECT_SQL = `
       deadline_ts = excluded.deadline_ts, connect_ts = excluded.connect_ts, remove_ts = excluded.remove_ts,
       remove_reason = excluded.remove_reason, connect_key = excluded.connect_key,
       disconnect_key = excluded.disconnect_key
+  ), written_clients as (
+    insert into captcha_clients select image.* from guard, json_populate_recordset(null::captcha_clients, $6) as image
+    on conflict (namespace_id, client) do update set
+      verify_ts = excluded.verify_ts, expire_ts = excluded.expire_ts, request_count = excluded.request_count
   )
   select case when $5 then pg_notify('lobbies', '') end from guard`
 
 export function projectQuery(
   shard: number,
   seq: number,
-  rows: { lobbies: readonly LobbyRow[]; players: readonly PlayerRow[] },
+  rows: {
+    lobbies: readonly LobbyRow[]
+    players: readonly PlayerRow[]
+    captcha_clients: readonly CaptchaClientRow[]
+  },
   wake: boolean,
 ) {
   const lobbies = JSON.stringify(rows.lobbies.map(withTimes))
   const players = JSON.stringify(rows.players.map(briefly))
-  return { name: 'project', text: PROJECT_SQL, values: [shard, seq, lobbies, players, wake] }
+  const captcha_clients = JSON.stringify(
+    rows.captcha_clients.map((row) => ({ ...row, verify_ts: time(row.verify_ts), expire_ts: time(row.expire_ts) })),
+  )
+  return { name: 'project', text: PROJECT_SQL, values: [shard, seq, lobbies, players, wake, captcha_clients] }
 }
 
 function withTimes(row: LobbyRow) {

@@ -131,8 +131,9 @@ export function createShard(options: ShardOptions): Shard {
         make(book, pending.namespace_id, change, batch)
       }
       pending.decision = pending.decide(book, time_ms)
-      if ('changes' in pending.decision) {
-        for (const change of pending.decision.changes) make(book, pending.namespace_id, change, batch)
+      const { decision } = pending
+      for (const change of 'changes' in decision ? decision.changes : (decision.noted ?? [])) {
+        make(book, pending.namespace_id, change, batch)
       }
       return true
     } catch (error) {
@@ -359,7 +360,7 @@ export function createShard(options: ShardOptions): Shard {
         run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
           log.warn({ err: error, shard }, 'what is due could not be removed; trying again')
         })
-      } else if (book.lobbies.size === 0 && book.players.size === 0) {
+      } else if (book.isEmpty()) {
         books.delete(namespace_id)
       }
     }

@@ -5,6 +5,8 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import { openIpIntelligence } from '../net/ip-intelligence.ts'
 import { type Books, createBooks } from './books.ts'
+import { startCaptchaSweep } from './captcha-claims.ts'
+import { createAskProvider } from './captcha-provider.ts'
 import type { Desk } from './desk.ts'
 import { holdLease, LEASE_RENEW_MS, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
@@ -20,12 +22,19 @@ export type Matchmaker = {
   close: () => Promise<void>
 }
 
-type Office = { books: Books; projection: Projection; runs: RunWatch; desk: Desk }
+type Office = {
+  books: Books
+  projection: Projection
+  runs: RunWatch
+  captcha_sweep: { stop: () => Promise<void> }
+  desk: Desk
+}
 
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const { pool, log } = ctx
   const namespaces = createNamespaces(ctx)
   const ip_intelligence = openIpIntelligence({ folder: ctx.config.ip_data.folder, log })
+  const askProvider = createAskProvider(ctx)
   const writer = newId(ctx.now())
   let office: Office | null = null
   let opening: Books | null = null
@@ -46,8 +55,17 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = books
     await books.open()
     opening = null
-    const desk: Desk = { ctx, books, namespaces, ip_intelligence, open_requests: new Map(), seat_texts: new WeakMap() }
-    office = { books, projection, runs: watchRuns(ctx, books), desk }
+    const desk: Desk = {
+      ctx,
+      books,
+      namespaces,
+      ip_intelligence,
+      open_requests: new Map(),
+      seat_texts: new WeakMap(),
+      askProvider,
+      solving: new Map(),
+    }
+    office = { books, projection, runs: watchRuns(ctx, books), captcha_sweep: startCaptchaSweep(ctx), desk }
   }
 
   async function leave(): Promise<void> {
@@ -55,6 +73,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     office = null
     if (closing === null) return
     await closing.runs.close()
+    await closing.captcha_sweep.stop()
     await closing.books.close()
     await closing.projection.close()
   }

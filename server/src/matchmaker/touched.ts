@@ -1,9 +1,9 @@
 // Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
 import type { Book } from './book.ts'
 import type { Change } from './changes.ts'
-import { type Images, lobbyRow, playerRow } from './rows.ts'
+import { captchaClientRow, type Images, lobbyRow, playerRow } from './rows.ts'
 
-/** Ids of lobbies and players whose rows the change makes different. To be asked before the change is applied. */
+/** Ids of lobbies and players, and clients, whose rows the change makes different. To be asked before the change is applied. */
 export function touchedBy(book: Book, change: Change): string[] {
   switch (change.kind) {
     case 'lobby_created':
@@ -22,6 +22,9 @@ export function touchedBy(book: Book, change: Change): string[] {
       const player = book.players.get(change.player_id)
       return player === undefined ? [] : [player.lobby_id, player.player_id]
     }
+    case 'client_verified':
+    case 'client_counted':
+      return [change.client]
   }
 }
 
@@ -31,5 +34,9 @@ export function imagesOf(book: Book, namespace_id: string, shard: number, ids: I
     if (lobby !== undefined) images.lobbies.set(id, lobbyRow(namespace_id, shard, lobby))
     const player = book.players.get(id)
     if (player !== undefined) images.players.set(id, playerRow(namespace_id, shard, player))
+    const verified = book.verified.get(id)
+    if (verified !== undefined) {
+      images.captcha_clients.set(`${namespace_id} ${id}`, captchaClientRow(namespace_id, shard, verified))
+    }
   }
 }

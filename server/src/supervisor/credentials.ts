@@ -6,7 +6,7 @@ import { ApiError, revokeToken } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import { readConfig } from '../config.ts'
 import { type Keys, openKeys } from '../tokens/keys.ts'
-import { rotateRing } from '../tokens/ring.ts'
+import { openRing, rotateRing, rotateSeals, SEAL_RING } from '../tokens/ring.ts'
 import { adminFile, issueAdminToken, writeAdminToken } from './folders.ts'
 
 /** The admin token of the data folder as it stands. */
@@ -47,5 +47,10 @@ export async function rotateKeys(
   env: NodeJS.ProcessEnv,
   grace_ms: number,
 ): Promise<{ sign_from_ms: number; verify_until_ms: number }> {
-  return rotateRing(join(readConfig(env).data_dir, 'keys'), { now_ms: Date.now(), grace_ms })
+  const folder = join(readConfig(env).data_dir, 'keys')
+  const now_ms = Date.now()
+  // A platform that has not been started since there are seals has none: its next start makes the first.
+  await openRing(folder, SEAL_RING)
+  await rotateSeals(folder, { now_ms })
+  return rotateRing(folder, { now_ms, grace_ms })
 }

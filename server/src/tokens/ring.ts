@@ -1,22 +1,32 @@
-// The key ring: every secret that the platform signs with, in one file (`ring.json`, mode 0600), so that it comes into
-// being all at once. Made on the first start by whichever process comes first, and never changed by a start. A rotation
-// appends keys, which sign only after every running process has read them, and gives the old ones an end, until which
-// they verify. The root of Keys.mac is not rotated: what is derived from it lies in the database, or ends within hours.
+// The key rings: `ring.json` holds every secret that the platform signs with, `seals.json` those that it encrypts with,
+// each one file (mode 0600), so that it comes into being all at once. Made on the first start by whichever process comes
+// first, and never changed by a start. A rotation appends keys, which are used only after every running process has read
+// them, and gives those that sign an end, until which they verify; those that encrypt stay, for what they have closed.
+// The root of Keys.mac is not rotated: what is derived from it lies in the database, or ends within hours.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** hkdf-sha256 is the root from which Keys.mac takes a subkey for each purpose. */
 export const RING_ALGORITHMS = ['ed25519', 'hmac-sha256', 'hkdf-sha256'] as const
-export type RingAlgorithm = (typeof RING_ALGORITHMS)[number]
+export type RingAlgorithm = (typeof RING_ALGORITHMS)[number] | 'aes-256-gcm'
 const SIGNING_ALGORITHMS = ['ed25519', 'hmac-sha256'] as const
+
+/** Which of the rings, and what each must hold. */
+type RingKind = { file: string; algorithms: readonly RingAlgorithm[]; lost: string }
+const TOKEN_RING: RingKind = { file: 'ring.json', algorithms: RING_ALGORITHMS, lost: 'all tokens are void' }
+export const SEAL_RING: RingKind = {
+  file: 'seals.json',
+  algorithms: ['aes-256-gcm'],
+  lost: 'the secrets of all versions are lost',
+}
 
 /** `secret` is base64url: PKCS #8 for ed25519, 32 random bytes for the others. */
 export type RingKey = {
   kid: string
   algorithm: RingAlgorithm
   secret: string
-  /** The last key of its algorithm whose time has come signs. Absent: from the beginning. */
+  /** The last key of its algorithm whose time has come is used. Absent: from the beginning. */
   sign_from_ms?: number
   /** From then on nothing that it signed is valid. Absent: for ever. */
   verify_until_ms?: number
@@ -25,14 +35,14 @@ export type RingKey = {
 export type Ring = { keys: readonly RingKey[] }
 
 const SECRET_BYTES = 32
-const KEYS_MAX = 64
-const RING_BYTES_MAX = 64 * 1024
+const KEYS_MAX = 256
+const RING_BYTES_MAX = 128 * 1024
 /** Running processes look at the ring every RING_READ_MS; a new key waits for the slowest of them. */
 export const RING_READ_MS = 1_000
 export const SPREAD_MS = 10_000
 
-export function createRing(): Ring {
-  return { keys: RING_ALGORITHMS.map(createRingKey) }
+export function createRing({ algorithms } = TOKEN_RING): Ring {
+  return { keys: algorithms.map(createRingKey) }
 }
 
 export function createRingKey(algorithm: RingAlgorithm): RingKey {
@@ -48,17 +58,13 @@ export function createRingKey(algorithm: RingAlgorithm): RingKey {
  * complete, by a hard link that fails for all but the first. Throws when the file is damaged or others may read it:
  * a new ring in its place would silently void every token.
  */
-export async function openRing(folder: string): Promise<Ring> {
-  const path = ringPath(folder)
+export async function openRing(folder: string, kind = TOKEN_RING): Promise<Ring> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  return (await readRing(path)) ?? (await placeRing(folder))
+  return (await readRing(folder, kind)) ?? (await placeRing(folder, kind))
 }
 
-function ringPath(folder: string): string {
-  return join(folder, 'ring.json')
-}
-
-async function readRing(path: string): Promise<Ring | null> {
+async function readRing(folder: string, kind: RingKind): Promise<Ring | null> {
+  const path = join(folder, kind.file)
   let text: string
   try {
     const { mode, size } = await stat(path)
@@ -73,19 +79,18 @@ async function readRing(path: string): Promise<Ring | null> {
     if (isFileError(error, 'ENOENT')) return null
     throw error
   }
-  const ring = parseRing(text)
-  if (ring === null)
-    throw new Error(`${path} is not a key ring. Restore it from a backup; without it all tokens are void.`)
+  const ring = parseRing(text, kind)
+  if (ring === null) throw new Error(`${path} is not a key ring. Restore it from a backup; without it ${kind.lost}.`)
   return ring
 }
 
 /** Puts a new ring into the folder, unless there is one by now; answers the one that is there then. */
-export async function placeRing(folder: string): Promise<Ring> {
-  const path = ringPath(folder)
+export async function placeRing(folder: string, kind = TOKEN_RING): Promise<Ring> {
+  const path = join(folder, kind.file)
   await chmod(folder, 0o700)
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
-    await writeRing(draft, createRing())
+    await writeRing(draft, createRing(kind))
     await link(draft, path)
   } catch (error) {
     // Another process was first: its ring is the ring.
@@ -94,7 +99,7 @@ export async function placeRing(folder: string): Promise<Ring> {
     await rm(draft, { force: true })
   }
   await syncFolder(folder)
-  const ring = await readRing(path)
+  const ring = await readRing(folder, kind)
   if (ring === null) throw new Error(`${path} vanished while it was being opened.`)
   return ring
 }
@@ -107,18 +112,33 @@ export async function rotateRing(
   folder: string,
   { now_ms, grace_ms }: { now_ms: number; grace_ms: number },
 ): Promise<{ sign_from_ms: number; verify_until_ms: number }> {
-  const path = ringPath(folder)
-  const before = await readRing(path)
-  if (before === null) throw new Error(`${path} is not there: nothing to rotate.`)
+  const before = await requireRing(folder, TOKEN_RING)
   const sign_from_ms = Math.trunc(now_ms) + SPREAD_MS
   const verify_until_ms = sign_from_ms + Math.trunc(grace_ms)
   const kept = before.keys
     .filter((key) => key.algorithm === 'hkdf-sha256' || (key.verify_until_ms ?? now_ms + 1) > now_ms)
     .map((key) => (key.algorithm === 'hkdf-sha256' ? key : { verify_until_ms, ...key }))
   const fresh = SIGNING_ALGORITHMS.map((algorithm) => ({ ...createRingKey(algorithm), sign_from_ms }))
-  const keys = [...kept, ...fresh]
-  if (keys.length > KEYS_MAX)
-    throw new Error(`The ring would have more than ${KEYS_MAX} keys; wait for the end of some.`)
+  await replaceRing(folder, TOKEN_RING, [...kept, ...fresh])
+  return { sign_from_ms, verify_until_ms }
+}
+
+/** A new key for what is encrypted from SPREAD_MS after `now_ms` on. The old ones stay: they open what they closed. */
+export async function rotateSeals(folder: string, { now_ms }: { now_ms: number }): Promise<void> {
+  const before = await requireRing(folder, SEAL_RING)
+  const fresh = { ...createRingKey('aes-256-gcm'), sign_from_ms: Math.trunc(now_ms) + SPREAD_MS }
+  await replaceRing(folder, SEAL_RING, [...before.keys, fresh])
+}
+
+async function requireRing(folder: string, kind: RingKind): Promise<Ring> {
+  const ring = await readRing(folder, kind)
+  if (ring === null) throw new Error(`${join(folder, kind.file)} is not there: nothing to rotate.`)
+  return ring
+}
+
+async function replaceRing(folder: string, kind: RingKind, keys: readonly RingKey[]): Promise<void> {
+  if (keys.length > KEYS_MAX) throw new Error(`${kind.file} would have more than ${KEYS_MAX} keys.`)
+  const path = join(folder, kind.file)
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     await writeRing(draft, { keys })
@@ -127,7 +147,6 @@ export async function rotateRing(
     await rm(draft, { force: true })
   }
   await syncFolder(folder)
-  return { sign_from_ms, verify_until_ms }
 }
 
 async function writeRing(path: string, ring: Ring): Promise<void> {
@@ -151,7 +170,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-function parseRing(text: string): Ring | null {
+function parseRing(text: string, { algorithms }: RingKind): Ring | null {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -160,13 +179,13 @@ function parseRing(text: string): Ring | null {
   }
   if (typeof value !== 'object' || value === null || !('keys' in value) || !Array.isArray(value.keys)) return null
   const items: unknown[] = value.keys
-  const keys = items.filter(isRingKey)
+  const keys = items.filter((item) => isRingKey(item, algorithms))
   if (keys.length !== items.length || keys.length > KEYS_MAX) return null
   if (new Set(keys.map((key) => key.kid)).size !== keys.length) return null
-  return RING_ALGORITHMS.every((algorithm) => keys.some((key) => key.algorithm === algorithm)) ? { keys } : null
+  return algorithms.every((algorithm) => keys.some((key) => key.algorithm === algorithm)) ? { keys } : null
 }
 
-function isRingKey(value: unknown): value is RingKey {
+function isRingKey(value: unknown, algorithms: readonly RingAlgorithm[]): value is RingKey {
   if (typeof value !== 'object' || value === null) return false
   const { kid, algorithm, secret, sign_from_ms, verify_until_ms } = value as Record<string, unknown>
   return (
@@ -174,7 +193,7 @@ function isRingKey(value: unknown): value is RingKey {
     isTime(verify_until_ms) &&
     typeof kid === 'string' &&
     /^[a-z0-9]{1,32}$/.test(kid) &&
-    RING_ALGORITHMS.some((known) => known === algorithm) &&
+    algorithms.some((known) => known === algorithm) &&
     typeof secret === 'string' &&
     Buffer.from(secret, 'base64url').length >= SECRET_BYTES
   )

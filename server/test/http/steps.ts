@@ -234,8 +234,18 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
   return operation.errors.filter((code) => !shown.includes(code) && !SHOWN_ELSEWHERE.has(code))
 }
 
-/** cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's. */
-const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set(['MATCHMAKER_REGION_FULL', 'NAMESPACE_NOT_FOUND'])
+/**
+ * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
+ * matchmaker/captcha.test.ts captchas.
+ */
+const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
+  'MATCHMAKER_REGION_FULL',
+  'NAMESPACE_NOT_FOUND',
+  'CAPTCHA_CAPTCHA_REQUIRED',
+  'CAPTCHA_CAPTCHA_FAILED',
+  'CAPTCHA_CAPTCHA_INVALID',
+  'CAPTCHA_PROVIDER_FAILED',
+])
 
 export const tooManyTags = (): Record<string, string> =>
   Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`tag${index}`, 'x']))

@@ -35,7 +35,10 @@ export type PlainPlayer = {
   leave_key: string | null
 }
 
-export type PlainBook = { lobbies: PlainLobby[]; players: PlainPlayer[] }
+/** Somebody who has solved a captcha. */
+export type PlainSolver = { client: string; solved: number; until: number; requests: number }
+
+export type PlainBook = { lobbies: PlainLobby[]; players: PlainPlayer[]; solvers: PlainSolver[] }
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
 export type Wish = { client: string; key: string | null; client_max: number; lobby_max: number }
@@ -160,6 +163,22 @@ function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, ids: Ids, now: numb
   return { lobby: lobby.id, player: ids.player, is_ready: lobby.ready !== null }
 }
 
+export type PlainRules = { requests: number; ttl: number }
+
+export function admit(book: PlainBook, client: string, rules: PlainRules, solved: boolean, now: number): Answer {
+  if (solved) {
+    book.solvers = book.solvers.filter((other) => other.client !== client)
+    book.solvers.push({ client, solved: now, until: now + rules.ttl, requests: 0 })
+    return null
+  }
+  const solver = book.solvers.find((other) => other.client === client)
+  if (solver === undefined || now >= solver.solved + rules.ttl || solver.requests >= rules.requests) {
+    return refused('CAPTCHA_CAPTCHA_REQUIRED')
+  }
+  solver.requests++
+  return null
+}
+
 export function ready(book: PlainBook, id: string, now: number): Answer {
   const lobby = lobbyOf(book, id)
   if (lobby === undefined || lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
@@ -246,4 +265,5 @@ export function takeExpiry(book: PlainBook, change: Change, now: number): boolea
 export function forget(book: PlainBook, now: number): void {
   book.players = book.players.filter((player) => player.left === null || player.left + TEN_MINUTES_MS > now)
   book.lobbies = book.lobbies.filter((lobby) => lobby.stopped === null || lobby.stopped + TEN_MINUTES_MS > now)
+  book.solvers = book.solvers.filter((solver) => solver.until > now)
 }

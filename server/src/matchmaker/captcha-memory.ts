@@ -1,0 +1,81 @@
+// Which clients of a namespace have solved a captcha, and how many requests they have made since. A part of the book: it
+// knows no clock and no I/O, and every step answers how to undo it. An entry is forgotten when it helps nobody any more.
+import { createHeap } from './heap.ts'
+
+/** Clients remembered, about 200 bytes each. Beyond it whoever would be asked soonest anyway is asked now. */
+const CAPTCHA_CLIENTS_MAX = 500_000
+
+export type CaptchaRules = { requests_before_reverify: number; verification_ttl_ms: number }
+
+export type VerifiedClient = {
+  client: string
+  verify_ms: number
+  /** By the rules at the time when the captcha was solved. */
+  expire_ms: number
+  request_count: number
+}
+
+export type CaptchaMemory = {
+  /** Whether the client may make another request without a captcha. */
+  allows: (client: string, rules: CaptchaRules, now_ms: number) => boolean
+  get: (client: string) => VerifiedClient | undefined
+  verify: (client: string, verify_ms: number, expire_ms: number) => () => void
+  /** Does nothing for a client that is not remembered (any more). */
+  count: (client: string) => () => void
+  load: (clients: readonly VerifiedClient[]) => void
+  /** `durable_ms`: what has happened until then cannot be undone. */
+  forget: (durable_ms: number) => void
+  size: () => number
+}
+
+export function createCaptchaMemory(): CaptchaMemory {
+  const clients = new Map<string, VerifiedClient>()
+  const ends = createHeap<VerifiedClient>((a, b) => a.expire_ms < b.expire_ms)
+
+  function put(entry: VerifiedClient): void {
+    remove(entry.client)
+    clients.set(entry.client, entry)
+    ends.place(entry)
+  }
+
+  function remove(client: string): void {
+    const entry = clients.get(client)
+    if (entry === undefined) return
+    clients.delete(client)
+    ends.remove(entry)
+  }
+
+  return {
+    allows(client, rules, now_ms) {
+      const entry = clients.get(client)
+      if (entry === undefined) return false
+      return (
+        now_ms - entry.verify_ms < rules.verification_ttl_ms && entry.request_count < rules.requests_before_reverify
+      )
+    },
+    get: (client) => clients.get(client),
+    verify(client, verify_ms, expire_ms) {
+      const before = clients.get(client)
+      put({ client, verify_ms, expire_ms, request_count: 0 })
+      return () => (before === undefined ? remove(client) : put(before))
+    },
+    count(client) {
+      const entry = clients.get(client)
+      if (entry === undefined) return () => {}
+      entry.request_count++
+      return () => {
+        entry.request_count--
+      }
+    },
+    load(loaded) {
+      for (const entry of loaded) put(entry)
+    },
+    forget(durable_ms) {
+      for (let first = ends.peek(); first !== undefined; first = ends.peek()) {
+        if (first.expire_ms > durable_ms && clients.size <= CAPTCHA_CLIENTS_MAX) return
+        remove(first.client)
+      }
+    },
+    size: () => clients.size,
+  }
+}

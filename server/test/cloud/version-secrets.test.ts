@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createGameVersion, getGameVersionById, validateGameVersion } from '@muster/contract'
+import { sql } from 'kysely'
+import { sweep } from '../../src/cloud/sweep.ts'
+import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
+import { openConfig } from '../../src/tokens/version-secrets.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { detailsOf, refused, withoutMessages } from './steps.ts'
+
+const PLANTED = ['planted-hcaptcha-secret', 'planted-turnstile-secret'] as const
+const CAPTCHA = {
+  requests_before_reverify: 10,
+  verification_ttl: 240_000,
+  hcaptcha: { site_key: 'a', secret_key: PLANTED[0] },
+  turnstile: { site_key: 'b', secret_key: PLANTED[1] },
+}
+
+/** Every row of every table, as text. */
+async function dump(platform: Platform): Promise<string> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%I.%I', schemaname, tablename) as name from pg_tables
+    where schemaname not in ('pg_catalog', 'information_schema')`.execute(platform.ctx.db)
+  const tables = await Promise.all(
+    rows.map(async ({ name }) => {
+      const content = await sql<{ text: string }>`select t::text as text from ${sql.raw(name)} t`.execute(
+        platform.ctx.db,
+      )
+      return content.rows.map((row) => `${name} ${row.text}`).join('\n')
+    }),
+  )
+  return tables.join('\n')
+}
+
+async function filesIn(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return (await Promise.all(files.map((file) => readFile(file, 'latin1')))).join('\n')
+}
+
+function storedOf(platform: Platform, game: TestGame) {
+  return platform.ctx.db
+    .selectFrom('versions')
+    .where('version_id', '=', game.version_id)
+    .select(['version_id', 'config', 'secrets'])
+    .executeTakeFirstOrThrow()
+}
+
+test('secrets of a version are in no answer, no row and no file', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha: CAPTCHA } })
+  const params = { game_id: game.game_id, version_id: game.version_id }
+  const { version } = await platform.client.call(getGameVersionById, { params })
+  assert.deepEqual(version.config.matchmaker?.captcha, {
+    ...CAPTCHA,
+    hcaptcha: { site_key: 'a', secret_key: '' },
+    turnstile: { site_key: 'b', secret_key: '' },
+  })
+  const rows = await dump(platform)
+  const files = await filesIn(platform.data_dir)
+  assert.ok(rows.includes(game.version_id), 'there are rows to look through')
+  assert.ok(files.includes('aes-256-gcm'), 'there are files to look through')
+  for (const secret of PLANTED) {
+    for (const form of [secret, Buffer.from(secret).toString('hex')]) {
+      assert.ok(!rows.includes(form), 'the database has a secret')
+    }
+    assert.ok(!files.includes(secret), 'the data folder has a secret')
+  }
+  assert.deepEqual(openConfig(platform.ctx.seals, await storedOf(platform, game)).matchmaker?.captcha, CAPTCHA)
+})
+
+test('a config that was read is not taken for one with secrets', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha: CAPTCHA } })
+  const params = { game_id: game.game_id, version_id: game.version_id }
+  const { version } = await platform.client.call(getGameVersionById, { params })
+  const body = { display_name: '2', config: version.config }
+  const expected = ['hcaptcha', 'turnstile'].map((provider) => ({
+    path: ['matchmaker', 'captcha', provider, 'secret_key'],
+    reason: 'required',
+  }))
+  const error = await refused('VALIDATION_ERROR', platform.client.call(createGameVersion, { params, body }))
+  assert.deepEqual(detailsOf(error), expected)
+  const { errors } = await platform.client.call(validateGameVersion, { params, body })
+  assert.deepEqual(withoutMessages(errors), expected)
+})
+
+test('after a rotation secrets are readable at every moment, and are closed with the new key by the next sweep', async (t) => {
+  const platform = await startPlatform(t)
+  const { ctx } = platform
+  const game = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha: CAPTCHA } })
+  const before = await storedOf(platform, game)
+  await rotateSeals(join(platform.data_dir, 'keys'), { now_ms: ctx.now() })
+  await ctx.seals.refresh()
+  assert.deepEqual(openConfig(ctx.seals, before).matchmaker?.captcha, CAPTCHA)
+  await sweep(ctx)
+  assert.equal((await storedOf(platform, game)).secrets, before.secrets, 'not before every process knows the key')
+  platform.advance(SPREAD_MS)
+  await sweep(ctx)
+  const after = await storedOf(platform, game)
+  assert.notEqual(after.secrets?.split('.')[1], before.secrets?.split('.')[1])
+  assert.deepEqual(openConfig(ctx.seals, after).matchmaker?.captcha, CAPTCHA)
+  await sweep(ctx)
+  assert.equal((await storedOf(platform, game)).secrets, after.secrets, 'once is enough')
+})
