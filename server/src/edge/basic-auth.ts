@@ -37,7 +37,7 @@ export type BasicAuth = {
 /** The same for whatever was wrong, and for all sites. */
 export const CHALLENGE = ['www-authenticate', 'Basic realm="Muster site", charset="UTF-8"']
 
-/** A name that does not exist takes as long as a wrong password: this much is computed for it, with the site's own cost. */
+/** A name that does not exist takes as long as a wrong password: this much is computed for it, with a cost of the site's own. */
 const NOBODY = ['$2b$', '$9bjU8Qx4wsB/yu8R8SaJpeqvG71nhFQAStqZPdE/bcGZ/gUiwgw76'] as const
 const COST_DEFAULT = '10'
 
@@ -92,7 +92,7 @@ export function createBasicAuth(ctx: Context): BasicAuth {
       const shown = credentialsOf(authorization)
       if (shown === null) return false
       const known = users.get(shown.user)
-      const hash = known ?? nobody(users)
+      const hash = known ?? nobody(users, ctx.keys.mac('site-nobody', JSON.stringify([namespace_id, shown.user])))
       const key = createHmac('sha256', secret)
         .update(JSON.stringify([namespace_id, hash, shown.user, shown.password]))
         .digest('base64')
@@ -131,11 +131,11 @@ function credentialsOf(authorization: string | undefined): { user: string; passw
   return { user: text.slice(0, colon), password: text.slice(colon + 1) }
 }
 
-function nobody(users: AuthUsers): string {
-  let cost = ''
-  for (const hash of users.values()) {
-    const own = hash.slice(4, 6)
-    if (own > cost) cost = own
-  }
-  return NOBODY.join(cost === '' ? COST_DEFAULT : cost)
+/**
+ * A hash that nobody's password has. Users may have hashes of different costs: one of these it has, always the same for a
+ * name (`lot` is random, but the name's own), so that how long an answer takes says nothing of which names there are.
+ */
+export function nobody(users: AuthUsers, lot: Buffer): string {
+  const costs = [...users.values()].map((hash) => hash.slice(4, 6))
+  return NOBODY.join(costs[lot.readUInt32BE(0) % costs.length] ?? COST_DEFAULT)
 }

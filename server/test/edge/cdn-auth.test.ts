@@ -1,4 +1,5 @@
 import assert from 'node:assert'
+import type { RequestOptions } from 'node:http'
 import { test } from 'node:test'
 import { hash } from '@node-rs/bcrypt'
 import { AUTH_ATTEMPTS_BURST, AUTH_REMEMBERED_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
@@ -82,6 +83,60 @@ test('a site behind a password', async (t) => {
     ]
     for (const headers of wrong) assert.deepEqual(await shape(headers), none, JSON.stringify(headers).slice(0, 80))
     assert.deepEqual(await shape({}, '/no-such-file'), none, 'which files there are is not told')
+  })
+
+  await t.test('who has not logged in gets nothing of what others got, in whichever form he asks', async () => {
+    const visitor = { localAddress: newSource(), headers: basic('ada', 'pässword:1') }
+    const { etag = '' } = (await get(edge, '/main.js', visitor)).headers
+    const forms: RequestOptions[] = [
+      { headers: { 'if-none-match': etag } },
+      { headers: { range: 'bytes=0-1' } },
+      { method: 'HEAD' },
+      { headers: { 'cache-control': 'only-if-cached' } },
+      { headers: { cookie: 'Authorization=Basic' } },
+      { headers: { host: 'puddle--prod.cdn.localhost' } },
+    ]
+    for (const form of forms) {
+      const answer = await get(edge, '/main.js', { localAddress: newSource(), ...form })
+      assert.deepEqual([answer.status, answer.headers['cache-control']], [401, 'no-store'], JSON.stringify(form))
+      assert.equal(answer.headers.etag, undefined)
+    }
+    const known = await get(edge, '/main.js', { ...visitor, headers: { ...visitor.headers, 'if-none-match': etag } })
+    assert.deepEqual([known.status, known.headers['cache-control']], [304, 'private, no-cache'])
+    const large = { localAddress: newSource(), headers: basic('ada', 'x'.repeat(100_000)) }
+    assert.equal((await get(edge, '/', large)).status, 431)
+  })
+
+  await t.test('a wrong name takes as long as a wrong password', async () => {
+    const ROUNDS = 8
+    const FACTOR_MAX = 2.5
+    await set('timed', 'right', 10)
+    await db.deleteFrom('namespace_auth_users').where('user', '<>', 'timed').execute()
+    await told()
+    const tookOf = async (user: string, password: string): Promise<number> => {
+      const start = performance.now()
+      const answer = await get(edge, '/', { headers: basic(user, password), localAddress: newSource() })
+      assert.equal(answer.status, 401)
+      return performance.now() - start
+    }
+    await until('the users are known', async () => (await tookOf('ada', 'pässword:1')) > 0)
+    const names: number[] = []
+    const passwords: number[] = []
+    for (let round = 0; round < ROUNDS; round++) {
+      names.push(await tookOf(`nobody${round}`, 'x'))
+      passwords.push(await tookOf('timed', `wrong ${round}`))
+    }
+    // The least of each: what else this machine does only adds to it.
+    const [name_ms, password_ms] = [Math.min(...names), Math.min(...passwords)]
+    const ratio = name_ms / password_ms
+    assert.ok(ratio < FACTOR_MAX && ratio > 1 / FACTOR_MAX, `${name_ms} ms and ${password_ms} ms`)
+    await db.deleteFrom('namespace_auth_users').where('user', '=', 'timed').execute()
+    await set('ada', 'pässword:1')
+    await told()
+    await until('she is back', async () => {
+      const visitor = { headers: basic('ada', 'pässword:1'), localAddress: newSource() }
+      return (await get(edge, '/', visitor)).status === 200
+    })
   })
 
   await t.test('a changed password, a removed user and an opened site are in force at once', async () => {
