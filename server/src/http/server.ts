@@ -39,6 +39,7 @@ import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
 import { regions } from './matchmaker/regions.ts'
 import { registerObjectRoutes } from './objects.ts'
+import { keepToItself } from './own-pages.ts'
 import { registerPages } from './pages.ts'
 import { createValidatorCompiler } from './validator.ts'
 
@@ -57,6 +58,7 @@ const DRAIN_POLL_MS = 20
 export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact')
+  keepToItself(app)
   const door = createDoor(ctx, () => null)
   const links = openDeviceLinks(ctx)
   for (const implementation of [

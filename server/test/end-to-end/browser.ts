@@ -22,13 +22,13 @@ const ARGUMENTS = [
 ]
 
 /** A browser for this test, or null, in which case the test has been skipped and should return. */
-export async function openBrowser(t: TestContext): Promise<Browser | null> {
+export async function openBrowser(t: TestContext, more: readonly string[] = []): Promise<Browser | null> {
   const executablePath = findChromium()
   if (executablePath === null) {
     t.skip('Chromium is not installed')
     return null
   }
-  const browser = await chromium.launch({ executablePath, args: ARGUMENTS })
+  const browser = await chromium.launch({ executablePath, args: [...ARGUMENTS, ...more] })
   t.after(() => browser.close())
   return browser
 }
