@@ -36,13 +36,14 @@ export async function startPlatform(
   const embedded = await startEmbedded({ data_dir, log })
   const database = connect({ url: embedded.url, application_name: 'bench' })
   await migrate(database.db)
-  const [api, matchmaker, edge] = await freePorts(3)
+  const [api, matchmaker, edge, edge_https] = await freePorts(4)
   const env = {
     MUSTER_DATA: data_dir,
     DATABASE_URL: embedded.url,
     MUSTER_API_PORT: String(api),
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
     MUSTER_EDGE_HTTP_PORT: String(edge),
+    MUSTER_EDGE_HTTPS_PORT: String(edge_https),
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_RATE_LIMIT_CLOUD: '0',

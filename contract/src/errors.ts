@@ -17,6 +17,10 @@ export const ERRORS = {
   API_BAD_REQUEST: { status: 400, message: 'The request is not well-formed HTTP.' },
   API_REQUEST_TIMEOUT: { status: 408, message: 'The request did not arrive in time.' },
   API_HEADERS_TOO_LARGE: { status: 431, message: 'The header of the request is too large.' },
+  API_MISDIRECTED_REQUEST: {
+    status: 421,
+    message: 'The secure connection was made to another host than the one that the request names.',
+  },
   API_NOT_AVAILABLE: { status: 503, message: 'Not now; try again in a moment.' },
   INTERNAL_ERROR: {
     status: 500,

@@ -28,8 +28,13 @@ export type Config = {
   matchmaker_port: number
   edge_http_port: number
   edge_https_port: number
-  /** The port that players are told; a load balancer may stand in front of the edge. */
+  /** The ports that players are told; a load balancer may stand in front of the edge. */
   advertised_http_port: number
+  advertised_https_port: number
+  /** What people's addresses begin with: those of hub, API, matchmaker and sites. */
+  public_scheme: 'http' | 'https'
+  /** The folder of the edge's own certificates, named in the settings; null: there is none. */
+  certificates_dir: string | null
   /** Name servers (`address` or `address:port`) that are asked for the names of others; none: those of the system. */
   dns_servers: readonly string[]
   /** CIDR blocks that outgoing calls may reach though they are not public. */
@@ -104,6 +109,17 @@ export const SETTINGS = [
   { name: 'MUSTER_EDGE_HTTP_PORT', default: '80, else 8000', description: 'Public HTTP port.' },
   { name: 'MUSTER_EDGE_HTTPS_PORT', default: '443, else 8443', description: 'Public HTTPS port.' },
   { name: 'MUSTER_ADVERTISED_HTTP_PORT', default: 'the edge port', description: 'HTTP port that players are told.' },
+  { name: 'MUSTER_ADVERTISED_HTTPS_PORT', default: 'the edge port', description: 'HTTPS port that players are told.' },
+  {
+    name: 'MUSTER_PUBLIC_SCHEME',
+    default: 'https in production',
+    description: 'What addresses for people begin with: https, or http.',
+  },
+  {
+    name: 'MUSTER_TLS_CERTIFICATES',
+    default: '',
+    description: 'Folder of certificates with their keys, as docs/https.md describes it.',
+  },
   { name: 'MUSTER_CONFIG', default: './muster.toml', description: 'File of regions and tiers; it need not be there.' },
   {
     name: 'MUSTER_CAPACITY_CORES',
@@ -290,6 +306,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     return value
   }
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
+  const edge_https_port = integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535)
+  const certificates_dir = text('MUSTER_TLS_CERTIFICATES', '')
   const config: Config = {
     mode,
     node_id: `${hostname()}:${data_dir}`,
@@ -301,8 +319,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     api_port: integer('MUSTER_API_PORT', 8080, 65535),
     matchmaker_port: integer('MUSTER_MATCHMAKER_PORT', 8081, 65535),
     edge_http_port,
-    edge_https_port: integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535),
+    edge_https_port,
     advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),
+    advertised_https_port: integer('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port, 65535),
+    public_scheme: oneOf('MUSTER_PUBLIC_SCHEME', ['http', 'https'] as const, mode === 'production' ? 'https' : 'http'),
+    certificates_dir: certificates_dir === '' ? null : resolve(certificates_dir),
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
     dns_servers,
     fetch_private_networks,
@@ -362,14 +383,26 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
+/** Whether the edge itself speaks TLS: with an authority of its own on a laptop, else with certificates that it is given. */
+export function hasHttps(config: Config): boolean {
+  return config.mode === 'development' || config.certificates_dir !== null
+}
+
 /** The main address as players and developers are told it: hub, API and matchmaker, and lobbies by the path route. */
 export function mainUrl(config: Config): string {
   return publicUrl(config, config.domains.main)
 }
 
-/** The address of a host of ours, with the advertised port when it is not HTTP's own. */
-export function publicUrl(config: Config, host: string): string {
-  return `http://${host}${config.advertised_http_port === 80 ? '' : `:${config.advertised_http_port}`}`
+const STANDARD_PORT = { http: 80, https: 443 } as const
+
+/** The address of a host of ours, with the advertised port when it is not the scheme's own. */
+export function publicUrl(
+  config: Pick<Config, 'public_scheme' | 'advertised_http_port' | 'advertised_https_port'>,
+  host: string,
+  scheme: 'http' | 'https' = config.public_scheme,
+): string {
+  const port = scheme === 'https' ? config.advertised_https_port : config.advertised_http_port
+  return `${scheme}://${host}${port === STANDARD_PORT[scheme] ? '' : `:${port}`}`
 }
 
 /**

@@ -76,7 +76,7 @@ export type PlatformOptions = {
 export async function startPlatform(t: TestContext, options: PlatformOptions = {}): Promise<Platform> {
   const database_url = options.database_url ?? (await createDatabase(t))
   const data_dir = options.data_dir ?? (await mkdtemp(join(tmpdir(), 'muster-test-')))
-  const [api_port, matchmaker_port, edge_port] = (await freePorts(3)) as [number, number, number]
+  const [api_port, matchmaker_port, edge_port, https_port] = (await freePorts(4)) as [number, number, number, number]
   const config = readConfig({
     MUSTER_DATA: data_dir,
     DATABASE_URL: database_url,
@@ -84,6 +84,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     MUSTER_API_PORT: String(api_port),
     MUSTER_MATCHMAKER_PORT: String(matchmaker_port),
     MUSTER_EDGE_HTTP_PORT: String(edge_port),
+    MUSTER_EDGE_HTTPS_PORT: String(https_port),
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_RATE_LIMIT_CLOUD: '0',

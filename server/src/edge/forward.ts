@@ -11,6 +11,7 @@ import { CONNECT_MS_MAX, HANDSHAKE_MS_MAX } from './limits.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Address } from './routes.ts'
 import { splice } from './splice.ts'
+import { isSecure } from './tls.ts'
 
 export type Exchange = {
   req: IncomingMessage
@@ -162,7 +163,8 @@ function requestHeaders(exchange: Exchange, upstream: Upstream, method: string):
     if (upstream.request_dropped?.has(head.headers[index]!.toLowerCase())) continue
     headers.push(head.headers[index]!, head.headers[index + 1]!)
   }
-  headers.push('X-Forwarded-For', client, ...(upstream.request_added ?? []))
+  headers.push('X-Forwarded-For', client, 'X-Forwarded-Proto', isSecure(exchange.req.socket) ? 'https' : 'http')
+  headers.push(...(upstream.request_added ?? []))
   if (upgrade !== null) headers.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
   if (head.body === 'chunked') headers.push('Transfer-Encoding', 'chunked')
   else if (head.body !== 'none') headers.push('Content-Length', head.body.content_length)

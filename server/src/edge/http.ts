@@ -16,6 +16,7 @@ import { PIPELINED_MAX, REQUEST_IDLE_MS_MAX } from './limits.ts'
 import type { Media } from './media.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Routes } from './routes.ts'
+import { requireServerName } from './tls.ts'
 import { createUpstreams, type Place } from './upstreams.ts'
 
 export type Edge = {
@@ -85,7 +86,9 @@ export function serveHttp(edge: Edge, server: Server): void {
     const socket = stream as Socket
     const peer = peerOf(socket)
     const refuseNow = () => refuse.socket(socket, toRefusal(error))
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    // A handshake that failed: the alert has been sent, and nothing else can be said.
+    const has_no_words = error.code === 'ECONNRESET' || HANDSHAKE_FAILED.test(error.code ?? '')
+    if (has_no_words || !socket.writable) socket.destroy()
     else if (peer.busy === null) refuseNow()
     // What is broken comes after a whole request: that one is answered first.
     else if (peer.busy.req.complete) peer.waiting.push(refuseNow)
@@ -109,6 +112,8 @@ function responseOn(req: IncomingMessage, socket: Socket): ServerResponse {
   return res
 }
 
+const HANDSHAKE_FAILED = /^ERR_(?:SSL|TLS)_/
+
 function toRefusal(error: NodeJS.ErrnoException): ApiError {
   if (error.code === 'HPE_HEADER_OVERFLOW') return new ApiError('API_HEADERS_TOO_LARGE')
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ApiError('API_REQUEST_TIMEOUT')
@@ -125,6 +130,7 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
     const { req } = arrival
     const head = readRequestHead(req.rawHeaders, req.httpVersion)
     const { host, path } = hostAndTarget(head.hosts, req.url ?? '')
+    requireServerName(req.socket, host, edge.meaningOf)
     const peer = req.socket.remoteAddress
     // The client is gone already.
     if (peer === undefined) throw new ApiError('API_BAD_REQUEST')

@@ -17,6 +17,8 @@ export const HOST_LENGTH_MAX = 255
 
 /** From the connection's first moment, or the request's first byte, to the end of its header. */
 export const HEADER_MS_MAX = 10_000
+/** From a secure connection's first moment to the end of its handshake. */
+export const TLS_HANDSHAKE_MS_MAX = 10_000
 /** How often late headers are looked for: a header is cut off at most this much later. */
 export const HEADER_CHECK_MS = 1_000
 /** A connection with a request on it over which no byte moves in either direction. Longer than any wait for a lobby. */
@@ -96,6 +98,14 @@ export const AUTH_REMEMBERED_MS = 5 * 60_000
 export const AUTH_REMEMBERED_MAX = 10_000
 /** The header as it comes. */
 export const AUTH_CREDENTIALS_LENGTH_MAX = 1_024
+
+/** Certificates with their keys in one folder, and the bytes of one file of them. */
+export const CERTIFICATES_MAX = 2_000
+export const CERTIFICATE_BYTES_MAX = 64 * 1024
+/** How often the folder is looked at for certificates that have changed. */
+export const CERTIFICATES_READ_MS = 1_000
+/** Names of this machine that its own authority has certified, in memory. */
+export const LOCAL_CERTIFICATES_MAX = 1_000
 
 /** How many connections may be held with this process's limit of open descriptors. */
 export function connectionsMax(): number {

@@ -3,12 +3,13 @@
 // closes half-open sockets would otherwise keep a descriptor for every player whose connection broke.
 import type { Socket } from 'node:net'
 import { HALF_CLOSED_MS_MAX, SPLICE_IDLE_MS_MAX, TCP_KEEP_ALIVE_MS } from './limits.ts'
+import { breakOff } from './tls.ts'
 
 /** Both sockets belong to the splice from here on; it ends with them. */
 export function splice(client: Socket, upstream: Socket): void {
   let half_closed: NodeJS.Timeout | undefined
   const resetBoth = () => {
-    client.resetAndDestroy()
+    breakOff(client)
     upstream.resetAndDestroy()
   }
   const startHalfClosed = () => {
@@ -34,7 +35,7 @@ export function splice(client: Socket, upstream: Socket): void {
   upstream.once('close', () => {
     if (client.destroyed) return
     if (upstream.readableEnded) startHalfClosed()
-    else client.resetAndDestroy()
+    else breakOff(client)
   })
 }
 

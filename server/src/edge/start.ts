@@ -1,50 +1,54 @@
-// The edge role: the public HTTP port, in front of everything. It holds nothing that lasts: killed, it loses the
-// connections that went through it, and the next one is as good.
+// The edge role: the public HTTP and HTTPS ports, in front of everything. It holds nothing that lasts: killed, it loses
+// the connections that went through it, and the next one is as good.
 
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import { type AddressInfo, isIPv6, type Socket } from 'node:net'
+import type { Server } from 'node:http'
+import { type AddressInfo, isIPv6 } from 'node:net'
 import { publicUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
-import { clientBucket, parseTrustedProxies } from '../net/client-ip.ts'
+import { parseTrustedProxies } from '../net/client-ip.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { createAgents } from './agents.ts'
 import { createCdn } from './cdn.ts'
+import { createCertificates } from './certificates.ts'
 import { createDomains } from './domains.ts'
+import { createDoor } from './door.ts'
 import { createHosts } from './hosts.ts'
-import { type Edge, serveHttp, shouldUpgrade } from './http.ts'
-import {
-  CONNECTIONS_PER_SOURCE_SHARE,
-  connectionsMax,
-  HEADER_BYTES_MAX,
-  HEADER_CHECK_MS,
-  HEADER_MS_MAX,
-  KEEP_ALIVE_MS_MAX,
-  REQUEST_IDLE_MS_MAX,
-  STOP_MS_MAX,
-} from './limits.ts'
+import { type Edge, serveHttp } from './http.ts'
 import { createLookups } from './lookups.ts'
 import { createMedia } from './media.ts'
 import { createRefuse } from './refuse.ts'
 import { createRoutes } from './routes.ts'
 import { createSend } from './send.ts'
 import { createSites } from './sites.ts'
+import { tlsOptions } from './tls.ts'
+
+/** `https_port` is null where nothing says which certificates the edge has. */
+export type RunningEdge = RunningRole & { https_port: number | null }
 
 /**
- * Listens on `config.edge_http_port` (0: any): on loopback in development, on all addresses in production. Rejects with
- * a StartError that names MUSTER_EDGE_HTTP_PORT when the port cannot be had.
+ * Listens on `config.edge_http_port` and, with certificates, on `edge_https_port` (0: any): on loopback in development,
+ * on all addresses in production. Rejects with a StartError that names the setting of a port that cannot be had.
  */
-export async function startEdge(ctx: Context): Promise<RunningRole> {
+export async function startEdge(ctx: Context): Promise<RunningEdge> {
+  await using opened = new AsyncDisposableStack()
   const door = createDoor()
-  let port = ctx.config.edge_http_port
+  let { edge_http_port: http_port, edge_https_port: https_port } = ctx.config
   const mainUrl = () => {
-    const advertised_http_port = ctx.config.advertised_http_port || port
-    return publicUrl({ ...ctx.config, advertised_http_port }, ctx.config.domains.main)
+    const ports = {
+      advertised_http_port: ctx.config.advertised_http_port || http_port,
+      advertised_https_port: ctx.config.advertised_https_port || https_port,
+    }
+    return publicUrl({ ...ctx.config, ...ports }, ctx.config.domains.main)
   }
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
+  const meaningOf = createHosts(ctx.config)
+  const certificates = await createCertificates(ctx, meaningOf)
+  opened.defer(() => certificates?.close())
   const sites = createSites(ctx, lookups)
   const send = createSend(ctx)
+  opened.defer(() => sites.close())
   const edge: Edge = {
     ctx,
     agents: createAgents(),
@@ -53,32 +57,38 @@ export async function startEdge(ctx: Context): Promise<RunningRole> {
     media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
     refuse,
-    meaningOf: createHosts(ctx.config),
+    meaningOf,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
   }
-  const close = () => {
-    edge.agents.close()
-    edge.routes.close()
-    edge.domains.close()
-    sites.close()
-  }
+  for (const part of [edge.domains, edge.routes, edge.agents]) opened.defer(() => part.close())
 
-  const servers = await listen(ctx, () => {
-    const server = door.server()
+  const servers = await listen(ctx, http_port, () => {
+    const server = door.plain()
     serveHttp(edge, server)
     return server
-  }).catch((error: unknown) => {
-    close()
-    throw error
   })
-  port = portOf(servers[0]!)
-  ctx.log.info({ port, connections_max: door.connections_max }, 'the edge listens')
+  opened.defer(() => door.close(servers))
+  http_port = portOf(servers[0]!)
+  if (certificates !== null) {
+    const options = tlsOptions(ctx, certificates)
+    const secure_servers = await listen(ctx, https_port, () => {
+      const server = door.secure(options)
+      serveHttp(edge, server)
+      return server
+    })
+    https_port = portOf(secure_servers[0]!)
+    // All at once: what is under way on either has the same time to end.
+    servers.push(...secure_servers)
+  }
+  ctx.log.info(
+    { port: http_port, https_port: certificates && https_port, connections_max: door.connections_max },
+    'the edge listens',
+  )
+  const closing = opened.move()
   return {
-    address: `http://127.0.0.1:${port}`,
-    stop: async () => {
-      await door.close(servers)
-      close()
-    },
+    address: `http://127.0.0.1:${http_port}`,
+    https_port: certificates && https_port,
+    stop: () => closing.disposeAsync(),
   }
 }
 
@@ -86,78 +96,15 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
 
-/** Every connection comes through here, and is counted: altogether, and by where it comes from. */
-function createDoor() {
-  const connections_max = connectionsMax()
-  const per_source_max = Math.ceil(connections_max * CONNECTIONS_PER_SOURCE_SHARE)
-  const sockets = new Set<Socket>()
-  const counts = new Map<string, number>()
-
-  function onConnection(socket: Socket): void {
-    // A peer may break a connection at any moment, also when nobody else is looking at it.
-    socket.on('error', () => {})
-    const source = clientBucket(socket.remoteAddress ?? '')
-    const count = counts.get(source) ?? 0
-    // Refused while there still are descriptors: with none left, nobody's requests could be answered.
-    if (sockets.size >= connections_max || count >= per_source_max) {
-      socket.resetAndDestroy()
-      return
-    }
-    sockets.add(socket)
-    counts.set(source, count + 1)
-    socket.once('close', () => {
-      sockets.delete(socket)
-      const left = (counts.get(source) ?? 1) - 1
-      if (left === 0) counts.delete(source)
-      else counts.set(source, left)
-    })
-  }
-
-  const server = (): Server => {
-    const made = createServer({
-      requireHostHeader: false,
-      insecureHTTPParser: false,
-      maxHeaderSize: HEADER_BYTES_MAX,
-      headersTimeout: HEADER_MS_MAX,
-      connectionsCheckingInterval: HEADER_CHECK_MS,
-      // An upload may take long; what must not happen is that nothing moves.
-      requestTimeout: 0,
-      keepAliveTimeout: KEEP_ALIVE_MS_MAX,
-      shouldUpgradeCallback: shouldUpgrade,
-    })
-    made.timeout = REQUEST_IDLE_MS_MAX
-    // Counted by us, who refuse; the parser would only forget the rest.
-    made.maxHeadersCount = 0
-    made.prependListener('connection', onConnection)
-    return made
-  }
-
-  async function close(servers: readonly Server[]): Promise<void> {
-    const closed = servers.map((item) => {
-      const end = once(item, 'close')
-      item.close()
-      item.closeIdleConnections()
-      return end
-    })
-    const timer = setTimeout(() => {
-      for (const socket of sockets) socket.destroy()
-    }, STOP_MS_MAX)
-    await Promise.all(closed)
-    clearTimeout(timer)
-  }
-
-  return { connections_max, server, close }
-}
-
 const LOOPBACK = ['127.0.0.1', '::1']
 /** Any free port must be free on both loopback addresses. */
 const ATTEMPTS_MAX = 8
 
-async function listen(ctx: Context, createOne: () => Server): Promise<Server[]> {
-  const { mode, edge_http_port } = ctx.config
+async function listen(ctx: Context, wanted_port: number, createOne: () => Server): Promise<Server[]> {
+  const { mode } = ctx.config
   for (let attempt = 1; ; attempt++) {
     const servers: Server[] = []
-    let port = edge_http_port
+    let port = wanted_port
     try {
       for (const host of mode === 'development' ? LOOPBACK : [undefined]) {
         const server = createOne()
@@ -169,7 +116,7 @@ async function listen(ctx: Context, createOne: () => Server): Promise<Server[]> 
     } catch (error) {
       for (const server of servers) server.close()
       const is_taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-      if (edge_http_port === 0 && is_taken && attempt < ATTEMPTS_MAX) continue
+      if (wanted_port === 0 && is_taken && attempt < ATTEMPTS_MAX) continue
       throw new StartError(startSentence(error, ctx.config), { cause: error })
     }
   }

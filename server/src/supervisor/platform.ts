@@ -2,7 +2,7 @@
 // tables are those of this version, the roles serve, the example game plays.
 import { join, relative, resolve } from 'node:path'
 import type { Logger } from 'pino'
-import { type Config, mainUrl, type Role, readConfig } from '../config.ts'
+import { type Config, hasHttps, mainUrl, publicUrl, type Role, readConfig } from '../config.ts'
 import { type Connection, connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
 import { createLog } from '../observe/log.ts'
@@ -97,7 +97,7 @@ async function startParts(
       isQuiet: postgres.isDown,
     })
     const steps = began.map(({ kept, step }) =>
-      finishStep(step, kept.firstReady, (address) => roleDetail(kept.role, address, config, ports.reason)),
+      finishStep(step, kept.firstReady, (address) => roleDetail(kept.role, address, config, ports.reasons)),
     )
     await Promise.race([Promise.all(steps), rejectOnAbort(signal)])
 
@@ -201,9 +201,11 @@ async function finishStep<T>(step: Step, work: Promise<T>, detail: (result: T) =
   }
 }
 
-function roleDetail(role: Role, address: string | null, config: Config, reason: string | null): string {
-  if (role === 'edge') return reason === null ? mainUrl(config) : `${mainUrl(config)} (${reason})`
-  return address ?? ''
+function roleDetail(role: Role, address: string | null, config: Config, reasons: readonly string[]): string {
+  if (role !== 'edge') return address ?? ''
+  const schemes = hasHttps(config) ? (['http', 'https'] as const) : (['http'] as const)
+  const urls = schemes.map((scheme) => publicUrl(config, config.domains.main, scheme)).join(', ')
+  return reasons.length === 0 ? urls : `${urls} (${reasons.join(', ')})`
 }
 
 function rejectOnAbort(signal: AbortSignal): Promise<never> {

@@ -2,7 +2,7 @@
 // one message, and not the crash of a role later.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { Config } from '../config.ts'
+import { type Config, hasHttps } from '../config.ts'
 import { StartError, startSentence } from '../start-error.ts'
 
 const HTTP_PORTS = [80, 8000] as const
@@ -11,8 +11,8 @@ const HTTPS_PORTS = [443, 8443] as const
 export type PortChoice = {
   /** The two settings, resolved. */
   settings: { MUSTER_EDGE_HTTP_PORT: string; MUSTER_EDGE_HTTPS_PORT: string }
-  /** Why it is not 80, for people. Null when it is, or when a port was asked for. */
-  reason: string | null
+  /** Why they are not 80 and 443, for people. Empty when they are, or when ports were asked for. */
+  reasons: readonly string[]
 }
 
 /** The edge's ports: what the settings say, else 80 and 443 where they can be bound, else 8000 and 8443. */
@@ -20,14 +20,19 @@ export async function chooseEdgePorts(config: Config, env: NodeJS.ProcessEnv): P
   const http = env.MUSTER_EDGE_HTTP_PORT?.trim() || null
   const https = env.MUSTER_EDGE_HTTPS_PORT?.trim() || null
   const refusal = http === null ? await bindError(HTTP_PORTS[0], edgeHost(config)) : null
-  const httpsRefusal = https === null ? await bindError(HTTPS_PORTS[0], edgeHost(config)) : null
+  const https_refusal = https === null && hasHttps(config) ? await bindError(HTTPS_PORTS[0], edgeHost(config)) : null
   return {
     settings: {
       MUSTER_EDGE_HTTP_PORT: http ?? String(refusal ? HTTP_PORTS[1] : HTTP_PORTS[0]),
-      MUSTER_EDGE_HTTPS_PORT: https ?? String(httpsRefusal ? HTTPS_PORTS[1] : HTTPS_PORTS[0]),
+      MUSTER_EDGE_HTTPS_PORT: https ?? String(https_refusal ? HTTPS_PORTS[1] : HTTPS_PORTS[0]),
     },
-    reason: refusal && (refusal.code === 'EACCES' ? '80 needs a privilege' : '80 is taken'),
+    reasons: [...reasonOf(refusal, HTTP_PORTS[0]), ...reasonOf(https_refusal, HTTPS_PORTS[0])],
   }
+}
+
+function reasonOf(refusal: NodeJS.ErrnoException | null, port: number): string[] {
+  if (refusal === null) return []
+  return [refusal.code === 'EACCES' ? `${port} needs a privilege` : `${port} is taken`]
 }
 
 /** Throws a StartError with a sentence for each port that cannot be bound or is wanted twice. Port 0 means any. */
@@ -36,6 +41,9 @@ export async function requireFreePorts(config: Config): Promise<void> {
     { setting: 'MUSTER_API_PORT', port: config.api_port, host: config.internal_host },
     { setting: 'MUSTER_MATCHMAKER_PORT', port: config.matchmaker_port, host: config.internal_host },
     { setting: 'MUSTER_EDGE_HTTP_PORT', port: config.edge_http_port, host: edgeHost(config) },
+    ...(hasHttps(config)
+      ? [{ setting: 'MUSTER_EDGE_HTTPS_PORT', port: config.edge_https_port, host: edgeHost(config) }]
+      : []),
   ].filter(({ port }) => port !== 0)
   const sentences: string[] = []
   for (const [index, { setting, port, host }] of wanted.entries()) {

@@ -12,8 +12,8 @@ import type { TestContext } from 'node:test'
 import type { CdnRoute } from '@muster/contract'
 import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
-import { type Context, openContext, type RunningRole } from '../../src/context.ts'
-import { startEdge } from '../../src/edge/start.ts'
+import { type Context, openContext } from '../../src/context.ts'
+import { type RunningEdge, startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { createDatabase } from '../database.ts'
@@ -59,8 +59,9 @@ export async function startBackend(
 
 export type TestEdge = {
   ctx: Context
-  role: RunningRole
+  role: RunningEdge
   port: number
+  https_port: number
   /** Adds to the clock of the edge. */
   advance: (ms: number) => void
   /** Rows of a lobby whose ports are these; answers its id. */
@@ -87,6 +88,7 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     MUSTER_DATA: data_dir,
     DATABASE_URL: url,
     MUSTER_EDGE_HTTP_PORT: '0',
+    MUSTER_EDGE_HTTPS_PORT: '0',
     MUSTER_API_PORT: String(options.api_port ?? 1),
     MUSTER_MATCHMAKER_PORT: String(options.matchmaker_port ?? 1),
     ...options.env,
@@ -95,7 +97,10 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) })
   let ahead_ms = 0
   const ctx = await openContext(config, { log, now: () => Date.now() + ahead_ms })
-  const role = await startEdge(ctx)
+  const role = await startEdge(ctx).catch(async (error: unknown) => {
+    await ctx.close()
+    throw error
+  })
   t.after(async () => {
     await role.stop({ end_lobbies: false })
     await ctx.close()
@@ -106,6 +111,7 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     ctx,
     role,
     port: Number(new URL(role.address ?? '').port),
+    https_port: role.https_port ?? 0,
     advance: (ms) => {
       ahead_ms += ms
     },

@@ -77,6 +77,7 @@ test('with few descriptors connections are refused, and those that are held go o
         MUSTER_DATA: data_dir,
         DATABASE_URL: await createDatabase(t),
         MUSTER_EDGE_HTTP_PORT: '0',
+        MUSTER_EDGE_HTTPS_PORT: '0',
         MUSTER_API_PORT: String(api.port),
         MUSTER_LOG_LEVEL: 'silent',
       },

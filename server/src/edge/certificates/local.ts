@@ -1,0 +1,55 @@
+// Certificates of a laptop: every host of the platform under localhost gets its own, made by the machine's authority when
+// it is first asked for. Wildcards would not do: clients refuse them right below a top-level name.
+import { join } from 'node:path'
+import type { Context } from '../../context.ts'
+import { LOCAL_CERTIFICATES_MAX } from '../limits.ts'
+import { type Certificate, isValid } from './certificate.ts'
+import { CERTIFICATE_LIFETIME_MS, type LocalHost, openLocalAuthority } from './local-authority.ts'
+
+export type LocalCertificates = {
+  /** Of localhost and the loopback addresses. */
+  own: () => Certificate
+  /** Null: not a name of this machine. */
+  find: (host: string) => Certificate | null | Promise<Certificate>
+}
+
+const OWN: readonly LocalHost[] = [
+  { type: 'dns', value: 'localhost' },
+  { type: 'ip', value: '127.0.0.1' },
+  { type: 'ip', value: '::1' },
+]
+
+export async function openLocalCertificates(ctx: Context): Promise<LocalCertificates> {
+  const authority = await openLocalAuthority(join(ctx.config.data_dir, 'keys'), ctx.now())
+  const known = new Map<string, Certificate>()
+  const making = new Map<string, Promise<Certificate>>()
+  const own = await authority.certify(OWN, ctx.now())
+
+  async function make(host: string): Promise<Certificate> {
+    try {
+      const made = await authority.certify([{ type: 'dns', value: host }], ctx.now())
+      known.delete(host)
+      if (known.size >= LOCAL_CERTIFICATES_MAX) known.delete(known.keys().next().value!)
+      known.set(host, made)
+      return made
+    } finally {
+      making.delete(host)
+    }
+  }
+
+  return {
+    own: () => own,
+    find(host) {
+      if (host === 'localhost') return own
+      if (!host.endsWith('.localhost')) return null
+      const before = known.get(host)
+      // In the last third of its life it is made anew.
+      if (before !== undefined && isValid(before, ctx.now() + CERTIFICATE_LIFETIME_MS / 3)) return before
+      const under_way = making.get(host)
+      if (under_way !== undefined) return under_way
+      const made = make(host)
+      making.set(host, made)
+      return made
+    },
+  }
+}
