@@ -253,7 +253,7 @@ function fingerprint(book: Book, now_ms: number): string {
     while (isFull(count + 1)) count++
     return count
   })
-  const lobbies = [...book.lobbies.values()].map(({ ordinal: _, players, ...lobby }) => ({
+  const lobbies = [...book.lobbies.values()].map(({ players, ...lobby }) => ({
     ...lobby,
     tags: Object.entries(lobby.tags).sort(),
     players: [...players.keys()].sort(),
@@ -267,6 +267,11 @@ function fingerprint(book: Book, now_ms: number): string {
     verified: CLIENTS.map((client) => book.verified.get(client)),
     due: book.nextDueMs(),
     chosen: chosen.map((decision) => ('changes' in decision ? decision.result : decision)),
+    listed: ['m', 'n'].map((game_mode) =>
+      book
+        .list({ version_id: VERSION, game_modes: new Set([game_mode]), after: null })
+        .lobbies.map((lobby) => lobby.lobby_id),
+    ),
     keys: keys.map((decision) => ('changes' in decision ? decision.result : decision)),
     clients,
   })

@@ -637,3 +637,58 @@ test('a solved captcha counts until the very ms at which it ends, and a refused 
   book.forget(START_MS + 1_000)
   assert.equal(book.isEmpty(), true)
 })
+
+test('a find by tags takes the same lobby before and after a load, in whichever order lobbies filled and emptied', () => {
+  const book = new Book()
+  const ids = idSource()
+  const tags = { map: 'ice' }
+  const plan = { tags, max_players_normal: 2 }
+  const lobbies = Array.from({ length: TAG_CANDIDATES_MAX + 20 }, (_, number) =>
+    runningLobby(book, ids, START_MS + number, { plan, players: number < 10 ? 2 : 0 }),
+  )
+  // The oldest leave the shelf and come back to it: behind all others, if the order were that of their coming.
+  for (const { lobby_id } of lobbies.slice(0, 10)) {
+    const [player_id] = book.lobbies.get(lobby_id)!.players.keys()
+    grantIn(book, book.disconnected({ player_id: player_id!, lobby_id, disconnect_key: null }, START_MS + 500))
+  }
+  const loaded = new Book()
+  loaded.load(structuredClone([...book.lobbies.values()]), structuredClone([...book.players.values()]))
+  const find = (of: Book) => of.find(findWish({ tags: Object.entries(tags) }), ids(), START_MS + 1_000)
+  for (let count = 0; count < 30; count++) {
+    const chosen = grantIn(book, find(book)).lobby_id
+    if (count < 10) assert.equal(chosen, lobbies[count]!.lobby_id)
+    assert.equal(grantIn(loaded, find(loaded)).lobby_id, chosen)
+  }
+})
+
+test('a page of a list costs what is on it, however many lobbies there are', () => {
+  const cost = (count: number): number => {
+    const book = new Book()
+    const ids = idSource()
+    let looked_at = 0
+    let middle = ''
+    for (let number = 0; number < count; number++) {
+      // Most of what there is is not to be listed.
+      const plan = { game_mode: number % 4 === 0 ? 'default' : 'other' }
+      const { lobby_id } = runningLobby(book, ids, START_MS + number, { plan })
+      if (number === count / 2) middle = lobby_id
+      const lobby = book.lobbies.get(lobby_id)!
+      const { create_ms } = lobby
+      Object.defineProperty(lobby, 'create_ms', {
+        get() {
+          looked_at++
+          return create_ms
+        },
+      })
+    }
+    looked_at = 0
+    const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: middle }
+    assert.equal(book.list(wish).lobbies.length, Math.min(LIST_PAGE_MAX, count / 8 - 1))
+    return looked_at
+  }
+  assert.ok(cost(80) > 0, 'the counter counts')
+  const few = cost(8 * (LIST_PAGE_MAX + 2))
+  const many = cost(64 * (LIST_PAGE_MAX + 2))
+  // To find its beginning takes a comparison of two lobbies, twice read, for each doubling.
+  assert.ok(many <= few + 3 * 4, `${many} looks for a page of many, ${few} for one of few`)
+})

@@ -10,6 +10,7 @@ import type { ErrorCode, ErrorMetadata } from '@muster/contract'
 import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
 import type { Change, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
 import { createHeap } from './heap.ts'
+import { createListing } from './listing.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
@@ -58,10 +59,10 @@ export class Book {
   live_lobby_count = 0
   /** Who has solved a captcha. */
   readonly verified: CaptchaMemory = createCaptchaMemory()
-  #ordinal = 0
   /** No deadline is earlier: see postpone(). */
   #postponed_ms = 0
   readonly #shelves = createShelves()
+  readonly #listing = createListing()
   readonly #clientPlayers = new Map<string, number>()
   readonly #seatKeys = new Map<string, Player>()
   /** What has not ended, by the time that will end it; and what has, by the time it did. */
@@ -231,30 +232,15 @@ export class Book {
     lobbies: Lobby[]
     more: boolean
   } {
-    const after = wish.after === null ? -1 : (this.lobbies.get(wish.after)?.ordinal ?? -1)
-    const counts = new Map<string, number>()
-    const listable = [...this.lobbies.values()].filter(
-      (lobby) =>
-        lobby.stop_ms === null &&
-        lobby.publicity === 'public' &&
-        lobby.version_id === wish.version_id &&
-        wish.game_modes.has(lobby.game_mode),
-    )
-    for (const { game_mode } of listable) counts.set(game_mode, (counts.get(game_mode) ?? 0) + 1)
-    const page: Lobby[] = []
-    for (const lobby of listable) {
-      if (lobby.ordinal <= after || (lobby.players.size === 0 && counts.get(lobby.game_mode) !== 1)) continue
-      if (page.length === LIST_PAGE_MAX) return { lobbies: page, more: true }
-      page.push(lobby)
-    }
-    return { lobbies: page, more: false }
+    const after = (wish.after === null ? null : this.lobbies.get(wish.after)) ?? null
+    return this.#listing.page({ ...wish, after, lobbies_max: LIST_PAGE_MAX })
   }
 
   /** Makes a change true. The change must follow from a decision of this very state. */
   apply(change: Change): Undo {
     switch (change.kind) {
       case 'lobby_created':
-        return this.#addLobby(newLobby(change.lobby, this.#ordinal++))
+        return this.#addLobby(newLobby(change.lobby))
       case 'lobby_ready':
         return this.#makeReady(this.#lobby(change.lobby_id), change.ms)
       case 'lobby_closed':
@@ -285,12 +271,12 @@ export class Book {
    * tables do not have has lost it: the projection could not write that lobby.
    */
   load(
-    lobbies: readonly Omit<Lobby, 'ordinal' | 'players'>[],
+    lobbies: readonly Omit<Lobby, 'players'>[],
     players: readonly Player[],
     verified: readonly VerifiedClient[] = [],
   ): void {
     this.verified.load(verified)
-    for (const lobby of lobbies) this.#addLobby({ ...lobby, ordinal: this.#ordinal++, players: new Map() })
+    for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map() })
     for (const player of players) {
       if (player.remove_ms !== null) this.#remember(player)
       else if (this.lobbies.has(player.lobby_id)) this.#seat(player)
@@ -360,10 +346,10 @@ export class Book {
   #addLobby(lobby: Lobby): Undo {
     this.lobbies.set(lobby.lobby_id, lobby)
     if (lobby.stop_ms === null) this.live_lobby_count++
+    this.#listing.arrange(lobby)
     this.#arrange(lobby)
     return () => {
       if (lobby.stop_ms === null) this.live_lobby_count--
-      this.#ordinal = lobby.ordinal
       this.#forgetLobby(lobby)
     }
   }
@@ -424,6 +410,7 @@ export class Book {
   #enter(lobby: Lobby, player: Player, idle_ms: number | null): void {
     lobby.players.set(player.player_id, player)
     lobby.idle_ms = idle_ms
+    if (lobby.players.size === 1) this.#listing.arrange(lobby)
     this.#arrange(lobby)
     this.#countClient(player.client, 1)
   }
@@ -431,6 +418,7 @@ export class Book {
   #exit(lobby: Lobby, player: Player, idle_ms: number | null): void {
     lobby.players.delete(player.player_id)
     lobby.idle_ms = idle_ms
+    if (lobby.players.size === 0) this.#listing.arrange(lobby)
     this.#arrange(lobby)
     this.#countClient(player.client, -1)
   }
@@ -439,9 +427,11 @@ export class Book {
     const before: Partial<Lobby> = {}
     for (const name of Object.keys(patch) as (keyof Lobby)[]) Object.assign(before, { [name]: lobby[name] })
     Object.assign(lobby, patch)
+    this.#listing.arrange(lobby)
     this.#arrange(lobby)
     return () => {
       Object.assign(lobby, before)
+      this.#listing.arrange(lobby)
       this.#arrange(lobby)
     }
   }
@@ -476,6 +466,7 @@ export class Book {
   #forgetLobby(lobby: Lobby): void {
     this.lobbies.delete(lobby.lobby_id)
     this.#shelves.remove(lobby)
+    this.#listing.remove(lobby)
     this.#due.remove(lobby)
     this.#over.remove(lobby)
   }
@@ -511,10 +502,9 @@ export class Book {
   }
 }
 
-function newLobby(record: LobbyRecord, ordinal: number): Lobby {
+function newLobby(record: LobbyRecord): Lobby {
   return {
     ...record,
-    ordinal,
     is_closed: false,
     state: null,
     ready_ms: null,

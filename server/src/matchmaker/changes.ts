@@ -66,8 +66,6 @@ export type Change =
 
 /** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
 export type Lobby = LobbyRecord & {
-  /** Order of creation within the book: the order of list. */
-  ordinal: number
   is_closed: boolean
   state: string | null
   ready_ms: number | null

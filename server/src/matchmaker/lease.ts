@@ -2,7 +2,7 @@
 // rest on it: that is the fence's.
 import type { Pool } from 'pg'
 
-export const LEASE_RENEW_MS = 1_000
+const LEASE_RENEW_MS = 1_000
 /** A writer that has not renewed for this long is taken for dead. */
 const LEASE_STALE_S = 5
 
@@ -24,6 +24,22 @@ export async function holdLease(
     values: [holder.node_id, holder.writer, holder.is_restart, LEASE_STALE_S],
   })
   return rowCount === 1
+}
+
+/**
+ * Calls `renew` every LEASE_RENEW_MS, but never while a call before is still under way: what hangs in the database must
+ * not be followed by all the renewals that were due meanwhile. `renew` never rejects. Answers how to end it.
+ */
+export function keepRenewing(renew: () => Promise<void>): () => void {
+  let is_renewing = false
+  const timer = setInterval(() => {
+    if (is_renewing) return
+    is_renewing = true
+    void renew().finally(() => {
+      is_renewing = false
+    })
+  }, LEASE_RENEW_MS)
+  return () => clearInterval(timer)
 }
 
 /** A writer that stops in good order lets the next one start at once. */

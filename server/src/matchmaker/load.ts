@@ -89,7 +89,7 @@ export function bookOf(books: Map<string, Book>, namespace_id: string): Book {
   return book
 }
 
-type LoadedLobby = Omit<Lobby, 'ordinal' | 'players'>
+type LoadedLobby = Omit<Lobby, 'players'>
 type Tables = {
   projected_seq: number
   lobbies: Map<string, LoadedLobby[]>

@@ -12,10 +12,14 @@ export function isOpen(lobby: Lobby): boolean {
   return lobby.stop_ms === null && !lobby.is_closed && lobby.publicity === 'public' && freePlaces(lobby) > 0
 }
 
-/** Of lobbies of the same millisecond the id decides, which is the same after every load. */
 export function isBetter(a: Lobby, b: Lobby): boolean {
-  const difference = freePlaces(a) - freePlaces(b) || a.create_ms - b.create_ms
-  return difference === 0 ? a.lobby_id < b.lobby_id : difference < 0
+  const difference = freePlaces(a) - freePlaces(b)
+  return difference === 0 ? isOlder(a, b) : difference < 0
+}
+
+/** Of lobbies of the same millisecond the id decides, which is the same after every load. */
+export function isOlder(a: Lobby, b: Lobby): boolean {
+  return a.create_ms === b.create_ms ? a.lobby_id < b.lobby_id : a.create_ms < b.create_ms
 }
 
 export function hasTags(lobby: Lobby, tags: readonly (readonly [string, string])[]): boolean {

@@ -4,12 +4,14 @@ import type { Context } from '../context.ts'
 import type { Books } from './books.ts'
 
 const RUNS_EVERY_MS = 1_000
-/** Ended runs that are taken in at once; the rest follows at once. */
+/** Ended runs that are taken in together; the next ones follow at once. */
 const RUNS_MAX = 500
+/** Before all ids. */
+const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 export type RunWatch = { close: () => Promise<void> }
 
-export function watchRuns(ctx: Context, books: Books): RunWatch {
+export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: Books): RunWatch {
   let is_closed = false
   let looking: Promise<void> | null = null
   let look_again = false
@@ -18,24 +20,35 @@ export function watchRuns(ctx: Context, books: Books): RunWatch {
     do {
       look_again = false
       try {
-        const ended = await ctx.db
-          .selectFrom('lobby_runs')
-          .innerJoin('lobbies', 'lobbies.lobby_id', 'lobby_runs.lobby_id')
-          .where('lobby_runs.exit_ts', 'is not', null)
-          .where('lobbies.stop_ts', 'is', null)
-          .select(['lobbies.lobby_id', 'lobbies.namespace_id'])
-          .limit(RUNS_MAX)
-          .execute()
-        await Promise.all(
-          ended.map(({ namespace_id, lobby_id }) =>
-            books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
-          ),
-        )
+        await takeInAll()
       } catch (error) {
         ctx.log.warn({ err: error }, 'the ends of lobby runs could not be taken in; trying again')
       }
     } while (look_again && !is_closed)
     looking = null
+  }
+
+  /** By id: the table still has those that were taken in just now as they were. */
+  async function takeInAll(): Promise<void> {
+    let after: string | null = NO_ID
+    while (after !== null && !is_closed) {
+      const ended = await ctx.db
+        .selectFrom('lobbies')
+        .innerJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
+        .where('lobbies.stop_ts', 'is', null)
+        .where('lobby_runs.exit_ts', 'is not', null)
+        .where('lobbies.lobby_id', '>', after)
+        .select(['lobbies.lobby_id', 'lobbies.namespace_id'])
+        .orderBy('lobbies.lobby_id')
+        .limit(RUNS_MAX)
+        .execute()
+      await Promise.all(
+        ended.map(({ namespace_id, lobby_id }) =>
+          books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
+        ),
+      )
+      after = ended.length < RUNS_MAX ? null : ended.at(-1)!.lobby_id
+    }
   }
 
   function wake(): void {

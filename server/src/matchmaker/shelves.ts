@@ -2,15 +2,16 @@
 // game mode), ordered by the rules, with a posting list for each tag that its lobbies carry.
 import type { Lobby } from './changes.ts'
 import { createHeap, type Heap } from './heap.ts'
-import { hasTags, isBetter, isOpen } from './rules.ts'
+import { hasTags, isBetter, isOlder, isOpen } from './rules.ts'
+import { createSorted, type Sorted } from './sorted.ts'
 
-/** A find by tags looks at this many lobbies at most. */
+/** A find by tags looks at this many lobbies at most: the oldest, so that it is the same after every load. */
 export const TAG_CANDIDATES_MAX = 128
 
 export type Place = { version_id: string; region: string; game_mode: string }
 export type Tags = readonly (readonly [string, string])[]
 
-type Shelf = { open: Heap<Lobby>; posted: Map<string, Set<Lobby>> }
+type Shelf = { open: Heap<Lobby>; posted: Map<string, Sorted<Lobby>> }
 
 export type Shelves = {
   /** Puts the lobby where it belongs now: to be called after whatever changes its room or its openness. */
@@ -70,9 +71,12 @@ const pair = (name: string, value: string): string => `${name}\0${value}`
 function post(shelf: Shelf, lobby: Lobby): void {
   for (const [name, value] of Object.entries(lobby.tags)) {
     const key = pair(name, value)
-    const posted = shelf.posted.get(key)
-    if (posted === undefined) shelf.posted.set(key, new Set([lobby]))
-    else posted.add(lobby)
+    let posted = shelf.posted.get(key)
+    if (posted === undefined) {
+      posted = createSorted(isOlder)
+      shelf.posted.set(key, posted)
+    }
+    posted.add(lobby)
   }
 }
 
@@ -80,23 +84,23 @@ function unpost(shelf: Shelf, lobby: Lobby): void {
   for (const [name, value] of Object.entries(lobby.tags)) {
     const key = pair(name, value)
     const posted = shelf.posted.get(key)
-    posted?.delete(lobby)
-    if (posted?.size === 0) shelf.posted.delete(key)
+    posted?.remove(lobby)
+    if (posted?.size() === 0) shelf.posted.delete(key)
   }
 }
 
 /** The rarest tag first: its list is the shortest one that can hold the answer. */
 function bestWithTags(shelf: Shelf, tags: Tags): Lobby | undefined {
-  let rarest: Set<Lobby> | undefined
+  let rarest: Sorted<Lobby> | undefined
   for (const [name, value] of tags) {
     const posted = shelf.posted.get(pair(name, value))
     if (posted === undefined) return undefined
-    if (rarest === undefined || posted.size < rarest.size) rarest = posted
+    if (rarest === undefined || posted.size() < rarest.size()) rarest = posted
   }
   let best: Lobby | undefined
-  let looked_at = 0
-  for (const lobby of rarest ?? []) {
-    if (++looked_at > TAG_CANDIDATES_MAX) break
+  for (let index = 0; index < TAG_CANDIDATES_MAX; index++) {
+    const lobby = rarest?.at(index)
+    if (lobby === undefined) break
     if (hasTags(lobby, tags) && (best === undefined || isBetter(lobby, best))) best = lobby
   }
   return best

@@ -8,7 +8,7 @@ import { type Books, createBooks } from './books.ts'
 import { startCaptchaSweep } from './captcha-claims.ts'
 import { createAskProvider } from './captcha-provider.ts'
 import type { Desk } from './desk.ts'
-import { holdLease, LEASE_RENEW_MS, releaseLease } from './lease.ts'
+import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
 import { type RunWatch, watchRuns } from './runs.ts'
@@ -98,7 +98,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const first = renew()
   turning = first.catch(() => {})
   await first
-  const timer = setInterval(() => void turn(renew), LEASE_RENEW_MS)
+  const endRenewing = keepRenewing(() => turn(renew))
 
   return {
     namespaces,
@@ -112,7 +112,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     },
     async close() {
       is_refusing = true
-      clearInterval(timer)
+      endRenewing()
       // Books that cannot be read yet would be waited for without end.
       await opening?.close()
       await turn(leave)
