@@ -80,8 +80,14 @@ export type Config = {
     /** Of the bytes of what was deleted. */
     removed_objects_ms: number
   }
-  /** Where lists and mmdb files of addresses lie. */
-  ip_data: { folder: string }
+  /** What says what an address is; `folder` has lists and mmdb files. */
+  ip_data: {
+    folder: string
+    /** Whether the AS numbers that come with the platform are read. */
+    has_seed: boolean
+    feeds: readonly { list_class: (typeof FEED_CLASSES)[number]; url: string }[]
+    feed_interval_ms: number
+  }
   /** CIDR blocks whose X-Forwarded-For is believed. */
   trusted_proxies: readonly string[]
   /** Lobbies are run under bubblewrap: always, where it is there, or never (development only). */
@@ -89,6 +95,8 @@ export type Config = {
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
 }
 
+export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
+const FEEDS_MAX = 16
 const MB = 1_000_000
 const HOUR_MS = 3_600_000
 /** The contract's GROUP_MEMBERS_MAX: a group's members are told in one list. */
@@ -187,6 +195,13 @@ export const SETTINGS = [
     default: 'ip-data in MUSTER_DATA',
     description: 'Folder of lists and mmdb files that say what an address is.',
   },
+  {
+    name: 'MUSTER_IP_FEEDS',
+    default: '',
+    description: 'Published lists, CLASS=URL with a class of hosting, proxy, tor, vpn.',
+  },
+  { name: 'MUSTER_IP_FEED_HOURS', default: '6', description: 'Between two fetches of a published list.' },
+  { name: 'MUSTER_IP_SEED', default: 'on', description: 'Hosting providers that come with the platform: on or off.' },
   { name: 'MUSTER_TRUSTED_PROXIES', default: '', description: 'CIDR blocks whose X-Forwarded-For is believed.' },
   { name: 'MUSTER_SANDBOX', default: 'available', description: 'bubblewrap for lobbies: required, available or off.' },
   { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
@@ -354,13 +369,30 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     },
     access: oneOf('MUSTER_ACCESS', ['public', 'private'] as const, 'private'),
     mail: smtp_url === null ? null : { smtp_url, from: text('MUSTER_MAIL_FROM', `Muster <no-reply@${domains.main}>`) },
-    ip_data: { folder: resolve(text('MUSTER_IP_DATA', join(data_dir, 'ip-data'))) },
+    ip_data: {
+      folder: resolve(text('MUSTER_IP_DATA', join(data_dir, 'ip-data'))),
+      has_seed: oneOf('MUSTER_IP_SEED', ['on', 'off'] as const, 'on') === 'on',
+      feeds: readFeeds(list('MUSTER_IP_FEEDS'), mistakes),
+      feed_interval_ms: Math.max(1, integer('MUSTER_IP_FEED_HOURS', 6, 8_760)) * HOUR_MS,
+    },
     trusted_proxies: list('MUSTER_TRUSTED_PROXIES'),
     sandbox,
     log_level: oneOf('MUSTER_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'] as const, 'info'),
   }
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return deepFreeze(config)
+}
+
+/** The address itself is looked at when it is called. */
+function readFeeds(texts: readonly string[], mistakes: string[]): Config['ip_data']['feeds'] {
+  if (texts.length > FEEDS_MAX) mistakes.push(`MUSTER_IP_FEEDS has more than ${FEEDS_MAX} lists.`)
+  return texts.flatMap((text) => {
+    const { name, url } = /^(?<name>[a-z]+)=(?<url>https?:\/\/.+)$/.exec(text)?.groups ?? {}
+    const list_class = FEED_CLASSES.find((item) => item === name)
+    if (list_class !== undefined && url !== undefined && URL.canParse(url)) return { list_class, url }
+    mistakes.push(`MUSTER_IP_FEEDS names ${JSON.stringify(text)}, which is not CLASS=URL with a known class.`)
+    return []
+  })
 }
 
 const DEFAULT_FILE = './muster.toml'

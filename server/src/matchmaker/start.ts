@@ -3,7 +3,7 @@
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
-import { openIpIntelligence } from '../net/ip-intelligence.ts'
+import { openAddressData } from './address-data.ts'
 import { type Books, createBooks } from './books.ts'
 import { startCaptchaSweep } from './captcha-claims.ts'
 import { createAskProvider } from './captcha-provider.ts'
@@ -33,7 +33,7 @@ type Office = {
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const { pool, log } = ctx
   const namespaces = createNamespaces(ctx)
-  const ip_intelligence = openIpIntelligence({ folder: ctx.config.ip_data.folder, log })
+  const ip_intelligence = openAddressData(ctx)
   const askProvider = createAskProvider(ctx)
   const writer = newId(ctx.now())
   let office: Office | null = null

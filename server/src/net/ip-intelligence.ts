@@ -1,12 +1,16 @@
 // What is known of an address: whether it is a hosting provider's, a proxy's, a Tor exit's or a VPN's, and where it is.
-// Told by the operator's own lists and mmdb files, which are read again when they change; a source that says nothing of an
-// address leaves it to the next. Known addresses are remembered until the data change.
+// Told by the operator's own lists and mmdb files, by lists that others publish, and last by AS numbers that come with the
+// platform; files are read again when they change, and what says nothing of an address leaves it to the others. Facts are
+// remembered by address until the data change.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { clientBucket } from './client-ip.ts'
 import type { AddressClass } from './ip-data/classes.ts'
+import { type Feeds, type FeedsOptions, openFeeds } from './ip-data/feeds.ts'
 import { type AddressFile, createAddressFolder } from './ip-data/folder.ts'
-import { type AddressKey, addressKey, valueIn } from './ip-data/ranges.ts'
+import { HOSTING_AS_NUMBERS } from './ip-data/hosting-as-numbers.ts'
+import { type AddressKey, addressKey, type RangeTable, valueIn } from './ip-data/ranges.ts'
+import { readSeed } from './ip-data/read.ts'
 
 export type { AddressClass } from './ip-data/classes.ts'
 export { ADDRESS_CLASSES } from './ip-data/classes.ts'
@@ -22,7 +26,7 @@ export type AddressFacts = {
   /** ISO 3166, two capital letters. */
   country: string | null
   as_number: number | null
-  /** Who said so, for people: names of files. */
+  /** Who said so, for people: names of files, or SEED. */
   sources: readonly string[]
 }
 
@@ -34,37 +38,75 @@ export type IpIntelligence = {
   close: () => Promise<void>
 }
 
+/** In `sources`: the AS numbers that come with the platform. */
+const SEED = 'hosting AS numbers'
 const LOOK_MS = 1_000
 /** Without data people play; who comes in the first moments of a process waits for them this long. */
 const OPENING_MS_MAX = 5_000
 /** Addresses whose facts are remembered. */
 const KNOWN_MAX = 50_000
 
-export function openIpIntelligence(options: { folder: string; log: Logger }): IpIntelligence {
+export type IpIntelligenceOptions = {
+  /** Of the operator. It need not be there. */
+  folder: string
+  /** Whether the AS numbers that come with the platform are read. */
+  has_seed: boolean
+  feeds: Omit<FeedsOptions, 'now' | 'log'>
+  now: () => number
+  log: Logger
+}
+
+export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligence {
   const { log } = options
-  const folder = createAddressFolder(options.folder, log)
+  const folders = [options.folder, options.feeds.folder].map((folder) => createAddressFolder(folder, log))
+  let seed: RangeTable | null = null
   const known = new Map<string, AddressFacts>()
   const broken = new Set<string>()
-  let is_closed = false
+  const closing = new AbortController()
 
   async function look(): Promise<void> {
-    if (await folder.look()) known.clear()
+    for (const folder of folders) if (await folder.look()) known.clear()
   }
 
-  async function lookAgain(): Promise<void> {
-    while (!is_closed) {
-      await Promise.race([sleep(LOOK_MS, undefined, { ref: false }), closing.promise])
-      if (!is_closed) await look()
+  async function openSeed(): Promise<void> {
+    if (!options.has_seed) return
+    try {
+      seed = await readSeed()
+      known.clear()
+      if (seed === null) log.info('the AS numbers that come with the platform are not installed')
+    } catch (error) {
+      log.warn({ err: error }, 'the AS numbers that come with the platform cannot be read')
     }
   }
 
-  const closing = Promise.withResolvers<void>()
-  let opening: Promise<void> | null = null
-  const first = look().then(() => {
+  const pause = (ms: number): Promise<void> =>
+    sleep(ms, undefined, { ref: false, signal: closing.signal }).catch(() => {})
+
+  /** A feed may take a minute: files are looked at meanwhile. */
+  async function keepLooking(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await look()
+      await pause(LOOK_MS)
+    }
+  }
+
+  async function keepRefreshing(feeds: Feeds | null): Promise<void> {
+    while (feeds !== null && !closing.signal.aborted) {
+      await feeds.refresh(closing.signal)
+      await pause(LOOK_MS)
+    }
+  }
+
+  const feeds = openFeeds({ ...options.feeds, now: options.now, log }).catch((error: unknown) => {
+    log.error({ err: error }, 'published lists of addresses cannot be kept, and are not fetched')
+    return null
+  })
+  // What is not wanted any more has been forgotten when the files are looked at.
+  const first = Promise.all([feeds.then(look), openSeed()])
+  const working = Promise.all([first.then(keepLooking), feeds.then(keepRefreshing)])
+  let opening: Promise<void> | null = Promise.race([first, pause(OPENING_MS_MAX)]).then(() => {
     opening = null
   })
-  const looking = first.then(lookAgain)
-  opening = Promise.race([first, sleep(OPENING_MS_MAX, undefined, { ref: false })]).then(() => {})
 
   /** A database that is broken in the middle knows nothing there. */
   function factsIn(file: AddressFile & { kind: 'mmdb' }, address: string) {
@@ -87,7 +129,7 @@ export function openIpIntelligence(options: { folder: string; log: Logger }): Ip
     const sources = new Set<string>()
     const classes = new Set<AddressClass>()
     if (key === null) return { ...facts, as_number, classes, sources: [] }
-    const files = folder.files()
+    const files = folders.flatMap((folder) => folder.files())
     for (const file of files) {
       if (file.kind !== 'mmdb') continue
       const said = factsIn(file, subject)
@@ -98,6 +140,11 @@ export function openIpIntelligence(options: { folder: string; log: Logger }): Ip
       facts.country ??= said.country
       as_number ??= said.as_number
       for (const name of said.classes) classes.add(name)
+    }
+    as_number ??= seed === null ? null : valueIn(seed, key)
+    if (seed !== null && as_number !== null && HOSTING_AS_NUMBERS.has(as_number)) {
+      sources.add(SEED)
+      classes.add('hosting')
     }
     let is_exempt = false
     for (const file of files) {
@@ -121,9 +168,8 @@ export function openIpIntelligence(options: { folder: string; log: Logger }): Ip
     },
     opening: () => opening,
     async close() {
-      is_closed = true
-      closing.resolve()
-      await looking
+      closing.abort()
+      await working
     },
   }
 }

@@ -6,7 +6,19 @@ import { type TestContext, test } from 'node:test'
 import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@muster/contract'
 import { mmdbFile } from '../net/mmdb-file.ts'
 import { startPlatform } from '../platform.ts'
-import { create, find, from, idOf, join as joinLobby, outcomesOf, refused, setLimits, TRUSTING } from './steps.ts'
+import { until } from '../runner/until.ts'
+import {
+  create,
+  find,
+  from,
+  idOf,
+  join as joinLobby,
+  outcomesOf,
+  refused,
+  seatsTaken,
+  setLimits,
+  TRUSTING,
+} from './steps.ts'
 
 type Limits = BodyOf<typeof updateGameNamespaceMatchmakerConfig>
 
@@ -51,7 +63,7 @@ async function start(t: TestContext, limits: Limits) {
   platform.playServers()
   const actions = { create: { enabled: true, enable_public: true } }
   const game_modes = { default: { actions, max_players: 200 }, west: { regions: { atl: {}, fra: {} }, actions } }
-  return { platform, game: await platform.game({ matchmaker: { game_modes }, limits }) }
+  return { platform, folder, game: await platform.game({ matchmaker: { game_modes }, limits }) }
 }
 
 const LIMITS = {
@@ -99,6 +111,8 @@ test('an IPv6 network is one client, and in each class that one of its addresses
   for (let host = 1; host <= 3; host++) await find(game, {}, from(`2001:db8:7::${host}00`))
   await refused(platform, CODE, () => find(game, {}, from('2001:db8:7::ffff')))
   await find(game, {}, from('2001:db8:7:1::1'))
+  const many = Array.from({ length: 200 }, (_, host) => find(game, {}, from(`2001:db8:8::${(host * 31).toString(16)}`)))
+  assert.deepEqual(await outcomesOf(many), { answered: 5, [CODE]: 195 })
 })
 
 test('of a hundred finds at one below the limit exactly one gets a seat', async (t) => {
@@ -106,6 +120,30 @@ test('of a hundred finds at one below the limit exactly one gets a seat', async 
   for (let seat = 0; seat < 2; seat++) await find(game, {}, from('198.51.100.3'))
   const finds = Array.from({ length: 100 }, () => find(game, {}, from('198.51.100.3')))
   assert.deepEqual(await outcomesOf(finds), { answered: 1, [CODE]: 99 })
+})
+
+test('class data that change count for the next seat, and take none away', async (t) => {
+  const { platform, game, folder } = await start(t, {
+    ...LIMITS,
+    max_players_per_client: 1_000,
+    max_players_per_client_tor: 0,
+  })
+  const [player, probe] = ['192.0.2.1', '192.0.2.2']
+  for (let seat = 0; seat < 3; seat++) await find(game, {}, from(player))
+  await writeFile(join(folder, 'proxy.txt'), `${player}\n`)
+  await writeFile(join(folder, 'tor.txt'), `${probe}\n`)
+  // In the order of their names: when the second is in force, the first is.
+  await until('the new data', () =>
+    find(game, {}, from(probe)).then(
+      () => false,
+      (error: { code: string }) => error.code === CODE,
+    ),
+  )
+  const taken = await seatsTaken(game)
+  await refused(platform, CODE, () => find(game, {}, from(player)))
+  assert.equal(await seatsTaken(game), taken)
+  // Nor is anybody in a class who is in no list any more.
+  await find(game, {}, from('198.51.100.3'))
 })
 
 test('a seat is in the nearest region that the game mode runs in', async (t) => {

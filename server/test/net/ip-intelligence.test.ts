@@ -1,18 +1,29 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
-import { openIpIntelligence } from '../../src/net/ip-intelligence.ts'
+import { type Feed, openFeeds } from '../../src/net/ip-data/feeds.ts'
+import { type IpIntelligenceOptions, openIpIntelligence } from '../../src/net/ip-intelligence.ts'
+import { parseNetworks } from '../../src/net/public-address.ts'
+import { createNames } from '../../src/net/resolve.ts'
 import { until } from '../runner/until.ts'
 import { mmdbFile } from './mmdb-file.ts'
 
 type Line = { level: number; name?: string; msg: string }
 const WARN = 40
+const HOUR_MS = 3_600_000
+const LOOPBACK = parseNetworks(['127.0.0.1/32'])
+
+type Options = Partial<Omit<IpIntelligenceOptions, 'feeds'>> & { feeds?: Partial<IpIntelligenceOptions['feeds']> }
 
 /** With these files in its folder. */
-async function open(t: TestContext, files: Record<string, string | Buffer>) {
+async function open(t: TestContext, files: Record<string, string | Buffer>, options: Options = {}) {
+  const { feeds, ...more } = options
   const folder = await mkdtemp(join(tmpdir(), 'muster-ip-'))
   const lines: Line[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
@@ -22,10 +33,13 @@ async function open(t: TestContext, files: Record<string, string | Buffer>) {
     await rename(join(folder, `${name}.new`), join(folder, name))
   }
   for (const [name, content] of Object.entries(files)) await put(name, content)
-  const data = openIpIntelligence({ folder, log })
+  const rules = { schemes: ['http'] as const, names: createNames([]), private_networks: LOOPBACK, own_ports: [] }
+  const published = { feeds: [], folder: `${folder}-feeds`, interval_ms: HOUR_MS, rules, ...feeds }
+  const data = openIpIntelligence({ folder, has_seed: false, feeds: published, now: Date.now, log, ...more })
   t.after(async () => {
     await data.close()
     await rm(folder, { recursive: true, force: true })
+    await rm(`${folder}-feeds`, { recursive: true, force: true })
   })
   await data.opening()
   assert.equal(data.opening(), null)
@@ -141,4 +155,119 @@ test('a database that is missing, cut off or made of anything else says nothing,
     warnings().map(({ name }) => name),
     ['cut.mmdb', 'empty.mmdb', 'headless.mmdb', 'text.mmdb'],
   )
+})
+
+const SEED_PACKAGE = '@ip-location-db/asn'
+const has_seed_package = (() => {
+  try {
+    return import.meta.resolve(`${SEED_PACKAGE}/asn-ipv4-num.csv`) !== ''
+  } catch {
+    return false
+  }
+})()
+
+test('what comes with the platform knows the large hosting providers, and takes no home for one', {
+  skip: has_seed_package ? false : `${SEED_PACKAGE} is not installed`,
+}, async (t) => {
+  const { data, classesOf } = await open(
+    t,
+    { 'none.txt': 'AS14061\n', 'hosting-mine.txt': 'AS3320\n' },
+    { has_seed: true },
+  )
+  assert.deepEqual(classesOf('95.216.1.1'), ['hosting'])
+  assert.equal(data.factsOf('95.216.1.1').as_number, 24940)
+  assert.deepEqual(classesOf('2a01:4f8:1::1'), ['hosting'])
+  assert.deepEqual(classesOf('3.5.140.1'), ['hosting'])
+  // People are behind content networks: relays of their phones.
+  assert.deepEqual(classesOf('1.1.1.1'), [])
+  assert.equal(data.factsOf('1.1.1.1').as_number, 13335)
+  assert.deepEqual(classesOf('73.1.1.1'), [])
+  assert.deepEqual(classesOf('10.0.0.1'), [])
+  // The operator's word is above it.
+  assert.equal(data.factsOf('159.89.1.1').as_number, 14061)
+  assert.deepEqual(classesOf('159.89.1.1'), [])
+  assert.deepEqual(classesOf('80.128.0.1'), ['hosting'])
+  assert.equal(data.factsOf('95.216.1.1').coordinates, null)
+})
+
+/** Answers what it is told to; `asked` counts. */
+async function publish(t: TestContext, answer: { status: number; body: string }) {
+  const served = { answer, asked: 0, url: '' }
+  const server = createServer((_req, res) => {
+    served.asked++
+    res.writeHead(served.answer.status).end(served.answer.body)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  served.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/exits`
+  return served
+}
+
+test('published lists are fetched and used beside the others', async (t) => {
+  const { url } = await publish(t, { status: 200, body: '# exits\n192.0.2.1\n' })
+  const { data, classesOf, warnings } = await open(
+    t,
+    { 'vpn.txt': '192.0.2.1\n' },
+    { feeds: { feeds: [{ list_class: 'tor', url }] } },
+  )
+  await until('the list', () => classesOf('192.0.2.1').length === 2)
+  assert.deepEqual(classesOf('192.0.2.1'), ['tor', 'vpn'])
+  assert.match(data.factsOf('192.0.2.1').sources.join(), /^vpn\.txt,tor-[0-9a-f]{16}\.txt$/)
+  assert.deepEqual(warnings(), [])
+})
+
+test('a published list is kept when what comes instead is none, and asked for again after ever longer times', async (t) => {
+  const published = await publish(t, { status: 200, body: '192.0.2.1\n' })
+  const folder = await mkdtemp(join(tmpdir(), 'muster-feeds-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  let moved_ms = 0
+  const feed = { list_class: 'tor', url: published.url } as const
+  const openThese = (feeds: Feed[], networks = LOOPBACK) =>
+    openFeeds({
+      feeds,
+      folder,
+      interval_ms: 6 * HOUR_MS,
+      rules: { schemes: ['http'], names: createNames([]), private_networks: networks, own_ports: [] },
+      now: () => Date.now() + moved_ms,
+      log: pino({ level: 'silent' }),
+    })
+  const held = async () => {
+    const [name] = (await readdir(folder)).filter((item) => item.endsWith('.txt'))
+    return name === undefined ? null : readFile(join(folder, name), 'utf8')
+  }
+  const { signal } = new AbortController()
+  let { refresh } = await openThese([feed])
+  /** Whether it was asked after this time. */
+  const isAskedAfter = async (minutes: number) => {
+    const before = published.asked
+    moved_ms += minutes * 60_000
+    await refresh(signal)
+    return published.asked > before
+  }
+  assert.equal(await isAskedAfter(0), true)
+  assert.equal(await isAskedAfter(6 * 60 - 1), false)
+  // A restart does not ask again before it is time.
+  refresh = (await openThese([feed])).refresh
+  assert.equal(await isAskedAfter(0), false)
+  assert.equal(await isAskedAfter(2), true)
+  const bad = ['<html>\n<p>Busy', '# nothing\n', '', '\u0000\u0001\u0002'].map((body) => ({ status: 200, body }))
+  const answers = [{ status: 503, body: '192.0.2.9\n' }, { status: 302, body: '' }, ...bad]
+  moved_ms += 6 * 60 * 60_000
+  for (const [failures, answer] of answers.entries()) {
+    published.answer = answer
+    const wait = failures === 0 ? 0 : 2 ** (failures - 1)
+    if (failures > 0) assert.equal(await isAskedAfter(wait - 0.5), false, `${failures}`)
+    assert.equal(await isAskedAfter(0.6), true, `${failures}`)
+    assert.equal(await held(), '192.0.2.1\n')
+  }
+  published.answer = { status: 200, body: '192.0.2.2\n' }
+  assert.equal(await isAskedAfter(6 * 60), true)
+  assert.equal(await held(), '192.0.2.2\n')
+
+  // Nobody is asked who is not allowed, and what is not wanted any more is forgotten.
+  const others = await openThese([{ ...feed, list_class: 'vpn' }], parseNetworks([]))
+  assert.equal(await held(), null)
+  const before = published.asked
+  await others.refresh(signal)
+  assert.equal(published.asked, before)
 })

@@ -1,14 +1,17 @@
-// The files of address data, read. Lists are parsed by a thread of their own (reader.ts), one at a time and within bounds.
+// The files of address data, read. What is parsed is parsed by a thread of its own (reader.ts), one file at a time and
+// within bounds.
 import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { AddressList } from './list.ts'
 import { type Mmdb, openMmdb } from './mmdb.ts'
+import type { RangeTable } from './ranges.ts'
 
-export type ReaderTask = { path: string }
 export type ParsedList = { list: AddressList; bad_lines: number }
-export type ReaderAnswer = { parsed: ParsedList } | { failure: string }
+export type ReaderTask = { kind: 'list'; path: string } | { kind: 'as_numbers'; ipv4_path: string; ipv6_path: string }
+export type ReaderAnswer = { list: ParsedList } | { as_numbers: RangeTable } | { failure: string }
 
-/** Of the thread that parses a list. */
+/** Of the thread that parses. */
 const READER_MEMORY_MB_MAX = 1_024
 
 /** Throws an Error with a sentence. */
@@ -18,15 +21,47 @@ export async function readMmdb(path: string): Promise<Mmdb> {
 
 /** Throws an Error with a sentence. */
 export async function readList(path: string): Promise<ParsedList> {
-  const answer = await new Promise<ReaderAnswer>((resolve, reject) => {
+  const answer = await askReader({ kind: 'list', path })
+  if ('list' in answer) return answer.list
+  throw new Error(failureOf(answer))
+}
+
+/**
+ * The AS numbers of all addresses, from the npm package that has them; null when it is not installed (it is an optional
+ * dependency). Throws an Error with a sentence.
+ */
+export async function readSeed(): Promise<RangeTable | null> {
+  const paths = seedPaths()
+  if (paths === null) return null
+  const answer = await askReader({ kind: 'as_numbers', ...paths })
+  if ('as_numbers' in answer) return answer.as_numbers
+  throw new Error(failureOf(answer))
+}
+
+function seedPaths(): { ipv4_path: string; ipv6_path: string } | null {
+  try {
+    return {
+      ipv4_path: fileURLToPath(import.meta.resolve('@ip-location-db/asn/asn-ipv4-num.csv')),
+      ipv6_path: fileURLToPath(import.meta.resolve('@ip-location-db/asn/asn-ipv6-num.csv')),
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return null
+    throw error
+  }
+}
+
+function askReader(task: ReaderTask): Promise<ReaderAnswer> {
+  return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./reader.ts', import.meta.url), {
-      workerData: { path } satisfies ReaderTask,
+      workerData: task,
       resourceLimits: { maxOldGenerationSizeMb: READER_MEMORY_MB_MAX },
     })
     worker.once('message', resolve)
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error('its reader ended without a word')))
   })
-  if ('failure' in answer) throw new Error(answer.failure)
-  return answer.parsed
+}
+
+function failureOf(answer: ReaderAnswer): string {
+  return 'failure' in answer ? answer.failure : 'its reader answered something else'
 }

@@ -1,0 +1,24 @@
+// What is known of addresses, with the settings that say where it comes from.
+import { join } from 'node:path'
+import type { Context } from '../context.ts'
+import { type IpIntelligence, openIpIntelligence } from '../net/ip-intelligence.ts'
+import { parseNetworks } from '../net/public-address.ts'
+import { createNames } from '../net/resolve.ts'
+
+export function openAddressData({ config, now, log }: Context): IpIntelligence {
+  const { folder, has_seed, feeds, feed_interval_ms } = config.ip_data
+  const rules = {
+    schemes: ['https', 'http'] as const,
+    names: createNames(config.dns_servers),
+    private_networks: parseNetworks(config.fetch_private_networks),
+    own_ports: [config.api_port, config.matchmaker_port],
+  }
+  const own_folder = join(config.data_dir, 'ip-feeds')
+  return openIpIntelligence({
+    folder,
+    has_seed,
+    feeds: { feeds, folder: own_folder, interval_ms: feed_interval_ms, rules },
+    now,
+    log,
+  })
+}
