@@ -54,6 +54,7 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   validateGameNamespace,
+  validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
 import {
   renameGame,
@@ -79,6 +80,7 @@ import {
   refreshIdentityToken,
   startEmailVerification,
 } from './identity/login.ts'
+import { getSelfProfile, updateProfile, validateProfile } from './identity/profile.ts'
 import {
   createLobby,
   findLobby,
@@ -101,6 +103,9 @@ export const OPERATIONS: readonly Operation[] = [
   completeAccessTokenVerification,
   refreshIdentityToken,
   inspectAuth,
+  getSelfProfile,
+  updateProfile,
+  validateProfile,
   prepareDeviceLink,
   getDeviceLink,
   completeDeviceLink,
@@ -128,6 +133,7 @@ export const OPERATIONS: readonly Operation[] = [
   getGameNamespaceById,
   updateGameNamespaceVersion,
   updateGameNamespaceMatchmakerConfig,
+  validateGameNamespaceMatchmakerConfig,
   addNamespaceDomain,
   removeNamespaceDomain,
   createGameNamespaceTokenPublic,

@@ -47,6 +47,16 @@ const limits = {
 
 export const MatchmakerLimits = object(limits, 'Unsigned 32 bit; 0 blocks.')
 
+const LimitDraft = Type.Optional(Type.Unknown({ description: 'Yet to be judged.' }))
+const LimitDrafts = object({
+  lobby_count_max: LimitDraft,
+  max_players_per_client: LimitDraft,
+  max_players_per_client_vpn: LimitDraft,
+  max_players_per_client_proxy: LimitDraft,
+  max_players_per_client_tor: LimitDraft,
+  max_players_per_client_hosting: LimitDraft,
+})
+
 export const NamespaceFull = object({
   ...summary,
   config: object({ cdn: CdnConfig, identity: object({}), kv: object({}), matchmaker: MatchmakerLimits }),
@@ -117,6 +127,19 @@ export const updateGameNamespaceMatchmakerConfig = operation({
   params,
   body: Type.Partial(MatchmakerLimits, { additionalProperties: false, minProperties: 1 }),
   response: Empty,
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
+})
+
+export const validateGameNamespaceMatchmakerConfig = operation({
+  ...door,
+  id: 'games.namespaces.validateGameNamespaceMatchmakerConfig',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate',
+  summary: 'Validates limits that are to be changed.',
+  role: 'developer',
+  params,
+  body: LimitDrafts,
+  response: ValidationErrors,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })
 

@@ -8,7 +8,8 @@ import {
   NAMESPACE_DISPLAY_NAME_LENGTH_MAX,
   type NamespaceFull,
   type NamespaceSummary,
-  type updateGameNamespaceMatchmakerConfig,
+  updateGameNamespaceMatchmakerConfig,
+  type validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
 import type { Kysely } from 'kysely'
 import type { Static } from 'typebox'
@@ -16,6 +17,7 @@ import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
+import { createShapeCheck } from '../shape.ts'
 import { requireGame } from './access.ts'
 import { recordDeploys } from './deploys.ts'
 import { listDomains } from './domains.ts'
@@ -168,6 +170,21 @@ export async function setVersion(
 
 /** PostgreSQL, appendix A: foreign_key_violation. */
 const FOREIGN_KEY_VIOLATION = '23503'
+
+const checkLimits = createShapeCheck(updateGameNamespaceMatchmakerConfig.body)
+
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Answers what setMatchmakerLimits would not take. */
+export async function validateMatchmakerLimits(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  draft: BodyOf<typeof validateGameNamespaceMatchmakerConfig>,
+): Promise<ErrorDetail[]> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  return checkLimits(draft)
+}
 
 /** Sets the limits that are named. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
 export async function setMatchmakerLimits(

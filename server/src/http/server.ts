@@ -34,6 +34,7 @@ import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import { login } from './identity/login.ts'
+import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
@@ -65,6 +66,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...bootstrap,
     ...tiers,
     ...login,
+    ...profile,
     ...devices(links),
     ...groups,
     ...members,

@@ -9,6 +9,7 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   validateGameNamespace,
+  validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
 import pg from 'pg'
 import { startPlatform } from '../platform.ts'
@@ -112,6 +113,10 @@ test('namespaces', async (t) => {
 
   await t.test('numbers that are not unsigned 32 bit are refused and change nothing', async () => {
     const before = await limitsOf(own.prod_id)
+    const validate = async (body: Record<string, unknown>) => {
+      const { errors } = await client.call(validateGameNamespaceMatchmakerConfig, { params, body })
+      return withoutMessages(errors)
+    }
     const cases: [unknown, string][] = [
       [U32_MAX + 1, 'too_high'],
       [-1, 'too_low'],
@@ -131,13 +136,16 @@ test('namespaces', async (t) => {
           client.call(updateGameNamespaceMatchmakerConfig, { params, body }),
         )
         assert.deepEqual(detailsOf(error), [{ path: [name], reason }], `${name} ${value}`)
+        // What is no exact number at all, not even the validation takes.
+        if (value !== 1e300) assert.deepEqual(await validate(body), detailsOf(error))
       }
     }
     const call = (body: object) => client.call(updateGameNamespaceMatchmakerConfig, { params, body })
     assert.deepEqual(detailsOf(await refused('VALIDATION_ERROR', call({ max_players: 3 }))), [
       { path: ['max_players'], reason: 'unknown' },
     ])
-    await refused('VALIDATION_ERROR', call({}))
+    assert.deepEqual(await validate({}), detailsOf(await refused('VALIDATION_ERROR', call({}))))
+    assert.deepEqual(await validate({ lobby_count_max: 0 }), [])
     assert.deepEqual(await limitsOf(own.prod_id), before)
   })
 

@@ -7,6 +7,7 @@ import {
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   validateGameNamespace,
+  validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
 import * as domains from '../../cloud/domains.ts'
 import * as cloud from '../../cloud/namespaces.ts'
@@ -31,6 +32,9 @@ export const namespaces = [
     await cloud.setMatchmakerLimits(ctx, caller, params.game_id, params.namespace_id, body)
     return {}
   }),
+  implement(validateGameNamespaceMatchmakerConfig, async ({ ctx, caller, params, body }) => ({
+    errors: await cloud.validateMatchmakerLimits(ctx, caller, params.game_id, params.namespace_id, body),
+  })),
   implement(createGameNamespaceTokenPublic, ({ ctx, caller, params }) =>
     tokens.createPublicToken(ctx, caller, params.game_id, params.namespace_id),
   ),
