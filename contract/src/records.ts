@@ -22,7 +22,18 @@ export const NameId = Type.String({
 
 /** Unsigned integers; 64-bit ones stay below 2^53 by the platform's own limits. */
 export const U32 = Type.Integer({ minimum: 0, maximum: 4_294_967_295 })
-export const ContentLength = Type.Integer({ minimum: 0, maximum: 100_000_000_000, description: 'Bytes.' })
+/** The sum of lengths that were taken, each of which is a ContentLength. */
+export const Bytes = (description: string) =>
+  Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: `${description} Unsigned 64 bit; never above 2^53 - 1, so that every JSON reader has it exactly.`,
+  })
+export const ContentLength = Type.Integer({
+  minimum: 0,
+  maximum: 100_000_000_000,
+  description: 'Bytes. Unsigned 64 bit, exact.',
+})
 
 export const object = <P extends Parameters<typeof Type.Object>[0]>(properties: P, description?: string) =>
   Type.Object(properties, description === undefined ? strict : { ...strict, description })

@@ -61,7 +61,7 @@ const CreateAction = object({
   enable_private: Type.Optional(Type.Boolean()),
 })
 
-const GameMode = object({
+export const GameMode = object({
   regions: Type.Optional(map(NAME_PATTERN, RegionOverrides, 64, 'Where it runs; absent: everywhere.')),
   max_players: Type.Optional(MaxPlayers),
   max_players_direct: Type.Optional(MaxPlayers),

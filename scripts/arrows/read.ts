@@ -3,6 +3,7 @@
 // the form that Biome gives every import is enough to read it. What cannot be read so is a fault, never skipped.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, sep } from 'node:path'
+import { GENERATED } from './rules.ts'
 
 export type Import = {
   /** As it is written. */
@@ -51,6 +52,7 @@ export function readWorkspaces(root: string): Workspace[] {
 export function readSources(root: string, workspaces: readonly Workspace[]): SourceFile[] {
   return globSync(SOURCES, { cwd: root, exclude: (name) => name === 'node_modules' })
     .map(slashed)
+    .filter((path) => !GENERATED.includes(path))
     .sort()
     .map((path) => {
       const text = readFileSync(join(root, path), 'utf8')
@@ -99,7 +101,7 @@ function fileOf(root: string, from: string, specifier: string, workspaces: reado
 }
 
 function existing(root: string, path: string): string {
-  return existsSync(join(root, path)) ? path : UNKNOWN_FILE
+  return existsSync(join(root, path)) || GENERATED.includes(path) ? path : UNKNOWN_FILE
 }
 
 function slashed(path: string): string {

@@ -41,6 +41,8 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   cli: ['supervisor'],
   'examples/arena': ['sdk'],
+  // A stranger's: it knows openapi.json and nothing of ours.
+  'examples/generated-client': [],
   bench: ['contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
   scripts: ['config', 'contract'],
 }
@@ -58,6 +60,9 @@ export const PURE = ['book', 'captcha-memory', 'changes', 'heap', 'listing', 'ru
 /** What a pure file may not say. */
 export const IMPURE_WORDS =
   /\b(Date\.now|performance\.now|new Date\(\)|Math\.random|crypto|setTimeout|setInterval|setImmediate|queueMicrotask|process|fetch|await|async)\b/
+
+/** Written by a program when they are needed, and not committed: they may be there or not, and are not looked at. */
+export const GENERATED: readonly string[] = ['examples/generated-client/api.ts']
 
 /** Files beside the code that only its tests use. They count as tests: nothing else may import them. */
 export const TEST_SUPPORT = ['sdk/src/test-platform.ts'] as const
@@ -83,6 +88,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'sdk/src/server.ts', why: 'A lobby is told by its environment who it is.' },
       { file: 'sdk/build.ts', why: 'A program of its own: where npm was typed.' },
       { file: 'examples/arena/deploy.ts', why: 'A program of its own: the address and the token of the platform.' },
+      { file: 'examples/generated-client/deploy.ts', why: 'The same.' },
       { file: 'examples/arena/dev.ts', why: 'A program of its own: its port, and the rest for its child.' },
       { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
       { file: 'bench/src/find/starts.ts', why: 'Starts a bare game server: with PATH.' },

@@ -2,7 +2,7 @@
 // yet.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { DisplayName, Id, object, Timestamp } from '../records.ts'
+import { Bytes, DisplayName, Id, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest } from './uploads.ts'
 
 export const BUILD_DISPLAY_NAME_LENGTH_MAX = 128
@@ -22,7 +22,7 @@ export const BuildSummary = object({
   upload_id: Id,
   display_name: Type.String(),
   create_ts: Timestamp,
-  content_length: Type.Integer({ minimum: 0, description: 'Bytes.' }),
+  content_length: Bytes('Bytes.'),
   complete: Type.Boolean({ description: 'True when the build has been fully uploaded.' }),
   tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build.' }),
 })

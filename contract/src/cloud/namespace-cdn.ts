@@ -14,7 +14,7 @@ const AuthUser = Type.String({
   description: 'A user name, without colon and control characters.',
 })
 
-const NamespaceVersion = object(
+export const NamespaceVersion = object(
   {
     deploy_id: Id,
     namespace_id: Id,

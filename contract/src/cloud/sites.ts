@@ -1,7 +1,7 @@
 // Sites: the files that the CDN serves for the namespaces whose version names them.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { DisplayName, Id, object, Timestamp } from '../records.ts'
+import { Bytes, DisplayName, Id, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
 
 export const SITE_DISPLAY_NAME_LENGTH_MAX = 128
@@ -11,7 +11,7 @@ export const SiteSummary = object({
   upload_id: Id,
   display_name: Type.String(),
   create_ts: Timestamp,
-  content_length: Type.Integer({ minimum: 0, description: 'Bytes of all files.' }),
+  content_length: Bytes('Bytes of all files.'),
   complete: Type.Boolean({ description: 'True when the site has been fully uploaded.' }),
 })
 

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { object } from '../records.ts'
 
-const RegionTier = object(
+export const RegionTier = object(
   {
     tier_name_id: Type.String({ description: 'Short human readable identifier.' }),
     platform_cores_numerator: Type.Integer({

@@ -2,7 +2,7 @@
 // upload never changes.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { ContentLength, Empty, Id, object } from '../records.ts'
+import { Bytes, ContentLength, Empty, Id, object } from '../records.ts'
 
 export const UPLOAD_FILES_MAX = 10_000
 export const UPLOAD_PATH_BYTES_MAX = 1_024
@@ -35,8 +35,8 @@ export const PresignedRequest = object(
   {
     path: Type.String({ description: 'File name; equals the path given when the upload was prepared.' }),
     url: Type.String({ description: 'PUT the bytes here, with the Content-Type that was prepared, if one was.' }),
-    byte_offset: Type.Integer({ minimum: 0, description: 'Where these bytes begin in the file; 0 for a whole file.' }),
-    content_length: Type.Integer({ minimum: 0, description: 'How many bytes are expected, exactly.' }),
+    byte_offset: Bytes('Where these bytes begin in the file; 0 for a whole file.'),
+    content_length: Bytes('How many bytes are expected, exactly.'),
   },
   'Where to upload a file by HTTP PUT.',
 )

@@ -234,7 +234,7 @@ export const getLobbyState = operation({
   errors: ['MATCHMAKER_LOBBY_NOT_FOUND'],
 })
 
-const LobbyInfo = object({
+export const LobbyInfo = object({
   region_id: Identifier,
   game_mode_id: Identifier,
   lobby_id: Id,

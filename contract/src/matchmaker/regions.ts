@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { object } from '../records.ts'
 
-const RegionInfo = object({
+export const RegionInfo = object({
   region_id: Type.String({ minLength: 1, maxLength: 64 }),
   provider_display_name: Type.String(),
   region_display_name: Type.String(),

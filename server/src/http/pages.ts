@@ -1,40 +1,93 @@
-// The few pages that the api role shows people: a first page until there is a hub, openapi.json, and a page for each
-// error code, so that the `documentation` of an error body leads somewhere.
+// What the api role shows people: a first page until there is a hub, and the reference of the API. A page is made when it
+// is first asked for, packed once, and told apart by its hash: who has it already is not sent it again.
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { brotliCompress, constants as zlib } from 'node:zlib'
 import { ERRORS, type ErrorCode } from '@muster/contract'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
+import { ERRORS_PATH, framed, POLICY, REFERENCE_PATH } from './reference/frame.ts'
+import { html } from './reference/html.ts'
+import { createReference } from './reference/pages.ts'
 
-export function registerPages(app: FastifyInstance, ctx: Context): void {
-  const openapi = new URL('../../../contract/openapi.json', import.meta.url)
+const OPENAPI = new URL('../../../contract/openapi.json', import.meta.url)
+const HTML = 'text/html; charset=utf-8'
+const JSON_TYPE = 'application/json; charset=utf-8'
+/** It takes a tenth of a second, once. */
+const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 9 } }
 
-  app.get('/', (_request, reply) =>
-    reply.type('text/html; charset=utf-8').send(
-      page(
-        'Muster',
-        `<p>The platform runs (${ctx.config.mode}).</p>
-        <p>The API is described in <a href="/openapi.json">openapi.json</a>. The hub is not built yet; the admin token
-        is in the file <code>admin-token</code> of the data folder.</p>`,
-      ),
-    ),
-  )
+const pack = promisify<Buffer, object, Buffer>(brotliCompress)
 
-  app.get('/openapi.json', async (_request, reply) => reply.type('application/json').send(await readFile(openapi)))
+type Page = { bytes: Buffer; packed: Buffer; etag: string }
 
-  app.get('/docs/errors/:code', (request, reply) => {
-    const { code } = request.params as { code: string }
+export async function registerPages(app: FastifyInstance, ctx: Context): Promise<void> {
+  const openapi = await readFile(OPENAPI, 'utf8')
+  const { version } = (JSON.parse(openapi) as { info: { version: string } }).info
+  const reference = createReference({ main_url: mainUrl(ctx.config), version })
+  const pages = new Map<string, Promise<Page>>()
+
+  /** `make` is called once for an address; the addresses are those below, and no other. */
+  async function send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    type: string,
+    make: () => string,
+  ): Promise<FastifyReply> {
+    const key =
+      request.routeOptions.url === ERROR_ROUTE ? `${ERRORS_PATH}/${codeOf(request)}` : request.routeOptions.url!
+    let page = pages.get(key)
+    if (page === undefined) {
+      page = prepare(make())
+      pages.set(key, page)
+    }
+    const { bytes, packed, etag } = await page
+    const takes_packed = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''))
+    const tag = takes_packed ? `"${etag}-br"` : `"${etag}"`
+    reply.headers({
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-cache',
+      vary: 'Accept-Encoding',
+      etag: tag,
+    })
+    if (request.headers['if-none-match'] === tag) return reply.code(304).send()
+    if (takes_packed) reply.header('content-encoding', 'br')
+    return reply.type(type).send(takes_packed ? packed : bytes)
+  }
+
+  app.get('/', (request, reply) => send(request, reply, HTML, () => firstPage(ctx, version)))
+  app.get('/openapi.json', (request, reply) => send(request, reply, JSON_TYPE, () => openapi))
+  app.get(REFERENCE_PATH, (request, reply) => send(request, reply, HTML, reference.operations))
+  app.get(ERRORS_PATH, (request, reply) => send(request, reply, HTML, reference.errors))
+  app.get(ERROR_ROUTE, (request, reply) => {
+    const code = codeOf(request)
     if (!Object.hasOwn(ERRORS, code)) return reply.callNotFound()
-    const { status, message } = ERRORS[code as ErrorCode]
-    return reply
-      .type('text/html; charset=utf-8')
-      .send(page(code, `<p>${message}</p><p>HTTP status <code>${status}</code>.</p>`))
+    return send(request, reply, HTML, () => reference.error(code as ErrorCode))
   })
 }
 
-function page(title: string, content: string): string {
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${title}</title><style>
-body{font:16px/1.6 system-ui,sans-serif;max-width:42rem;margin:12vh auto;padding:0 1.5rem;color:#e6edf3;background:#0d1117}
-a{color:#7cc4ff}code{background:#1c2430;padding:.1em .35em;border-radius:.3em}h1{font-weight:650}
-</style><h1>${title}</h1>${content}</html>`
+const ERROR_ROUTE = `${ERRORS_PATH}/:code`
+
+function codeOf(request: FastifyRequest): string {
+  return (request.params as { code: string }).code
+}
+
+async function prepare(text: string): Promise<Page> {
+  const bytes = Buffer.from(text)
+  return {
+    bytes,
+    packed: await pack(bytes, BROTLI),
+    etag: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
+  }
+}
+
+function firstPage(ctx: Context, version: string): string {
+  const content = html`<div class="plain"><h1>Muster</h1>
+<p class="lead">The platform runs (${ctx.config.mode}).</p>
+<p>What can be said to it is in the <a href="${REFERENCE_PATH}">reference of the API</a>. The hub is not built yet; the admin token is in
+the file <code>admin-token</code> of the data folder.</p></div>`
+  return framed({ title: 'Muster', version, content })
 }

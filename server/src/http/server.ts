@@ -85,7 +85,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     mount(app, door, implementation)
   }
   registerObjectRoutes(app, ctx)
-  registerPages(app, ctx)
+  await registerPages(app, ctx)
   const jobs = await startJobs(ctx, { check_domain: checkDomain })
   try {
     const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')

@@ -1,0 +1,55 @@
+// The records that have a name in openapi.json, so that what generators make of it can be read: wherever a schema is one
+// of these, it is said by reference.
+import type { TSchema } from 'typebox'
+import { Bootstrap } from './cloud/bootstrap.ts'
+import { BuildSummary } from './cloud/builds.ts'
+import { DevelopmentPort } from './cloud/development.ts'
+import { GameFull, GameSummary, RegionSummary } from './cloud/games.ts'
+import { GroupHandle, GroupSummary } from './cloud/groups.ts'
+import { Member } from './cloud/members.ts'
+import { NamespaceVersion } from './cloud/namespace-cdn.ts'
+import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
+import { SiteSummary } from './cloud/sites.ts'
+import { RegionTier } from './cloud/tiers.ts'
+import { TokenSummary } from './cloud/tokens.ts'
+import { PrepareFile, PresignedRequest } from './cloud/uploads.ts'
+import { ValidationErrors } from './cloud/validation.ts'
+import { VersionFull, VersionSummary } from './cloud/versions.ts'
+import { JoinPort, LobbyInfo, Seat } from './matchmaker/lobbies.ts'
+import { RegionInfo } from './matchmaker/regions.ts'
+import { Empty, ErrorDetailRecord } from './records.ts'
+import { GameMode, VersionConfig } from './version-config.ts'
+
+export const COMPONENTS: Readonly<Record<string, TSchema>> = {
+  Bootstrap,
+  BuildSummary,
+  CdnConfig,
+  CdnDomain,
+  DevelopmentPort,
+  Empty,
+  ErrorDetail: ErrorDetailRecord,
+  GameFull,
+  GameMode,
+  GameSummary,
+  GroupHandle,
+  GroupSummary,
+  JoinPort,
+  LobbyInfo,
+  MatchmakerLimits,
+  Member,
+  NamespaceFull,
+  NamespaceSummary,
+  NamespaceVersion,
+  PrepareFile,
+  PresignedRequest,
+  RegionInfo,
+  RegionSummary,
+  RegionTier,
+  Seat,
+  SiteSummary,
+  TokenSummary,
+  ValidationErrors,
+  VersionConfig,
+  VersionFull,
+  VersionSummary,
+}

@@ -1,0 +1,174 @@
+// Examples, made from the schemas: a call that can be pasted into a shell, and what is answered. What is an id in the
+// call is a variable of the shell, named like the member.
+import type { CallerKind, Operation } from '@muster/contract'
+import { resolve, type Schema, type Schemas } from './schema.ts'
+
+/** Of members whose form is more than their schema says, by their name. */
+const VALUES: Readonly<Record<string, unknown>> = {
+  access_token: '$MUSTER_TOKEN',
+  args: ['node', 'server.mjs'],
+  code: 'K3F7QX9A',
+  byte_offset: 0,
+  cname_record: 'b9c1f0a4.cdn.example.com',
+  config: {
+    cdn: { site_id: '$SITE_ID' },
+    matchmaker: {
+      game_modes: {
+        default: {
+          max_players: 8,
+          docker: { image_id: '$BUILD_ID', args: ['node', 'server.mjs'], ports: { default: { protocol: 'http' } } },
+        },
+      },
+    },
+  },
+  content_length: 1024,
+  content_type: 'text/html',
+  device_link_token: '$DEVICE_LINK_TOKEN',
+  display_name: 'Arena',
+  domain: 'play.example.com',
+  email: 'ada@example.com',
+  env: { LOG_LEVEL: 'info' },
+  game_mode: 'default',
+  game_mode_id: 'default',
+  game_modes: ['default'],
+  glob: '**/*.wasm',
+  group_invite_code: '$GROUP_INVITE_CODE',
+  host: 'localhost:80',
+  hostname: 'localhost',
+  image_tag: 'arena:1',
+  latitude: 50.1,
+  longitude: 8.7,
+  name_id: 'arena',
+  password: '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy',
+  path: 'index.html',
+  player_token: '$PLAYER_TOKEN',
+  region_display_name: 'Local',
+  region_id: 'local',
+  tier: 'basic-1d1',
+  tags: { mode: 'ranked' },
+  state: { map: 'dunes' },
+  token: 'cloud.eyJ0eXAi…',
+  url: 'http://localhost/…',
+  user: 'tester',
+}
+const ANY_JSON = { map: 'dunes' }
+const DEPTH_MAX = 12
+
+/** In a call only what is required is said; in an answer everything. */
+type Purpose = 'call' | 'answer'
+
+function bodyExample(schemas: Schemas, schema: Schema): unknown {
+  return exampleOf(schemas, schema, { name: '', purpose: 'call', depth: 0 })
+}
+
+export function answerExample(schemas: Schemas, schema: Schema): unknown {
+  return exampleOf(schemas, schema, { name: '', purpose: 'answer', depth: 0 })
+}
+
+type Place = { name: string; purpose: Purpose; depth: number }
+
+function exampleOf(schemas: Schemas, given: Schema, place: Place): unknown {
+  const schema = resolve(schemas, given)
+  const { name, purpose, depth } = place
+  if (depth > DEPTH_MAX) return null
+  const below = (inner: Schema, inner_name: string): unknown =>
+    exampleOf(schemas, inner, { name: inner_name, purpose, depth: depth + 1 })
+  if (schema.const !== undefined) return schema.const
+  if (schema.enum !== undefined) return schema.enum[0]
+  if (schema.anyOf !== undefined) return below(schema.anyOf[0]!, name)
+  if (schema.format === 'uuid') return purpose === 'call' ? `$${variableOf(name)}` : ID
+  const known = Object.hasOwn(VALUES, name) ? VALUES[name] : undefined
+  if (known !== undefined && isOfType(known, schema) && (purpose === 'call' || !hasVariable(known))) return known
+  switch (schema.type) {
+    case 'object':
+      return objectOf(schema, purpose, below)
+    case 'array':
+      return schema.items === undefined ? [] : [below(schema.items, singular(name))]
+    case 'string':
+      return schema.format === 'date-time' ? '2026-11-21T09:30:00.000Z' : 'text'
+    case 'integer':
+    case 'number':
+      return Math.min(Math.max(schema.minimum ?? 1, 1), schema.maximum ?? 1)
+    case 'boolean':
+      return true
+    default:
+      return ANY_JSON
+  }
+}
+
+const ID = '0199c6a2-7d3e-7b41-9c55-2f8e6a1d4b07'
+
+function objectOf(schema: Schema, purpose: Purpose, below: (inner: Schema, name: string) => unknown): unknown {
+  const value = schema.additionalProperties
+  if (typeof value === 'object') return { default: below(value, '') }
+  const members = Object.entries(schema.properties ?? {})
+  const said = members.filter(([name]) => purpose === 'answer' || schema.required?.includes(name))
+  // Where one of many must be there, the first is.
+  const least = said.length < (schema.minProperties ?? 0) ? members.slice(0, schema.minProperties) : said
+  return Object.fromEntries(least.map(([name, member]) => [name, below(member, name)]))
+}
+
+/** What the shell fills in is said in calls only. */
+function hasVariable(value: unknown): boolean {
+  return /\$[A-Z]/.test(JSON.stringify(value))
+}
+
+function isOfType(value: unknown, { type, items }: Schema): boolean {
+  if (type === undefined) return true
+  if (type === 'array' || Array.isArray(value))
+    return type === 'array' && Array.isArray(value) && items?.type === 'string'
+  if (type === 'integer' || type === 'number') return typeof value === 'number'
+  return typeof value === type
+}
+
+/** `games` -> `game`: what one of them is called. */
+function singular(name: string): string {
+  return name.endsWith('s') ? name.slice(0, -1) : name
+}
+
+function variableOf(name: string): string {
+  return (name === '' ? 'id' : name).toUpperCase()
+}
+
+/** The shell's variable for the credential, in the order in which one would rather call. */
+const TOKENS: readonly (readonly [CallerKind, string])[] = [
+  ['cloud', 'MUSTER_TOKEN'],
+  ['user', 'MUSTER_TOKEN'],
+  ['admin', 'MUSTER_TOKEN'],
+  ['namespace', 'PUBLIC_TOKEN'],
+  ['lobby', 'PLATFORM_TOKEN'],
+  ['development', 'DEVELOPMENT_TOKEN'],
+]
+
+export type CallParts = {
+  operation: Operation
+  query: readonly { name: string; schema: Schema }[]
+  body: Schema | null
+}
+
+/** A call of the operation, for a POSIX shell with curl. */
+export function curlOf(main_url: string, schemas: Schemas, { operation, query, body }: CallParts): string {
+  const { method, auth, id } = operation
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = VALUES[name]
+    return typeof value === 'string' && !value.startsWith('$') ? value : `$${variableOf(name)}`
+  })
+  const pairs = query.map(
+    ({ name, schema }) => `${name}=${String(exampleOf(schemas, schema, { name, purpose: 'call', depth: 0 }))}`,
+  )
+  const address = `${main_url}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`
+  const token = auth.includes('anyone') ? undefined : TOKENS.find(([kind]) => auth.includes(kind))?.[1]
+  const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}"${address}"`]
+  if (token !== undefined) lines.push(`-H "Authorization: Bearer $${token}"`)
+  // The hub's own call: it is the page that logged in, and shows the session.
+  if (id === 'auth.tokens.refreshIdentityToken') lines.push(`-H "Origin: ${main_url}" -b cookies.txt -c cookies.txt`)
+  if (body === null) return lines.join(' \\\n  ')
+  lines.push('-H "Content-Type: application/json"', '-d @- <<JSON')
+  const text = JSON.stringify(bodyExample(schemas, body), null, 2)
+  return `${lines.join(' \\\n  ')}\n${inHereDocument(text)}\nJSON`
+}
+
+/** Variables in capitals are the shell's to fill in; nothing else is. */
+function inHereDocument(text: string): string {
+  return text.replace(/[\\`]|\$(?![A-Z][A-Z_]*(?!\w))/g, (character) => `\\${character}`)
+}

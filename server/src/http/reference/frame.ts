@@ -1,0 +1,84 @@
+// The frame around every page of the reference: the list of operations at its side, its style and its script. Both are
+// in the page, known to the policy by their hashes, and nothing else is allowed: a page asks for no other file.
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { OPERATIONS } from '@muster/contract/operations'
+import { sectionId, sectionsOf } from '@muster/contract/sections'
+import { type Html, html, verbatim } from './html.ts'
+
+const style = readFileSync(new URL('style.css', import.meta.url), 'utf8')
+const script = readFileSync(new URL('script.js', import.meta.url), 'utf8')
+
+export const REFERENCE_PATH = '/docs/api'
+export const ERRORS_PATH = '/docs/errors'
+
+export const POLICY = [
+  "default-src 'none'",
+  `style-src '${hashOf(style)}'`,
+  `script-src '${hashOf(script)}'`,
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Three ships at play, so small that the page carries them. */
+const ICON =
+  'data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"%3E%3Crect width="16" height="16" rx="4" fill="%230b5cad"/%3E%3Cpath d="M4 12V4.500l4 4 4-4V12" fill="none" stroke="%23fff" stroke-width="2"/%3E%3C/svg%3E'
+
+/** A whole document. `content` is what stands in its main part. */
+export function framed(page: { title: string; version: string; content: Html }): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${page.title}</title>
+<link rel="icon" href="${ICON}">
+<style>${verbatim(style)}</style>
+</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+<header class="bar"><a href="${REFERENCE_PATH}">Muster API</a><label><input class="hidden" id="toggle" type="checkbox">Operations</label></header>
+<div class="frame">
+<aside class="side" aria-label="Operations">
+<div class="brand"><a href="${REFERENCE_PATH}">Muster API</a><span>${page.version}</span></div>
+<div class="search" hidden><label class="hidden" for="search">Search operations</label>
+<input id="search" type="search" placeholder="Search, or press /" autocomplete="off" spellcheck="false">
+<p id="search-told" role="status"></p></div>
+${operationList()}
+</aside>
+<main id="main" tabindex="-1">${page.content}</main>
+</div>
+<script>${verbatim(script)}</script>
+</body>
+</html>
+`.html
+}
+
+function operationList(): Html {
+  const sections = sectionsOf(OPERATIONS).map(
+    (section) => html`<li><a class="section" href="${REFERENCE_PATH}#section-${section.id}">${section.name}</a>
+<ul>${OPERATIONS.filter((operation) => sectionId(operation) === section.id).map(
+      ({ id, method, path, summary }) =>
+        html`<li><a href="${REFERENCE_PATH}#${id}" data-text="${`${id} ${method} ${path} ${summary}`.toLowerCase()}">${shortName(id)} ${methodBadge(method)}</a></li>`,
+    )}</ul></li>`,
+  )
+  return html`<nav aria-label="All operations"><ul>${sections}
+<li><a class="section" href="${ERRORS_PATH}">Error codes</a></li>
+<li><a class="section" href="/openapi.json">openapi.json</a></li></ul></nav>`
+}
+
+/** The last word of an id, at which a long one may be broken. */
+function shortName(id: string): Html {
+  const words = id.slice(id.lastIndexOf('.') + 1).split(/(?=[A-Z])/)
+  return html`<span>${words.map((word, index) => (index === 0 ? word : html`<wbr>${word}`))}</span>`
+}
+
+export function methodBadge(method: string): Html {
+  return html`<span class="method ${method.toLowerCase()}">${method}</span>`
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`
+}

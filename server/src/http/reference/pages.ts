@@ -1,0 +1,120 @@
+// The pages of the reference, made from the contract once: all operations on one page, all error codes on another, and a
+// page for each code, to which the `documentation` of an error body leads.
+import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody } from '@muster/contract'
+import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
+import { OPERATIONS } from '@muster/contract/operations'
+import { sectionId, sectionsOf } from '@muster/contract/sections'
+import { ERRORS_PATH, framed, methodBadge, REFERENCE_PATH } from './frame.ts'
+import { type Html, html } from './html.ts'
+import { figure, json, operationView } from './operation.ts'
+import type { Schemas } from './schema.ts'
+
+export type Reference = {
+  operations: () => string
+  errors: () => string
+  error: (code: ErrorCode) => string
+}
+
+/** `main_url` is where this platform is called, which the examples do. */
+export function createReference(site: { main_url: string; version: string }): Reference {
+  const { main_url, version } = site
+  return {
+    operations: () => framed({ title: 'Muster API', version, content: operationsPage(site) }),
+    errors: () => framed({ title: 'Error codes of Muster', version, content: errorsPage() }),
+    error: (code) => framed({ title: `${code} · Muster`, version, content: errorPage(code, main_url) }),
+  }
+}
+
+function operationsPage({ main_url, version }: { main_url: string; version: string }): Html {
+  const document = openapiDocument(version)
+  const schemas = document.components.schemas as Schemas
+  const sections = sectionsOf(OPERATIONS).map(
+    (section) => html`<section class="group" id="section-${section.id}" aria-labelledby="heading-${section.id}">
+<h2 id="heading-${section.id}">${section.name}</h2><p>${section.description}</p>
+${OPERATIONS.filter((operation) => sectionId(operation) === section.id).map((operation) =>
+  operationView({ operation, described: operationOf(document, operation), schemas, main_url }),
+)}</section>`,
+  )
+  return html`<h1>Muster API</h1>
+<p class="lead">${OPERATIONS.length} operations: managing games, and giving players a seat in them. The same contract as a file for programs is
+<a href="/openapi.json">openapi.json</a>.</p>
+<div class="facts">
+<div><h2>Address</h2><p>All of it is at <code>${main_url}</code>. Bodies are JSON, in UTF-8, with
+<code>Content-Type: application/json</code>; members that an operation does not know are refused.</p></div>
+<div><h2>Credential</h2><p><code>Authorization: Bearer</code> and a token. Which kind an operation takes stands below its address.
+In the examples it is in <code>$MUSTER_TOKEN</code>; on the machine of the platform
+<code>MUSTER_TOKEN=$(cat .muster/admin-token)</code> makes you an administrator.</p></div>
+<div><h2>Values</h2><p>Ids are lower-case UUIDs, times RFC 3339 in UTC. Lengths in bytes are unsigned 64 bit numbers, and stay below
+2<sup>53</sup>: every JSON reader has them exactly.</p></div>
+<div><h2>Errors</h2><p>A refusal has <code>code</code>, <code>message</code>, <code>documentation</code>, <code>metadata</code> and
+<code>ray_id</code>. Programs compare codes: <a href="${ERRORS_PATH}">all of them</a>. What is unknown and what is somebody else's are both 404.</p></div>
+<div><h2>Limits</h2><p>Too many calls are answered 429 with <code>Retry-After</code>, in seconds. After a 503 with one, the same call may be
+sent again.</p></div>
+<div><h2>Uploads</h2><p>Prepare what is uploaded, <code>PUT</code> each file to the address that is answered, with exactly its length, and
+complete the upload.</p></div>
+</div>
+${sections}`
+}
+
+function errorsPage(): Html {
+  const families = [...Map.groupBy(ERROR_CODES, familyOf)]
+  const tables = families.map(
+    ([
+      family,
+      codes,
+    ]) => html`<table><caption>${family}</caption><thead><tr><th scope="col">Code</th><th scope="col">Status</th><th scope="col">Message</th></tr></thead>
+<tbody>${codes.map(
+      (code) =>
+        html`<tr id="${code}"><td><a href="${ERRORS_PATH}/${code}">${code}</a></td><td>${ERRORS[code].status}</td><td>${ERRORS[code].message}</td></tr>`,
+    )}</tbody></table>`,
+  )
+  return html`<div class="plain"><p class="crumbs"><a href="${REFERENCE_PATH}">Muster API</a></p>
+<h1>Error codes</h1>
+<p class="lead">Every refusal carries one of these ${ERROR_CODES.length} in <code>code</code>, and the address of its page in <code>documentation</code>.</p>
+${tables}</div>`
+}
+
+/** `MATCHMAKER_LOBBY_FULL` is one of `Matchmaker`; what begins like no other is general. */
+function familyOf(code: ErrorCode): string {
+  const [first = ''] = code.split('_', 1)
+  if (ERROR_CODES.filter((other) => other.startsWith(`${first}_`)).length === 1) return 'General'
+  return first.length <= 3 ? first : `${first[0]}${first.slice(1).toLowerCase()}`
+}
+
+function errorPage(code: ErrorCode, main_url: string): Html {
+  const { status, message } = ERRORS[code]
+  const own = OPERATIONS.filter(({ errors }) => errors.includes(code))
+  const is_general = own.length === 0 && OPERATIONS.some((operation) => errorsOf(operation).includes(code))
+  const body = errorBody(new ApiError(code), { ray_id: '0199c6a2-7d3e-7b41-9c55-2f8e6a1d4b07', main_url })
+  return html`<div class="plain"><p class="crumbs"><a href="${REFERENCE_PATH}">Muster API</a> / <a href="${ERRORS_PATH}">Error codes</a></p>
+<h1 class="code-title">${code}</h1>
+<p class="lead">${message}</p>
+<p>HTTP status <code>${status}</code>: ${STATUSES[status] ?? 'the request is refused.'}</p>
+<h2>As it is answered</h2>
+${figure('The body of the answer', 'Body', json(body))}
+${
+  own.length > 0
+    ? html`<h2>Operations that answer it</h2><ul class="plain-list">${own.map(
+        ({ id, method }) => html`<li>${methodBadge(method)} <a href="${REFERENCE_PATH}#${id}">${id}</a></li>`,
+      )}</ul>`
+    : html`<p>${is_general ? 'Operations of all kinds may answer it.' : 'It is answered where no operation is called: by addresses of files, sites and lobbies.'}</p>`
+}</div>`
+}
+
+/** What a caller does about it. */
+const STATUSES: Record<number, string> = {
+  400: 'the request is to be changed before it is sent again.',
+  401: 'another credential is needed.',
+  403: 'the credential is valid, but has not the right.',
+  404: 'it is not there, or not yours to see.',
+  406: 'the request accepts none of the forms that there are.',
+  408: 'the request came too slowly.',
+  409: 'the state of things does not allow it now.',
+  413: 'it is too large.',
+  416: 'there is no such part.',
+  429: 'wait for as many seconds as Retry-After says.',
+  431: 'the header is too large.',
+  500: 'it is not your fault. The ray id finds it in the log.',
+  502: 'what is behind the platform does not answer.',
+  503: 'try again, after as many seconds as Retry-After says.',
+}
