@@ -8,7 +8,7 @@ import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
 import type { AskProvider } from './captcha-provider.ts'
-import { clientLimit } from './limits.ts'
+import { clientLimit, limited } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
 import type { Visitor } from './visitor.ts'
@@ -104,7 +104,9 @@ async function takeSeat(
     for (let attempt = 0; attempt < attempts_max; attempt++) {
       // A request counts once, however often it is placed.
       const is_gated = gate !== null && attempt === 0
-      const seat = await commitSeat(desk, namespace_id, is_gated ? gated(gate, wish, take) : take)
+      const limits = await desk.namespaces.get(namespace_id)
+      const command = limited(desk, limits, visitor, wish, is_gated ? gated(gate, wish, take) : take)
+      const seat = await commitSeat(desk, namespace_id, command)
       try {
         const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, patience)
         if (end === 'gone' && !visitor.isGone()) continue

@@ -1,18 +1,45 @@
 // How many players one client may have in a namespace: the least of the namespace's limit and of those of all classes that
 // the client's address is in. A client is an IPv4 address or an IPv6 /64 (net/client-ip.ts); 0 lets nobody in.
-import { ADDRESS_CLASSES, type AddressClass, type AddressFacts } from '../net/ip-intelligence.ts'
+import { ADDRESS_CLASSES, type AddressClass, type AddressFacts, type IpIntelligence } from '../net/ip-intelligence.ts'
+import type { Book, Decision, FreshIds, SeatWish } from './book.ts'
+import type { Visitor } from './visitor.ts'
 
-export type ClientLimits = { max_players_per_client: number } & Record<`max_players_per_client_${AddressClass}`, number>
+type LimitName = 'max_players_per_client' | `max_players_per_client_${AddressClass}`
+export type ClientLimits = Record<LimitName, number>
+/** The limit that decides, and its number. */
+type ClientLimit = { limit: LimitName; players_max: number }
 
-/** `address_class`: the class whose limit it is; null: the one for everybody. */
-export type ClientLimit = { players_max: number; address_class: AddressClass | null }
+type Command<T> = (book: Book, ids: FreshIds, now_ms: number) => Decision<T>
 
 export function clientLimit(limits: ClientLimits, { classes }: Pick<AddressFacts, 'classes'>): ClientLimit {
-  let limit: ClientLimit = { players_max: limits.max_players_per_client, address_class: null }
-  if (classes.size === 0) return limit
+  let strictest: ClientLimit = { limit: 'max_players_per_client', players_max: limits.max_players_per_client }
+  if (classes.size === 0) return strictest
   for (const address_class of ADDRESS_CLASSES) {
-    const players_max = limits[`max_players_per_client_${address_class}`]
-    if (classes.has(address_class) && players_max < limit.players_max) limit = { players_max, address_class }
+    const limit = `max_players_per_client_${address_class}` as const
+    if (classes.has(address_class) && limits[limit] < strictest.players_max) {
+      strictest = { limit, players_max: limits[limit] }
+    }
   }
-  return limit
+  return strictest
+}
+
+/**
+ * The command, under the limit of the moment in which it is carried out: what is known of an address may have changed while
+ * a captcha was looked at or a lobby died. A game's backend is told which limit it was; a player is not, for he would try
+ * addresses until one is not known.
+ */
+export function limited<T>(
+  { ip_intelligence }: { ip_intelligence: IpIntelligence },
+  limits: ClientLimits,
+  { address, is_backend }: Pick<Visitor, 'address' | 'is_backend'>,
+  wish: SeatWish,
+  command: Command<T>,
+): Command<T> {
+  return (book, ids, now_ms) => {
+    const limit = clientLimit(limits, ip_intelligence.factsOf(address))
+    wish.client_players_max = limit.players_max
+    const decision = command(book, ids, now_ms)
+    const is_over = 'refused' in decision && decision.refused === 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
+    return is_over && is_backend ? { ...decision, metadata: limit } : decision
+  }
 }

@@ -31,7 +31,10 @@ test("a game's backend finds, joins and creates for its players, whose addresses
   await backend.call(joinLobby, { body: { lobby_id: first.lobby.lobby_id, ...on(game) } })
   // Other spellings of the address are the same client.
   for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:C000:201']) {
-    await refused(platform, CODE, () => backend.call(findLobby, { body: { ...WISH, ...on(game, address) } }))
+    const error = await refused(platform, CODE, () =>
+      backend.call(findLobby, { body: { ...WISH, ...on(game, address) } }),
+    )
+    assert.deepEqual(error.metadata, { limit: 'max_players_per_client', players_max: 2 })
   }
   const body = { game_mode: 'custom', namespace_id: game.namespace_id }
   const player = { address: '2001:db8::1', user_agent: 'Arena/1.0' }

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@muster/contract'
+import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
 import { mmdbFile } from '../net/mmdb-file.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../runner/until.ts'
 import {
   create,
+  failureOf,
   find,
   from,
   idOf,
@@ -53,13 +55,15 @@ latitude = -33.87
 longitude = 151.21
 `
 /** Each class has a limit of its own; with `regions`, `default` runs everywhere and `west` in Atlanta and Frankfurt only. */
-async function start(t: TestContext, limits: Limits) {
+async function start(t: TestContext, limits: Limits, env: Record<string, string> = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'muster-ip-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   for (const [name, content] of Object.entries(FILES)) await writeFile(join(folder, name), content)
   const regions = join(folder, 'muster.toml')
   await writeFile(regions, REGIONS)
-  const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_IP_DATA: folder, MUSTER_CONFIG: regions } })
+  const platform = await startPlatform(t, {
+    env: { ...TRUSTING, MUSTER_IP_DATA: folder, MUSTER_CONFIG: regions, ...env },
+  })
   platform.playServers()
   const actions = { create: { enabled: true, enable_public: true } }
   const game_modes = { default: { actions, max_players: 200 }, west: { regions: { atl: {}, fra: {} }, actions } }
@@ -133,18 +137,45 @@ test('class data that change count for the next seat, and take none away', async
   await writeFile(join(folder, 'proxy.txt'), `${player}\n`)
   await writeFile(join(folder, 'tor.txt'), `${probe}\n`)
   // In the order of their names: when the second is in force, the first is.
-  await until('the new data', () =>
-    find(game, {}, from(probe)).then(
-      () => false,
-      (error: { code: string }) => error.code === CODE,
-    ),
-  )
+  await until('the new data', () => isRefused(find(game, {}, from(probe))))
   const taken = await seatsTaken(game)
   await refused(platform, CODE, () => find(game, {}, from(player)))
   assert.equal(await seatsTaken(game), taken)
   // Nor is anybody in a class who is in no list any more.
   await find(game, {}, from('198.51.100.3'))
 })
+
+test('what becomes known of an address while its captcha is looked at counts', async (t) => {
+  const server = await startCaptchaServer(t)
+  const env = { MUSTER_TURNSTILE_URL: server.url }
+  const limits = { max_players_per_client: 1_000, max_players_per_client_tor: 0 }
+  const { platform, game, folder } = await start(t, limits, env)
+  const turnstile = { site_key: SITE_KEY, secret_key: SECRET }
+  const captcha = { requests_before_reverify: 10, verification_ttl: 240_000, turnstile }
+  const guarded = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha }, limits })
+  let pass = () => {}
+  const asked = new Promise<void>((resolve) => {
+    server.misbehave((res) => {
+      pass = () => void res.setHeader('content-type', 'application/json').end('{"success": true}')
+      resolve()
+    })
+  })
+  const client_response = server.solve()
+  const seat = failureOf(find(guarded, { captcha: { turnstile: { client_response } } }, from('192.0.2.3')))
+  await asked
+  await writeFile(join(folder, 'tor.txt'), '192.0.2.3\n')
+  await until('the new data', () => isRefused(find(game, {}, from('192.0.2.3'))))
+  pass()
+  assert.equal((await seat).code, CODE)
+})
+
+/** Whether the client has too many players. */
+function isRefused(call: Promise<unknown>): Promise<boolean> {
+  return call.then(
+    () => false,
+    (error: { code: string }) => error.code === CODE,
+  )
+}
 
 test('a seat is in the nearest region that the game mode runs in', async (t) => {
   const { platform, game } = await start(t, LIMITS)
