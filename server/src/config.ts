@@ -79,6 +79,20 @@ export type Config = {
     abandoned_uploads_ms: number | null
     /** Of the bytes of what was deleted. */
     removed_objects_ms: number
+    journal_ms: number | null
+    players_ms: number | null
+    lobbies_ms: number | null
+    runs_ms: number | null
+    tokens_ms: number | null
+    sessions_ms: number | null
+    login_codes_ms: number | null
+    device_links_ms: number | null
+    invites_ms: number | null
+    jobs_ms: number | null
+    /** Unpacked, while no lobby runs on it. */
+    builds_ms: number | null
+    /** Of the logs and folders of lobbies that have ended. */
+    logs_ms: number | null
   }
   /** What says what an address is; `folder` has lists and mmdb files. */
   ip_data: {
@@ -99,6 +113,7 @@ export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
 const FEEDS_MAX = 16
 const MB = 1_000_000
 const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 /** The contract's GROUP_MEMBERS_MAX: a group's members are told in one list. */
 const MEMBERS_MAX = 256
 
@@ -182,6 +197,26 @@ export const SETTINGS = [
     description: 'Uploads that were not completed; 0 is for ever.',
   },
   { name: 'MUSTER_RETENTION_OBJECTS_HOURS', default: '1', description: 'Bytes of what was deleted.' },
+  {
+    name: 'MUSTER_RETENTION_JOURNAL_HOURS',
+    default: '72',
+    description: 'Rows of the journal that everybody has read; 0 is for ever, as for all that follow.',
+  },
+  { name: 'MUSTER_RETENTION_PLAYERS_DAYS', default: '30', description: 'Players who left.' },
+  { name: 'MUSTER_RETENTION_LOBBIES_DAYS', default: '30', description: 'Lobbies that have stopped.' },
+  {
+    name: 'MUSTER_RETENTION_RUNS_DAYS',
+    default: '400',
+    description: 'Runs that have ended, which usage is told from.',
+  },
+  { name: 'MUSTER_RETENTION_TOKENS_DAYS', default: '30', description: 'Tokens that have expired.' },
+  { name: 'MUSTER_RETENTION_SESSIONS_DAYS', default: '30', description: 'Sessions that have ended.' },
+  { name: 'MUSTER_RETENTION_LOGIN_CODES_HOURS', default: '24', description: 'Login codes, from when they were sent.' },
+  { name: 'MUSTER_RETENTION_DEVICE_LINKS_HOURS', default: '2', description: 'Device links that are complete.' },
+  { name: 'MUSTER_RETENTION_INVITES_DAYS', default: '30', description: 'Invites that have expired.' },
+  { name: 'MUSTER_RETENTION_JOBS_DAYS', default: '30', description: 'Jobs that failed for the last time.' },
+  { name: 'MUSTER_RETENTION_BUILDS_DAYS', default: '7', description: 'Unpacked builds that no lobby runs on.' },
+  { name: 'MUSTER_RETENTION_LOGS_DAYS', default: '7', description: 'Logs of lobbies that have ended.' },
   {
     name: 'MUSTER_RATE_LIMIT_LOGIN',
     default: '20',
@@ -366,6 +401,18 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     retention: {
       abandoned_uploads_ms: integer('MUSTER_RETENTION_UPLOADS_HOURS', 24, 100_000) * HOUR_MS || null,
       removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,
+      journal_ms: integer('MUSTER_RETENTION_JOURNAL_HOURS', 72, 100_000) * HOUR_MS || null,
+      players_ms: integer('MUSTER_RETENTION_PLAYERS_DAYS', 30, 10_000) * DAY_MS || null,
+      lobbies_ms: integer('MUSTER_RETENTION_LOBBIES_DAYS', 30, 10_000) * DAY_MS || null,
+      runs_ms: integer('MUSTER_RETENTION_RUNS_DAYS', 400, 10_000) * DAY_MS || null,
+      tokens_ms: integer('MUSTER_RETENTION_TOKENS_DAYS', 30, 10_000) * DAY_MS || null,
+      sessions_ms: integer('MUSTER_RETENTION_SESSIONS_DAYS', 30, 10_000) * DAY_MS || null,
+      login_codes_ms: integer('MUSTER_RETENTION_LOGIN_CODES_HOURS', 24, 100_000) * HOUR_MS || null,
+      device_links_ms: integer('MUSTER_RETENTION_DEVICE_LINKS_HOURS', 2, 100_000) * HOUR_MS || null,
+      invites_ms: integer('MUSTER_RETENTION_INVITES_DAYS', 30, 10_000) * DAY_MS || null,
+      jobs_ms: integer('MUSTER_RETENTION_JOBS_DAYS', 30, 10_000) * DAY_MS || null,
+      builds_ms: integer('MUSTER_RETENTION_BUILDS_DAYS', 7, 10_000) * DAY_MS || null,
+      logs_ms: integer('MUSTER_RETENTION_LOGS_DAYS', 7, 10_000) * DAY_MS || null,
     },
     access: oneOf('MUSTER_ACCESS', ['public', 'private'] as const, 'private'),
     mail: smtp_url === null ? null : { smtp_url, from: text('MUSTER_MAIL_FROM', `Muster <no-reply@${domains.main}>`) },

@@ -52,11 +52,6 @@ export async function completeLink(
   const device_link_id = readLink(ctx, device_link_token)
   await requireGame(ctx, caller, game_id)
   const now = ctx.now()
-  // Beyond its token's life nobody can ask for a link any more.
-  await ctx.db
-    .deleteFrom('device_links')
-    .where('complete_ts', '<', new Date(now - 2 * LINK_LIFETIME_MS))
-    .execute()
   await ctx.db.transaction().execute(async (trx) => {
     const { numInsertedOrUpdatedRows } = await trx
       .insertInto('device_links')

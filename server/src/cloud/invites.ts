@@ -8,8 +8,6 @@ import { requireGroup } from './access.ts'
 import { requireQuota } from './quotas.ts'
 
 const CODE_LENGTH = 12
-/** Expired ones go with a new one, as long as there are some. */
-const KEEP_MS = 30 * 24 * 60 * 60_000
 
 /** Throws GROUP_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
 export async function createInvite(
@@ -22,11 +20,6 @@ export async function createInvite(
   const now = ctx.now()
   await ctx.db.transaction().execute(async (trx) => {
     await requireGroup(ctx, caller, group_id, trx)
-    await trx
-      .deleteFrom('group_invites')
-      .where('group_id', '=', group_id)
-      .where('expire_ts', '<', new Date(now - KEEP_MS))
-      .execute()
     await trx
       .insertInto('group_invites')
       .values({

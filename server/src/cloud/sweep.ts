@@ -1,39 +1,37 @@
-// What the api role tidies, a little at a time: the bytes of what was deleted, and uploads that nobody completed. Each
-// step may be broken off anywhere and is made again by the next sweep.
+// What the api role tidies, a little at a time: the bytes of what was deleted, uploads that nobody completed, and rows
+// whose time is over (retention.ts). Each step may be broken off anywhere and is made again by the next sweep.
 import type { Context } from '../context.ts'
+import { type Sweeper, type SweepStep, startSweeper, sweepOnce } from '../database/sweeper.ts'
 import { deleteUploads, sweepRemovedObjects } from './removed-objects.ts'
 import { resealVersions } from './reseal.ts'
+import { retentionSteps } from './retention.ts'
 
 const SWEEP_EVERY_MS = 60_000
 /** Uploads that one sweep abandons; the rest is for the next. */
 const ABANDONED_MAX = 500
 
-export type Sweeper = { stop: () => Promise<void> }
-
-export function startSweeping(ctx: Context): Sweeper {
-  let sweeping: Promise<void> | null = null
-  const begin = (): void => {
-    sweeping ??= sweep(ctx)
-      .catch((error: unknown) => ctx.log.error({ err: error }, 'what is no longer needed could not be removed'))
-      .finally(() => {
-        sweeping = null
-      })
-  }
-  const timer = setInterval(begin, SWEEP_EVERY_MS)
-  return {
-    async stop() {
-      clearInterval(timer)
-      await sweeping
-    },
-  }
+function sweepSteps(ctx: Context): SweepStep[] {
+  return [
+    { what: 'uploads', remove: () => abandonUploads(ctx) },
+    { what: 'objects', remove: () => sweepRemovedObjects(ctx) },
+    ...retentionSteps(ctx),
+    { what: 'reseal', remove: () => reseal(ctx) },
+  ]
 }
 
-export async function sweep(ctx: Context): Promise<void> {
-  const uploads = await abandonUploads(ctx)
-  const objects = await sweepRemovedObjects(ctx)
-  const resealed = await resealVersions(ctx)
-  if (resealed > 0) ctx.log.info({ versions: resealed }, 'closed secrets with the current key')
-  if (uploads + objects > 0) ctx.log.info({ uploads, objects }, 'removed what is no longer needed')
+/** Removes nothing, but runs as often. */
+async function reseal(ctx: Context): Promise<number> {
+  const versions = await resealVersions(ctx)
+  if (versions > 0) ctx.log.info({ versions }, 'closed secrets with the current key')
+  return 0
+}
+
+export function startSweeping(ctx: Context): Sweeper {
+  return startSweeper(ctx.log, SWEEP_EVERY_MS, sweepSteps(ctx))
+}
+
+export function sweep(ctx: Context): Promise<void> {
+  return sweepOnce(ctx.log, sweepSteps(ctx))
 }
 
 /** Removes uploads that were prepared long ago and never completed, with the build or site they were for. */

@@ -1,6 +1,7 @@
 // Tokens that the management side gives out. What one may do is in what it says, so it is not kept: a row remembers
 // that it was issued, by its id, and another that it was revoked, which every process hears of within a second.
 import { ApiError, type TokenSummary } from '@muster/contract'
+import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
 import type { Context, Database } from '../context.ts'
@@ -104,9 +105,10 @@ export async function revokeToken(ctx: Context, caller: Caller, shelf: TokenShel
 
 /** Whatever token has this id, if any. A second time it changes nothing. */
 export async function revokeById(ctx: Context, token_id: string): Promise<void> {
+  const of_token = sql<Date | null>`(select expire_ts from tokens where token_id = ${token_id})`
   await ctx.db
     .insertInto('revoked_tokens')
-    .values({ token_id })
+    .values({ token_id, expire_ts: of_token })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   await ctx.revoked.refresh()

@@ -32,6 +32,7 @@ export type Schema = {
   removed_objects: RemovedObjectTable
   domains: DomainTable
   journal: JournalTable
+  journal_readers: JournalReaderTable
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
   lobbies: LobbyTable
@@ -219,7 +220,7 @@ type TokenTable = {
 }
 
 /** Tokens of any kind that are not valid any more; `revoke_ts` is the database's own clock (database/revoked.ts). */
-type RevokedTokenTable = { token_id: string; revoke_ts: CreateTime }
+type RevokedTokenTable = { token_id: string; revoke_ts: CreateTime; expire_ts: Date | null }
 
 /**
  * One row a claim of a namespace to a custom domain. Two may claim the same; at most one claim of a domain is active
@@ -247,6 +248,12 @@ type DomainTable = {
 
 /** One row a batch of commands of one shard; the key is the fence (matchmaker/fence.ts). */
 type JournalTable = { shard: number; seq: number; writer: string; ts: CreateTime; payload: Buffer }
+
+/**
+ * How far a reader of the journal has read a shard: no row after read_seq is removed while this one is there. Written by
+ * the reader itself.
+ */
+type JournalReaderTable = { shard: number; reader: string; read_seq: number }
 
 /** How far the tables lobbies and players of a shard reflect its journal. */
 type ShardTable = { shard: number; projected_seq: number }
@@ -342,4 +349,10 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
+  /** What it used, and whose: runs are kept when their lobby, and even their namespace, is gone. Null in old rows only. */
+  namespace_id: string | null
+  region: string | null
+  cpu_cores: number | null
+  /** What it runs on; null when nothing does. */
+  build_id: string | null
 }

@@ -18,9 +18,6 @@ const ATTEMPTS_MAX = 4
 const WINDOW_MS = 15 * 60_000
 /** Four guesses each: twenty of 34^8 in a quarter of an hour. */
 const CODES_PER_EMAIL_MAX = 5
-/** Rows are kept a day, for whoever asks again; so many old ones go with each new one. */
-const KEEP_MS = 24 * 60 * 60_000
-const FORGET_AT_ONCE_MAX = 100
 const NAME_LENGTH_MAX = 24
 const BUSY_RETRY_AFTER_S = 5
 
@@ -39,7 +36,6 @@ export async function startEmailLogin(
   await ctx.db.transaction().execute(async (trx) => {
     await requireRate(ctx, trx, 'client', client, ctx.config.rate_limits.logins_per_quarter_hour)
     await requireRate(ctx, trx, 'email', email, CODES_PER_EMAIL_MAX)
-    await forgetOld(trx, now)
     await trx
       .insertInto('email_verifications')
       .values({
@@ -143,21 +139,6 @@ async function requireRate(
   if (last === undefined) return
   const retry_after_s = Math.max(1, Math.ceil((last.create_ts.getTime() + WINDOW_MS - now) / 1000))
   throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s })
-}
-
-async function forgetOld(trx: Transaction<Schema>, now_ms: number): Promise<void> {
-  await trx
-    .deleteFrom('email_verifications')
-    .where('verification_id', 'in', (of) =>
-      of
-        .selectFrom('email_verifications')
-        .select('verification_id')
-        .where('create_ts', '<', new Date(now_ms - KEEP_MS))
-        .limit(FORGET_AT_ONCE_MAX)
-        .forUpdate()
-        .skipLocked(),
-    )
-    .execute()
 }
 
 function hashOf(ctx: Context, verification_id: string, code: string): Buffer {

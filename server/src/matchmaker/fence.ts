@@ -14,6 +14,11 @@ const ANSWER_MS_MAX = 5_000
 
 const UNIQUE_VIOLATION = '23505'
 
+/** A key that is free because its row was removed as old is still taken: there are rows after it. */
+const APPEND_SQL = `
+  insert into journal (shard, seq, writer, payload) select $1::smallint, $2::bigint, $3::uuid, $4::bytea
+  where not exists (select from journal where shard = $1 and seq > $2)`
+
 /**
  * - `committed`: durable.
  * - `deposed`: another writer has this seq; nothing was written, and this writer never writes again.
@@ -31,14 +36,14 @@ export async function append(
   row: { shard: number; seq: number; writer: string; payload: Buffer },
 ): Promise<AppendOutcome> {
   try {
-    await pool.query(
+    const { rowCount } = await pool.query(
       timed({
         name: 'journal-append',
-        text: 'insert into journal (shard, seq, writer, payload) values ($1, $2, $3, $4)',
+        text: APPEND_SQL,
         values: [row.shard, row.seq, row.writer, row.payload],
       }),
     )
-    return { kind: 'committed' }
+    return { kind: rowCount === 1 ? 'committed' : 'deposed' }
   } catch (error) {
     const state = sqlState(error)
     if (state === UNIQUE_VIOLATION) return { kind: 'deposed' }

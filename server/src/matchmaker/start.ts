@@ -2,6 +2,7 @@
 // books go and stands by again.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
+import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
 import { openAddressData } from './address-data.ts'
 import { type Books, createBooks } from './books.ts'
@@ -11,6 +12,7 @@ import type { Desk } from './desk.ts'
 import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
+import { startRetention } from './retention.ts'
 import { type RunWatch, watchRuns } from './runs.ts'
 
 export type Matchmaker = {
@@ -26,6 +28,7 @@ type Office = {
   books: Books
   projection: Projection
   runs: RunWatch
+  retention: Sweeper
   captcha_sweep: { stop: () => Promise<void> }
   desk: Desk
 }
@@ -65,13 +68,21 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       askProvider,
       solving: new Map(),
     }
-    office = { books, projection, runs: watchRuns(ctx, books), captcha_sweep: startCaptchaSweep(ctx), desk }
+    office = {
+      books,
+      projection,
+      runs: watchRuns(ctx, books),
+      retention: startRetention(ctx),
+      captcha_sweep: startCaptchaSweep(ctx),
+      desk,
+    }
   }
 
   async function leave(): Promise<void> {
     const closing = office
     office = null
     if (closing === null) return
+    await closing.retention.stop()
     await closing.runs.close()
     await closing.captcha_sweep.stop()
     await closing.books.close()

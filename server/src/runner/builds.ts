@@ -15,7 +15,7 @@ const UNPACK_CONCURRENCY_MAX = 2
 /** A build that failed is tried again after this: the fault may have been the disk's. */
 const FAILURE_KEPT_MS = 10_000
 const FAILURES_KEPT_MAX = 1_000
-/** Unpacked builds that no lobby runs on: so many of those used last are kept, and those asked for a short time ago. */
+/** Unpacked builds that no lobby runs on: of those used last so many are kept, for as long as is set; all that were asked for a short time ago. */
 const UNUSED_KEPT_MAX = 20
 const UNUSED_KEPT_MS_MIN = 3_600_000
 const TEMPORARY = '.archive-'
@@ -26,7 +26,7 @@ type BuildState = { folder: string } | { failure: string } | 'unpacking'
 export type Builds = {
   /** Never waits. `failure` is a sentence for the developer. */
   find(build_id: string): BuildState
-  /** Removes the unused ones beyond those that are kept. */
+  /** Removes the unused ones beyond those that are kept; they are made again when they are needed. */
   sweep(used_build_ids: ReadonlySet<string>): Promise<void>
   /** Waits for what is being unpacked. */
   close(): Promise<void>
@@ -84,7 +84,11 @@ export async function openBuilds(ctx: Context, builds_folder: string, onChange: 
         if (used_build_ids.has(build_id)) await utimes(folder, now, now)
         else found.push({ build_id, used_ms: (await stat(folder)).mtimeMs })
       }
-      const surplus = found.sort((a, b) => b.used_ms - a.used_ms).slice(UNUSED_KEPT_MAX)
+      const { builds_ms } = ctx.config.retention
+      const oldest_ms = builds_ms === null ? Number.NEGATIVE_INFINITY : ctx.now() - builds_ms
+      const surplus = found
+        .sort((a, b) => b.used_ms - a.used_ms)
+        .filter(({ used_ms }, index) => index >= UNUSED_KEPT_MAX || used_ms < oldest_ms)
       for (const { build_id } of surplus) {
         if (ctx.now() - (ready.get(build_id) ?? 0) < UNUSED_KEPT_MS_MIN) continue
         ready.delete(build_id)

@@ -14,7 +14,7 @@ import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 const PIDS_MAX = 256
 const SCRATCH_BYTES = 64 * 1024 ** 2
 
-/** `ports` are by name. `build_id` is null for a run that was found again. */
+/** `ports` are by name. `build_id` is null for a run that was found again and whose row does not say. */
 export type Run = { handle: Handle; ports: Readonly<Record<string, RunPort>>; build_id: string | null }
 
 export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Ports }
@@ -35,7 +35,7 @@ export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { f
     ports[name] = { protocol, hostname: '127.0.0.1', port: numbers[index] ?? 0 }
   }
   try {
-    if (!(await insertRun(ctx, lobby.lobby_id, driver.name, ports))) return letGo(launch, numbers)
+    if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return letGo(launch, numbers)
     const env = lobbyEnvironment(ctx, lobby, mode, ports)
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
@@ -62,7 +62,7 @@ export async function refuse(
   reason: ExitReason,
   message: string,
 ): Promise<null> {
-  if (!(await insertRun(ctx, lobby.lobby_id, driver.name, {}))) return null
+  if (!(await insertRun(ctx, lobby, driver.name, {}, null))) return null
   driver.note(lobby.lobby_id, message)
   await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason })
   return null

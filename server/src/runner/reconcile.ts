@@ -136,7 +136,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
 
   function takeOver(row: OpenRun, handle: Run['handle']): void {
     for (const port of portsOf(row)) ports.hold(port)
-    watch({ handle, ports: row.ports, build_id: null })
+    watch({ handle, ports: row.ports, build_id: row.build_id })
     ctx.log.info({ lobby_id: row.lobby_id, pid: handle.pid }, 'a lobby that lives was found again')
   }
 
@@ -199,7 +199,9 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     async sweep() {
       try {
         await driver.sweep()
-        await builds.sweep(new Set([...runs.values()].flatMap(({ build_id }) => build_id ?? [])))
+        const used = [...runs.values()].map(({ build_id }) => build_id)
+        // Who does not know what a lobby runs on removes nothing.
+        if (!used.includes(null)) await builds.sweep(new Set(used.flatMap((build_id) => build_id ?? [])))
       } catch (error) {
         ctx.log.error({ err: error }, 'what ended lobbies have left could not be removed')
       }

@@ -3,6 +3,7 @@
 // start the lobby. Everything is prepared, because a player waits for it.
 import type { VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { type OldRows, removeOld } from '../database/remove-old.ts'
 import type { RunPort } from '../database/schema.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
 
@@ -33,6 +34,7 @@ export type OpenRun = {
   is_wanted: boolean
   is_started: boolean
   ports: Record<string, RunPort>
+  build_id: string | null
 }
 
 /** The oldest first. */
@@ -61,7 +63,7 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
   const { rows } = await ctx.pool.query<OpenRun>({
     name: 'runner-open',
     text: `
-      select r.lobby_id, r.ports, r.start_ts is not null as is_started,
+      select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started,
         l.lobby_id is not null and l.stop_ts is null as is_wanted
       from lobby_runs r
       left join lobbies l on l.lobby_id = r.lobby_id
@@ -71,20 +73,34 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
   return rows
 }
 
-/** False when the lobby has a run already: it is another's, or was. */
+/** False when the lobby has a run already: it is another's, or was. `build_id`: what it runs on, null when nothing will. */
 export async function insertRun(
   ctx: Context,
-  lobby_id: string,
+  lobby: WantedLobby,
   driver: string,
   ports: Readonly<Record<string, RunPort>>,
+  build_id: string | null,
 ): Promise<boolean> {
+  const { lobby_id, namespace_id, region, cpu_cores } = lobby
   const { rowCount } = await ctx.pool.query({
     name: 'runner-insert',
     text: `
-      insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, create_ts)
-      values ($1, $2, $3, '{}', $4, $5)
+      insert into lobby_runs (
+        lobby_id, runner_id, driver, handle, ports, create_ts, namespace_id, region, cpu_cores, build_id
+      )
+      values ($1, $2, $3, '{}', $4, $5, $6, $7, $8, $9)
       on conflict do nothing`,
-    values: [lobby_id, ctx.config.node_id, driver, JSON.stringify(ports), new Date(ctx.now())],
+    values: [
+      lobby_id,
+      ctx.config.node_id,
+      driver,
+      JSON.stringify(ports),
+      new Date(ctx.now()),
+      namespace_id,
+      region,
+      cpu_cores,
+      build_id,
+    ],
   })
   return rowCount === 1
 }
@@ -124,4 +140,17 @@ export async function claimRuns(ctx: Context, lobby_ids: readonly string[]): Pro
     [ctx.config.node_id, lobby_ids],
   )
   return new Set(rows.map(({ lobby_id }) => lobby_id))
+}
+
+/** A lobby that nobody has stopped yet must not be taken for one without a run: it would be started again. */
+export const OLD_RUNS: OldRows = {
+  table: 'lobby_runs',
+  ended: 'exit_ts',
+  only: 'not exists (select from lobbies where lobbies.lobby_id = lobby_runs.lobby_id and lobbies.stop_ts is null)',
+}
+
+/** Answers how many. */
+export async function removeOldRuns(ctx: Context): Promise<number> {
+  const { runs_ms } = ctx.config.retention
+  return runs_ms === null ? 0 : removeOld(ctx.pool, OLD_RUNS, ctx.now() - runs_ms)
 }

@@ -3,14 +3,17 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context, RunningRole } from '../context.ts'
+import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
 import { createProcessDriver } from './drivers/process.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { createLoop } from './reconcile.ts'
+import { removeOldRuns } from './rows.ts'
 
 /** What a lost wake-up costs. */
 const RECONCILE_MS = 1_000
 const SWEEP_MS = 5_000
+const SWEEP_RUNS_MS = 60_000
 
 /**
  * Serves all regions of the config. Throws a StartError where this machine cannot run lobbies. `stop` with
@@ -18,8 +21,15 @@ const SWEEP_MS = 5_000
  */
 export async function startRunner(ctx: Context): Promise<RunningRole> {
   const wakes = { wake: (): void => undefined }
-  const { data_dir, sandbox } = ctx.config
-  const driver = await createProcessDriver({ data_dir, sandbox, log: ctx.log, now: ctx.now, onEnd: () => wakes.wake() })
+  const { data_dir, sandbox, retention } = ctx.config
+  const driver = await createProcessDriver({
+    data_dir,
+    sandbox,
+    log: ctx.log,
+    now: ctx.now,
+    ended_kept_ms: retention.logs_ms,
+    onEnd: () => wakes.wake(),
+  })
   const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())
   const loop = createLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)))
   try {
@@ -32,6 +42,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const unsubscribe = ctx.listener.on('lobbies', loop.wake)
   const ticking = setInterval(loop.wake, RECONCILE_MS)
   const sweeping = setInterval(loop.sweep, SWEEP_MS)
+  const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   loop.wake()
 
   return {
@@ -39,6 +50,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     async stop({ end_lobbies }) {
       clearInterval(ticking)
       clearInterval(sweeping)
+      await sweeper.stop()
       unsubscribe()
       await loop.close()
       if (end_lobbies) await loop.endAll()

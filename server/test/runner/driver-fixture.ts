@@ -48,7 +48,13 @@ export async function openDriver(
   sandbox: Sandbox,
   data_dir: string = makeDataFolder(),
 ): Promise<DriverFixture> {
-  const driver = await createProcessDriver({ data_dir, sandbox, log: pino({ level: 'silent' }), now: Date.now })
+  const driver = await createProcessDriver({
+    data_dir,
+    sandbox,
+    log: pino({ level: 'silent' }),
+    now: Date.now,
+    ended_kept_ms: null,
+  })
   t.after(async () => {
     for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
     await driver.sweep()

@@ -11,6 +11,7 @@ const driver = await createProcessDriver({
   sandbox: sandbox === 'off' ? 'off' : 'required',
   log: pino({ level: 'silent' }),
   now: Date.now,
+  ended_kept_ms: null,
 })
 const started = await driver.start({ lobby_id: newId(Date.now()), build_folder, args, env: {}, tier: TIER })
 console.log(JSON.stringify(started))

@@ -9,6 +9,7 @@ import { statements as tokens } from './0006-tokens.ts'
 import { statements as usage } from './0006-usage.ts'
 import { statements as images } from './0007-images.ts'
 import { statements as captcha } from './0008-captcha.ts'
+import { statements as retention } from './0009-retention.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0006-usage', statements: usage },
   { name: '0007-images', statements: images },
   { name: '0008-captcha', statements: captcha },
+  { name: '0009-retention', statements: retention },
 ]

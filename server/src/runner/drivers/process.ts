@@ -25,14 +25,15 @@ import { isAlive, isGone, readBootId } from './procfs.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
 
-/** Folders of ended lobbies that are kept for their logs: the youngest, and not for ever. */
+/** Folders of ended lobbies that are kept for their logs: the youngest. */
 const ENDED_KEPT_MAX = 200
-const ENDED_KEPT_MS_MAX = 7 * 24 * 3_600_000
 const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 10
 
 export type ProcessDriverOptions = HostOptions & {
   now: () => number
+  /** How long the folder of an ended lobby is kept at most; null: for ever. */
+  ended_kept_ms: number | null
   /** A hint that this lobby may have ended. Without it an end is found by asking `exit`. */
   onEnd?: (lobby_id: string) => void
 }
@@ -260,7 +261,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
         .filter((name) => isLobbyId(name) && !mayLive(name))
         .map((name) => ({ name, modify_ms: modifyTime(join(lobbies_folder, name)) }))
         .sort((a, b) => b.modify_ms - a.modify_ms)
-      const oldest_ms = options.now() - ENDED_KEPT_MS_MAX
+      const oldest_ms =
+        options.ended_kept_ms === null ? Number.NEGATIVE_INFINITY : options.now() - options.ended_kept_ms
       const surplus = ended.filter(({ modify_ms }, index) => index >= ENDED_KEPT_MAX || modify_ms < oldest_ms)
       await Promise.all(surplus.map(({ name }) => rm(join(lobbies_folder, name), { recursive: true, force: true })))
     },
