@@ -79,7 +79,7 @@ export async function listTokens(
   await requireShelf(ctx, caller, shelf)
   const rows = await tokensOf(ctx, shelf)
     .leftJoin('revoked_tokens', 'revoked_tokens.token_id', 'tokens.token_id')
-    .select(['tokens.token_id', 'create_ts', 'expire_ts', 'revoke_ts'])
+    .select(['tokens.token_id', 'create_ts', 'tokens.expire_ts', 'revoke_ts'])
     .orderBy('create_ts', 'desc')
     .orderBy('tokens.token_id', 'desc')
     .limit(LIST_MAX)
