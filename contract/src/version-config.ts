@@ -17,8 +17,8 @@ const map = <T extends Parameters<typeof Type.Record>[1]>(
 ) =>
   Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
 
-/** What the edge carries so far: http, with WebSockets in it. */
-const PortProtocol = Type.Literal('http')
+/** What the edge carries so far: http, with WebSockets in it, and both over TLS. The server itself speaks plain HTTP. */
+const PortProtocol = Type.Enum(['http', 'https'])
 export type PortProtocol = Static<typeof PortProtocol>
 
 const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })

@@ -114,6 +114,13 @@ export const WORDS: readonly WordRule[] = [
     allowed: [{ file: 'sdk/src/browser.ts', why: 'Spreads repetitions; it guards nothing.' }],
   },
   {
+    name: 'trust',
+    pattern: /\brejectUnauthorized\b(?!\s*:\s*true\b)|\bcheckServerIdentity\b|\bNODE_TLS_REJECT_UNAUTHORIZED\b/,
+    within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],
+    why: 'A certificate is believed when an authority vouches for it, and for the name that was asked.',
+    allowed: [{ file: 'server/src/config.ts', why: 'Refuses to start with the variable that would switch this off.' }],
+  },
+  {
     name: 'loading',
     pattern: /\bcreateRequire\b|\brequire\(|\bgetBuiltinModule\b/,
     within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],

@@ -1,6 +1,7 @@
 // Environment -> one frozen Config. The only reader of process.env. Every setting is a line of SETTINGS, from which
 // the reference page of the docs is generated; with no environment at all the platform runs on this machine alone.
-import { existsSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -41,6 +42,8 @@ export type Config = {
   fetch_private_networks: readonly string[]
   /** Where captcha providers are asked whether a response is good. The operator's own word: any network. */
   captcha_urls: { hcaptcha: string; turnstile: string }
+  /** PEM: authorities that outgoing calls believe beside the well-known ones. */
+  fetch_authorities: readonly string[]
   regions: readonly Region[]
   /** All of them, the largest first; a region has some. */
   tiers: readonly RegionTier[]
@@ -170,6 +173,11 @@ export const SETTINGS = [
     default: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
     description: 'Where responses of Turnstile are checked.',
   },
+  {
+    name: 'MUSTER_FETCH_AUTHORITIES',
+    default: '',
+    description: 'PEM file of authorities that outgoing calls believe beside the well-known ones.',
+  },
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
   { name: 'MUSTER_RATE_LIMIT_CLOUD', default: '1200', description: 'Cloud calls a minute and token.' },
@@ -264,6 +272,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   for (const name of Object.keys(env)) {
     if (name.startsWith('MUSTER_') && !known.has(name) && !CLIENT_SETTINGS.has(name))
       mistakes.push(`${name} is not a setting.`)
+  }
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    mistakes.push(
+      'NODE_TLS_REJECT_UNAUTHORIZED switches off what TLS is for; MUSTER_FETCH_AUTHORITIES adds authorities.',
+    )
   }
   const text = (name: SettingName, otherwise: string): string => env[name]?.trim() || otherwise
   const integer = (name: SettingName, otherwise: number, max: number): number => {
@@ -377,6 +390,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
     dns_servers,
     fetch_private_networks,
+    fetch_authorities: readAuthorities(text('MUSTER_FETCH_AUTHORITIES', ''), mistakes),
     captcha_urls: { hcaptcha: address('MUSTER_HCAPTCHA_URL'), turnstile: address('MUSTER_TURNSTILE_URL') },
     rate_limits: {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
@@ -440,6 +454,21 @@ function readFeeds(texts: readonly string[], mistakes: string[]): Config['ip_dat
     mistakes.push(`MUSTER_IP_FEEDS names ${JSON.stringify(text)}, which is not CLASS=URL with a known class.`)
     return []
   })
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+/** The certificates of a PEM file, each by itself. */
+function readAuthorities(path: string, mistakes: string[]): string[] {
+  if (path === '') return []
+  try {
+    const blocks = readFileSync(path, 'utf8').match(CERTIFICATE) ?? []
+    if (blocks.length === 0) mistakes.push(`MUSTER_FETCH_AUTHORITIES names ${path}, which has no certificate.`)
+    return blocks.map((block) => new X509Certificate(block).toString())
+  } catch (error) {
+    mistakes.push(`MUSTER_FETCH_AUTHORITIES names ${path}, which cannot be read (${(error as Error).message}).`)
+    return []
+  }
 }
 
 const DEFAULT_FILE = './muster.toml'

@@ -9,6 +9,7 @@ import { createListener, type Listener } from './database/listen.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
 import { createMailer, type Mailer } from './net/mail.ts'
+import { createTrust, type Trust } from './net/trust.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
 import { createLog } from './observe/log.ts'
@@ -31,6 +32,8 @@ export type Context = {
   seals: Seals
   /** The tokens that are not valid any more, whatever their signature says. */
   revoked: Revoked
+  /** Whose certificates outgoing calls believe. */
+  trust: Trust
   objects: Objects
   /** Null: no mail server is configured. */
   mailer: Mailer | null
@@ -85,6 +88,7 @@ export async function openContext(
     keys,
     seals,
     revoked,
+    trust: createTrust(config.fetch_authorities),
     objects,
     mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),
     now: options.now ?? Date.now,

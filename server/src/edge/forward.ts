@@ -11,7 +11,6 @@ import { CONNECT_MS_MAX, HANDSHAKE_MS_MAX } from './limits.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Address } from './routes.ts'
 import { splice } from './splice.ts'
-import { isSecure } from './tls.ts'
 
 export type Exchange = {
   req: IncomingMessage
@@ -22,6 +21,8 @@ export type Exchange = {
   path: string
   /** The client's address. */
   client: string
+  /** The client came over TLS, to us or to a proxy that we trust. */
+  is_secure: boolean
   /** The client sends its body when it has been told that somebody wants it. */
   expects_continue: boolean
   /** Of a WebSocket handshake: what the client has sent after it. `res` then is for an answer other than 101. */
@@ -163,7 +164,7 @@ function requestHeaders(exchange: Exchange, upstream: Upstream, method: string):
     if (upstream.request_dropped?.has(head.headers[index]!.toLowerCase())) continue
     headers.push(head.headers[index]!, head.headers[index + 1]!)
   }
-  headers.push('X-Forwarded-For', client, 'X-Forwarded-Proto', isSecure(exchange.req.socket) ? 'https' : 'http')
+  headers.push('X-Forwarded-For', client, 'X-Forwarded-Proto', exchange.is_secure ? 'https' : 'http')
   headers.push(...(upstream.request_added ?? []))
   if (upgrade !== null) headers.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
   if (head.body === 'chunked') headers.push('Transfer-Encoding', 'chunked')

@@ -12,6 +12,8 @@ export type RequestHead = {
   hosts: string[]
   /** What came as X-Forwarded-For, from whomever. */
   forwarded_for: string | undefined
+  /** What came as X-Forwarded-Proto; nothing when there are two. */
+  forwarded_proto: string | undefined
   /** What is passed on, without framing. */
   headers: RawHeaders
   body: 'none' | 'chunked' | { content_length: string }
@@ -54,7 +56,13 @@ const DIGITS = /^\d{1,15}$/
 export function readRequestHead(raw: readonly string[], http_version: string): RequestHead {
   if (http_version !== '1.1' && http_version !== '1.0') throw new ApiError('API_BAD_REQUEST')
   if (raw.length > HEADERS_MAX * 2) throw new ApiError('API_HEADERS_TOO_LARGE')
-  const head: RequestHead = { hosts: [], forwarded_for: undefined, headers: [], body: 'none' }
+  const head: RequestHead = {
+    hosts: [],
+    forwarded_for: undefined,
+    forwarded_proto: undefined,
+    headers: [],
+    body: 'none',
+  }
   const named = namedByConnection(raw)
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index]!
@@ -80,6 +88,9 @@ export function readRequestHead(raw: readonly string[], http_version: string): R
         continue
       case 'x-forwarded-for':
         head.forwarded_for = head.forwarded_for === undefined ? value : `${head.forwarded_for},${value}`
+        continue
+      case 'x-forwarded-proto':
+        head.forwarded_proto = head.forwarded_proto === undefined ? value : ''
         continue
     }
     if (HOP_BY_HOP.has(lower) || named?.has(lower)) continue

@@ -5,9 +5,10 @@ import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
+import { clientAddress, clientBucket, isTrustedPeer, type TrustedProxies } from '../net/client-ip.ts'
 import type { Agents } from './agents.ts'
 import type { Cdn } from './cdn.ts'
+import type { Certificates } from './certificates.ts'
 import type { Domains } from './domains.ts'
 import { type Exchange, forward } from './forward.ts'
 import { isWebSocketUpgrade, readRequestHead } from './head.ts'
@@ -16,7 +17,7 @@ import { PIPELINED_MAX, REQUEST_IDLE_MS_MAX } from './limits.ts'
 import type { Media } from './media.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Routes } from './routes.ts'
-import { requireServerName } from './tls.ts'
+import { isSecure, requireServerName } from './tls.ts'
 import { createUpstreams, type Place } from './upstreams.ts'
 
 export type Edge = {
@@ -28,6 +29,8 @@ export type Edge = {
   domains: Domains
   refuse: Refuse
   meaningOf: (host: string) => HostMeaning | null
+  /** Null: this edge speaks no TLS. */
+  certificates: Certificates | null
   trusted: TrustedProxies
 }
 
@@ -135,7 +138,8 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
     // The client is gone already.
     if (peer === undefined) throw new ApiError('API_BAD_REQUEST')
     const client = clientAddress({ peer, forwarded_for: head.forwarded_for }, trusted)
-    return { ...arrival, head, host, path, client }
+    const is_secure = isSecure(req.socket) || saysSecure(peer, head.forwarded_proto, trusted)
+    return { ...arrival, head, host, path, client, is_secure }
   }
 
   const go = (exchange: Exchange, place: Place): void => {
@@ -143,6 +147,7 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
     if (place.kind === 'site') edge.cdn.serve(exchange, place, clientBucket(exchange.client))
     else if (place.kind === 'media') edge.media.serve(exchange, clientBucket(exchange.client))
     else if (place.kind === 'text') answerText(exchange, place.text)
+    else if (place.kind === 'redirect') redirect(exchange, place.location)
     else forward(edge.agents, refuse, { ...exchange, path: place.path }, place.upstream)
   }
 
@@ -160,6 +165,17 @@ function createAnswer(edge: Edge): (arrival: Arrival) => void {
       refuse.request(req, res, error)
     }
   }
+}
+
+/** Something in front of the edge may have taken the TLS off; what anybody else says of it counts for nothing. */
+function saysSecure(peer: string, forwarded_proto: string | undefined, trusted: TrustedProxies): boolean {
+  return forwarded_proto?.toLowerCase() === 'https' && isTrustedPeer(peer, trusted)
+}
+
+/** With 308 the method stays what it was. */
+function redirect({ req, res }: Exchange, location: string): void {
+  res.writeHead(308, ['location', location, 'content-length', '0', 'cache-control', 'no-store'])
+  endAfterBody(req, res)
 }
 
 function answerText({ req, res }: Exchange, text: string): void {

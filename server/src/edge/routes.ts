@@ -100,7 +100,9 @@ async function readRun(ctx: Context, lobby_id: string): Promise<Run | null> {
     .where('lobby_runs.lobby_id', '=', lobby_id)
     .executeTakeFirst()
   if (row === undefined) return null
-  const ports = Object.entries<RunPort>(row.ports).filter(([, port]) => port.protocol === 'http')
+  const ports = Object.entries<RunPort>(row.ports).filter(
+    ([, { protocol }]) => protocol === 'http' || protocol === 'https',
+  )
   return {
     region: row.region,
     ports: new Map(ports.map(([name, { hostname, port }]) => [name, { hostname, port }])),

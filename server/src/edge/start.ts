@@ -58,6 +58,7 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     domains: createDomains(ctx, lookups),
     refuse,
     meaningOf,
+    certificates,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
   }
   for (const part of [edge.domains, edge.routes, edge.agents]) opened.defer(() => part.close())

@@ -9,6 +9,7 @@ import type { Exchange, Upstream } from './forward.ts'
 import type { RawHeaders } from './head.ts'
 import type { Edge } from './http.ts'
 import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from './limits.ts'
+import { createRedirects, hstsOf } from './redirects.ts'
 import type { Address, LobbyPort } from './routes.ts'
 
 export type Place =
@@ -16,8 +17,9 @@ export type Place =
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'media' }
   | { kind: 'text'; text: string }
+  | { kind: 'redirect'; location: string }
 
-type Wanted = Pick<Exchange, 'host' | 'path' | 'client'>
+type Wanted = Pick<Exchange, 'host' | 'path' | 'client' | 'is_secure' | 'upgrade'>
 
 const MATCHMAKER_PATH = /^\/(?:matchmaker|v1)(?:[/?]|$)/
 const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
@@ -53,6 +55,18 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
   const api = createRole({ hostname: config.internal_host, port: config.api_port }, proof)
   const matchmaker = createRole({ hostname: config.internal_host, port: config.matchmaker_port }, proof)
 
+  const redirectOf = createRedirects(config, edge.certificates)
+  const secured = (wanted: Wanted, place: Place): Place => {
+    const location = redirectOf(wanted)
+    return location === null ? place : { kind: 'redirect', location }
+  }
+
+  const toRole = (wanted: Wanted, role: Upstream): Place => {
+    const response_added = hstsOf(config, wanted.is_secure)
+    const upstream = response_added === undefined ? role : { ...role, response_added }
+    return secured(wanted, { kind: 'upstream', path: wanted.path, upstream })
+  }
+
   const toLobby = (lobby: LobbyPort, wanted: Wanted, path: string): Place | Promise<Place> => {
     const place = (address: Address | null): Place => {
       if (address === null) throw new ApiError('LOBBY_NOT_FOUND')
@@ -64,14 +78,15 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
 
   const onMain = (wanted: Wanted): Place | Promise<Place> => {
     const { path } = wanted
-    if (MATCHMAKER_PATH.test(path)) return { kind: 'upstream', path, upstream: matchmaker }
-    if (!LOBBIES_PATH.test(path)) return { kind: 'upstream', path, upstream: api }
+    if (MATCHMAKER_PATH.test(path)) return toRole(wanted, matchmaker)
+    if (!LOBBIES_PATH.test(path)) return toRole(wanted, api)
     const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
     if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
     return toLobby({ lobby_id, port_name, region: null }, wanted, rest.startsWith('/') ? rest : `/${rest}`)
   }
 
-  const onDomain = ({ host, path, client }: Wanted): Place | Promise<Place> => {
+  const onDomain = (wanted: Wanted): Place | Promise<Place> => {
+    const { host, path, client } = wanted
     const nothing = () => new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
     if (!DOMAIN_NAME.test(host)) throw nothing()
     const source = clientBucket(client)
@@ -79,7 +94,7 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
     if (claim !== undefined && UUID.test(claim)) return proofOf(host, claim, source)
     const place = (site: { game: string; namespace: string } | null): Place => {
       if (site === null) throw nothing()
-      return { kind: 'site', ...site }
+      return secured(wanted, { kind: 'site', ...site })
     }
     const found = edge.domains.find(host, source)
     return found instanceof Promise ? found.then(place) : place(found)
@@ -96,7 +111,7 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
     if (meaning === null) return onDomain(wanted)
     if (meaning.kind === 'main') return onMain(wanted)
     if (meaning.kind === 'lobby') return toLobby(meaning, wanted, wanted.path)
-    return meaning
+    return secured(wanted, meaning)
   }
 }
 

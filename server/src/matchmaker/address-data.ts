@@ -5,13 +5,14 @@ import { type IpIntelligence, openIpIntelligence } from '../net/ip-intelligence.
 import { parseNetworks } from '../net/public-address.ts'
 import { createNames } from '../net/resolve.ts'
 
-export function openAddressData({ config, now, log }: Context): IpIntelligence {
+export function openAddressData({ config, trust, now, log }: Context): IpIntelligence {
   const { folder, has_seed, feeds, feed_interval_ms } = config.ip_data
   const rules = {
     schemes: ['https', 'http'] as const,
     names: createNames(config.dns_servers),
     private_networks: parseNetworks(config.fetch_private_networks),
     own_ports: [config.api_port, config.matchmaker_port],
+    trust,
   }
   const own_folder = join(config.data_dir, 'ip-feeds')
   return openIpIntelligence({

@@ -39,6 +39,7 @@ export function createAskProvider(ctx: Context): AskProvider {
     // Where providers are is the operator's own word.
     private_networks: parseNetworks(['0.0.0.0/0', '::/0']),
     own_ports: [],
+    trust: ctx.trust,
   }
 
   return async (provider, question) => {

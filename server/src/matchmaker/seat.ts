@@ -1,6 +1,6 @@
 // The answer to a seat: where the lobby is reached, and the token that its server will ask for. All of it but the token
 // is the same for every player of a lobby, and is serialised once.
-import type { findLobby, ResponseOf } from '@muster/contract'
+import type { findLobby, GameModeConfig, ResponseOf } from '@muster/contract'
 import { type Config, mainUrl, publicUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import { type Prepared, prepare } from '../prepared.ts'
@@ -39,7 +39,7 @@ export async function seatAnswer(desk: Desk, namespace_id: string, seat: SeatTak
 async function prepareTexts(desk: Desk, lobby: Lobby): Promise<readonly string[]> {
   const { config } = desk.ctx
   const mode = (await desk.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
-  const ports = joinPorts(config, lobby, mode?.ports.map((port) => port.name) ?? [])
+  const ports = joinPorts(config, lobby, mode?.ports ?? [])
   const region = config.regions.find((item) => item.name === lobby.region)
   const player = { token: TOKEN_PLACE }
   const seat: Seat = {
@@ -57,15 +57,22 @@ async function prepareTexts(desk: Desk, lobby: Lobby): Promise<readonly string[]
   return texts
 }
 
-/** HTTP is told on the advertised port of the lobby's own host name; `url` is what works as it stands. */
-function joinPorts(config: Config, { lobby_id, region }: Lobby, names: readonly string[]): Seat['ports'] {
+/**
+ * HTTP and HTTPS are told on the advertised ports of the lobby's own host name; `url` is what works as it stands. For HTTPS
+ * that is the path route: the main domain has a certificate wherever people come over HTTPS, and for a lobby's own host
+ * there is one only where the operator keeps a wildcard.
+ */
+function joinPorts(config: Config, { lobby_id, region }: Lobby, of_mode: GameModeConfig['ports']): Seat['ports'] {
   const ports: Seat['ports'] = {}
-  for (const name of names) {
+  for (const { name, protocol } of of_mode) {
     const hostname = `${lobby_id}-${name}.lobby.${region}.${config.domains.job}`
-    const port = config.advertised_http_port
+    const is_tls = protocol === 'https'
+    const port = is_tls ? config.advertised_https_port : config.advertised_http_port
     const url =
-      config.mode === 'production' ? publicUrl(config, hostname) : `${mainUrl(config)}/lobbies/${lobby_id}/${name}`
-    ports[name] = { host: `${hostname}:${port}`, hostname, port, is_tls: false, url }
+      config.mode === 'production' && !is_tls
+        ? publicUrl(config, hostname, 'http')
+        : `${mainUrl(config)}/lobbies/${lobby_id}/${name}`
+    ports[name] = { host: `${hostname}:${port}`, hostname, port, is_tls, url }
   }
   return ports
 }

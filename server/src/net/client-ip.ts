@@ -147,6 +147,11 @@ function ipv6Text(text: string): string {
   return new SocketAddress({ address: text, family: 'ipv6' }).address
 }
 
+/** Whether what this peer says of a request is believed. */
+export function isTrustedPeer(peer: string, trusted: TrustedProxies): boolean {
+  return trusted.length > 0 && isTrusted(peerAddress(peer), trusted)
+}
+
 function isTrusted(address: string, trusted: TrustedProxies): boolean {
   if (trusted.length === 0) return false
   const parsed = parseAddress(address)

@@ -7,6 +7,7 @@ import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
 import { mayReach } from './public-address.ts'
 import { DnsFailure, type Names } from './resolve.ts'
+import { createTrust, type Trust } from './trust.ts'
 
 const URL_LENGTH_MAX = 2_048
 const HEADER_BYTES_MAX = 16 * 1024
@@ -46,6 +47,8 @@ export type FetchRules = {
   private_networks: BlockList
   /** Ports of the platform's own that are not called. */
   own_ports: readonly number[]
+  /** Whose certificates are believed; absent: the well-known authorities. */
+  trust?: Trust
 }
 
 export type FetchWish = {
@@ -101,7 +104,7 @@ export async function safeFetch(wish: FetchWish, rules: FetchRules): Promise<Fet
   let failure: FetchFailure | undefined
   for (const address of addresses.slice(0, CONNECTIONS_MAX)) {
     try {
-      return await exchange(url, address, wish, signal)
+      return await exchange(url, address, wish, signal, rules.trust ?? WELL_KNOWN)
     } catch (error) {
       if (signal.aborted) throw late()
       failure = error instanceof FetchFailure ? error : toFailure(url, error)
@@ -123,7 +126,9 @@ async function addressesOf(url: URL, rules: FetchRules, signal: AbortSignal): Pr
   return addresses
 }
 
-function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSignal): Promise<Fetched> {
+const WELL_KNOWN = createTrust([])
+
+function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSignal, trust: Trust): Promise<Fetched> {
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>()
   const is_secure = url.protocol === 'https:'
   const host = hostOf(url)
@@ -134,6 +139,8 @@ function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSigna
     port: portOf(url),
     // The certificate must be that of the name, and of the address where there is no name.
     ...(is_secure && isIP(host) === 0 && { servername: host }),
+    // Said here, so that nothing in the environment of the process says otherwise.
+    ...(is_secure && { secureContext: trust(), rejectUnauthorized: true }),
     method: wish.method ?? 'GET',
     path: `${url.pathname}${url.search}`,
     headers: {

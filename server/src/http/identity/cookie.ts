@@ -1,18 +1,18 @@
-// The cookie that a session lives in. In production its name makes browsers hold it to this host, to HTTPS and to the
-// whole of the path; on a laptop there is no HTTPS to hold it to.
+// The cookie that a session lives in. Where people come over HTTPS, as in production, its name makes browsers hold it to
+// this host, to HTTPS and to the whole of the path; on a laptop they come without.
 import type { Config } from '../../config.ts'
 import { SESSION_LIFETIME_MS } from '../../identity/sessions.ts'
 
 const ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax'
 
 function nameOf(config: Config): string {
-  return config.mode === 'production' ? '__Host-muster_session' : 'muster_session'
+  return config.public_scheme === 'https' ? '__Host-muster_session' : 'muster_session'
 }
 
 /** A Set-Cookie value. An empty `refresh_token` removes the cookie. */
 export function sessionCookie(config: Config, refresh_token: string): string {
   const age_s = refresh_token === '' ? 0 : SESSION_LIFETIME_MS / 1000
-  const secure = config.mode === 'production' ? '; Secure' : ''
+  const secure = config.public_scheme === 'https' ? '; Secure' : ''
   return `${nameOf(config)}=${refresh_token}; ${ATTRIBUTES}; Max-Age=${age_s}${secure}`
 }
 

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { before, type TestContext, test } from 'node:test'
+import {
+  completeAccessTokenVerification,
+  createGameVersion,
+  getGameById,
+  prepareDeviceLink,
+  refreshIdentityToken,
+  updateGameNamespaceVersion,
+  type VersionConfig,
+} from '@muster/contract'
+import { newId } from '../../src/ids.ts'
+import { makeAuthority, type TestAuthority } from '../certificates.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+import { rawClient } from './platform.ts'
+
+const MAIN = 'muster.example'
+const ORIGIN = `https://${MAIN}`
+
+let authority: TestAuthority
+before(async () => {
+  authority = await makeAuthority()
+})
+
+async function startProduction(t: TestContext, env: Record<string, string> = {}): Promise<Platform> {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-production-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const { cert, key } = await authority.issue([MAIN, '*.pages.test', 'custom.example'])
+  await writeFile(join(folder, 'all.key'), key)
+  await writeFile(join(folder, 'all.crt'), cert)
+  return startPlatform(t, {
+    roles: 'api,matchmaker,edge',
+    env: {
+      MUSTER_DOMAIN_MAIN: MAIN,
+      MUSTER_DOMAIN_CDN: 'pages.test',
+      MUSTER_DOMAIN_JOB: 'lobbies.invalid',
+      MUSTER_TLS_CERTIFICATES: folder,
+      MUSTER_ADVERTISED_HTTP_PORT: '80',
+      MUSTER_ADVERTISED_HTTPS_PORT: '443',
+      ...env,
+    },
+  })
+}
+
+type Wish = { method?: string; path?: string; headers?: Record<string, string>; body?: unknown }
+
+/** As a browser that found the host's address in the DNS. */
+async function ask(platform: Platform, url: string, wish: Wish = {}) {
+  const { protocol, host, pathname, search } = new URL(url)
+  const is_secure = protocol === 'https:'
+  const { edge_http_port, edge_https_port } = platform.ctx.config
+  const options = {
+    host: '127.0.0.1',
+    port: is_secure ? edge_https_port : edge_http_port,
+    method: wish.method ?? 'GET',
+    path: `${pathname}${search}`,
+    headers: { ...wish.headers, host, ...(wish.body !== undefined && { 'content-type': 'application/json' }) },
+    agent: false as const,
+  }
+  const req = is_secure ? requestHttps({ ...options, servername: host, ca: authority.cert }) : requestHttp(options)
+  req.end(wish.body === undefined ? undefined : Buffer.isBuffer(wish.body) ? wish.body : JSON.stringify(wish.body))
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  return { status: res.statusCode, headers: res.headers, body: await text(res) }
+}
+
+test('production is https, from the hub to the last link', async (t) => {
+  const platform = await startProduction(t)
+  platform.playServers()
+  const game = await platform.game()
+  const authorization = `Bearer ${platform.token}`
+
+  await t.test('what people are told begins with https', async () => {
+    const bootstrap = JSON.parse((await ask(platform, `${ORIGIN}/cloud/bootstrap`)).body)
+    assert.deepEqual(bootstrap.origins, { hub: ORIGIN })
+    const link = await platform.client.call(prepareDeviceLink, {})
+    assert.ok(link.device_link_url.startsWith(`${ORIGIN}/devices/link/`), link.device_link_url)
+    const refused = JSON.parse((await ask(platform, `${ORIGIN}/nothing`)).body)
+    assert.ok(refused.documentation.startsWith(`${ORIGIN}/`), refused.documentation)
+  })
+
+  await t.test('a session lives in a cookie that is held to https and to the host', async () => {
+    const login = completeAccessTokenVerification
+    const said = await ask(platform, `${ORIGIN}${login.path}`, {
+      method: login.method,
+      headers: { origin: ORIGIN },
+      body: { access_token: platform.token },
+    })
+    assert.equal(said.status, 200, said.body)
+    const [cookie = ''] = said.headers['set-cookie'] ?? []
+    assert.match(cookie, /^__Host-muster_session=[^;]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=\d+; Secure$/)
+    const refreshed = (origin: string) =>
+      ask(platform, `${ORIGIN}${refreshIdentityToken.path}`, {
+        method: refreshIdentityToken.method,
+        headers: { origin, cookie: cookie.split(';')[0]! },
+        body: {},
+      })
+    assert.equal((await refreshed(`http://${MAIN}`)).status, 403)
+    assert.equal((await refreshed(`https://game.pages.test`)).status, 403)
+    assert.equal((await refreshed(ORIGIN)).status, 200)
+  })
+
+  const { site_url, presigned } = await deploySite(platform, game, authorization)
+
+  await t.test('uploads are presigned for https, and arrive', () => {
+    assert.ok(presigned.startsWith(`${ORIGIN}/objects/`), presigned)
+  })
+
+  await t.test('http is sent to https, with path and method, where a certificate covers the host', async () => {
+    const main = await ask(platform, `http://${MAIN}/cloud/bootstrap?a=b`)
+    assert.deepEqual([main.status, main.headers.location], [308, `${ORIGIN}/cloud/bootstrap?a=b`])
+    assert.equal(main.headers['strict-transport-security'], undefined)
+    const site = await ask(platform, `http://${new URL(site_url).host}/a//b`, { method: 'POST', body: {} })
+    assert.deepEqual([site.status, site.headers.location], [308, `${site_url}/a//b`])
+    assert.equal((await ask(platform, site_url)).body, 'a site')
+  })
+
+  await t.test('hsts is of the main domain, over https', async () => {
+    const { headers } = await ask(platform, `${ORIGIN}/cloud/bootstrap`)
+    assert.equal(headers['strict-transport-security'], 'max-age=15552000')
+    assert.equal((await ask(platform, site_url)).headers['strict-transport-security'], undefined)
+  })
+
+  await t.test('a custom domain is sent to https only once it has a certificate', async () => {
+    for (const domain of ['custom.example', 'bare.example']) {
+      await platform.ctx.db
+        .insertInto('domains')
+        .values({
+          ...{ domain_id: newId(platform.ctx.now()), namespace_id: game.namespace_id, domain, nonce: 'n' },
+          ...{ cname_label: domain, verification_status: 'active', verification_errors: '[]' },
+        })
+        .execute()
+    }
+    const covered = await ask(platform, 'http://custom.example/x')
+    assert.deepEqual([covered.status, covered.headers.location], [308, 'https://custom.example/x'])
+    assert.equal((await ask(platform, 'https://custom.example/')).body, 'a site')
+    assert.equal((await ask(platform, 'http://bare.example/')).body, 'a site')
+    // Neither: proofs are asked for over http, and nothing is said of hosts that are not ours.
+    assert.equal((await ask(platform, 'http://custom.example/.well-known/acme-challenge/x')).status, 404)
+    assert.equal((await ask(platform, `http://custom.example/.well-known/muster-domain/${game.game_id}`)).status, 404)
+    assert.equal((await ask(platform, 'http://stranger.pages.test.example/')).status, 404)
+  })
+
+  await t.test('pages may call the matchmaker from both schemes, and learn where it is', async () => {
+    const { host } = new URL(site_url)
+    const told = JSON.parse((await ask(platform, `${site_url}/.well-known/muster.json`)).body)
+    assert.equal(told.matchmaker_url, ORIGIN)
+    for (const origin of [site_url, `http://${host}`, 'https://custom.example', 'http://custom.example', ORIGIN]) {
+      const answer = await ask(platform, `${ORIGIN}/matchmaker/lobbies/list`, {
+        headers: { origin, authorization: `Bearer ${game.public_token}` },
+      })
+      assert.equal(answer.headers['access-control-allow-origin'], origin)
+    }
+    const answer = await ask(platform, `${ORIGIN}/matchmaker/lobbies/list`, {
+      headers: { origin: 'https://evil.example' },
+    })
+    assert.equal(answer.headers['access-control-allow-origin'], undefined)
+  })
+
+  await t.test('a port of https is told with 443 and TLS, and an address that works as it stands', async () => {
+    const found = await ask(platform, `${ORIGIN}/matchmaker/lobbies/find`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${game.public_token}` },
+      body: { game_modes: ['default'] },
+    })
+    assert.equal(found.status, 200, found.body)
+    const { lobby, ports } = JSON.parse(found.body)
+    const hostname = (name: string) => `${lobby.lobby_id}-${name}.lobby.local.lobbies.invalid`
+    assert.deepEqual(ports, {
+      game: {
+        host: `${hostname('game')}:443`,
+        hostname: hostname('game'),
+        port: 443,
+        is_tls: true,
+        url: `${ORIGIN}/lobbies/${lobby.lobby_id}/game`,
+      },
+      plain: {
+        host: `${hostname('plain')}:80`,
+        hostname: hostname('plain'),
+        port: 80,
+        is_tls: false,
+        url: `http://${hostname('plain')}`,
+      },
+    })
+    // No runner runs here: it is the route that answers, and not a redirect.
+    for (const url of [`http://${hostname('plain')}/`, `http://${MAIN}/lobbies/${lobby.lobby_id}/plain/`]) {
+      const answer = await ask(platform, url)
+      assert.deepEqual([answer.status, JSON.parse(answer.body).code], [404, 'LOBBY_NOT_FOUND'], url)
+    }
+  })
+
+  await t.test('a WebSocket is never redirected: nobody would follow', async () => {
+    const client = rawClient(t, platform.ctx.config.edge_http_port)
+    client.write(
+      `GET /x HTTP/1.1\r\nHost: ${MAIN}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    )
+    assert.doesNotMatch(await client.end(), / 308 /)
+  })
+})
+
+test('behind a proxy that speaks TLS nothing is redirected in circles', async (t) => {
+  const platform = await startProduction(t, { MUSTER_TRUSTED_PROXIES: '127.0.0.1/32' })
+  const forwarded = (scheme: string) =>
+    ask(platform, `http://${MAIN}/cloud/bootstrap`, {
+      headers: { 'x-forwarded-proto': scheme, 'x-forwarded-for': '192.0.2.1' },
+    })
+  const secure = await forwarded('https')
+  assert.equal(secure.status, 200)
+  assert.equal(secure.headers['strict-transport-security'], 'max-age=15552000')
+  assert.equal((await forwarded('http')).status, 308)
+})
+
+test('who is no trusted proxy cannot say that he came over https', async (t) => {
+  const platform = await startProduction(t)
+  const answer = await ask(platform, `http://${MAIN}/`, { headers: { 'x-forwarded-proto': 'https' } })
+  assert.equal(answer.status, 308)
+})
+
+async function deploySite(
+  platform: Platform,
+  { game_id, namespace_id }: { game_id: string; namespace_id: string },
+  authorization: string,
+) {
+  const say = async (path: string, body: unknown) => {
+    const answer = await ask(platform, `${ORIGIN}${path}`, { method: 'POST', headers: { authorization }, body })
+    assert.equal(answer.status, 200, answer.body)
+    return JSON.parse(answer.body)
+  }
+  const content = Buffer.from('a site')
+  const made = await say(`/cloud/games/${game_id}/cdn/sites`, {
+    display_name: 'Site',
+    files: [{ path: 'index.html', content_length: content.length }],
+  })
+  const presigned: string = made.presigned_requests[0].url
+  assert.equal((await ask(platform, presigned, { method: 'PUT', body: content })).status, 200)
+  await say(`/cloud/uploads/${made.upload_id}/complete`, {})
+  const { game } = await platform.client.call(getGameById, { params: { game_id } })
+  const versions = await platform.ctx.db
+    .selectFrom('versions')
+    .innerJoin('namespaces', 'namespaces.version_id', 'versions.version_id')
+    .where('namespaces.namespace_id', '=', namespace_id)
+    .select('versions.config')
+    .executeTakeFirstOrThrow()
+  const { matchmaker } = versions.config as { matchmaker: NonNullable<VersionConfig['matchmaker']> }
+  const ports = { game: { protocol: 'https' as const }, plain: { protocol: 'http' as const } }
+  const docker = { ...matchmaker.docker, ports }
+  const config = { matchmaker: { ...matchmaker, docker }, cdn: { site_id: made.site_id } }
+  const { version_id } = await platform.client.call(createGameVersion, {
+    params: { game_id },
+    body: { display_name: 'site', config },
+  })
+  await platform.client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
+  return { site_url: `https://${game.name_id}.pages.test`, presigned }
+}
