@@ -73,7 +73,7 @@ import {
   revokeToken,
 } from './cloud/tokens.ts'
 import { completeUpload } from './cloud/uploads.ts'
-import { createGameVersion, getGameVersionById, validateGameVersion } from './cloud/versions.ts'
+import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from './cloud/versions.ts'
 import {
   completeAccessTokenVerification,
   completeEmailVerification,
@@ -153,6 +153,7 @@ export const OPERATIONS: readonly Operation[] = [
   revokeToken,
   createGameVersion,
   validateGameVersion,
+  reserveVersionName,
   getGameVersionById,
   createGameBuild,
   listGameBuilds,

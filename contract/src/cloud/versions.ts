@@ -43,6 +43,18 @@ export const validateGameVersion = operation({
   errors: ['GAME_NOT_FOUND'],
 })
 
+export const reserveVersionName = operation({
+  ...door,
+  id: 'games.versions.reserveVersionName',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/versions/reserve-name',
+  summary: 'Gives out a display name for a version that is to be created; nobody is given it again.',
+  role: 'developer',
+  params: game,
+  response: object({ version_display_name: Type.String() }),
+  errors: ['GAME_NOT_FOUND'],
+})
+
 export const getGameVersionById = operation({
   ...door,
   id: 'games.versions.getGameVersionById',

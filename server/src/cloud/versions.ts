@@ -12,6 +12,7 @@ import {
   type VersionFull,
   type VersionSummary,
 } from '@muster/contract'
+import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -83,6 +84,21 @@ export async function validateVersion(
 ): Promise<ErrorDetail[]> {
   await requireGame(ctx, caller, game_id)
   return checkVersion(ctx, game_id, draft)
+}
+
+/** Throws GAME_NOT_FOUND. Counts on from the highest such name that the game has, given out or chosen by hand. */
+export async function reserveName(ctx: Context, caller: Caller, game_id: string): Promise<string> {
+  await requireGame(ctx, caller, game_id)
+  const { rows } = await sql<{ version_number: number }>`
+    update games set version_number = 1 + greatest(version_number, (
+      select max(substring(display_name from '^v([0-9]{1,9})$')::bigint) from versions
+      where versions.game_id = games.game_id
+    ))
+    where game_id = ${game_id} returning version_number
+  `.execute(ctx.db)
+  const row = rows[0]
+  if (row === undefined) throw new ApiError('GAME_NOT_FOUND')
+  return `v${row.version_number}`
 }
 
 async function checkVersion(

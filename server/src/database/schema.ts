@@ -103,6 +103,8 @@ type GameTable = {
   name_id: string
   display_name: string
   create_ts: CreateTime
+  /** The number of the last version name that was reserved. */
+  version_number: Generated<number>
 }
 
 type NamespaceTable = {

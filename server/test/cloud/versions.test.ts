@@ -5,6 +5,7 @@ import {
   createGameCdnSite,
   createGameVersion,
   getGameVersionById,
+  reserveVersionName,
   validateGameVersion,
 } from '@muster/contract'
 import { startPlatform } from '../platform.ts'
@@ -82,6 +83,19 @@ test('versions', async (t) => {
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected') await refused('NAME_TAKEN', Promise.reject(outcome.reason))
     }
+  })
+
+  await t.test('a name that is reserved is given out once, and is none that a version has', async () => {
+    const { game_id } = await newGame(platform)
+    const call = async () => (await client.call(reserveVersionName, { params: { game_id } })).version_display_name
+    assert.equal(await call(), 'v1')
+    const names = await Promise.all(Array.from({ length: 10 }, call))
+    assert.deepEqual(new Set(names), new Set(Array.from({ length: 10 }, (_, index) => `v${index + 2}`)))
+    for (const display_name of ['v20', 'v9999999999', 'v30-beta', 'v07']) {
+      await client.call(createGameVersion, { params: { game_id }, body: { display_name, config: {} } })
+    }
+    assert.equal(await call(), 'v21')
+    await refused('GAME_NOT_FOUND', client.call(reserveVersionName, { params: { game_id: UNKNOWN_ID } }))
   })
 
   await t.test('a build must be of the game and complete', async () => {

@@ -111,6 +111,7 @@ const TABLE: Record<string, Row> = {
   'games.namespaces.createGameNamespaceTokenPublic': GAME_DEVELOPERS,
   'games.versions.createGameVersion': GAME_DEVELOPERS,
   'games.versions.validateGameVersion': GAME_DEVELOPERS,
+  'games.versions.reserveVersionName': GAME_DEVELOPERS,
   'games.namespaces.getGameNamespaceVersionHistoryList': GAME,
   'games.namespaces.setNamespaceCdnAuthType': GAME_DEVELOPERS,
   'games.namespaces.updateNamespaceCdnAuthUser': GAME_DEVELOPERS,

@@ -220,6 +220,7 @@ export function callOf(world: World, operation: Operation): Call {
     'games.namespaces.removeNamespaceDomain': { params: { ...namespace, domain: `${name}.example.com` } },
     'games.versions.createGameVersion': { params, body: { display_name: name, config: {} } },
     'games.versions.validateGameVersion': { params, body: { display_name: name, config: {} } },
+    'games.versions.reserveVersionName': { params },
     'games.versions.getGameVersionById': { params: { game_id, version_id } },
     'games.builds.createGameBuild': {
       params,

@@ -1,4 +1,4 @@
-import { createGameVersion, getGameVersionById, validateGameVersion } from '@muster/contract'
+import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from '@muster/contract'
 import * as cloud from '../../cloud/versions.ts'
 import { implement } from '../implement.ts'
 
@@ -8,6 +8,9 @@ export const versions = [
   ),
   implement(validateGameVersion, async ({ ctx, caller, params, body }) => ({
     errors: await cloud.validateVersion(ctx, caller, params.game_id, body),
+  })),
+  implement(reserveVersionName, async ({ ctx, caller, params }) => ({
+    version_display_name: await cloud.reserveName(ctx, caller, params.game_id),
   })),
   implement(getGameVersionById, async ({ ctx, caller, params }) => ({
     version: await cloud.findVersion(ctx, caller, params.game_id, params.version_id),
