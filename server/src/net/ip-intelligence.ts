@@ -4,31 +4,15 @@
 // remembered by address until the data change.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { clientBucket } from './client-ip.ts'
-import type { AddressClass } from './ip-data/classes.ts'
+import { type AddressFacts, factsFrom } from './ip-data/facts.ts'
 import { type Feeds, type FeedsOptions, openFeeds } from './ip-data/feeds.ts'
-import { type AddressFile, createAddressFolder } from './ip-data/folder.ts'
-import { HOSTING_AS_NUMBERS } from './ip-data/hosting-as-numbers.ts'
-import { type AddressKey, addressKey, type RangeTable, valueIn } from './ip-data/ranges.ts'
+import { createAddressFolder } from './ip-data/folder.ts'
+import type { RangeTable } from './ip-data/ranges.ts'
 import { readSeed } from './ip-data/read.ts'
 
 export type { AddressClass } from './ip-data/classes.ts'
 export { ADDRESS_CLASSES } from './ip-data/classes.ts'
-
-/** Degrees; both are known, or neither is. */
-export type Coordinates = { latitude: number; longitude: number }
-
-export type AddressFacts = {
-  /** All that it is in; none for an address of which nothing is known. */
-  classes: ReadonlySet<AddressClass>
-  /** Null: nobody knows where it is (a private address, say). Good for a region, not for a door. */
-  coordinates: Coordinates | null
-  /** ISO 3166, two capital letters. */
-  country: string | null
-  as_number: number | null
-  /** Who said so, for people: names of files, or SEED. */
-  sources: readonly string[]
-}
+export type { AddressFacts, Coordinates } from './ip-data/facts.ts'
 
 export type IpIntelligence = {
   /** As of now. `address` is in canonical form, as a request has it. */
@@ -38,8 +22,6 @@ export type IpIntelligence = {
   close: () => Promise<void>
 }
 
-/** In `sources`: the AS numbers that come with the platform. */
-const SEED = 'hosting AS numbers'
 const LOOK_MS = 1_000
 /** Without data people play; who comes in the first moments of a process waits for them this long. */
 const OPENING_MS_MAX = 5_000
@@ -108,60 +90,17 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
     opening = null
   })
 
-  /** A database that is broken in the middle knows nothing there. */
-  function factsIn(file: AddressFile & { kind: 'mmdb' }, address: string) {
-    try {
-      return file.mmdb.factsOf(address)
-    } catch (error) {
-      if (!broken.has(file.name)) log.warn({ err: error, name: file.name }, 'a file of address data is broken inside')
-      broken.add(file.name)
-      return null
-    }
-  }
-
-  function lookUp(address: string): AddressFacts {
-    const client = clientBucket(address)
-    // A /64 is one client; an address that carries an IPv4 address is that one.
-    const subject = client.endsWith('/64') ? address : client
-    const key = addressKey(subject)
-    const facts = { coordinates: null as Coordinates | null, country: null as string | null }
-    let as_number: number | null = null
-    const sources = new Set<string>()
-    const classes = new Set<AddressClass>()
-    if (key === null) return { ...facts, as_number, classes, sources: [] }
-    const files = folders.flatMap((folder) => folder.files())
-    for (const file of files) {
-      if (file.kind !== 'mmdb') continue
-      const said = factsIn(file, subject)
-      if (said === null) continue
-      sources.add(file.name)
-      const { latitude, longitude } = said
-      if (latitude !== null && longitude !== null) facts.coordinates ??= { latitude, longitude }
-      facts.country ??= said.country
-      as_number ??= said.as_number
-      for (const name of said.classes) classes.add(name)
-    }
-    as_number ??= seed === null ? null : valueIn(seed, key)
-    if (seed !== null && as_number !== null && HOSTING_AS_NUMBERS.has(as_number)) {
-      sources.add(SEED)
-      classes.add('hosting')
-    }
-    let is_exempt = false
-    for (const file of files) {
-      if (file.kind !== 'list' || !isIn(file, key, as_number)) continue
-      sources.add(file.name)
-      if (file.list_class === 'none') is_exempt = true
-      else classes.add(file.list_class)
-    }
-    if (is_exempt) classes.clear()
-    return { ...facts, as_number, classes, sources: [...sources] }
+  function warnOfBroken(name: string, error: unknown): void {
+    if (!broken.has(name)) log.warn({ err: error, name }, 'a file of address data is broken inside')
+    broken.add(name)
   }
 
   return {
     factsOf(address) {
       const remembered = known.get(address)
       if (remembered !== undefined) return remembered
-      const facts = lookUp(address)
+      const files = folders.flatMap((folder) => folder.files())
+      const facts = factsFrom({ files, seed }, address, warnOfBroken)
       if (known.size >= KNOWN_MAX) known.delete(known.keys().next().value!)
       known.set(address, facts)
       return facts
@@ -172,8 +111,4 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
       await working
     },
   }
-}
-
-function isIn({ list }: AddressFile & { kind: 'list' }, key: AddressKey, as_number: number | null): boolean {
-  return valueIn(list.ranges, key) !== null || (as_number !== null && list.as_numbers.has(as_number))
 }
