@@ -51,7 +51,51 @@ program
     console.log('and the admin token (muster admin-token --rotate) must have been made anew by then.')
   })
 
-await program.parseAsync()
+program
+  .command('backup')
+  .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
+  .argument('<folder>', 'a folder that is not there yet')
+  .action(async (folder: string) => {
+    const { backup } = await import('@muster/server/backup')
+    tell(await backup(process.env, folder))
+  })
+
+program
+  .command('restore')
+  .description('Restore a backup into an empty data folder (MUSTER_DATA) and an empty database.')
+  .argument('<folder>', 'the backup')
+  .action(async (folder: string) => {
+    const { restore } = await import('@muster/server/backup')
+    tell(await restore(process.env, folder))
+  })
+
+program
+  .command('verify')
+  .description(
+    'Check a backup, or without one the platform: every stored byte, the seats, what versions name, the keys.',
+  )
+  .argument('[folder]', 'the backup')
+  .option('--json', 'the report for programs')
+  .action(async (folder: string | undefined, { json }: { json?: boolean }) => {
+    const { verify } = await import('@muster/server/backup')
+    const { report, ...outcome } = await verify(process.env, folder ?? null)
+    tell(json ? { ...outcome, lines: [JSON.stringify(report, null, 2)] } : outcome)
+  })
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  // These say in whole sentences what to do; where in our code they were thrown is no help.
+  if (!(error instanceof Error) || !['StartError', 'ConfigError'].includes(error.name)) throw error
+  console.error(error.message)
+  process.exitCode = 1
+}
+
+/** What went wrong is in the lines; a script hears of it by the exit code. */
+function tell({ lines, is_good }: { lines: readonly string[]; is_good: boolean }): void {
+  for (const line of lines) console.log(line)
+  if (!is_good) process.exitCode = 1
+}
 
 function parseDays(text: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text)

@@ -32,6 +32,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   edge: ROOM,
   // The roles are its children, and no code of theirs runs in it.
   supervisor: ROOM,
+  // It reads what the matchmaker wrote, and takes the data folder as the supervisor does.
+  backup: [...ROOM, 'supervisor', 'matchmaker'],
 
   tokens: ['ids', 'contract'],
   objects: ['tokens', 'contract'],
@@ -39,7 +41,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   observe: ['config'],
   database: ['start-error', 'contract'],
 
-  cli: ['supervisor'],
+  cli: ['supervisor', 'backup'],
   'examples/arena': ['sdk'],
   // A stranger's: it knows openapi.json and nothing of ours.
   'examples/generated-client': [],
@@ -103,6 +105,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/context.ts', why: 'The one clock that ctx.now() reads, unless a test brings another.' },
       { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it hands this clock on.' },
       { file: 'server/src/supervisor/credentials.ts', why: 'Commands of their own: there is no context.' },
+      { file: 'server/src/backup/command.ts', why: 'Commands of their own: there is no context.' },
       { file: 'server/src/runner/logs/logger.ts', why: 'A process of its own that outlives the runner: no context.' },
     ],
   },

@@ -8,6 +8,7 @@ import { type Context, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
 import { createLog } from './observe/log.ts'
 import { StartError, startSentence } from './start-error.ts'
+import { requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
 
 /** After everything has been closed, what the event loop may take to empty. */
@@ -109,7 +110,10 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
   let running: RunningRoles
   try {
     // Under the supervisor the database has been migrated before any role was started.
-    if (!supervised) await migrateFirst(config, log)
+    if (!supervised) {
+      requireFinishedRestore(config.data_dir)
+      await migrateFirst(config, log)
+    }
     running = await startRoles(config, { log })
   } catch (error) {
     const reason = startSentence(error, config)

@@ -4,6 +4,7 @@
 // row of its own gets its note before it is written, so that a crash leaves nothing that nobody knows of.
 import type { Kysely, Transaction } from 'kysely'
 import type { Context } from '../context.ts'
+import { unlessHeld } from '../database/objects-lock.ts'
 import type { Schema } from '../database/schema.ts'
 
 /** Rows of one insert or delete. */
@@ -43,27 +44,32 @@ export async function forgetNote(db: Kysely<Schema>, object_key: string): Promis
   await db.deleteFrom('removed_objects').where('object_key', '=', object_key).execute()
 }
 
-/** Deletes what is due. Answers how many objects. */
+/** Deletes what is due, but nothing while a backup copies it. Answers how many objects. */
 export async function sweepRemovedObjects(ctx: Context): Promise<number> {
   let count = 0
   while (count < SWEEP_OBJECTS_MAX) {
-    const rows = await ctx.db
-      .selectFrom('removed_objects')
-      .select('object_key')
-      .where('due_ts', '<=', new Date(ctx.now()))
-      .where(({ not, exists, selectFrom }) =>
-        not(exists(selectFrom('upload_files').whereRef('upload_files.object_key', '=', 'removed_objects.object_key'))),
-      )
-      .orderBy('due_ts')
-      .limit(KEYS_AT_ONCE_MAX)
-      .execute()
-    const keys = rows.map((row) => row.object_key)
-    for (const key of keys) await ctx.objects.delete(key)
-    if (keys.length > 0) await ctx.db.deleteFrom('removed_objects').where('object_key', 'in', keys).execute()
-    count += keys.length
-    if (keys.length < KEYS_AT_ONCE_MAX) break
+    const swept = await unlessHeld(ctx.db, (trx) => sweepSome(ctx, trx))
+    count += swept ?? 0
+    if (swept === null || swept < KEYS_AT_ONCE_MAX) break
   }
   return count
+}
+
+async function sweepSome(ctx: Context, trx: Transaction<Schema>): Promise<number> {
+  const rows = await trx
+    .selectFrom('removed_objects')
+    .select('object_key')
+    .where('due_ts', '<=', new Date(ctx.now()))
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('upload_files').whereRef('upload_files.object_key', '=', 'removed_objects.object_key'))),
+    )
+    .orderBy('due_ts')
+    .limit(KEYS_AT_ONCE_MAX)
+    .execute()
+  const keys = rows.map((row) => row.object_key)
+  for (const key of keys) await ctx.objects.delete(key)
+  if (keys.length > 0) await trx.deleteFrom('removed_objects').where('object_key', 'in', keys).execute()
+  return keys.length
 }
 
 /**

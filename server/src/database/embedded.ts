@@ -4,6 +4,7 @@
 // that is our own child has this version's settings and tells us when it ends, and a fast shutdown takes less than a
 // second. Nothing acknowledged is lost by any of this: fsync is on.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdir, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,12 +13,13 @@ import type { Logger } from 'pino'
 import { StartError } from '../start-error.ts'
 import { findAccount, requireReachable } from './embedded/account.ts'
 import { type Binaries, findBinaries } from './embedded/binaries.ts'
-import { type Cluster, openCluster, ROLE } from './embedded/cluster.ts'
+import { type Cluster, openCluster, PASSWORD_FILE, ROLE } from './embedded/cluster.ts'
 import { lockFile } from './embedded/lock.ts'
 import { type LogFile, openLogFile } from './embedded/log-file.ts'
 import { endProcesses, readPostmasterFile, readPostmasterId, sendSignal } from './embedded/processes.ts'
 import { type Account, PROGRAM_ENVIRONMENT } from './embedded/program.ts'
-import { openSocketFolder, PORT, removeIfEmpty } from './embedded/socket-folder.ts'
+import { readSecret } from './embedded/secret.ts'
+import { openSocketFolder, PORT, removeIfEmpty, SOCKET_FOLDER_FILE } from './embedded/socket-folder.ts'
 
 const START_ATTEMPTS_MAX = 3
 /** Includes the recovery after a crash, which reads at most about max_wal_size. */
@@ -105,8 +107,8 @@ async function startLocked({ data_dir, run_dir, settings, log }: EmbeddedOptions
   const programs = ['bin', 'lib', 'share'].map((name) => join(binaries.folder, name))
   await requireReachable(account, data_dir, [data_dir, ...programs])
   const cluster = await openCluster(data_dir, binaries, account, log)
-  const socket_folder = await openSocketFolder(account, join(data_dir, 'keys', 'postgres-run-folder'), run_dir)
-  const url = `postgres://${ROLE}:${cluster.password}@/${ROLE}?host=${encodeURIComponent(socket_folder)}&port=${PORT}`
+  const socket_folder = await openSocketFolder(account, join(data_dir, 'keys', SOCKET_FOLDER_FILE), run_dir)
+  const url = urlOf(cluster.password, socket_folder)
   const log_path = join(data_dir, 'postgres.log')
 
   for (let attempt = 1; ; attempt++) {
@@ -135,6 +137,28 @@ async function startLocked({ data_dir, run_dir, settings, log }: EmbeddedOptions
     if (attempt === START_ATTEMPTS_MAX) throw new Error(`PostgreSQL does not start. The end of ${log_path}:\n${said}`)
     log.warn({ attempt, said }, 'PostgreSQL did not start; trying again')
   }
+}
+
+/** Ends what runs on the cluster of the data folder, so that it can be removed. For who holds the folder's lock. */
+export async function endEmbedded(data_dir: string, log: Logger): Promise<void> {
+  const folder = join(data_dir, 'postgres')
+  if (existsSync(folder)) await endProcesses(folder, await findAccount(folder, log), log)
+}
+
+/**
+ * Where the PostgreSQL of a platform that runs on this data folder answers. Throws a StartError when none has ever run
+ * there; whether one does is only told by connecting.
+ */
+export async function embeddedUrl(data_dir: string): Promise<string> {
+  const keys = join(data_dir, 'keys')
+  const password = await readSecret(join(keys, PASSWORD_FILE))
+  const socket_folder = await readSecret(join(keys, SOCKET_FOLDER_FILE))
+  if (password !== null && socket_folder !== null) return urlOf(password, socket_folder)
+  throw new StartError(`The platform in ${data_dir} has no database of its own; DATABASE_URL names the one it uses.`)
+}
+
+function urlOf(password: string, socket_folder: string): string {
+  return `postgres://${ROLE}:${password}@/${ROLE}?host=${encodeURIComponent(socket_folder)}&port=${PORT}`
 }
 
 type Server = { child: ChildProcess; exited: Promise<Exit>; hasExited: () => boolean }

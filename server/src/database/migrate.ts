@@ -87,7 +87,7 @@ async function set(trx: Kysely<Schema>, setting: string, value_ms: number): Prom
   await sql`select set_config(${setting}, ${String(value_ms)}, true)`.execute(trx)
 }
 
-/** Of the statements without their layout, so that reformatting the file changes nothing. */
-function checksum(migration: Migration): string {
+/** Hex SHA-256 of the statements without their layout, so that reformatting the file changes nothing. */
+export function checksum(migration: Migration): string {
   return createHash('sha256').update(migration.statements.replace(/\s+/g, ' ').trim()).digest('hex')
 }

@@ -42,6 +42,19 @@ export function makeFolders(data_dir: string): void {
   }
 }
 
+/** There from the first to the last moment of a restore: what is beside it is not a platform yet. */
+export function restoreMark(data_dir: string): string {
+  return join(data_dir, 'restore-unfinished')
+}
+
+/** Throws a StartError while the folder holds the half of a backup. */
+export function requireFinishedRestore(data_dir: string): void {
+  if (!existsSync(restoreMark(data_dir))) return
+  throw new StartError(
+    `A restore into ${data_dir} has not finished. Run "muster restore" again with the same backup: it begins anew.`,
+  )
+}
+
 /**
  * The admin token of the data folder, which does not expire. Made when it is missing, or when the keys that it was signed
  * with are gone.

@@ -9,7 +9,7 @@ import { createLog } from '../observe/log.ts'
 import { openKeys } from '../tokens/keys.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
 import { deployExample, findExample } from './example.ts'
-import { adminToken, makeFolders } from './folders.ts'
+import { adminToken, makeFolders, requireFinishedRestore } from './folders.ts'
 import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
 import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
 import { type KeptPostgres, keepPostgres } from './postgres.ts'
@@ -116,6 +116,7 @@ async function startParts(
 
 /** The folder is ours, and nobody of its last owner is left. */
 async function takeFolder({ config, parts, terminal, now }: Start): Promise<FolderLock> {
+  requireFinishedRestore(config.data_dir)
   makeFolders(config.data_dir)
   const lock = lockFolder(config.data_dir, now())
   parts.push({ stop: () => lock.release() })

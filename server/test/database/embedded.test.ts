@@ -63,7 +63,9 @@ test('data of another major version of PostgreSQL is refused, with the way to mo
   mkdirSync(join(data_dir, 'postgres'), { mode: 0o700 })
   writeFileSync(join(data_dir, 'postgres', 'PG_VERSION'), '17\n')
   await assert.rejects(startEmbedded({ data_dir, log: silent }), (error) => {
-    return error instanceof StartError && /PostgreSQL 17.*PostgreSQL 18.*muster backup/s.test(error.message)
+    return (
+      error instanceof StartError && /PostgreSQL 17.*PostgreSQL 18.*muster backup.*muster restore/s.test(error.message)
+    )
   })
   assert.deepEqual(readdirSync(join(data_dir, 'postgres')), ['PG_VERSION'])
 })

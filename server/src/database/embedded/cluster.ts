@@ -12,6 +12,8 @@ import { readSecret, syncFolder, writeSecret } from './secret.ts'
 
 /** Both the one role that can log in and the one database. It is no superuser: that one has no way in at all. */
 export const ROLE = 'muster'
+/** In the key folder. */
+export const PASSWORD_FILE = 'postgres-password'
 const DRAFT_PREFIX = 'postgres.making-'
 const ACCESS = `# Made by the platform.\nlocal all ${ROLE} scram-sha-256\n`
 
@@ -25,14 +27,15 @@ export async function openCluster(
   log: Logger,
 ): Promise<Cluster> {
   const folder = join(data_dir, 'postgres')
-  const password_file = join(data_dir, 'keys', 'postgres-password')
+  const password_file = join(data_dir, 'keys', PASSWORD_FILE)
   await removeDrafts(data_dir, account, log)
   const found = await readVersion(folder)
   const ours = await programVersion(binaries, account)
   if (found !== null && found !== ours) {
     throw new StartError(
       `The data in ${folder} is of PostgreSQL ${found}, and this version of Muster brings PostgreSQL ${ours}. ` +
-        'To move it, start the version of Muster that made it, run "muster backup", and restore that backup here with "muster restore".',
+        'To move it, run "muster backup" with the version of Muster that made it, move this folder away, and run ' +
+        '"muster restore" with this version (docs/operation.md).',
     )
   }
 

@@ -10,6 +10,8 @@ import type { Account } from './program.ts'
 import { readSecret, writeSecret } from './secret.ts'
 
 export const PORT = 5432
+/** In the key folder: where the socket lies. */
+export const SOCKET_FOLDER_FILE = 'postgres-run-folder'
 /** sockaddr_un holds 108 bytes with the closing NUL on Linux, 104 elsewhere. */
 const PATH_BYTES_MAX = process.platform === 'linux' ? 107 : 103
 const TRIES_MAX = 5

@@ -1,0 +1,99 @@
+// `muster backup`, `muster restore` and `muster verify`: what they do, apart from what a person types and sees. They work
+// beside a platform that runs, on one that is stopped, and on the database that DATABASE_URL names.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, readConfig } from '../config.ts'
+import { createFilesystemObjects } from '../objects/filesystem.ts'
+import { createLog } from '../observe/log.ts'
+import { StartError, startSentence } from '../start-error.ts'
+import { checkBackup, lackingSentence } from './check.ts'
+import { checkPlatform } from './platform.ts'
+import { counted, inMegabytes, type Report, reportLines, reportOf } from './report.ts'
+import { restoreBackup } from './restore.ts'
+import { openSource, type Source } from './source.ts'
+import { type Platform, takeBackup } from './take.ts'
+
+/** What a person is told, and whether it is what he hoped for. */
+export type Outcome = { lines: string[]; is_good: boolean }
+
+export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
+  const manifest = await onPlatform(env, (platform) => takeBackup(platform, folder))
+  const row_count = manifest.tables.reduce((sum, table) => sum + table.row_count, 0)
+  const { object_count, object_bytes, create_ts, lacking_objects } = manifest
+  const lines = [
+    `${folder} is a backup as of ${create_ts}: ${counted(row_count, 'row')} in ${counted(manifest.tables.length, 'table')}, ` +
+      `${counted(object_count, 'object')} (${inMegabytes(object_bytes)}), and the keys. It is as secret as they are.`,
+    ...lacking_objects.map((object) => `${lackingSentence(object)}; it is not in it.`),
+  ]
+  return { lines, is_good: lacking_objects.length === 0 }
+}
+
+export async function restore(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
+  const config = readConfig(env)
+  const options = { now_ms: Date.now(), log: commandLog() }
+  const restored = await explained(config, () => restoreBackup(config, folder, options))
+  const { manifest, migrated, lost_run_count } = restored
+  const lines = [
+    `${config.data_dir} is the platform as of ${manifest.create_ts}.`,
+    ...(migrated.length > 0 ? [`It was of an earlier version: ${counted(migrated.length, 'migration')} ran.`] : []),
+    ...(lost_run_count > 0
+      ? [`${counted(lost_run_count, 'lobby', 'lobbies')} ran then: they and their seats end when it starts.`]
+      : []),
+    ...manifest.lacking_objects.map((object) => `${lackingSentence(object)}.`),
+  ]
+  return { lines, is_good: true }
+}
+
+/** Of the backup in `folder`; null: of the data folder and the database of the settings. */
+export async function verify(env: NodeJS.ProcessEnv, folder: string | null): Promise<Outcome & { report: Report }> {
+  const report = folder === null ? await verifyPlatform(env) : await verifyBackup(folder)
+  return { report, lines: reportLines(report), is_good: report.is_sound }
+}
+
+async function verifyBackup(folder: string): Promise<Report> {
+  const { manifest, checks } = await checkBackup(folder, Date.now())
+  return reportOf(manifest === null ? `Backup ${folder}` : `Backup ${folder} as of ${manifest.create_ts}`, checks)
+}
+
+async function verifyPlatform(env: NodeJS.ProcessEnv): Promise<Report> {
+  return onPlatform(env, async (platform, found) => {
+    const how = found === 'DATABASE_URL' ? 'with the database of DATABASE_URL' : `which is ${found}`
+    return reportOf(`Platform in ${platform.data_dir}, ${how}`, await checkPlatform(platform, Date.now()))
+  })
+}
+
+async function onPlatform<T>(
+  env: NodeJS.ProcessEnv,
+  work: (platform: Platform, found: Source['found']) => Promise<T>,
+): Promise<T> {
+  const config = readConfig(env)
+  const { data_dir } = config
+  const options = { now_ms: Date.now(), log: commandLog() }
+  const source = await explained(config, () => openSource(config, options))
+  try {
+    const objects = createFilesystemObjects(join(data_dir, 'objects'))
+    return await work({ client: source.client, objects, data_dir, muster_version: version() }, source.found)
+  } finally {
+    await source.close()
+  }
+}
+
+/** A database that does not answer is told in a sentence, as at a start. */
+async function explained<T>(config: Config, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const sentence = startSentence(error, config)
+    if (error instanceof Error && sentence === error.message) throw error
+    throw new StartError(sentence, { cause: error })
+  }
+}
+
+function commandLog() {
+  return createLog({ who: 'command', level: 'error', to: process.stderr })
+}
+
+function version(): string {
+  const file = new URL('../../package.json', import.meta.url)
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
+}

@@ -1,0 +1,23 @@
+// The objects that the database speaks of: the files of completed uploads, which never change. Files of an upload that is
+// not complete are their sender's to send again; objects that no row names are on their way out.
+import type { ClientBase } from 'pg'
+
+const PAGE_ROWS_MAX = 1_000
+
+export type StoredFile = { object_key: string; content_length: number; sha256: string | null }
+
+/** In the order of their keys, as the transaction of the caller sees them. */
+export async function* storedFiles(client: ClientBase): AsyncGenerator<StoredFile> {
+  let after = ''
+  for (;;) {
+    const { rows } = await client.query<StoredFile & { content_length: string }>(
+      `select f.object_key, f.content_length, f.sha256
+        from upload_files f join uploads u on u.upload_id = f.upload_id
+        where u.complete_ts is not null and f.object_key > $1 order by f.object_key limit $2`,
+      [after, PAGE_ROWS_MAX],
+    )
+    for (const row of rows) yield { ...row, content_length: Number(row.content_length) }
+    if (rows.length < PAGE_ROWS_MAX) return
+    after = rows.at(-1)!.object_key
+  }
+}

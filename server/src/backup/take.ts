@@ -1,0 +1,111 @@
+// Taking a backup. One read-only transaction sees the database as it is at one moment, while the platform goes on; the
+// objects that it names cannot change, and are kept from being removed until they have been copied. Keys are read last:
+// whatever the rows know of was signed by a key that is there by then.
+import { createReadStream, existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import type { ClientBase } from 'pg'
+import { holdObjects } from '../database/objects-lock.ts'
+import { ObjectNotFound, type Objects } from '../objects/objects.ts'
+import { syncFolder } from '../objects/sync-folder.ts'
+import { StartError } from '../start-error.ts'
+import { credentialFiles } from './credentials.ts'
+import { createFileWriter, type FileWriter, forEachAtOnce } from './files.ts'
+import { dumpJobs } from './jobs.ts'
+import { FORMAT, JOBS_FILE, MANIFEST_FILE, type Manifest, objectFile, tableFile } from './manifest.ts'
+import { dump, readSequences, readTables } from './rows.ts'
+import { type StoredFile, storedFiles } from './stored.ts'
+
+export type Platform = { client: ClientBase; objects: Objects; data_dir: string; muster_version: string }
+
+/**
+ * Writes the backup to `target`, which must not exist: it appears when it is complete and durable. Objects that the
+ * platform itself lacks are named in the manifest. Throws a StartError for a target that is there.
+ */
+export async function takeBackup(platform: Platform, target: string): Promise<Manifest> {
+  const place = resolve(target)
+  if (existsSync(place)) throw new StartError(`${place} is there already; a backup is a new folder.`)
+  await mkdir(dirname(place), { recursive: true })
+  const draft = await mkdtemp(`${place}.partial-`)
+  try {
+    const files = createFileWriter(draft)
+    const manifest = await writeAll(platform, files)
+    await files.write(MANIFEST_FILE, Readable.from([Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)]))
+    await files.finish()
+    await rename(draft, place)
+    await syncFolder(dirname(place))
+    return manifest
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function writeAll(platform: Platform, files: FileWriter): Promise<Manifest> {
+  const { client, data_dir, muster_version } = platform
+  await holdObjects(client)
+  await client.query('begin isolation level repeatable read read only')
+  const manifest = await beginManifest(client, muster_version)
+  for (const table of await readTables(client)) {
+    const row_count = await dump(client, table, (body) => files.write(tableFile(table.name), body))
+    manifest.tables.push({ ...table, row_count })
+  }
+  manifest.job_count = await dumpJobs(client, (body) => files.write(JOBS_FILE, body))
+  await forEachAtOnce(storedFiles(client), (file) => copyObject(platform.objects, file, files, manifest))
+  manifest.lacking_objects.sort((a, b) => (a.object_key < b.object_key ? -1 : 1))
+  manifest.sequences = await readSequences(client)
+  await client.query('commit')
+  for (const path of await credentialFiles(data_dir)) await files.write(path, createReadStream(join(data_dir, path)))
+  return manifest
+}
+
+/** The first query of the transaction: its snapshot is taken here. */
+async function beginManifest(client: ClientBase, muster_version: string): Promise<Manifest> {
+  const { rows } = await client.query<{ moment: Date; postgres_major: number }>(
+    "select clock_timestamp() as moment, current_setting('server_version_num')::int / 10000 as postgres_major",
+  )
+  const { moment, postgres_major } = rows[0]!
+  const migrations = await client.query<Manifest['migrations'][number]>(
+    'select name, checksum from migrations order by name collate "C"',
+  )
+  return {
+    format: FORMAT,
+    create_ts: moment.toISOString(),
+    muster_version,
+    postgres_major,
+    migrations: migrations.rows,
+    tables: [],
+    sequences: [],
+    job_count: 0,
+    object_count: 0,
+    object_bytes: 0,
+    lacking_objects: [],
+  }
+}
+
+async function copyObject(objects: Objects, file: StoredFile, files: FileWriter, manifest: Manifest): Promise<void> {
+  const { object_key, content_length, sha256 } = file
+  const body = await readIfThere(objects, object_key)
+  if (body === null) {
+    manifest.lacking_objects.push({ object_key, reason: 'missing' })
+    return
+  }
+  const expected = sha256 === null ? undefined : { sha256, content_length }
+  const contents = await files.write(objectFile(object_key), body, expected)
+  if (contents === null) {
+    manifest.lacking_objects.push({ object_key, reason: 'damaged' })
+    return
+  }
+  manifest.object_count++
+  manifest.object_bytes += contents.content_length
+}
+
+async function readIfThere(objects: Objects, object_key: string): Promise<Readable | null> {
+  try {
+    return await objects.read(object_key)
+  } catch (error) {
+    if (error instanceof ObjectNotFound) return null
+    throw error
+  }
+}
