@@ -130,13 +130,13 @@ function variableOf(name: string): string {
   return (name === '' ? 'id' : name).toUpperCase()
 }
 
-/** The shell's variable for the credential, in the order in which one would rather call. */
+/** The shell's variable for the credential, whoever calls most before the others. */
 const TOKENS: readonly (readonly [CallerKind, string])[] = [
+  ['namespace', 'PUBLIC_TOKEN'],
+  ['lobby', 'PLATFORM_TOKEN'],
   ['cloud', 'MUSTER_TOKEN'],
   ['user', 'MUSTER_TOKEN'],
   ['admin', 'MUSTER_TOKEN'],
-  ['namespace', 'PUBLIC_TOKEN'],
-  ['lobby', 'PLATFORM_TOKEN'],
   ['development', 'DEVELOPMENT_TOKEN'],
 ]
 
