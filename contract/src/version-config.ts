@@ -17,8 +17,11 @@ const map = <T extends Parameters<typeof Type.Record>[1]>(
 ) =>
   Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
 
-/** What the edge carries so far: http, with WebSockets in it, and both over TLS. The server itself speaks plain HTTP. */
-const PortProtocol = Type.Enum(['http', 'https'])
+/**
+ * What the edge carries: http with WebSockets in it, both over TLS, and raw tcp and udp. The server itself speaks plain
+ * HTTP.
+ */
+const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'udp'])
 export type PortProtocol = Static<typeof PortProtocol>
 
 const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
@@ -32,9 +35,34 @@ const Tier = Type.String({
 /** What a region may override. */
 const RegionOverrides = object({ tier: Type.Optional(Tier) })
 
+const PortRange = object({
+  min: Type.Integer({ minimum: 1, maximum: 65535 }),
+  max: Type.Integer({ minimum: 1, maximum: 65535 }),
+})
+export type PortRange = Static<typeof PortRange>
+
 const Port = object({
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: 'Where the server likes to listen.' })),
+  port_range: Type.Optional(
+    Type.Object(PortRange.properties, {
+      additionalProperties: false,
+      description:
+        "In the place of `port`: players reach these tcp or udp ports of the machine with no proxy between. Network mode host only, within the operator's MUSTER_HOST_PORT_RANGES. Lobbies share them: the server takes a free one.",
+    }),
+  ),
   protocol: PortProtocol,
+  proxy: Type.Optional(
+    Type.Enum(['game_guard', 'none'], { description: 'none is for port_range, which has no other; all else has one.' }),
+  ),
+  proxy_protocol: Type.Optional(
+    Type.Boolean({
+      description:
+        "tcp and udp: the server is told the player's address by PROXY protocol v2, before a connection's first byte and in front of every datagram.",
+    }),
+  ),
+  require_player_token: Type.Optional(
+    Type.Boolean({ description: 'udp: nothing reaches the server from a source that has not shown a player token.' }),
+  ),
 })
 
 const Docker = object(
@@ -48,6 +76,9 @@ const Docker = object(
     ),
     env: Type.Optional(
       map(ENV_NAME_PATTERN, Type.String({ maxLength: 512 }), 64, 'Environment beside what the platform sets.'),
+    ),
+    network_mode: Type.Optional(
+      Type.Enum(['bridge', 'host'], { description: 'bridge when absent; host where the operator allows it.' }),
     ),
     ports: Type.Optional(map(PORT_NAME_PATTERN, Port, 16, 'Ports by name. A server finds its own in PORT_<NAME>.')),
   },
@@ -134,6 +165,15 @@ export const VersionConfig = object({
 })
 export type VersionConfig = Static<typeof VersionConfig>
 
+export type PortConfig = {
+  name: string
+  protocol: PortProtocol
+  port: number | null
+  port_range: PortRange | null
+  proxy_protocol: boolean
+  require_player_token: boolean
+}
+
 /** A game mode with every default filled in. */
 export type GameModeConfig = {
   name: string
@@ -149,7 +189,8 @@ export type GameModeConfig = {
   image_id: string | null
   args: readonly string[]
   env: Readonly<Record<string, string>>
-  ports: readonly { name: string; protocol: PortProtocol; port: number | null }[]
+  network_mode: 'bridge' | 'host'
+  ports: readonly PortConfig[]
   listable: boolean
   taggable: boolean
   allow_dynamic_max_players: boolean
@@ -192,10 +233,14 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       image_id: docker?.image_id ?? null,
       args: docker?.args ?? [],
       env: { ...shared.docker?.env, ...mode.docker?.env },
+      network_mode: docker?.network_mode ?? 'bridge',
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
         protocol: port.protocol,
         port: port.port ?? null,
+        port_range: port.port_range ?? null,
+        proxy_protocol: port.proxy_protocol ?? false,
+        require_player_token: port.require_player_token ?? false,
       })),
       listable: mode.listable ?? true,
       taggable: mode.taggable ?? false,

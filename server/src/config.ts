@@ -11,6 +11,8 @@ import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine
 export const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 export type Role = (typeof ROLES)[number]
 
+export type PortRange = { min: number; max: number }
+
 export type { Region, RegionTier } from './regions.ts'
 
 export type Config = {
@@ -36,6 +38,12 @@ export type Config = {
   public_scheme: 'http' | 'https'
   /** The folder of the edge's own certificates, named in the settings; null: there is none. */
   certificates_dir: string | null
+  /** Numbers of tcp and udp ports that the edge serves for lobbies; `spare`: as many of each are open beside those in use. */
+  edge_ports: PortRange & { spare: number }
+  /** What lobbies in network mode host may name as their ports: the edge keeps out of it. */
+  host_port_ranges: readonly PortRange[]
+  /** CIDR blocks of balancers whose tcp connections begin with a PROXY protocol v2 header. */
+  proxy_protocol_from: readonly string[]
   /** Name servers (`address` or `address:port`) that are asked for the names of others; none: those of the system. */
   dns_servers: readonly string[]
   /** CIDR blocks that outgoing calls may reach though they are not public. */
@@ -120,6 +128,12 @@ const DAY_MS = 24 * HOUR_MS
 /** The contract's GROUP_MEMBERS_MAX: a group's members are told in one list. */
 const MEMBERS_MAX = 256
 
+const EDGE_PORTS_SPARE_DEFAULT = 32
+/** As many ports as a version config may name. */
+const EDGE_PORTS_SPARE_MIN = 16
+/** Where lobbies listen for the edge. */
+export const LOBBY_PORTS: PortRange = { min: 20_000, max: 25_999 }
+
 type Setting = { name: string; default: string; description: string }
 
 export const SETTINGS = [
@@ -145,6 +159,26 @@ export const SETTINGS = [
     name: 'MUSTER_TLS_CERTIFICATES',
     default: '',
     description: 'Folder of certificates with their keys, as docs/https.md describes it.',
+  },
+  {
+    name: 'MUSTER_EDGE_PORTS',
+    default: '26000-31999',
+    description: 'TCP and UDP ports that players reach lobbies at.',
+  },
+  {
+    name: 'MUSTER_EDGE_PORTS_SPARE',
+    default: '32',
+    description: 'Of these, as many are open beside those in use, for the next lobbies; 16 at least.',
+  },
+  {
+    name: 'MUSTER_HOST_PORT_RANGES',
+    default: '',
+    description: 'Ranges (27000-27999) that lobbies in network mode host may have as their own; the edge leaves them.',
+  },
+  {
+    name: 'MUSTER_PROXY_PROTOCOL_FROM',
+    default: '',
+    description: 'CIDR blocks of balancers that put a PROXY v2 header before each TCP connection to these ports.',
   },
   { name: 'MUSTER_CONFIG', default: './muster.toml', description: 'File of regions and tiers; it need not be there.' },
   {
@@ -303,6 +337,18 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       .map((item) => item.trim())
       .filter((item) => item !== '')
 
+  const ranges = (name: SettingName, otherwise: string): PortRange[] =>
+    text(name, otherwise)
+      .split(',')
+      .filter((item) => item.trim() !== '')
+      .map((item) => {
+        const [, first, last] = /^\s*(\d{1,5})\s*-\s*(\d{1,5})\s*$/.exec(item) ?? []
+        const range = { min: Number(first ?? 0), max: Number(last ?? 0) }
+        if (range.min >= 1_024 && range.min <= range.max && range.max <= 65_535) return range
+        mistakes.push(`${name} names ${JSON.stringify(item)}, which is not a range within 1024-65535.`)
+        return range
+      })
+
   const domains = {
     main: domain('MUSTER_DOMAIN_MAIN', 'localhost'),
     cdn: domain('MUSTER_DOMAIN_CDN', 'cdn.localhost'),
@@ -368,6 +414,20 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     if (!(/^https?:\/\//.test(value) && URL.canParse(value))) mistakes.push(`${name} must be an http(s):// address.`)
     return value
   }
+  const [edge_range = { min: 0, max: 0 }, ...more_ranges] = ranges('MUSTER_EDGE_PORTS', '26000-31999')
+  if (more_ranges.length > 0) mistakes.push('MUSTER_EDGE_PORTS is one range.')
+  const spare = integer('MUSTER_EDGE_PORTS_SPARE', EDGE_PORTS_SPARE_DEFAULT, 6_000)
+  if (spare < EDGE_PORTS_SPARE_MIN) {
+    mistakes.push(`MUSTER_EDGE_PORTS_SPARE must be ${EDGE_PORTS_SPARE_MIN} at least: a lobby may have as many ports.`)
+  }
+  const host_port_ranges = ranges('MUSTER_HOST_PORT_RANGES', '')
+  for (const range of host_port_ranges) {
+    if (range.min <= LOBBY_PORTS.max && range.max >= LOBBY_PORTS.min) {
+      mistakes.push(
+        `MUSTER_HOST_PORT_RANGES must keep out of ${LOBBY_PORTS.min}-${LOBBY_PORTS.max}, which lobbies have.`,
+      )
+    }
+  }
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
   const edge_https_port = integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535)
   const certificates_dir = text('MUSTER_TLS_CERTIFICATES', '')
@@ -388,6 +448,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     public_scheme: oneOf('MUSTER_PUBLIC_SCHEME', ['http', 'https'] as const, mode === 'production' ? 'https' : 'http'),
     certificates_dir: certificates_dir === '' ? null : resolve(certificates_dir),
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
+    edge_ports: { ...edge_range, spare },
+    host_port_ranges,
+    proxy_protocol_from: list('MUSTER_PROXY_PROTOCOL_FROM'),
     dns_servers,
     fetch_private_networks,
     fetch_authorities: readAuthorities(text('MUSTER_FETCH_AUTHORITIES', ''), mistakes),

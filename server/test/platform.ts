@@ -1,6 +1,6 @@
 // The platform for tests is the platform: the real context on a temporary folder, free ports and a database of its own,
 // its roles started in this process and stopped with the test. Fixtures are calls through the typed client.
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,6 +48,8 @@ export type Platform = {
 
 export type GameOptions = {
   matchmaker?: NonNullable<VersionConfig['matchmaker']>
+  /** Members of its docker block beside the build. */
+  docker?: Pick<NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>, 'network_mode' | 'ports' | 'env'>
   /** The files of its build; what runs is server.mjs. */
   files?: Record<string, string>
   limits?: BodyOf<typeof updateGameNamespaceMatchmakerConfig>
@@ -76,6 +78,8 @@ export type PlatformOptions = {
 export async function startPlatform(t: TestContext, options: PlatformOptions = {}): Promise<Platform> {
   const database_url = options.database_url ?? (await createDatabase(t))
   const data_dir = options.data_dir ?? (await mkdtemp(join(tmpdir(), 'muster-test-')))
+  // Lobbies of a real runner run as other users, who must find their builds.
+  await chmod(data_dir, 0o711)
   const [api_port, matchmaker_port, edge_port, https_port] = (await freePorts(4)) as [number, number, number, number]
   const config = readConfig({
     MUSTER_DATA: data_dir,
@@ -157,7 +161,12 @@ async function createTestGame(platform: Platform, options: GameOptions = {}): Pr
   const params = { game_id, namespace_id }
   const files = options.files ?? { 'server.mjs': LEAST_SERVER }
   const image_id = await uploadBuild(client, { api_url: platform.api_url, game_id, files })
-  const docker = { image_id, args: ['node', 'server.mjs'], ports: { game: { protocol: 'http' as const } } }
+  const docker = {
+    image_id,
+    args: ['node', 'server.mjs'],
+    ports: { game: { protocol: 'http' as const } },
+    ...options.docker,
+  }
   const { version_id } = await client.call(createGameVersion, {
     params: { game_id },
     body: {

@@ -56,7 +56,7 @@ export const JoinPort = object({
     object({ min: Type.Integer(), max: Type.Integer() }, 'In the place of `port`: all of them reach the server.'),
   ),
   is_tls: Type.Boolean(),
-  url: Type.String({ description: 'Reaches the port as it stands; append a path, or put ws in the place of http.' }),
+  url: Type.String({ description: 'Reaches the port as it stands; to http append a path, or put ws in its place.' }),
 })
 const JoinPorts = Type.Record(Type.String(), JoinPort, { description: 'By port name.' })
 const JoinPlayer = object({
@@ -90,6 +90,7 @@ const SEAT_ERRORS = [
   'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID',
   'MATCHMAKER_TOO_MANY_LOBBIES',
   'MATCHMAKER_REGION_FULL',
+  'MATCHMAKER_NO_PORTS',
   'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
   'MATCHMAKER_LOBBY_NOT_STARTED',
 ] as const

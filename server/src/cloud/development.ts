@@ -40,7 +40,7 @@ export async function createDevelopmentToken(
   await requireGame(ctx, caller, game_id)
   const { name_id } = await requireNamespace(ctx, game_id, namespace_id)
   const { hostname, ports = {} } = body
-  refuse([...checkHostname(hostname), ...checkPorts(ports, await portsOfVersion(ctx, namespace_id))])
+  refuse([...checkHostname(hostname), ...checkPorts(ports, await bridgedPorts(ctx, namespace_id))])
   const claimed = Object.entries(ports).map(([name, { protocol, port, port_range }]) => ({
     name,
     protocol,
@@ -64,7 +64,7 @@ export async function validateDevelopmentToken(
   const { ports = {} } = draft
   const shape = checkShape(ports).map((detail) => ({ ...detail, path: ['ports', ...detail.path] }))
   if (shape.length > 0) return [...errors, ...shape]
-  return [...errors, ...checkPorts(ports as Ports, await portsOfVersion(ctx, namespace_id))]
+  return [...errors, ...checkPorts(ports as Ports, await bridgedPorts(ctx, namespace_id))]
 }
 
 function checkHostname(hostname: string): ErrorDetail[] {
@@ -80,24 +80,26 @@ function checkHostname(hostname: string): ErrorDetail[] {
   return [{ path, reason: 'invalid', message }]
 }
 
-/** Names of the ports that the namespace's version has. Their network mode is bridge: there is no other one yet. */
-async function portsOfVersion(ctx: Context, namespace_id: string): Promise<ReadonlySet<string>> {
+/** Names of the ports that the namespace's version has, in no game mode with network mode host. */
+async function bridgedPorts(ctx: Context, namespace_id: string): Promise<ReadonlySet<string>> {
   const row = await ctx.db
     .selectFrom('namespaces')
     .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
     .select('versions.config')
     .where('namespace_id', '=', namespace_id)
     .executeTakeFirst()
-  const modes = gameModesOf((row?.config ?? {}) as VersionConfig)
-  return new Set([...modes.values()].flatMap((mode) => mode.ports.map((port) => port.name)))
+  const modes = [...gameModesOf((row?.config ?? {}) as VersionConfig).values()]
+  const namesOf = (network_mode: 'bridge' | 'host') =>
+    modes.filter((mode) => mode.network_mode === network_mode).flatMap((mode) => mode.ports.map((port) => port.name))
+  return new Set(namesOf('bridge')).difference(new Set(namesOf('host')))
 }
 
-function checkPorts(ports: Ports, of_version: ReadonlySet<string>): ErrorDetail[] {
+function checkPorts(ports: Ports, bridged: ReadonlySet<string>): ErrorDetail[] {
   const entries = Object.entries(ports)
   if (entries.length > PORTS_MAX) {
     return [{ path: ['ports'], reason: 'too_many', message: `There are more than ${PORTS_MAX} ports.` }]
   }
-  const errors = entries.flatMap(([name, port]) => checkPort(name, port, of_version.has(name)))
+  const errors = entries.flatMap(([name, port]) => checkPort(name, port, bridged.has(name)))
   const taken = new Map<string, string>()
   for (const [name, { port, protocol }] of entries) {
     if (port === undefined) continue
@@ -112,7 +114,7 @@ function checkPorts(ports: Ports, of_version: ReadonlySet<string>): ErrorDetail[
   return errors
 }
 
-function checkPort(name: string, port: DevelopmentPort, is_of_version: boolean): ErrorDetail[] {
+function checkPort(name: string, port: DevelopmentPort, is_bridged: boolean): ErrorDetail[] {
   const path = ['ports', name]
   const wrong = (at: string[], reason: string, message: string): ErrorDetail => ({
     path: [...path, ...at],
@@ -144,7 +146,7 @@ function checkPort(name: string, port: DevelopmentPort, is_of_version: boolean):
   if (protocol !== 'tcp' && protocol !== 'udp') {
     errors.push(wrong(['protocol'], 'not_allowed', `A range is of tcp or udp ports, and ${name} is ${protocol}.`))
   }
-  if (is_of_version) {
+  if (is_bridged) {
     const message = `A range needs network mode host, and ${name} is a port of the version in mode bridge.`
     errors.push(wrong(['port_range'], 'needs_host_network', message))
   }

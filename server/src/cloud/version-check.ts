@@ -4,6 +4,7 @@ import type { ErrorDetail, GameModeConfig, VersionConfig } from '@muster/contrac
 import { gameModesOf, tierIn } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { checkCaptcha } from './captcha-check.ts'
+import { checkPorts } from './port-check.ts'
 import { checkRoutes } from './route-check.ts'
 
 const ENV_MAX = 64
@@ -68,7 +69,9 @@ async function checkMatchmaker(
       ...checkMode(modes.get(name)!, [...(mode.docker ? mode_path : matchmaker.docker ? path : mode_path), 'docker']),
     )
   }
-  for (const [block_path, docker] of blocks) errors.push(...checkDocker(docker, block_path))
+  for (const [block_path, docker] of blocks) {
+    errors.push(...checkDocker(docker, block_path), ...checkPorts(docker, ctx.config.host_port_ranges, block_path))
+  }
   errors.push(...(await checkBuilds(ctx, game_id, blocks)))
   return distinct(errors)
 }
@@ -130,17 +133,6 @@ function checkDocker(docker: Docker, path: readonly string[]): ErrorDetail[] {
     if (!RESERVED_ENV.test(name)) continue
     const message = `The environment variable ${name} is the platform's to set.`
     errors.push({ path: [...path, 'env', name], reason: 'conflicts_with_default', message })
-  }
-  const taken = new Map<number, string>()
-  for (const [name, { port }] of Object.entries(docker.ports ?? {})) {
-    if (port === undefined) continue
-    const other = taken.get(port)
-    if (other === undefined) {
-      taken.set(port, name)
-      continue
-    }
-    const message = `The ports ${other} and ${name} are both ${port}.`
-    errors.push({ path: [...path, 'ports', name, 'port'], reason: 'port_protocol_not_unique', message })
   }
   return errors
 }

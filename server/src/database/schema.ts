@@ -40,6 +40,7 @@ export type Schema = {
   captcha_clients: CaptchaClientTable
   captcha_claims: CaptchaClaimTable
   lobby_runs: LobbyRunTable
+  edge_ports: EdgePortTable
 }
 
 // Written by api.
@@ -298,7 +299,11 @@ type LobbyTable = {
   tier: Generated<string>
   cpu_cores: Generated<number>
   memory_mb: Generated<number>
+  /** The numbers at which the edge serves its tcp and udp ports. */
+  edge_ports: ColumnType<EdgePortNumber[], string | undefined, never>
 }
+
+export type EdgePortNumber = { name: string; transport: 'tcp' | 'udp'; port: number }
 
 type PlayerTable = {
   player_id: string
@@ -336,7 +341,14 @@ type CaptchaClaimTable = { response_hash: Buffer; claimed_by: Buffer; is_answere
 // Written by the runner.
 
 /** Where a running lobby listens, by port name. `hostname` and `port` are reachable from the edge on the same machine. */
-export type RunPort = { protocol: PortProtocol; hostname: string; port: number }
+export type RunPort = {
+  protocol: PortProtocol
+  hostname: string
+  port: number
+  /** As the version config says; absent: not. */
+  proxy_protocol?: boolean
+  require_player_token?: boolean
+}
 
 type LobbyRunTable = {
   lobby_id: string
@@ -358,3 +370,8 @@ type LobbyRunTable = {
   /** What it runs on; null when nothing does. */
   build_id: string | null
 }
+
+// Written by the edge.
+
+/** The numbers at which the edge listens (tcp) or is bound (udp): of these the matchmaker gives to new lobbies. */
+type EdgePortTable = { transport: 'tcp' | 'udp'; port: number }

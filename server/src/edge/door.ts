@@ -1,15 +1,12 @@
-// Every connection of the edge comes through here, over whichever port, and is counted: altogether, and by where it comes
-// from.
+// Every connection for HTTP comes through here, over whichever port, and is counted (crowd.ts).
 import { once } from 'node:events'
 import { createServer, type Server, type ServerOptions } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { Server as NetServer, Socket } from 'node:net'
 import type { TlsOptions, Server as TlsServer } from 'node:tls'
-import { clientBucket } from '../net/client-ip.ts'
+import type { Crowd } from './crowd.ts'
 import { shouldUpgrade } from './http.ts'
 import {
-  CONNECTIONS_PER_SOURCE_SHARE,
-  connectionsMax,
   HEADER_BYTES_MAX,
   HEADER_CHECK_MS,
   HEADER_MS_MAX,
@@ -19,7 +16,6 @@ import {
 } from './limits.ts'
 
 export type Door = {
-  connections_max: number
   plain: () => Server
   secure: (options: TlsOptions) => Server & TlsServer
   /** Stops listening; what is under way may end, for STOP_MS_MAX. */
@@ -38,29 +34,21 @@ const OPTIONS: ServerOptions = {
   shouldUpgradeCallback: shouldUpgrade,
 }
 
-export function createDoor(): Door {
-  const connections_max = connectionsMax()
-  const per_source_max = Math.ceil(connections_max * CONNECTIONS_PER_SOURCE_SHARE)
+export function createDoor(crowd: Crowd): Door {
   const sockets = new Set<Socket>()
-  const counts = new Map<string, number>()
 
   function onConnection(socket: Socket): void {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
     socket.on('error', () => {})
-    const source = clientBucket(socket.remoteAddress ?? '')
-    const count = counts.get(source) ?? 0
-    // Refused while there still are descriptors: with none left, nobody's requests could be answered.
-    if (sockets.size >= connections_max || count >= per_source_max) {
+    const leave = crowd.enter(socket.remoteAddress ?? '')
+    if (leave === null) {
       socket.resetAndDestroy()
       return
     }
     sockets.add(socket)
-    counts.set(source, count + 1)
     socket.once('close', () => {
       sockets.delete(socket)
-      const left = (counts.get(source) ?? 1) - 1
-      if (left === 0) counts.delete(source)
-      else counts.set(source, left)
+      leave()
     })
   }
 
@@ -74,7 +62,6 @@ export function createDoor(): Door {
   }
 
   return {
-    connections_max,
     plain: () => guard(createServer(OPTIONS)),
     secure: (options) => guard(createSecureServer({ ...OPTIONS, ...options, allowHalfOpen: true, noDelay: true })),
     async close(servers) {

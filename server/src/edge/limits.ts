@@ -32,6 +32,48 @@ export const HALF_CLOSED_MS_MAX = 30_000
 /** A peer that vanished without a word is noticed by TCP itself. */
 export const TCP_KEEP_ALIVE_MS = 30_000
 
+/** Raw TCP: from a connection's first moment to the first byte in either direction. */
+export const FIRST_BYTE_MS_MAX = 30_000
+/** Connections to one number of the edge's, and those of one client to it. */
+export const PORT_CONNECTIONS_MAX = 4_096
+export const PORT_CONNECTIONS_PER_CLIENT_MAX = 128
+export const TCP_BACKLOG = 512
+/** A server that says that it is ready a moment before it listens is waited for. */
+export const LISTEN_WAIT_MS_MAX = 1_000
+export const LISTEN_PAUSE_MS = 50
+/** The header of a balancer with all its addresses; TLVs may make it longer. */
+export const PROXY_HEADER_BYTES_MAX = 536
+export const PROXY_HEADER_MS_MAX = 5_000
+
+/** The edge's own ports: how often they are looked after, and how many are opened at once. */
+export const PORTS_EVERY_MS = 1_000
+export const PORTS_READ_PAUSE_MS = 20
+export const PORTS_OPENING_MAX = 16
+/** As long as the matchmaker leaves a port unused after its lobby. */
+export const PORT_REST_MS = 60_000
+
+/** Sources of datagrams that are remembered, and those of one client; a source is an address and a port. */
+export const UDP_SESSIONS_MAX = 10_000
+export const UDP_SESSIONS_PER_CLIENT_MAX = 256
+/** A source that has proven itself is forgotten after this, for games pause; any other sooner. */
+export const UDP_IDLE_MS_MAX = 120_000
+export const UDP_UNPROVEN_IDLE_MS_MAX = 10_000
+export const UDP_SWEEP_MS = 1_000
+/** Datagrams of one client in a second. A game sends a hundred. */
+export const UDP_DATAGRAMS_PER_SECOND_MAX = 50_000
+/** Datagrams that wait for a look-up or for a session's socket. */
+export const UDP_WAITING_MAX = 64
+/** Towards a source that has not proven that it is where it says: for each byte from it, and in a second. */
+export const REPLY_FACTOR_MAX = 3
+export const UNPROVEN_BYTES_PER_CLIENT_MAX = 64 * 1024
+export const UNPROVEN_BYTES_MAX = 1024 * 1024
+/** What is remembered of a source's bytes and of the replies to it, to know an echo; the datagrams looked through for one. */
+export const ECHO_BYTES_MAX = 1_024
+export const ECHO_DATAGRAMS_MAX = 32
+/** Whether a client has a seat in a lobby is asked again after this, by so many at once. */
+export const SEATS_AGE_MS = 250
+export const SEATS_READING_MAX = 8
+
 /** Requests waiting on one connection for the one before them. */
 export const PIPELINED_MAX = 32
 

@@ -9,6 +9,7 @@ import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
 export type Address = { hostname: string; port: number }
+export type StreamAddress = RunPort
 
 /** `region` is null where any will do: the path route does not name one. */
 export type LobbyPort = { lobby_id: string; port_name: string; region: string | null }
@@ -16,12 +17,14 @@ export type LobbyPort = { lobby_id: string; port_name: string; region: string | 
 export type Routes = {
   /** At once when it is known. Null: no such lobby, port or region, or it has ended. `source` asks; see lookups.ts. */
   find: (wanted: LobbyPort, source: string) => Address | null | Promise<Address | null>
+  /** The same for what is not HTTP. */
+  stream: (wanted: LobbyPort, source: string) => StreamAddress | null | Promise<StreamAddress | null>
   /** Forgets the lobby, for the address that find gave does not answer. */
   forget: (lobby_id: string) => void
   close: () => void
 }
 
-type Run = { region: string; ports: ReadonlyMap<string, Address>; has_ended: boolean; has_started: boolean }
+type Run = { region: string; ports: ReadonlyMap<string, RunPort>; has_ended: boolean; has_started: boolean }
 type Known = Run & { until_ts: number }
 
 export function createRoutes(ctx: Context, lookups: Lookups): Routes {
@@ -65,31 +68,37 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
     return asking
   }
 
-  async function askAgain(wanted: LobbyPort, source: string, old: Run | undefined): Promise<Address | null> {
+  async function askAgain(lobby_id: string, source: string, old: Run | undefined): Promise<Run | null> {
     try {
-      return addressOf(await ask(wanted.lobby_id, source), wanted)
+      return await ask(lobby_id, source)
     } catch (error) {
       // Without the database, games go on: what was true a moment ago is the best that is known.
       if (old === undefined) throw error
-      return addressOf(old, wanted)
+      return old
     }
   }
 
+  function find(wanted: LobbyPort, source: string, is_http: boolean): RunPort | null | Promise<RunPort | null> {
+    const run = known.get(wanted.lobby_id)
+    if (run !== undefined && ctx.now() < run.until_ts) return portOf(run, wanted, is_http)
+    return askAgain(wanted.lobby_id, source, run).then((found) => portOf(found, wanted, is_http))
+  }
+
   return {
-    find(wanted, source) {
-      const run = known.get(wanted.lobby_id)
-      if (run !== undefined && ctx.now() < run.until_ts) return addressOf(run, wanted)
-      return askAgain(wanted, source, run)
-    },
+    find: (wanted, source) => find(wanted, source, true),
+    stream: (wanted, source) => find(wanted, source, false),
     forget: (lobby_id) => void known.delete(lobby_id),
     close,
   }
 }
 
-function addressOf(run: Run | null, wanted: LobbyPort): Address | null {
+const HTTP: ReadonlySet<RunPort['protocol']> = new Set(['http', 'https'])
+
+function portOf(run: Run | null, wanted: LobbyPort, is_http: boolean): RunPort | null {
   if (run === null || run.has_ended) return null
   if (wanted.region !== null && wanted.region !== run.region) return null
-  return run.ports.get(wanted.port_name) ?? null
+  const port = run.ports.get(wanted.port_name)
+  return port !== undefined && HTTP.has(port.protocol) === is_http ? port : null
 }
 
 async function readRun(ctx: Context, lobby_id: string): Promise<Run | null> {
@@ -100,12 +109,9 @@ async function readRun(ctx: Context, lobby_id: string): Promise<Run | null> {
     .where('lobby_runs.lobby_id', '=', lobby_id)
     .executeTakeFirst()
   if (row === undefined) return null
-  const ports = Object.entries<RunPort>(row.ports).filter(
-    ([, { protocol }]) => protocol === 'http' || protocol === 'https',
-  )
   return {
     region: row.region,
-    ports: new Map(ports.map(([name, { hostname, port }]) => [name, { hostname, port }])),
+    ports: new Map(Object.entries(row.ports)),
     has_ended: row.exit_ts !== null,
     has_started: row.start_ts !== null,
   }

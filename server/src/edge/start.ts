@@ -11,17 +11,23 @@ import { StartError, startSentence } from '../start-error.ts'
 import { createAgents } from './agents.ts'
 import { createCdn } from './cdn.ts'
 import { createCertificates } from './certificates.ts'
+import { type Crowd, createCrowd } from './crowd.ts'
 import { createDomains } from './domains.ts'
 import { createDoor } from './door.ts'
+import { type EdgePorts, keepPortsOpen } from './edge-ports.ts'
 import { createHosts } from './hosts.ts'
 import { type Edge, serveHttp } from './http.ts'
-import { createLookups } from './lookups.ts'
+import { createLookups, type Lookups } from './lookups.ts'
 import { createMedia } from './media.ts'
+import { createPortOwners } from './port-owners.ts'
 import { createRefuse } from './refuse.ts'
 import { createRoutes } from './routes.ts'
+import { createSeats } from './seats.ts'
 import { createSend } from './send.ts'
 import { createSites } from './sites.ts'
+import { createTcp } from './tcp.ts'
 import { tlsOptions } from './tls.ts'
+import { createUdp } from './udp.ts'
 
 /** `https_port` is null where nothing says which certificates the edge has. */
 export type RunningEdge = RunningRole & { https_port: number | null }
@@ -32,7 +38,8 @@ export type RunningEdge = RunningRole & { https_port: number | null }
  */
 export async function startEdge(ctx: Context): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
-  const door = createDoor()
+  const crowd = createCrowd()
+  const door = createDoor(crowd)
   let { edge_http_port: http_port, edge_https_port: https_port } = ctx.config
   const mainUrl = () => {
     const ports = {
@@ -81,8 +88,10 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     // All at once: what is under way on either has the same time to end.
     servers.push(...secure_servers)
   }
+  const ports = await openPorts(ctx, edge, crowd, lookups)
+  opened.defer(() => ports.close())
   ctx.log.info(
-    { port: http_port, https_port: certificates && https_port, connections_max: door.connections_max },
+    { port: http_port, https_port: certificates && https_port, connections_max: crowd.connections_max },
     'the edge listens',
   )
   const closing = opened.move()
@@ -90,6 +99,22 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     address: `http://127.0.0.1:${http_port}`,
     https_port: certificates && https_port,
     stop: () => closing.disposeAsync(),
+  }
+}
+
+/** The raw ports, after HTTP's: those must be had. */
+async function openPorts(ctx: Context, { routes }: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
+  const is_local = ctx.config.mode === 'development'
+  const owners = createPortOwners(ctx, lookups)
+  const tcp = createTcp(ctx, { routes, owners, crowd, hosts: is_local ? LOOPBACK : [undefined] })
+  const seats = createSeats(ctx)
+  const udp = createUdp(ctx, { routes, owners, seats, crowd, host: is_local ? LOOPBACK[0] : undefined })
+  const ports = await keepPortsOpen(ctx, owners, { tcp: tcp.open, udp: udp.open })
+  return {
+    async close() {
+      await ports.close()
+      udp.close()
+    },
   }
 }
 

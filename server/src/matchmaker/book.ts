@@ -8,7 +8,7 @@
 // for MEMORY_MS, so that repeated and late calls get the right answer.
 import type { ErrorCode, ErrorMetadata } from '@muster/contract'
 import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
-import type { Change, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
+import type { Change, EdgePort, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
 import { createHeap } from './heap.ts'
 import { createListing } from './listing.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
@@ -29,12 +29,21 @@ export type Decision<T> = Granted<T> | Refused
 /** Undoes an apply(). Undoes are called in the reverse order of the applies. */
 export type Undo = () => void
 
-/** A lobby that may be created: everything but its id and its moment. */
-export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms'> & { ready_within_ms: number }
+export type PortWish = Omit<EdgePort, 'port'>
+
+/** A lobby that may be created: everything but its id, its moment and the numbers of its ports. */
+export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
+  ready_within_ms: number
+  edge_ports_wanted: readonly PortWish[]
+}
 
 /** Whether the plan's region can hold another lobby of that size: what all namespaces use is not the book's to know. */
 export type HasRoom = (plan: LobbyPlan) => boolean
 const ALWAYS: HasRoom = () => true
+
+/** Numbers for the ports, which nobody else has; null: there are not enough. Which are free is not the book's to know. */
+export type ChoosePorts = (wanted: readonly PortWish[], now_ms: number) => readonly EdgePort[] | null
+const NONE: ChoosePorts = (wanted) => (wanted.length === 0 ? [] : null)
 
 /** What every request for a seat brings along. */
 export type SeatWish = {
@@ -75,6 +84,7 @@ export class Book {
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom = ALWAYS,
+    choosePorts: ChoosePorts = NONE,
   ): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
@@ -82,7 +92,7 @@ export class Book {
     const lobby = this.#shelves.choose(wish.places, wish.tags)
     if (lobby !== null) return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
     if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-    return this.#open(wish.plan, wish, ids, now_ms, hasRoom)
+    return this.#open(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
   }
 
   /** A seat in this lobby, closed or not, private or not. Whether its game mode allows join is the desk's to know. */
@@ -103,11 +113,12 @@ export class Book {
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom = ALWAYS,
+    choosePorts: ChoosePorts = NONE,
   ): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-    return this.#open(wish.plan, wish, ids, now_ms, hasRoom)
+    return this.#open(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
   }
 
   /** Whether the key's request has its seat: then it is answered, and nothing else is asked of it. */
@@ -314,11 +325,21 @@ export class Book {
     return (this.#clientPlayers.get(wish.client) ?? 0) >= wish.client_players_max
   }
 
-  #open(plan: LobbyPlan, wish: SeatWish, ids: FreshIds, now_ms: number, hasRoom: HasRoom): Decision<SeatTaken> {
+  #open(
+    plan: LobbyPlan,
+    wish: SeatWish,
+    ids: FreshIds,
+    now_ms: number,
+    hasRoom: HasRoom,
+    choosePorts: ChoosePorts,
+  ): Decision<SeatTaken> {
     if (this.live_lobby_count >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
     if (!hasRoom(plan)) return refuse('MATCHMAKER_REGION_FULL')
-    const { ready_within_ms, ...record } = plan
-    const lobby = { ...record, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms: now_ms + ready_within_ms }
+    const { ready_within_ms, edge_ports_wanted, ...record } = plan
+    const edge_ports = choosePorts(edge_ports_wanted, now_ms)
+    if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
+    const ready_deadline_ms = now_ms + ready_within_ms
+    const lobby = { ...record, edge_ports, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms }
     const seat = this.#reserve(lobby, false, wish, ids.player_id, now_ms)
     return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
   }

@@ -3,10 +3,11 @@ import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
-import type { Book, Decision, HasRoom, SeatTaken } from './book.ts'
+import type { Book, ChoosePorts, Decision, HasRoom, SeatTaken } from './book.ts'
 import { createCapacity } from './capacity.ts'
-import type { Change, Lobby } from './changes.ts'
+import type { Change, EdgePort, Lobby } from './changes.ts'
 import { SHARD_COUNT, shardOf } from './journal.ts'
+import { createPortPool } from './port-pool.ts'
 import type { Projection } from './project.ts'
 import { createShard, type Decide, type Shard } from './shard.ts'
 
@@ -28,6 +29,12 @@ export type Books = {
   book: (namespace_id: string) => Book | undefined
   /** Whether the plan's region can hold one more lobby, counting what is decided and not yet durable. */
   hasRoom: HasRoom
+  /** Ports of the edge that no lobby has, counting what is decided and not yet durable. */
+  choosePorts: ChoosePorts
+  /** Where the edge listens now. */
+  openPorts: (ports: readonly Pick<EdgePort, 'transport' | 'port'>[]) => void
+  /** Resolves when the edge listens at more ports than now, or after `wait_ms`. */
+  morePorts: (wait_ms: number) => Promise<void>
   /** Waits until the lobby of this seat is ready, or will never be for this player, durably. */
   waitUntilReady: (namespace_id: string, seat: SeatTaken, patience: Patience) => Promise<WaitEnd>
   /** Ends all waiting, now and from now on: the process is about to stop. */
@@ -66,8 +73,10 @@ export function createBooks(options: BooksOptions): Books {
   let is_waiting_over = false
   let is_deposed = false
   const capacity = createCapacity(options.regions)
+  const ports = createPortPool(options.log)
+  let more_ports = Promise.withResolvers<void>()
   const shards: Shard[] = Array.from({ length: SHARD_COUNT }, (_, shard) =>
-    createShard({ ...options, capacity, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
+    createShard({ ...options, capacity, ports, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
   )
   const timer = setInterval(() => {
     for (const shard of shards) shard.tick()
@@ -188,6 +197,18 @@ export function createBooks(options: BooksOptions): Books {
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
     hasRoom: capacity.hasRoom,
+    choosePorts: ports.choose,
+    openPorts(opened) {
+      if (!ports.open(opened)) return
+      more_ports.resolve()
+      more_ports = Promise.withResolvers()
+    },
+    async morePorts(wait_ms) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, wait_ms)
+      await Promise.race([more_ports.promise, promise])
+      clearTimeout(timer)
+    },
     waitUntilReady,
     endWaiting,
     open,

@@ -3,6 +3,9 @@
 
 export type Publicity = 'public' | 'private'
 
+/** A port of a lobby that players reach at a number of the edge's. */
+export type EdgePort = { name: string; transport: 'tcp' | 'udp'; port: number }
+
 /** What a lobby is from its first moment on. */
 export type LobbyRecord = {
   lobby_id: string
@@ -13,6 +16,8 @@ export type LobbyRecord = {
   tier: string
   cpu_cores: number
   memory_mb: number
+  /** Its own while it lives and for a while after (port-pool.ts). */
+  edge_ports: readonly EdgePort[]
   publicity: Publicity
   is_custom: boolean
   max_players_normal: number

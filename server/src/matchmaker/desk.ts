@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
-import type { Books } from './books.ts'
+import type { Books, Patience } from './books.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
 import type { AskProvider } from './captcha-provider.ts'
 import { clientLimit, limited } from './limits.ts'
@@ -18,6 +18,9 @@ import { createWish, findWish } from './wishes.ts'
 const PLACEMENT_ATTEMPTS_MAX = 3
 /** find, join and create wait for a starting lobby at most this long. */
 const START_WAIT_MS = 50_000
+/** Together a second. */
+const PORT_ATTEMPTS_MAX = 5
+const PORT_WAIT_MS = 250
 
 export type Desk = {
   ctx: Context
@@ -48,7 +51,7 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
   // The game's own verification belongs here, before a seat is taken.
   return takeSeat(desk, visitor, wish, gate, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) =>
-    book.find(wish, ids, now_ms, desk.books.hasRoom),
+    book.find(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
   )
 }
 
@@ -71,7 +74,7 @@ export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<type
   const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
   const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
   return takeSeat(desk, visitor, wish, gate, 1, (book, ids, now_ms) =>
-    book.create(wish, ids, now_ms, desk.books.hasRoom),
+    book.create(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
   )
 }
 
@@ -106,7 +109,7 @@ async function takeSeat(
       const is_gated = gate !== null && attempt === 0
       const limits = await desk.namespaces.get(namespace_id)
       const command = limited(desk, limits, visitor, wish, is_gated ? gated(gate, wish, take) : take)
-      const seat = await commitSeat(desk, namespace_id, command)
+      const seat = await commitSeat(desk, namespace_id, command, patience)
       try {
         const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, patience)
         if (end === 'gone' && !visitor.isGone()) continue
@@ -130,7 +133,20 @@ async function takeSeat(
   }
 }
 
-function commitSeat(desk: Desk, namespace_id: string, take: Take): Promise<Seat> {
+/** When too few ports are open the edge is opening more, unless all are used: that is waited for, but not for long. */
+async function commitSeat(desk: Desk, namespace_id: string, take: Take, patience: Patience): Promise<Seat> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await commitSeatNow(desk, namespace_id, take)
+    } catch (error) {
+      const is_short = error instanceof ApiError && error.code === 'MATCHMAKER_NO_PORTS'
+      if (!is_short || attempt === PORT_ATTEMPTS_MAX || patience.isGone()) throw error
+      await desk.books.morePorts(PORT_WAIT_MS)
+    }
+  }
+}
+
+function commitSeatNow(desk: Desk, namespace_id: string, take: Take): Promise<Seat> {
   return desk.books.commit(namespace_id, (book, now_ms) => {
     const decision = take(book, { lobby_id: newId(now_ms), player_id: newId(now_ms) }, now_ms)
     if ('refused' in decision) return decision

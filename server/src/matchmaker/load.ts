@@ -53,11 +53,13 @@ export async function loadShard(pool: Pool, shard: number, takeover: Takeover, l
   return { books, images }
 }
 
-/** Lobbies of a journal from before there were tiers have none: they get what their rows got. */
+/** What lobbies of an older journal do not say of themselves: they get what their rows got. */
+const UNSAID = { tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024, edge_ports: [] }
+
 function completed(change: Change): Change {
-  if (change.kind !== 'lobby_created' || 'tier' in change.lobby) return change
-  const lobby: LobbyRecord = change.lobby
-  return { ...change, lobby: { ...lobby, tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024 } }
+  if (change.kind !== 'lobby_created') return change
+  const said: Partial<LobbyRecord> = change.lobby
+  return { ...change, lobby: { ...UNSAID, ...said } as LobbyRecord }
 }
 
 /**
@@ -160,6 +162,7 @@ export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
     tier: row.tier,
     cpu_cores: row.cpu_cores,
     memory_mb: row.memory_mb,
+    edge_ports: row.edge_ports,
     publicity: row.publicity,
     is_custom: row.is_custom,
     is_closed: row.is_closed,

@@ -47,6 +47,7 @@ export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
     tier: lobby.tier,
     cpu_cores: lobby.cpu_cores,
     memory_mb: lobby.memory_mb,
+    edge_ports: lobby.edge_ports,
   }
 }
 

@@ -1,6 +1,6 @@
 // The answer to a seat: where the lobby is reached, and the token that its server will ask for. All of it but the token
 // is the same for every player of a lobby, and is serialised once.
-import type { findLobby, GameModeConfig, ResponseOf } from '@muster/contract'
+import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
 import { type Config, mainUrl, publicUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import { type Prepared, prepare } from '../prepared.ts'
@@ -8,6 +8,7 @@ import type { SeatTaken } from './book.ts'
 import type { Books } from './books.ts'
 import type { Lobby } from './changes.ts'
 import type { Namespaces } from './namespaces.ts'
+import { streamPort } from './stream-port.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 export type SeatAnswer = Prepared<Seat>
@@ -62,10 +63,16 @@ async function prepareTexts(desk: Desk, lobby: Lobby): Promise<readonly string[]
  * that is the path route: the main domain has a certificate wherever people come over HTTPS, and for a lobby's own host
  * there is one only where the operator keeps a wildcard.
  */
-function joinPorts(config: Config, { lobby_id, region }: Lobby, of_mode: GameModeConfig['ports']): Seat['ports'] {
+function joinPorts(config: Config, lobby: Lobby, of_mode: readonly PortConfig[]): Seat['ports'] {
+  const { lobby_id, region } = lobby
   const ports: Seat['ports'] = {}
-  for (const { name, protocol } of of_mode) {
+  for (const item of of_mode) {
+    const { name, protocol } = item
     const hostname = `${lobby_id}-${name}.lobby.${region}.${config.domains.job}`
+    if (protocol === 'tcp' || protocol === 'udp') {
+      ports[name] = streamPort(config, lobby, item, hostname)
+      continue
+    }
     const is_tls = protocol === 'https'
     const port = is_tls ? config.advertised_https_port : config.advertised_http_port
     const url =

@@ -14,6 +14,7 @@ import type { Change } from './changes.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { encodePage } from './journal.ts'
 import { bookOf, loadShard } from './load.ts'
+import type { PortPool } from './port-pool.ts'
 import type { Projection } from './project.ts'
 import { emptyImages } from './rows.ts'
 import { imagesOf, touchedBy } from './touched.ts'
@@ -50,6 +51,7 @@ export type ShardOptions = {
   pool: Pool
   projection: Projection
   capacity: Capacity
+  ports: PortPool
   now: () => number
   log: Logger
   /** Called in order with what has become durable. */
@@ -75,7 +77,7 @@ type Batch = { pendings: Pending[]; entries: Map<string, Change[]>; touched: Map
 const newBatch = (): Batch => ({ pendings: [], entries: new Map(), touched: new Map(), undos: [] })
 
 export function createShard(options: ShardOptions): Shard {
-  const { shard, pool, projection, capacity, now, log } = options
+  const { shard, pool, projection, capacity, ports, now, log } = options
   let state: 'recovering' | 'writing' | 'deposed' | 'closed' = 'recovering'
   let books = new Map<string, Book>()
   let writer = ''
@@ -150,8 +152,11 @@ export function createShard(options: ShardOptions): Shard {
     const ids = touchedBy(book, change)
     batch.undos.push(book.apply(change))
     if (change.kind === 'lobby_created') {
-      capacity.take(shard, change.lobby)
-      batch.undos.push(() => capacity.giveBack(shard, change.lobby))
+      const { lobby } = change
+      capacity.take(shard, lobby)
+      batch.undos.push(() => capacity.giveBack(shard, lobby))
+      ports.take(shard, lobby)
+      batch.undos.push(() => ports.undo(shard, lobby))
     }
     const changes = batch.entries.get(namespace_id)
     if (changes === undefined) batch.entries.set(namespace_id, [change])
@@ -213,7 +218,9 @@ export function createShard(options: ShardOptions): Shard {
     for (const change of changes) {
       if (change.kind !== 'lobby_stopped') continue
       const lobby = books.get(namespace_id)?.lobbies.get(change.lobby_id)
-      if (lobby !== undefined) capacity.giveBack(shard, lobby)
+      if (lobby === undefined) continue
+      capacity.giveBack(shard, lobby)
+      ports.retire(shard, lobby)
     }
   }
 
@@ -305,6 +312,7 @@ export function createShard(options: ShardOptions): Shard {
         if (!isRecovering()) return
         books = loaded.books
         capacity.replace(shard, books.values())
+        ports.replace(shard, books.values())
         writer = fresh
         seq = takeover.seq
         time_ms = durable_ms = takeover.ms

@@ -9,6 +9,7 @@ import { type Books, createBooks } from './books.ts'
 import { startCaptchaSweep } from './captcha-claims.ts'
 import { createAskProvider } from './captcha-provider.ts'
 import type { Desk } from './desk.ts'
+import { type PortWatch, watchPorts } from './edge-ports.ts'
 import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
@@ -29,6 +30,7 @@ type Office = {
   projection: Projection
   runs: RunWatch
   retention: Sweeper
+  ports: PortWatch
   captcha_sweep: { stop: () => Promise<void> }
   desk: Desk
 }
@@ -58,6 +60,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = books
     await books.open()
     opening = null
+    const ports = await watchPorts(ctx, books)
     const desk: Desk = {
       ctx,
       books,
@@ -72,6 +75,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       books,
       projection,
       runs: watchRuns(ctx, books),
+      ports,
       retention: startRetention(ctx),
       captcha_sweep: startCaptchaSweep(ctx),
       desk,
@@ -85,6 +89,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.retention.stop()
     await closing.runs.close()
     await closing.captcha_sweep.stop()
+    await closing.ports.close()
     await closing.books.close()
     await closing.projection.close()
   }

@@ -3,7 +3,7 @@
 import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig, tierIn } from '@muster/contract'
 import type { Config, Region } from '../config.ts'
 import type { Coordinates } from '../net/ip-intelligence.ts'
-import type { LobbyPlan } from './book.ts'
+import type { LobbyPlan, PortWish } from './book.ts'
 import type { NamespaceRecord } from './namespaces.ts'
 import { byDistance } from './nearest.ts'
 import type { Place, Tags } from './shelves.ts'
@@ -92,6 +92,7 @@ function planOf(
 ): LobbyPlan {
   return {
     ...sizeOf(region, tierIn(mode, region.name)),
+    edge_ports_wanted: edgePortsOf(mode),
     version_id: namespace.version_id,
     game_mode: mode.name,
     region: region.name,
@@ -106,6 +107,14 @@ function planOf(
     player_deadline_ms: mode.player_deadline_ms,
     idle_grace_ms: mode.idle_grace_ms,
   }
+}
+
+/** HTTP has one port for all lobbies, and a range is the machine's own: all others get a number of the edge's. */
+function edgePortsOf(mode: GameModeConfig): PortWish[] {
+  return mode.ports.flatMap(({ name, protocol, port_range }): PortWish[] => {
+    if (protocol === 'http' || protocol === 'https' || port_range !== null) return []
+    return [{ name, transport: protocol }]
+  })
 }
 
 /** A tier that the operator has taken away since the version was created is replaced by the region's default. */

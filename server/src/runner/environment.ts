@@ -48,10 +48,15 @@ export function lobbyEnvironment(
   })
   if (lobby.lobby_config !== null) env.PLATFORM_LOBBY_CONFIG = lobby.lobby_config
   if (Object.keys(lobby.tags).length > 0) env.PLATFORM_LOBBY_TAGS = JSON.stringify(lobby.tags)
-  for (const [name, { port }] of Object.entries(ports)) env[portVariable(name)] = String(port)
+  for (const [name, { port }] of Object.entries(ports)) env[`PORT_${variableOf(name)}`] = String(port)
+  for (const { name, port_range } of mode.ports) {
+    if (port_range === null) continue
+    env[`PORT_RANGE_MIN_${variableOf(name)}`] = String(port_range.min)
+    env[`PORT_RANGE_MAX_${variableOf(name)}`] = String(port_range.max)
+  }
   return env
 }
 
-function portVariable(name: string): string {
-  return `PORT_${name.toUpperCase().replaceAll('-', '_')}`
+function variableOf(port_name: string): string {
+  return port_name.toUpperCase().replaceAll('-', '_')
 }

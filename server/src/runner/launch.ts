@@ -27,12 +27,15 @@ export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { f
   const { ctx, driver } = launch
   const mode = modeOf(lobby)
   if (mode === undefined) return refuse(launch, lobby, 'no_build', 'The version has no such game mode.')
-  const numbers = await launch.ports.take(mode.ports.length)
+  // A range is the machine's own, and the server takes of it what it finds free.
+  const with_number = mode.ports.filter(({ port_range }) => port_range === null)
+  const numbers = await launch.ports.take(with_number.length)
   if (numbers === null) return refuse(launch, lobby, 'no_ports', 'No port is free on this machine.')
 
   const ports: Record<string, RunPort> = {}
-  for (const [index, { name, protocol }] of mode.ports.entries()) {
-    ports[name] = { protocol, hostname: '127.0.0.1', port: numbers[index] ?? 0 }
+  for (const [index, { name, protocol, proxy_protocol, require_player_token }] of with_number.entries()) {
+    const options = { ...(proxy_protocol && { proxy_protocol }), ...(require_player_token && { require_player_token }) }
+    ports[name] = { protocol, hostname: '127.0.0.1', port: numbers[index] ?? 0, ...options }
   }
   try {
     if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return letGo(launch, numbers)

@@ -1,13 +1,15 @@
 // The ports on which lobbies listen for the edge: 20000 to 25999 of 127.0.0.1, one for each port of a lobby's game mode.
-// A port belongs to a live run, or is free; that nobody else has it is tried by binding it. It is handed out again only
-// after all others, so that a late packet for one lobby does not reach the next.
+// A port belongs to a live run, or is free; that nobody else has it is tried by binding it, for TCP and for UDP. It is
+// handed out again only after all others, so that a late packet for one lobby does not reach the next.
 //
 // The network is the host's (drivers/bubblewrap.ts), so between the trial and the lobby's own bind somebody else may
 // take the port. The lobby then fails to listen and ends.
+import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
+import { LOBBY_PORTS } from '../config.ts'
 
-export const PORT_FIRST = 20_000
-export const PORT_COUNT = 6_000
+export const PORT_FIRST = LOBBY_PORTS.min
+export const PORT_COUNT = LOBBY_PORTS.max - LOBBY_PORTS.min + 1
 /** Of ports that others have taken; beyond it the machine is not ours to serve on. */
 const TRIES_MAX = 200
 
@@ -40,7 +42,7 @@ export function createPorts(start: number, host = '127.0.0.1'): Ports {
     for (let tried = 0; tried < TRIES_MAX; tried++) {
       const port = takeNext()
       if (port === null) return null
-      if (await canBind(port, host)) return port
+      if ((await canListen(port, host)) && (await canBind(port, host))) return port
       used.delete(port)
     }
     return null
@@ -59,10 +61,21 @@ export function createPorts(start: number, host = '127.0.0.1'): Ports {
   }
 }
 
-function canBind(port: number, host: string): Promise<boolean> {
+function canListen(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', () => resolve(false))
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}
+
+function canBind(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createSocket('udp4')
+    socket.once('error', () => {
+      socket.close()
+      resolve(false)
+    })
+    socket.bind({ port, address: host, exclusive: true }, () => socket.close(() => resolve(true)))
   })
 }

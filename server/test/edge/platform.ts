@@ -10,6 +10,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import type { CdnRoute } from '@muster/contract'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
@@ -67,8 +68,17 @@ export type TestEdge = {
   /** Rows of a lobby whose ports are these; answers its id. */
   lobby: (ports: Record<string, number>, options?: { exit_ts?: Date; region?: string }) => Promise<string>
   endLobby: (lobby_id: string) => Promise<void>
+  /** A lobby with one raw port at a number of the edge's, as matchmaker and runner write it. */
+  raw: (transport: 'tcp' | 'udp', port: number, options?: RawOptions) => Promise<RawLobby>
+  /** What the lobby's end looks like to the edge. */
+  stopLobby: (lobby_id: string) => Promise<void>
+  /** The edge's numbers that are open, as the matchmaker reads them. */
+  openPorts: (transport: 'tcp' | 'udp') => Promise<number[]>
   game: (name_id: string) => Promise<TestGame>
 }
+
+export type RawLobby = { lobby_id: string; namespace_id: string; number: number }
+export type RawOptions = { number?: number; proxy_protocol?: boolean; require_player_token?: boolean }
 
 export type TestGame = {
   game_id: string
@@ -79,10 +89,15 @@ export type TestGame = {
 }
 export type SiteOptions = { content_types?: Record<string, string>; complete?: boolean }
 
-export type EdgeOptions = { api_port?: number; matchmaker_port?: number; env?: Record<string, string> }
+export type EdgeOptions = {
+  database_url?: string
+  api_port?: number
+  matchmaker_port?: number
+  env?: Record<string, string>
+}
 
 export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): Promise<TestEdge> {
-  const url = await createDatabase(t)
+  const url = options.database_url ?? (await createDatabase(t))
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
   const config = readConfig({
     MUSTER_DATA: data_dir,
@@ -97,10 +112,13 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) })
   let ahead_ms = 0
   const ctx = await openContext(config, { log, now: () => Date.now() + ahead_ms })
-  const role = await startEdge(ctx).catch(async (error: unknown) => {
+  const started = await startEdge(ctx).catch(async (error: unknown) => {
     await ctx.close()
     throw error
   })
+  let stopped: Promise<void> | null = null
+  // Once, whether by the test or after it.
+  const role = { ...started, stop: (how: { end_lobbies: boolean }) => (stopped ??= started.stop(how)) }
   t.after(async () => {
     await role.stop({ end_lobbies: false })
     await ctx.close()
@@ -119,6 +137,15 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     endLobby: async (lobby_id) => {
       await ctx.db.updateTable('lobby_runs').set({ exit_ts: new Date() }).where('lobby_id', '=', lobby_id).execute()
       await ctx.listener.notify('lobby_runs', lobby_id)
+    },
+    raw: (transport, port, raw) => insertRawLobby(ctx, transport, port, raw),
+    stopLobby: async (lobby_id) => {
+      await ctx.db.updateTable('lobbies').set({ stop_ts: new Date() }).where('lobby_id', '=', lobby_id).execute()
+      await ctx.listener.notify('lobbies')
+    },
+    openPorts: async (transport) => {
+      const rows = await ctx.db.selectFrom('edge_ports').select('port').where('transport', '=', transport).execute()
+      return rows.map(({ port }) => port)
     },
     game: (name_id) => insertGame(ctx, name_id),
   }
@@ -155,6 +182,35 @@ async function insertLobby(
     })
     .execute()
   return lobby_id
+}
+
+async function insertRawLobby(
+  ctx: Context,
+  transport: 'tcp' | 'udp',
+  port: number,
+  { number: wanted, ...options }: RawOptions = {},
+): Promise<RawLobby> {
+  const taken = ctx.db
+    .selectFrom('lobbies')
+    .select(sql<number>`jsonb_path_query_first(edge_ports, '$[0].port')::int`.as('port'))
+  const free = await ctx.db
+    .selectFrom('edge_ports')
+    .select('port')
+    .where('transport', '=', transport)
+    .where('port', 'not in', taken.where(sql<boolean>`edge_ports <> '[]'`))
+    .executeTakeFirstOrThrow()
+  const number = wanted ?? free.port
+  const lobby_id = await insertLobby(ctx, {})
+  const edge_ports = JSON.stringify([{ name: 'game', transport, port: number }])
+  await sql`update lobbies set edge_ports = ${edge_ports}::jsonb where lobby_id = ${lobby_id}`.execute(ctx.db)
+  const ports = JSON.stringify({ game: { protocol: transport, hostname: '127.0.0.1', port, ...options } })
+  await ctx.db.updateTable('lobby_runs').set({ ports }).where('lobby_id', '=', lobby_id).execute()
+  const { namespace_id } = await ctx.db
+    .selectFrom('lobbies')
+    .select('namespace_id')
+    .where('lobby_id', '=', lobby_id)
+    .executeTakeFirstOrThrow()
+  return { lobby_id, namespace_id, number }
 }
 
 async function insertGame(ctx: Context, name_id: string): Promise<TestGame> {

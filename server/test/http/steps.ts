@@ -236,10 +236,11 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
 
 /**
  * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
- * matchmaker/captcha.test.ts captchas.
+ * matchmaker/captcha.test.ts captchas, matchmaker/ports.test.ts ports that are all taken.
  */
 const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   'MATCHMAKER_REGION_FULL',
+  'MATCHMAKER_NO_PORTS',
   'NAMESPACE_NOT_FOUND',
   'CAPTCHA_CAPTCHA_REQUIRED',
   'CAPTCHA_CAPTCHA_FAILED',

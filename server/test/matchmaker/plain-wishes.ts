@@ -26,6 +26,7 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
     tier: 'basic-1d4',
     cpu_cores: 0.25,
     memory_mb: 256,
+    edge_ports_wanted: [],
     max_players_normal: 4,
     max_players_direct: 4,
     max_players_party: 4,

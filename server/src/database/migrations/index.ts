@@ -11,6 +11,7 @@ import { statements as images } from './0007-images.ts'
 import { statements as captcha } from './0008-captcha.ts'
 import { statements as retention } from './0009-retention.ts'
 import { statements as versionNames } from './0010-version-names.ts'
+import { statements as edgePorts } from './0011-edge-ports.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0008-captcha', statements: captcha },
   { name: '0009-retention', statements: retention },
   { name: '0010-version-names', statements: versionNames },
+  { name: '0011-edge-ports', statements: edgePorts },
 ]

@@ -1,0 +1,95 @@
+import assert from 'node:assert'
+import { test } from 'node:test'
+import type { PortRange, VersionConfig } from '@muster/contract'
+import { checkPorts } from './port-check.ts'
+
+type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
+type Ports = NonNullable<Docker['ports']>
+
+const HOST_RANGES: PortRange[] = [
+  { min: 27_000, max: 27_999 },
+  { min: 40_000, max: 40_100 },
+]
+const range = (min: number, max: number) => ({ port_range: { min, max } })
+
+function wrongs(ports: Ports, network_mode?: Docker['network_mode'], ranges = HOST_RANGES): string[] {
+  const errors = checkPorts({ ports, ...(network_mode && { network_mode }) }, ranges, ['docker'])
+  for (const error of errors) assert.match(error.message, /^\w.*\.$/)
+  return errors.map(({ path, reason }) => `${path.join('.')} ${reason}`)
+}
+
+test('ports of every protocol, with what they may say of themselves, are good', () => {
+  assert.deepStrictEqual(
+    wrongs({
+      web: { protocol: 'http', port: 80, proxy: 'game_guard' },
+      raw: { protocol: 'tcp', proxy_protocol: true },
+      voice: { protocol: 'udp', port: 80, proxy_protocol: true, require_player_token: true },
+    }),
+    [],
+  )
+  assert.deepStrictEqual(
+    wrongs(
+      {
+        many: { protocol: 'udp', ...range(27_000, 27_010), proxy: 'none' },
+        more: { protocol: 'tcp', ...range(27_005, 27_999) },
+        one: { protocol: 'udp', ...range(27_011, 27_011) },
+        web: { protocol: 'http' },
+      },
+      'host',
+    ),
+    [],
+  )
+})
+
+test('a range is of tcp or udp ports, in network mode host, in order, and within what the operator gives', () => {
+  const cases: [Ports[string], string[]][] = [
+    [{ protocol: 'http', ...range(27_000, 27_001) }, ['docker.ports.x.protocol not_allowed']],
+    [{ protocol: 'tcp', ...range(27_001, 27_000) }, ['docker.ports.x.port_range range_min_gt_max']],
+    [{ protocol: 'tcp', ...range(26_999, 27_000) }, ['docker.ports.x.port_range port_out_of_range']],
+    [{ protocol: 'udp', ...range(27_990, 28_000) }, ['docker.ports.x.port_range port_out_of_range']],
+    [{ protocol: 'udp', ...range(27_999, 40_000) }, ['docker.ports.x.port_range port_out_of_range']],
+    [{ protocol: 'udp', port: 5, ...range(27_000, 27_000) }, ['docker.ports.x duplicate_port_and_port_range']],
+    [{ protocol: 'udp', ...range(27_000, 27_000), proxy: 'game_guard' }, ['docker.ports.x.proxy not_allowed']],
+    [
+      { protocol: 'udp', ...range(27_000, 27_000), proxy_protocol: true, require_player_token: true },
+      ['docker.ports.x.proxy_protocol not_allowed', 'docker.ports.x.require_player_token not_allowed'],
+    ],
+  ]
+  for (const [port, expected] of cases) assert.deepStrictEqual(wrongs({ x: port }, 'host'), expected)
+  assert.deepStrictEqual(wrongs({ x: { protocol: 'udp', ...range(27_000, 27_001) } }), [
+    'docker.ports.x.port_range needs_host_network',
+  ])
+  assert.deepStrictEqual(wrongs({ x: { protocol: 'udp', ...range(27_000, 27_001) } }, 'host', []), [
+    'docker.network_mode host_networking_disabled',
+    'docker.ports.x.port_range port_out_of_range',
+  ])
+})
+
+test('options that a protocol does not have are refused, and so are ports that collide', () => {
+  assert.deepStrictEqual(
+    wrongs({
+      a: { protocol: 'http', proxy_protocol: true },
+      b: { protocol: 'tcp', require_player_token: true },
+      c: { protocol: 'tcp', port: 9, proxy: 'none' },
+      d: { protocol: 'http', port: 9 },
+      e: { protocol: 'udp', port: 9 },
+    }),
+    [
+      'docker.ports.a.proxy_protocol not_allowed',
+      'docker.ports.b.require_player_token not_allowed',
+      'docker.ports.c.proxy needs_game_guard',
+      'docker.ports.d.port port_protocol_not_unique',
+    ],
+  )
+  assert.deepStrictEqual(
+    wrongs(
+      {
+        a: { protocol: 'udp', ...range(27_000, 27_010) },
+        b: { protocol: 'udp', ...range(27_010, 27_020) },
+        c: { protocol: 'tcp', ...range(27_000, 27_020) },
+      },
+      'host',
+    ),
+    ['docker.ports.b.port_range ranges_overlap'],
+  )
+})

@@ -1,0 +1,102 @@
+// The ports of a version config: what of it fits together, and what the operator of this platform allows.
+import type { ErrorDetail, PortRange, VersionConfig } from '@muster/contract'
+
+type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
+type Port = NonNullable<Docker['ports']>[string]
+type Wrong = (at: string[], reason: string, message: string) => ErrorDetail
+
+/** `path` is the docker block's. `host_ranges`: what lobbies in network mode host may have. */
+export function checkPorts(
+  docker: Pick<Docker, 'network_mode' | 'ports'>,
+  host_ranges: readonly PortRange[],
+  path: readonly string[],
+): ErrorDetail[] {
+  const wrong: Wrong = (at, reason, message) => ({ path: [...path, ...at], reason, message })
+  const errors: ErrorDetail[] = []
+  if (docker.network_mode === 'host' && host_ranges.length === 0) {
+    const message = 'This platform has no ports for network mode host.'
+    errors.push(wrong(['network_mode'], 'host_networking_disabled', message))
+  }
+  const entries = Object.entries(docker.ports ?? {})
+  for (const [name, port] of entries) {
+    const at: Wrong = (rest, reason, message) => wrong(['ports', name, ...rest], reason, message)
+    errors.push(...checkOptions(name, port, at))
+    if (port.port_range !== undefined) errors.push(...checkRange(name, port, port.port_range, docker, host_ranges, at))
+  }
+  return [...errors, ...checkTogether(entries, wrong)]
+}
+
+function checkOptions(name: string, port: Port, wrong: Wrong): ErrorDetail[] {
+  const errors: ErrorDetail[] = []
+  const { protocol, port_range } = port
+  if (port.port !== undefined && port_range !== undefined) {
+    errors.push(wrong([], 'duplicate_port_and_port_range', `${name} has a port and a port_range.`))
+  }
+  if (port_range === undefined && port.proxy === 'none') {
+    errors.push(wrong(['proxy'], 'needs_game_guard', `Only a port_range has no proxy, and ${name} is a port.`))
+  }
+  if (port_range !== undefined && port.proxy === 'game_guard') {
+    errors.push(wrong(['proxy'], 'not_allowed', `${name} is a port_range, which no proxy serves.`))
+  }
+  const is_raw = transportOf(port) === 'udp' || isTcp(port)
+  if (port.proxy_protocol === true && (!is_raw || port_range !== undefined)) {
+    const message = `The proxy tells the player's address by PROXY protocol on tcp and udp ports of its own; ${name} is ${protocol}${port_range ? ', a range' : ''}.`
+    errors.push(wrong(['proxy_protocol'], 'not_allowed', message))
+  }
+  if (port.require_player_token === true && (protocol !== 'udp' || port_range !== undefined)) {
+    const message = `The proxy asks for player tokens on udp ports of its own; ${name} is ${protocol}${port_range ? ', a range' : ''}.`
+    errors.push(wrong(['require_player_token'], 'not_allowed', message))
+  }
+  return errors
+}
+
+function checkRange(
+  name: string,
+  { protocol }: Port,
+  { min, max }: PortRange,
+  { network_mode }: Pick<Docker, 'network_mode'>,
+  host_ranges: readonly PortRange[],
+  wrong: Wrong,
+): ErrorDetail[] {
+  const errors: ErrorDetail[] = []
+  if (protocol !== 'tcp' && protocol !== 'udp') {
+    errors.push(wrong(['protocol'], 'not_allowed', `A range is of tcp or udp ports, and ${name} is ${protocol}.`))
+  }
+  if (network_mode !== 'host') {
+    errors.push(wrong(['port_range'], 'needs_host_network', `A range needs network mode host: ${name}.`))
+  }
+  if (min > max) {
+    errors.push(wrong(['port_range'], 'range_min_gt_max', `The range of ${name} ends before it begins.`))
+  } else if (!host_ranges.some((range) => range.min <= min && max <= range.max)) {
+    const allowed = host_ranges.map((range) => `${range.min}-${range.max}`).join(', ') || 'none'
+    errors.push(wrong(['port_range'], 'port_out_of_range', `${min}-${max} is not within this platform's: ${allowed}.`))
+  }
+  return errors
+}
+
+/** One number is one port of each transport; ranges of one transport are apart. */
+function checkTogether(entries: readonly (readonly [string, Port])[], wrong: Wrong): ErrorDetail[] {
+  return entries.flatMap(([name, port], index): ErrorDetail[] => {
+    const { port_range } = port
+    const others = entries.slice(0, index).filter(([, other]) => transportOf(other) === transportOf(port))
+    const same = others.find(([, other]) => port.port !== undefined && other.port === port.port)
+    if (same !== undefined) {
+      const message = `The ports ${same[0]} and ${name} are both ${transportOf(port)} ${port.port}.`
+      return [wrong(['ports', name, 'port'], 'port_protocol_not_unique', message)]
+    }
+    const overlapped = others.find(([, { port_range: other }]) => {
+      return port_range && other && other.min <= port_range.max && port_range.min <= other.max
+    })
+    if (overlapped === undefined) return []
+    const message = `The ranges of ${overlapped[0]} and ${name} overlap.`
+    return [wrong(['ports', name, 'port_range'], 'ranges_overlap', message)]
+  })
+}
+
+function transportOf({ protocol }: Port): 'tcp' | 'udp' {
+  return protocol === 'udp' ? 'udp' : 'tcp'
+}
+
+function isTcp({ protocol }: Port): boolean {
+  return protocol === 'tcp'
+}

@@ -1,0 +1,22 @@
+// How players are told a tcp or udp port of a lobby: at a number of the edge's, or as the range of the machine's own.
+import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
+import type { Config } from '../config.ts'
+import type { Lobby } from './changes.ts'
+
+type JoinPort = ResponseOf<typeof findLobby>['ports'][string]
+
+/** Native programs do not know the names under localhost, and in development the edge listens on loopback only. */
+const DEVELOPMENT_HOST = '127.0.0.1'
+
+/** `lobby_host` is the lobby's own name for the port, which leads to the edge and to the machine of the lobby alike. */
+export function streamPort(config: Config, lobby: Lobby, item: PortConfig, lobby_host: string): JoinPort {
+  const { name, protocol, port_range } = item
+  const hostname = config.mode === 'production' ? lobby_host : DEVELOPMENT_HOST
+  if (port_range !== null) {
+    return { hostname, port_range, is_tls: false, url: `${protocol}://${hostname}:${port_range.min}` }
+  }
+  const given = lobby.edge_ports.find((edge_port) => edge_port.name === name)
+  if (given === undefined) throw new Error(`the lobby ${lobby.lobby_id} has no number for its port ${name}`)
+  const host = `${hostname}:${given.port}`
+  return { host, hostname, port: given.port, is_tls: false, url: `${protocol}://${host}` }
+}

@@ -1,0 +1,192 @@
+import assert from 'node:assert'
+import { randomBytes } from 'node:crypto'
+import { createSocket, type RemoteInfo } from 'node:dgram'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import { UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
+import { openDatagrams } from '../end-to-end/raw-server.ts'
+import { startTestEdge, until } from './platform.ts'
+
+const TIMEOUT = { timeout: 30_000 }
+const SIGNATURE = '0d0a0d0a000d0a515549540a'
+
+/** A lobby's server, which sends back what `reply` makes of a datagram. */
+async function startServer(t: TestContext, reply: (datagram: Buffer, source: RemoteInfo) => Buffer[], port = 0) {
+  const socket = createSocket('udp4')
+  const sources = new Set<number>()
+  socket.on('error', () => {})
+  socket.on('message', (datagram, source) => {
+    sources.add(source.port)
+    for (const answer of reply(datagram, source)) socket.send(answer, source.port, source.address)
+  })
+  socket.bind(port, '127.0.0.1')
+  await once(socket, 'listening')
+  let is_open = true
+  const close = () => {
+    if (is_open) socket.close()
+    is_open = false
+  }
+  t.after(close)
+  return { port: socket.address().port, sources, close }
+}
+
+const echo = (datagram: Buffer): Buffer[] => [datagram]
+const at = (number: number): string => `udp://127.0.0.1:${number}`
+
+test('datagrams of every length arrive whole, one by one, as they were sent', TIMEOUT, async (t) => {
+  const server = await startServer(t, echo)
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', server.port)
+  const player = await openDatagrams(t, at(number))
+  const lengths = [0, 1, 2, 1_199, 1_200, 1_472, 1_473, 9_000, 65_507]
+  for (let more = 0; more < 200; more++) lengths.push(Math.floor(Math.random() * 4_000))
+  for (const length of lengths) {
+    const sent = randomBytes(length)
+    player.send(sent)
+    assert.ok((await player.next()).equals(sent), `${length} bytes`)
+  }
+  assert.strictEqual(server.sources.size, 1, 'a source has one socket towards the lobby')
+})
+
+test('a source that comes back from another port is another one; each gets its own answers', TIMEOUT, async (t) => {
+  const server = await startServer(t, (datagram, { port }) => [Buffer.from(`${datagram} ${port}`)])
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', server.port)
+  const players = await Promise.all(Array.from({ length: 20 }, () => openDatagrams(t, at(number))))
+  for (const player of players) player.send(`from ${player.port}`)
+  const answers = await Promise.all(players.map((player) => player.next()))
+  assert.strictEqual(new Set(answers.map(String)).size, 20)
+  for (const [index, player] of players.entries()) assert.ok(String(answers[index]).startsWith(`from ${player.port} `))
+  assert.strictEqual(server.sources.size, 20)
+})
+
+test(
+  'a server that is not there, then there, then started again, is reached by the same source',
+  TIMEOUT,
+  async (t) => {
+    const first = await startServer(t, echo)
+    first.close()
+    const edge = await startTestEdge(t)
+    const { number } = await edge.raw('udp', first.port)
+    const player = await openDatagrams(t, at(number))
+    player.send('lost')
+    for (let life = 0; life < 2; life++) {
+      const server = await startServer(t, echo, first.port)
+      await until('an answer comes', async () => {
+        player.send(`life ${life}`)
+        return player.received.some((datagram) => String(datagram) === `life ${life}`)
+      })
+      server.close()
+    }
+  },
+)
+
+test('a lobby that asks for it gets a PROXY header in front of every datagram', TIMEOUT, async (t) => {
+  const server = await startServer(t, (datagram) => [Buffer.from(datagram.toString('hex'))])
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', server.port, { proxy_protocol: true })
+  const player = await openDatagrams(t, at(number))
+  const ports = [player.port, number].map((port) => port.toString(16).padStart(4, '0')).join('')
+  for (const text of ['one', '', 'two']) {
+    player.send(text)
+    assert.strictEqual(
+      String(await player.next()),
+      `${SIGNATURE}2112000c7f0000017f000001${ports}${Buffer.from(text).toString('hex')}`,
+    )
+  }
+})
+
+test('after its lobby has stopped a number carries nothing, not even for those who played', TIMEOUT, async (t) => {
+  let seen = 0
+  const server = await startServer(t, (datagram) => {
+    seen++
+    return [datagram]
+  })
+  const edge = await startTestEdge(t)
+  const { lobby_id, number } = await edge.raw('udp', server.port)
+  const other = await openDatagrams(t, at((await edge.raw('udp', (await startServer(t, echo)).port)).number))
+  const player = await openDatagrams(t, at(number))
+  player.send('here')
+  await player.next()
+  await edge.stopLobby(lobby_id)
+  await until('it reaches the server no more', async () => {
+    const before = seen
+    player.send('gone?')
+    // What the edge took later has come back: it has seen to the one before.
+    other.send('mark')
+    await other.next()
+    return seen === before
+  })
+})
+
+test(
+  'one client has only so many sources; those that play keep theirs, and other clients still get in',
+  TIMEOUT,
+  async (t) => {
+    const server = await startServer(t, echo)
+    const edge = await startTestEdge(t)
+    const { number } = await edge.raw('udp', server.port)
+    const players = await Promise.all(
+      Array.from({ length: UDP_SESSIONS_PER_CLIENT_MAX }, () => openDatagrams(t, at(number), '127.0.0.2')),
+    )
+    for (const player of players) {
+      player.send('in')
+      await player.next()
+    }
+    const late = await openDatagrams(t, at(number), '127.0.0.2')
+    late.send('too many')
+    const other = await openDatagrams(t, at(number), '127.0.0.3')
+    other.send('other')
+    assert.strictEqual(String(await other.next()), 'other')
+    for (const player of players) {
+      player.send('still')
+      assert.strictEqual(String(await player.next()), 'still')
+    }
+    assert.strictEqual(late.received.length, 0)
+  },
+)
+
+test(
+  'where a player token is required, nothing reaches the lobby before one is shown by who is really there',
+  TIMEOUT,
+  async (t) => {
+    const seen: string[] = []
+    const server = await startServer(t, (datagram) => {
+      seen.push(String(datagram))
+      return [Buffer.from(`got ${datagram}`)]
+    })
+    const edge = await startTestEdge(t)
+    const { number, lobby_id, namespace_id } = await edge.raw('udp', server.port, { require_player_token: true })
+    const { ctx } = edge
+    const issue = (of_lobby: string) =>
+      ctx.keys.issue(
+        { kind: 'player', player_id: crypto.randomUUID(), lobby_id: of_lobby, namespace_id },
+        { now_ms: ctx.now(), lifetime_ms: 60_000 },
+      )
+    const token = issue(lobby_id)
+    const words = (kind: number, ...rest: (string | Buffer)[]) =>
+      Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
+
+    const player = await openDatagrams(t, at(number))
+    player.send('let me in')
+    player.send(words(3, randomBytes(16), token))
+    player.send(words(1, token))
+    const cookie = await player.next()
+    assert.deepStrictEqual([cookie.length, cookie.subarray(0, 5)], [21, words(2)])
+
+    // The cookie is good for the source that got it and for no other.
+    const thief = await openDatagrams(t, at(number))
+    thief.send(words(3, cookie.subarray(5), token))
+    player.send(words(3, cookie.subarray(5), issue(crypto.randomUUID())))
+    assert.deepStrictEqual(await player.next(), words(5))
+    player.send(words(3, cookie.subarray(5), token))
+    const answers = [String(await player.next()), String(await player.next())].sort()
+    assert.deepStrictEqual(answers, [String(words(4)), `got ${token}`])
+    player.send(words(3, cookie.subarray(5), token))
+    assert.deepStrictEqual(await player.next(), words(4), 'the welcome is said again')
+    player.send('a game')
+    assert.strictEqual(String(await player.next()), 'got a game')
+    assert.deepStrictEqual(seen, [token, 'a game'])
+    assert.strictEqual(thief.received.length, 0)
+  },
+)
