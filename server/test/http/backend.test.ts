@@ -143,3 +143,16 @@ test("the Idempotency-Key of a backend is good for one player of it, and is not 
   const own = await find(game, {}, { headers: { ...headers, 'x-forwarded-for': '192.0.2.1' } })
   assert.notEqual(own.player.token, first.player.token)
 })
+
+test("a backend's calls are limited like its other calls, not like those of one player", async (t) => {
+  const env = { ...TRUSTING, MUSTER_RATE_LIMIT_SEATS: '2', MUSTER_RATE_LIMIT_CLOUD: '1000' }
+  const platform = await startPlatform(t, { env })
+  platform.playServers()
+  const game = await platform.game()
+  const backend = await backendOf(platform, game)
+  for (let host = 1; host <= 5; host++) {
+    await backend.call(findLobby, { body: { ...WISH, ...on(game, `192.0.2.${host}`) } })
+  }
+  const finds = [find(game), find(game), find(game)]
+  assert.deepEqual(await outcomesOf(finds), { answered: 2, API_RATE_LIMIT: 1 })
+})

@@ -14,7 +14,7 @@ import { createNames } from '../../src/net/resolve.ts'
 import { until } from '../runner/until.ts'
 import { mmdbFile } from './mmdb-file.ts'
 
-type Line = { level: number; name?: string; msg: string }
+type Line = { level: number; name?: string; built?: string; msg: string }
 const WARN = 40
 const HOUR_MS = 3_600_000
 const LOOPBACK = parseNetworks(['127.0.0.1/32'])
@@ -48,6 +48,7 @@ async function open(t: TestContext, files: Record<string, string | Buffer>, opti
     put,
     data,
     classesOf: (address: string) => [...data.factsOf(address).classes].sort(),
+    lines,
     warnings: () => lines.filter(({ level }) => level === WARN),
   }
 }
@@ -90,7 +91,7 @@ test('lists of addresses, blocks, ranges and AS numbers say what an address is',
 })
 
 test('mmdb files say it too, and where an address is', async (t) => {
-  const { data, classesOf } = await open(t, {
+  const { data, classesOf, lines } = await open(t, {
     'a-anonymous.mmdb': mmdbFile({
       '192.0.2.0/25': { is_anonymous: true, is_anonymous_vpn: true, is_hosting_provider: true },
       '192.0.2.128/25': { is_tor_exit_node: true, is_public_proxy: false },
@@ -110,6 +111,10 @@ test('mmdb files say it too, and where an address is', async (t) => {
   assert.deepEqual(sources, ['a-anonymous.mmdb', 'b-city.mmdb'])
   assert.deepEqual(data.factsOf('198.51.100.1').coordinates, { latitude: 40.75, longitude: -74 })
   assert.equal(data.factsOf('203.0.113.1').coordinates, null)
+  assert.deepEqual(
+    lines.map(({ built }) => built),
+    ['2026-09-21', '2026-09-21'],
+  )
   assert.equal(data.factsOf('1.1.1.1').coordinates, null)
 })
 

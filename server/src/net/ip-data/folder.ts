@@ -83,7 +83,11 @@ export function createAddressFolder(folder: string, log: Logger): AddressFolder 
   async function read(name: string, size: number): Promise<AddressFile> {
     const list_class = LIST_NAME.exec(name)?.[1] as ListClass | undefined
     if (size > (list_class === undefined ? MMDB_BYTES_MAX : LIST_BYTES_MAX)) throw new Error('it is too large')
-    if (list_class === undefined) return { kind: 'mmdb', name, mmdb: await readMmdb(join(folder, name)) }
+    if (list_class === undefined) {
+      const mmdb = await readMmdb(join(folder, name))
+      log.info({ folder, name, built: mmdb.built }, 'a database of addresses has been read')
+      return { kind: 'mmdb', name, mmdb }
+    }
     const { list, bad_lines } = await readList(join(folder, name))
     if (bad_lines > 0) log.warn({ folder, name, bad_lines }, 'a list of addresses has lines that say nothing')
     log.info({ folder, name, entries: list.entry_count }, 'a list of addresses has been read')

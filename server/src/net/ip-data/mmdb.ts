@@ -17,8 +17,8 @@ export type MmdbFacts = {
 export type Mmdb = {
   /** Null: the address is not in it. Throws when the file is broken at that place. */
   factsOf: (address: string) => MmdbFacts | null
-  /** When it was made, milliseconds since the epoch. */
-  built_ms: number
+  /** The day on which it was made, as it says; null when it does not. Old ones are wrong more often. */
+  built: string | null
 }
 
 type Fields = Record<string, unknown>
@@ -59,7 +59,7 @@ export function openMmdb(bytes: Buffer): Mmdb {
     return isFields(record) ? factsIn(record) : null
   }
   for (const address of PROBES) factsOf(address)
-  return { factsOf, built_ms: buildEpoch.getTime() }
+  return { factsOf, built: Number.isNaN(buildEpoch.getTime()) ? null : buildEpoch.toISOString().slice(0, 10) }
 }
 
 function factsIn(record: Fields): MmdbFacts {
