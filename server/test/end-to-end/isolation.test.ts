@@ -1,8 +1,10 @@
 // What strangers upload, in a real browser: a hosted site is hostile, and tries whatever a page can try to reach the main
 // domain, where people's sessions are, and the sites of others.
 import assert from 'node:assert/strict'
-import { readdir, readFile } from 'node:fs/promises'
-import { test } from 'node:test'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
 import {
   completeUpload,
   createGame,
@@ -15,6 +17,7 @@ import {
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { mainUrl, publicUrl } from '../../src/config.ts'
+import { makeAuthority } from '../certificates.ts'
 import { apiAddress, arrives } from '../cloud/steps.ts'
 import { startBackend, startTestEdge } from '../edge/platform.ts'
 import { HTML, pngChunk, pngOf } from '../images.ts'
@@ -53,29 +56,43 @@ async function deploySite(platform: Platform, name_id: string, files: Record<str
   return game_id
 }
 
+/** With certificates of an authority that the browser is told not to ask for. */
+async function productionEnv(t: TestContext): Promise<Record<string, string>> {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-isolation-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const { MUSTER_DOMAIN_MAIN: main, MUSTER_DOMAIN_CDN: cdn } = PRODUCTION
+  const { cert, key } = await (await makeAuthority()).issue([main, `*.${cdn}`])
+  await writeFile(join(folder, 'all.key'), key)
+  await writeFile(join(folder, 'all.crt'), cert)
+  return { ...PRODUCTION, MUSTER_TLS_CERTIFICATES: folder }
+}
+
 const RUNS = [
-  { where: 'on a laptop', env: {} },
-  { where: 'in production', env: PRODUCTION },
+  { where: 'on a laptop', envOf: async () => ({}), session: 'muster_session', flags: [] },
+  {
+    where: 'in production',
+    envOf: productionEnv,
+    session: '__Host-muster_session',
+    flags: ['--host-resolver-rules=MAP * 127.0.0.1', '--ignore-certificate-errors'],
+  },
 ]
 
-for (const { where, env } of RUNS) {
+for (const { where, envOf, session, flags } of RUNS) {
   test(`a hosted site reaches neither the main domain nor other sites, ${where}`, async (t) => {
-    const platform = await startPlatform(t, { roles: 'api,edge', env })
+    const browser = await openBrowser(t, flags)
+    if (browser === null) return
+    const platform = await startPlatform(t, { roles: 'api,edge', env: await envOf(t) })
     const { config } = platform.ctx
     const main = mainUrl(config)
     const originOf = (game: string) => publicUrl(config, `${game}.${config.domains.cdn}`)
     const [evil, victim] = [originOf('evil'), originOf('victim')]
-    // What TLS gives to an origin, among it windows that are kept apart and service workers.
-    const as_secure = `--unsafely-treat-insecure-origin-as-secure=${[main, evil, victim].join(',')}`
-    const browser = await openBrowser(t, ['--host-resolver-rules=MAP * 127.0.0.1', as_secure])
-    if (browser === null) return
     await deploySite(platform, 'evil', await hostileFiles())
     await deploySite(platform, 'victim', VICTIM_FILES)
 
     // A person who is logged in on the main domain and has played another game opens the evil one.
     const context = await browser.newContext()
     await context.addCookies([
-      { name: 'session', value: 'main-secret', url: main },
+      { name: session, value: 'main-secret', url: main, secure: where === 'in production' },
       { name: 'progress', value: 'victim-secret', url: victim },
     ])
     const playing = await context.newPage()
@@ -101,11 +118,11 @@ for (const { where, env } of RUNS) {
         const labels = domain.split('.')
         return labels.map((_, index) => labels.slice(index).join('.'))
       })
-      await tries('toss', ['session', 'muster_session', '__Host-muster_session'], parents)
+      await tries('toss', ['muster_session', '__Host-muster_session', 'other'], parents)
       const cookies = await context.cookies(main)
       assert.deepEqual(
         cookies.map((cookie) => [cookie.name, cookie.value]),
-        [['session', 'main-secret']],
+        [[session, 'main-secret']],
       )
     })
 
