@@ -30,8 +30,8 @@ const NOT_CONTENT = /^(lock|lock-holder\.json|postgres\.lock|lost\+found)$/
 export type Restored = { manifest: Manifest; migrated: string[]; lost_run_count: number }
 
 /**
- * Throws a StartError, and has changed nothing, when the backup is damaged or newer than this version, or when folder or
- * database are not empty. After any other failure the same call begins anew.
+ * Throws a StartError, and has changed nothing, when the backup is damaged or newer than this version, when folder or
+ * database are not empty, or when PostgreSQL cannot run in the folder. After any other failure the same call begins anew.
  */
 export async function restoreBackup(
   config: Config,
@@ -49,8 +49,7 @@ export async function restoreBackup(
   try {
     await requireEmptyFolder(data_dir)
     await beginAnew(data_dir, log)
-    // First, because it may be refused: in a place that PostgreSQL's user cannot reach.
-    const embedded = database_url === null ? await startEmbedded({ data_dir, log }) : null
+    const embedded = database_url === null ? await startOrClear(data_dir, log) : null
     const restored = await restoreAll(embedded?.url ?? database_url!).finally(embedded?.stop)
     await rm(restoreMark(data_dir))
     await syncFolder(data_dir)
@@ -100,9 +99,27 @@ async function beginAnew(data_dir: string, log: Logger): Promise<void> {
   await (await open(mark, 'a', 0o600)).close()
   await syncFolder(data_dir)
   await endEmbedded(data_dir, log)
-  for (const name of await contentOf(data_dir))
-    if (name !== baseOf(mark)) await rm(join(data_dir, name), { recursive: true, force: true })
+  await clear(data_dir)
   makeFolders(data_dir)
+}
+
+/** It may be refused here, as in a place that PostgreSQL's user cannot reach: then the folder is as empty as it was. */
+async function startOrClear(data_dir: string, log: Logger) {
+  try {
+    return await startEmbedded({ data_dir, log })
+  } catch (error) {
+    if (error instanceof StartError) {
+      await clear(data_dir)
+      await rm(restoreMark(data_dir))
+    }
+    throw error
+  }
+}
+
+/** All but the mark. */
+async function clear(data_dir: string): Promise<void> {
+  for (const name of await contentOf(data_dir))
+    if (name !== baseOf(restoreMark(data_dir))) await rm(join(data_dir, name), { recursive: true, force: true })
 }
 
 async function restoreCredentials(folder: string, data_dir: string): Promise<void> {

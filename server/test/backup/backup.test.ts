@@ -2,8 +2,8 @@
 // planned job, whose database is one that DATABASE_URL names. With the embedded one: server/test/end-to-end.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { cp, rm, writeFile } from 'node:fs/promises'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { cp, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
@@ -205,6 +205,52 @@ test('backup, restore, verify', async (t) => {
     }))
     await assert.rejects(restore(target, other), isStartError(/another migration 0002/))
     assert.equal(existsSync(target.MUSTER_DATA), false)
+  })
+
+  await t.test(
+    'what the platform lacks is named, left out, and keeps nothing else from being backed up and restored',
+    async (t) => {
+      const target = await emptyPlatform(t)
+      const { object_key } = await ctx.db.selectFrom('upload_files').select('object_key').executeTakeFirstOrThrow()
+      const path = ctx.objects.localPath(object_key)!
+      const undo = await changeByte(path, 0.5, 1)
+      const lacking = join(await temporary(t), 'lacking')
+      const { is_good, lines } = await backup(env, lacking)
+      await undo()
+      assert.equal(is_good, false)
+      assert.match(lines.join('\n'), new RegExp(`object ${object_key} was damaged already`))
+      assert.deepEqual(
+        (await filesOf(lacking)).filter((file) => file.includes(object_key)),
+        [],
+      )
+      assert.equal((await verify({}, lacking)).is_good, false)
+      assert.match(
+        (await restore(target, lacking)).lines.join('\n'),
+        new RegExp(`object ${object_key} was damaged already`),
+      )
+      const { report } = await verify(target, null)
+      assert.deepEqual(
+        report.checks.flatMap((check) => check.findings),
+        [`object ${object_key} is missing`],
+      )
+    },
+  )
+
+  await t.test('a backup that fails leaves nothing', async (t) => {
+    const parent = await temporary(t)
+    const read = ctx.objects.localPath(
+      (await ctx.db.selectFrom('upload_files').select('object_key').executeTakeFirstOrThrow()).object_key,
+    )!
+    await rename(read, `${read}.away`)
+    await mkdir(read)
+    try {
+      // What should be a file is none: the disk is not as we know it.
+      await assert.rejects(backup(env, join(parent, 'failing')), { code: 'EISDIR' })
+    } finally {
+      await rmdir(read)
+      await rename(`${read}.away`, read)
+    }
+    assert.deepEqual(readdirSync(parent), [])
   })
 
   await t.test('while a backup is taken nothing that is stored is removed', async (t) => {

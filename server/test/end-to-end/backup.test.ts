@@ -1,7 +1,7 @@
 // The proof of a backup: `muster start` under load is backed up, restored into an empty folder, verified and started. The
 // seats are those of one moment of the journal; builds, sites, keys and tokens are the same.
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -122,6 +122,18 @@ test('a restore that is killed leaves what does not start, and the next one begi
   const backup = join(await temporary(t), 'backup')
   const stopped = await runCommand(['backup', backup], first)
   assert.equal(stopped.code, 0, stopped.output)
+
+  if (process.geteuid?.() === 0) {
+    // PostgreSQL's user cannot pass through the folder above it.
+    const closed = join(temporaryFolder(t), 'data')
+    const refused = await runCommand(['restore', backup], await freeSettings(closed))
+    assert.equal(refused.code, 1)
+    assert.match(refused.output, /cannot enter/)
+    assert.ok(
+      readdirSync(closed).every((name) => name.includes('lock')),
+      readdirSync(closed).join(' '),
+    )
+  }
 
   const data = temporaryFolder(t)
   const settings = await freeSettings(data)

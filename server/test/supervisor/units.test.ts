@@ -1,0 +1,41 @@
+// The service units of deploy/: systemd reads every line of them, and none of its ways to end a service ends lobbies.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
+const UNITS = join(CHECKOUT, 'deploy', 'systemd')
+
+test('systemd understands every line of the units, and what they start is there', async (t) => {
+  if (spawnSync('systemd-analyze', ['--version']).status !== 0) return t.skip('systemd-analyze is not installed')
+  const folder = await mkdtemp(join(tmpdir(), 'muster-units-'))
+  t.after(() => rm(folder, { recursive: true }))
+  for (const name of await readdir(UNITS)) {
+    const text = await readFile(join(UNITS, name), 'utf8')
+    // Where this checkout is, and with the Node that runs the test.
+    const here = text
+      .replaceAll('/opt/muster/node_modules/.bin/node', process.execPath)
+      .replaceAll('/opt/muster', CHECKOUT)
+    const unit = join(folder, name.replace('@.', '@api.'))
+    await writeFile(unit, here)
+    const { status, stderr, stdout } = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
+    assert.deepEqual([status, stderr, stdout], [0, '', ''], name)
+  }
+})
+
+test('whatever ends a unit leaves its lobbies running', async () => {
+  const names = await readdir(UNITS)
+  assert.ok(names.length > 0)
+  for (const name of names) {
+    const text = await readFile(join(UNITS, name), 'utf8')
+    for (const line of ['KillMode=process', 'KillSignal=SIGTERM', 'Delegate=yes', 'OOMPolicy=continue'])
+      assert.ok(text.split('\n').includes(line), `${name}: ${line}`)
+    const program = /^ExecStart=\S+ (\S+)/m.exec(text)?.[1]
+    assert.ok(program !== undefined && existsSync(join(CHECKOUT, program)), name)
+  }
+})
