@@ -1,6 +1,6 @@
 // The platform for tests is the platform: the real context on a temporary folder, free ports and a database of its own,
 // its roles started in this process and stopped with the test. Fixtures are calls through the typed client.
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -78,6 +78,7 @@ export type PlatformOptions = {
 export async function startPlatform(t: TestContext, options: PlatformOptions = {}): Promise<Platform> {
   const database_url = options.database_url ?? (await createDatabase(t))
   const data_dir = options.data_dir ?? (await mkdtemp(join(tmpdir(), 'muster-test-')))
+  await mkdir(data_dir, { recursive: true })
   // Lobbies of a real runner run as other users, who must find their builds.
   await chmod(data_dir, 0o711)
   const [api_port, matchmaker_port, edge_port, https_port] = (await freePorts(4)) as [number, number, number, number]
