@@ -44,6 +44,8 @@ export type Config = {
   host_port_ranges: readonly PortRange[]
   /** CIDR blocks of balancers whose tcp connections begin with a PROXY protocol v2 header. */
   proxy_protocol_from: readonly string[]
+  /** Whom certificates are ordered from, and how many at most in three hours, and in a week below one domain; null: nobody. */
+  acme: { directory_url: string; email: string | null; orders_max: number; domain_orders_max: number } | null
   /** Name servers (`address` or `address:port`) that are asked for the names of others; none: those of the system. */
   dns_servers: readonly string[]
   /** CIDR blocks that outgoing calls may reach though they are not public. */
@@ -179,6 +181,19 @@ export const SETTINGS = [
     name: 'MUSTER_PROXY_PROTOCOL_FROM',
     default: '',
     description: 'CIDR blocks of balancers that put a PROXY v2 header before each TCP connection to these ports.',
+  },
+  {
+    name: 'MUSTER_ACME',
+    default: '',
+    description:
+      'Directory URL of an authority that certificates are ordered from by ACME; its terms are then agreed to.',
+  },
+  { name: 'MUSTER_ACME_EMAIL', default: '', description: 'Whom the authority may write to.' },
+  { name: 'MUSTER_ACME_ORDERS_MAX', default: '200', description: 'Certificates ordered in three hours.' },
+  {
+    name: 'MUSTER_ACME_DOMAIN_ORDERS_MAX',
+    default: '45',
+    description: 'Certificates ordered in a week below one registrable domain, beside renewals.',
   },
   { name: 'MUSTER_CONFIG', default: './muster.toml', description: 'File of regions and tiers; it need not be there.' },
   {
@@ -431,6 +446,14 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
   const edge_https_port = integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535)
   const certificates_dir = text('MUSTER_TLS_CERTIFICATES', '')
+  const acme_url = text('MUSTER_ACME', '')
+  if (acme_url !== '' && !(/^https:\/\//.test(acme_url) && URL.canParse(acme_url)))
+    mistakes.push('MUSTER_ACME must begin with https://.')
+  if (acme_url !== '' && mode === 'development')
+    mistakes.push('MUSTER_ACME needs a MUSTER_DOMAIN_MAIN: nobody certifies localhost.')
+  const acme_email = text('MUSTER_ACME_EMAIL', '')
+  if (acme_email !== '' && !/^[^\s@,]+@[^\s@,]+$/.test(acme_email))
+    mistakes.push('MUSTER_ACME_EMAIL is not an address.')
   const config: Config = {
     mode,
     node_id: `${hostname()}:${data_dir}`,
@@ -447,6 +470,15 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     advertised_https_port: integer('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port, 65535),
     public_scheme: oneOf('MUSTER_PUBLIC_SCHEME', ['http', 'https'] as const, mode === 'production' ? 'https' : 'http'),
     certificates_dir: certificates_dir === '' ? null : resolve(certificates_dir),
+    acme:
+      acme_url === ''
+        ? null
+        : {
+            directory_url: acme_url,
+            email: acme_email || null,
+            orders_max: integer('MUSTER_ACME_ORDERS_MAX', 200, 100_000),
+            domain_orders_max: integer('MUSTER_ACME_DOMAIN_ORDERS_MAX', 45, 100_000),
+          },
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
     edge_ports: { ...edge_range, spare },
     host_port_ranges,
@@ -556,7 +588,12 @@ function deepFreeze<T extends object>(value: T): T {
 
 /** Whether the edge itself speaks TLS: with an authority of its own on a laptop, else with certificates that it is given. */
 export function hasHttps(config: Config): boolean {
-  return config.mode === 'development' || config.certificates_dir !== null
+  return config.mode === 'development' || config.certificates_dir !== null || config.acme !== null
+}
+
+/** Below which names certificates may be ordered for: the platform's own hosts, and what stands before the CDN's domain. */
+export function certifiedHosts({ domains }: Pick<Config, 'domains'>): { own: readonly string[]; cdn: string } {
+  return { own: [domains.main, mediaHost(domains)], cdn: domains.cdn }
 }
 
 /** The main address as players and developers are told it: hub, API and matchmaker, and lobbies by the path route. */

@@ -12,7 +12,10 @@ const ATTEMPTS_MAX = 20
 const RESTART_MS = 2_000
 
 export type Jobs = { stop: () => Promise<void> }
-type Tasks = { check_domain: (ctx: Context, domain_id: string) => Promise<void> }
+type Tasks = {
+  check_domain: (ctx: Context, domain_id: string) => Promise<void>
+  order_certificates: (ctx: Context) => Promise<void>
+}
 
 /**
  * Makes the queue's tables and works until `stop`, which waits for what is under way. While the database is away the
@@ -61,6 +64,7 @@ async function begin(ctx: Context, tasks: Tasks): Promise<Runner | null> {
       concurrency: JOBS_AT_ONCE_MAX,
       taskList: {
         check_domain: (payload) => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id),
+        order_certificates: () => tasks.order_certificates(ctx),
       },
     })
   } catch (error) {
@@ -87,5 +91,14 @@ export async function addDomainCheck(db: Kysely<Schema>, domain_id: string, run_
     select graphile_worker.add_job(
       'check_domain', json_build_object('domain_id', ${domain_id}::text), run_at := ${run_at}::timestamptz,
       job_key := ${`domain:${domain_id}`}, max_attempts := ${ATTEMPTS_MAX}
+    )`.execute(db)
+}
+
+/** There is one run ahead at most: the one that is planned is moved. Runs follow one another. */
+export async function addCertificateRun(db: Kysely<Schema>, run_ms: number): Promise<void> {
+  await sql`
+    select graphile_worker.add_job(
+      'order_certificates', '{}'::json, queue_name := 'certificates', run_at := ${new Date(run_ms)}::timestamptz,
+      job_key := 'certificates', max_attempts := ${ATTEMPTS_MAX}
     )`.execute(db)
 }

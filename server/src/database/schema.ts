@@ -31,6 +31,10 @@ export type Schema = {
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
   domains: DomainTable
+  certificates: CertificateTable
+  acme_accounts: AcmeAccountTable
+  acme_challenges: AcmeChallengeTable
+  acme_orders: AcmeOrderTable
   journal: JournalTable
   journal_readers: JournalReaderTable
   shards: ShardTable
@@ -337,6 +341,34 @@ type CaptchaClientTable = {
 
 /** Responses of captchas that were sent to us, each good once for whoever came with it first. */
 type CaptchaClaimTable = { response_hash: Buffer; claimed_by: Buffer; is_answered: Generated<boolean>; expire_ts: Date }
+
+// Written by api; the edge makes a certificate's row when its host is first visited.
+
+type CertificateTable = {
+  host: string
+  wish_ts: Date
+  /** When the host is ordered for next, at first or again. */
+  next_ts: Date
+  failure_count: Generated<number>
+  error: string | null
+  /** PEM, and the key sealed for `certificate <host>`; null until it was issued. */
+  chain: string | null
+  private_key: string | null
+  expire_ts: Date | null
+}
+
+/** The key sealed for `acme account <directory_url>`. */
+type AcmeAccountTable = { directory_url: string; private_key: string }
+
+type AcmeChallengeTable = { token: string; host: string; key_authorization: string; expire_ts: Date }
+
+type AcmeOrderTable = {
+  order_id: string
+  host: string
+  registrable_domain: string
+  is_renewal: boolean
+  create_ts: Date
+}
 
 // Written by the runner.
 

@@ -14,6 +14,7 @@ import { type Exchange, forward } from './forward.ts'
 import { isWebSocketUpgrade, readRequestHead } from './head.ts'
 import { type HostMeaning, hostAndTarget } from './hosts.ts'
 import { PIPELINED_MAX, REQUEST_IDLE_MS_MAX } from './limits.ts'
+import type { Lookups } from './lookups.ts'
 import type { Media } from './media.ts'
 import { endAfterBody, type Refuse } from './refuse.ts'
 import type { Routes } from './routes.ts'
@@ -31,6 +32,7 @@ export type Edge = {
   meaningOf: (host: string) => HostMeaning | null
   /** Null: this edge speaks no TLS. */
   certificates: Certificates | null
+  lookups: Lookups
   trusted: TrustedProxies
 }
 

@@ -146,6 +146,9 @@ export const CERTIFICATES_MAX = 2_000
 export const CERTIFICATE_BYTES_MAX = 64 * 1024
 /** How often the folder is looked at for certificates that have changed. */
 export const CERTIFICATES_READ_MS = 1_000
+/** Certificates from the database that are remembered, and for how long without asking again. */
+export const STORED_CERTIFICATES_MAX = 10_000
+export const STORED_CERTIFICATE_MS_MAX = 30_000
 /** Names of this machine that its own authority has certified, in memory. */
 export const LOCAL_CERTIFICATES_MAX = 1_000
 

@@ -3,11 +3,12 @@
 // what others ask over http to prove a domain.
 import type { Config } from '../config.ts'
 import { publicUrl } from '../config.ts'
+import { clientBucket } from '../net/client-ip.ts'
 import type { Certificates } from './certificates.ts'
 import type { Exchange } from './forward.ts'
 import type { RawHeaders } from './head.ts'
 
-type Wanted = Pick<Exchange, 'host' | 'path' | 'is_secure' | 'upgrade'>
+type Wanted = Pick<Exchange, 'host' | 'path' | 'client' | 'is_secure' | 'upgrade'>
 
 const WELL_KNOWN_PROOF = /^\/\.well-known\/(?:acme-challenge|muster-domain)\//
 
@@ -17,8 +18,14 @@ const HSTS: RawHeaders = ['Strict-Transport-Security', 'max-age=15552000']
 /** Where the request is to be made instead; null: it is answered. */
 export function createRedirects(config: Config, certificates: Certificates | null): (wanted: Wanted) => string | null {
   if (certificates === null || !isHttpsPeoples(config)) return () => null
-  return ({ host, path, is_secure, upgrade }) => {
-    if (is_secure || upgrade !== null || WELL_KNOWN_PROOF.test(path) || !certificates.covers(host)) return null
+  return ({ host, path, client, is_secure, upgrade }) => {
+    if (
+      is_secure ||
+      upgrade !== null ||
+      WELL_KNOWN_PROOF.test(path) ||
+      !certificates.covers(host, clientBucket(client))
+    )
+      return null
     return `${publicUrl(config, host)}${path}`
   }
 }

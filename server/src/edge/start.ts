@@ -51,7 +51,7 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
   const meaningOf = createHosts(ctx.config)
-  const certificates = await createCertificates(ctx, meaningOf)
+  const certificates = await createCertificates(ctx, { meaningOf, lookups })
   opened.defer(() => certificates?.close())
   const sites = createSites(ctx, lookups)
   const send = createSend(ctx)
@@ -66,6 +66,7 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     refuse,
     meaningOf,
     certificates,
+    lookups,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
   }
   for (const part of [edge.domains, edge.routes, edge.agents]) opened.defer(() => part.close())

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext, TLSSocket, type TlsOptions } from 'node:tls'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { clientBucket } from '../net/client-ip.ts'
 import { TLS_VERSION_MIN } from './certificates/certificate.ts'
 import type { Certificates } from './certificates.ts'
 import { canonicalHost, type HostMeaning } from './hosts.ts'
@@ -19,9 +20,9 @@ export function tlsOptions(ctx: Context, certificates: Certificates): TlsOptions
   const own = certificates.own()
   // With no certificate at all the handshake ends in an alert; next to one of the server's own only this is left.
   const nothing = own === null ? createSecureContext({ minVersion: TLS_VERSION_MIN }) : null
-  const choose = async (name: string): Promise<SecureContext> => {
+  const choose = async (name: string, source: string): Promise<SecureContext> => {
     const host = canonicalHost(name)
-    const context = (host === null ? null : await certificates.find(host)) ?? nothing
+    const context = (host === null ? null : await certificates.find(host, source)) ?? nothing
     if (context === null) throw new Error('No certificate covers the name.')
     return context
   }
@@ -29,8 +30,9 @@ export function tlsOptions(ctx: Context, certificates: Certificates): TlsOptions
     minVersion: TLS_VERSION_MIN,
     handshakeTimeout: TLS_HANDSHAKE_MS_MAX,
     ...(own && { cert: own.chain, key: own.key }),
-    SNICallback: (name, done) => {
-      choose(name).then(
+    // It is called as a method of the connection, of which its type does not tell.
+    SNICallback(this: unknown, name, done) {
+      choose(name, this instanceof TLSSocket ? clientBucket(this.remoteAddress ?? '') : '').then(
         (context) => done(null, context),
         (error: Error) => {
           ctx.log.debug({ err: error, name }, 'a handshake is given up')

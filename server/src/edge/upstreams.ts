@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import { clientBucket } from '../net/client-ip.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../net/edge-proof.ts'
+import { challengeToken, findChallenge } from './challenges.ts'
 import type { Exchange, Upstream } from './forward.ts'
 import type { RawHeaders } from './head.ts'
 import type { Edge } from './http.ts'
@@ -106,12 +107,22 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
     return { kind: 'text', text }
   }
 
-  return (wanted) => {
+  const toHost = (wanted: Wanted): Place | Promise<Place> => {
     const meaning = edge.meaningOf(wanted.host)
     if (meaning === null) return onDomain(wanted)
     if (meaning.kind === 'main') return onMain(wanted)
     if (meaning.kind === 'lobby') return toLobby(meaning, wanted, wanted.path)
     return secured(wanted, meaning)
+  }
+
+  if (config.acme === null) return toHost
+  return (wanted) => {
+    const token = challengeToken(wanted.path)
+    if (token === null) return toHost(wanted)
+    const asked = { host: wanted.host, token, source: clientBucket(wanted.client) }
+    return findChallenge(edge.ctx, edge.lookups, asked).then((text) =>
+      text === null ? toHost(wanted) : { kind: 'text', text },
+    )
   }
 }
 

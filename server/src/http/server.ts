@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { ApiError, errorBody } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { orderCertificates, startOrdering } from '../cloud/certificates.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
 import { checkDomain } from '../cloud/domain-check.ts'
 import { startJobs } from '../cloud/jobs.ts'
@@ -86,14 +87,16 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   }
   registerObjectRoutes(app, ctx)
   await registerPages(app, ctx)
-  const jobs = await startJobs(ctx, { check_domain: checkDomain })
+  const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
   try {
     const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
     const sweeper = startSweeping(ctx)
+    const stopOrdering = startOrdering(ctx)
     return {
       address: role.address,
       async stop(how) {
         links.close()
+        stopOrdering()
         await role.stop(how)
         await sweeper.stop()
         await jobs.stop()

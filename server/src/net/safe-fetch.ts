@@ -2,7 +2,13 @@
 // classified, and the connection goes to one of those: there is no second look-up that could answer differently. No
 // redirect is followed, nothing is unpacked, nothing is kept for the next call; from the look-up to the last byte that is
 // wanted there is one deadline. What fails is a FetchFailure with a reason; any status is an answer.
-import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request as requestHttp } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as requestHttp,
+} from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
 import { mayReach } from './public-address.ts'
@@ -53,7 +59,7 @@ export type FetchRules = {
 
 export type FetchWish = {
   url: string
-  method?: 'GET' | 'POST'
+  method?: 'GET' | 'POST' | 'HEAD'
   headers?: OutgoingHttpHeaders
   body?: string
   /** From the look-up of the name to the last byte that is read. */
@@ -63,7 +69,7 @@ export type FetchWish = {
   signal?: AbortSignal
 }
 
-export type Fetched = { status: number; body: Buffer }
+export type Fetched = { status: number; headers: IncomingHttpHeaders; body: Buffer }
 
 /**
  * Why a url cannot be called, as far as it can be said without asking anybody; for what is checked when it is set.
@@ -177,7 +183,7 @@ function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSigna
   req.on('response', (res) => {
     readBody(res, wish.body_bytes_max).then(
       (body) => {
-        resolve({ status: res.statusCode ?? 0, body })
+        resolve({ status: res.statusCode ?? 0, headers: res.headers, body })
         req.destroy()
       },
       (error: unknown) => fail(error instanceof FetchFailure ? error : afterConnect(url, error)),

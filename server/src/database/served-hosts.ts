@@ -1,0 +1,40 @@
+// For which hosts a certificate may be ordered: those that answer for something. The edge asks before it notes a wish, so
+// that strangers do not fill the table, and the api asks again before it orders, for much may have changed in between.
+import { type Kysely, sql } from 'kysely'
+import type { Schema } from './schema.ts'
+
+/** The namespace that also answers on the game's own host. */
+const NAMESPACE_WITHOUT_NAME = 'prod'
+
+/** `host` is canonical. Hosts of the platform's `own`, a site that is deployed, and a custom domain that is proven. */
+export async function isServed(
+  db: Kysely<Schema>,
+  { own, cdn }: { own: readonly string[]; cdn: string },
+  host: string,
+): Promise<boolean> {
+  if (own.includes(host)) return true
+  const suffix = `.${cdn}`
+  if (!host.endsWith(suffix)) return isActiveDomain(db, host)
+  const [game = '', namespace = NAMESPACE_WITHOUT_NAME, ...more] = host.slice(0, -suffix.length).split('--')
+  if (more.length > 0) return false
+  const row = await db
+    .selectFrom('namespaces')
+    .innerJoin('games', 'games.game_id', 'namespaces.game_id')
+    .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+    .where('games.name_id', '=', game)
+    .where('namespaces.name_id', '=', namespace)
+    .where(sql<boolean>`versions.config->'cdn'->>'site_id' is not null`)
+    .select('namespace_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+async function isActiveDomain(db: Kysely<Schema>, domain: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('domains')
+    .where('domain', '=', domain)
+    .where('verification_status', '=', 'active')
+    .select('domain_id')
+    .executeTakeFirst()
+  return row !== undefined
+}

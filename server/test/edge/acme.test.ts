@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { connect } from 'node:tls'
+import { sql } from 'kysely'
+import { BUDGET_MS, DOMAIN_BUDGET_MS, ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/certificates.ts'
+import { readConfig } from '../../src/config.ts'
+import { newId } from '../../src/ids.ts'
+import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
+import { makeAuthority } from '../certificates.ts'
+import { startNameServer } from '../net/name-server.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+import { until } from './platform.ts'
+
+const MAIN = 'muster.example'
+
+async function start(t: TestContext, env: Record<string, string> = {}) {
+  const authority = await makeAuthority()
+  const folder = await mkdtemp(join(tmpdir(), 'muster-acme-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const trusted = join(folder, 'authority.pem')
+  await writeFile(trusted, authority.cert)
+  const names = await startNameServer(t)
+  names.zones.set(ACME_HOST, { A: ['127.0.0.1'] })
+  let edge_port = 0
+  const acme = await startAcme(t, { authority, edgePort: () => edge_port })
+  const platform = await startPlatform(t, {
+    roles: 'api,edge',
+    env: {
+      MUSTER_DOMAIN_MAIN: MAIN,
+      MUSTER_DOMAIN_CDN: 'pages.test',
+      MUSTER_DOMAIN_JOB: 'lobbies.invalid',
+      MUSTER_ADVERTISED_HTTPS_PORT: '443',
+      MUSTER_ACME: acme.directory_url,
+      MUSTER_ACME_EMAIL: 'operator@muster.example',
+      MUSTER_FETCH_AUTHORITIES: trusted,
+      MUSTER_DNS_SERVERS: names.address,
+      ...env,
+    },
+  })
+  edge_port = platform.ctx.config.edge_http_port
+  return { platform, acme, authority }
+}
+
+async function get(platform: Platform, host: string, path = '/') {
+  const req = request({
+    host: '127.0.0.1',
+    port: platform.ctx.config.edge_http_port,
+    path,
+    headers: { host },
+    agent: false,
+  })
+  req.end()
+  const [res] = (await once(req, 'response')) as [IncomingMessage]
+  return { status: res.statusCode, location: res.headers.location, body: await text(res) }
+}
+
+/** The names of the certificate that is shown for the host; null when the handshake is refused. */
+async function shown(
+  platform: Platform,
+  host: string,
+  ca: string,
+): Promise<{ names?: string; valid_to: string } | null> {
+  const socket = connect({ port: platform.ctx.config.edge_https_port, host: '127.0.0.1', servername: host, ca })
+  try {
+    await once(socket, 'secureConnect')
+    const { subjectaltname, valid_to } = socket.getPeerCertificate()
+    return { ...(subjectaltname !== undefined && { names: subjectaltname }), valid_to }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE') return null
+    throw error
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function addDomains(platform: Platform, namespace_id: string, domains: readonly string[], status = 'active') {
+  await platform.ctx.db
+    .insertInto('domains')
+    .values(
+      domains.map((domain) => ({
+        ...{ domain_id: newId(platform.ctx.now()), namespace_id, domain, nonce: 'n', cname_label: domain },
+        ...{ verification_status: status as 'active', verification_errors: '[]' },
+      })),
+    )
+    .execute()
+}
+
+const rowOf = (platform: Platform, host: string) =>
+  platform.ctx.db.selectFrom('certificates').selectAll().where('host', '=', host).executeTakeFirst()
+
+const countOrders = (acme: AcmeServer, host: string) => acme.orders.filter((item) => item === host).length
+
+test('a host of ours that is visited gets a certificate, once, and keeps it', async (t) => {
+  const { platform, acme, authority } = await start(t)
+  const { ctx } = platform
+  const ca = authority.cert
+
+  await t.test('the main domain, over http first: it is answered, ordered and then redirected', async () => {
+    assert.notEqual((await get(platform, MAIN, '/cloud/bootstrap')).status, 308)
+    await until('the certificate', async () => (await shown(platform, MAIN, ca)) !== null)
+    assert.equal((await shown(platform, MAIN, ca))?.names, `DNS:${MAIN}`)
+    await until('the redirect', async () => (await get(platform, MAIN, '/cloud/bootstrap')).status === 308)
+    assert.equal((await get(platform, MAIN, '/cloud/bootstrap')).location, `https://${MAIN}/cloud/bootstrap`)
+    assert.equal(countOrders(acme, MAIN), 1)
+  })
+
+  await t.test('a custom domain that is proven, over https first', async () => {
+    const game = await platform.game()
+    await addDomains(platform, game.namespace_id, ['play.example'])
+    await addDomains(platform, game.namespace_id, ['claimed.example'], 'pending')
+    await until('the certificate', async () => (await shown(platform, 'play.example', ca)) !== null)
+    assert.equal(countOrders(acme, 'play.example'), 1)
+    assert.equal(acme.accounts.size, 1, 'one account for all')
+  })
+
+  await t.test('nothing is ordered for what is not served, whoever asks for it', async () => {
+    const strangers = ['claimed.example', 'stranger.example', 'nothing.pages.test', 'a--b.pages.test']
+    const lobby = `${newId(ctx.now())}-game.lobby.local.lobbies.invalid`
+    for (const host of [...strangers, lobby, 'localhost']) {
+      assert.equal(await shown(platform, host, ca), null, host)
+      await get(platform, host)
+      assert.equal(await rowOf(platform, host), undefined, host)
+    }
+    // Written by whomever: what is not served when it is due is forgotten.
+    const now = new Date(ctx.now())
+    await ctx.db.insertInto('certificates').values({ host: 'stranger.example', wish_ts: now, next_ts: now }).execute()
+    await orderCertificates(ctx)
+    assert.equal(await rowOf(platform, 'stranger.example'), undefined)
+    assert.deepEqual([...new Set(acme.orders)].sort(), [MAIN, 'play.example'])
+  })
+
+  await t.test('keys lie in the database sealed', async () => {
+    const { rows } = await sql<{ line: string }>`
+      select c::text as line from certificates c union all select a::text from acme_accounts a`.execute(ctx.db)
+    assert.equal(rows.length, 3)
+    for (const { line } of rows) assert.doesNotMatch(line, /PRIVATE KEY/)
+    assert.ok((await rowOf(platform, MAIN))?.private_key?.startsWith(ctx.seals.prefix(ctx.now())))
+  })
+
+  await t.test('a challenge answers its own token under its own host, while it lasts', async () => {
+    const expire_ts = new Date(ctx.now() + 60_000)
+    const row = { token: 'abc_DEF-1', host: 'play.example', key_authorization: 'abc_DEF-1.thumb', expire_ts }
+    await ctx.db.insertInto('acme_challenges').values(row).execute()
+    const asked = (host: string, token: string) => get(platform, host, `/.well-known/acme-challenge/${token}`)
+    assert.deepEqual(await asked('play.example', row.token), {
+      status: 200,
+      location: undefined,
+      body: row.key_authorization,
+    })
+    const wrong = [
+      '',
+      'abc',
+      '../acme-challenge/abc_DEF-1',
+      '..%2f..%2fetc%2fpasswd',
+      `${row.token}/`,
+      `${row.token}?x`,
+      'a'.repeat(200),
+    ]
+    for (const token of wrong) assert.notEqual((await asked('play.example', token)).status, 200, token)
+    for (const host of [MAIN, 'other.pages.test'])
+      assert.notEqual((await asked(host, row.token)).body, row.key_authorization, host)
+    platform.advance(61_000)
+    assert.notEqual((await asked('play.example', row.token)).status, 200)
+    for (const token of acme.tokens)
+      assert.notEqual((await asked(MAIN, token)).status, 200, 'it is taken away afterwards')
+  })
+
+  await t.test('it is renewed when two thirds of its life are over, and the new one is shown', async () => {
+    const before = await rowOf(platform, MAIN)
+    assert.ok(before?.expire_ts)
+    platform.advance((before.expire_ts.getTime() - ctx.now()) * 0.6)
+    await orderCertificates(ctx)
+    assert.equal(countOrders(acme, MAIN), 1)
+    platform.advance((before.expire_ts.getTime() - ctx.now()) * 0.2)
+    await orderCertificates(ctx)
+    assert.equal(countOrders(acme, MAIN), 2)
+    const after = await rowOf(platform, MAIN)
+    assert.notEqual(after?.private_key, before.private_key)
+    assert.equal(after?.failure_count, 0)
+    assert.notEqual(await shown(platform, MAIN, ca), null)
+  })
+})
+
+test('what fails is told and tried again after growing pauses', async (t) => {
+  const { platform, acme, authority } = await start(t)
+  const { ctx } = platform
+  acme.fails.add(MAIN)
+  await get(platform, MAIN)
+  await until('the first failure', async () => (await rowOf(platform, MAIN))?.failure_count === 1)
+  assert.match((await rowOf(platform, MAIN))?.error ?? '', /./)
+  for (const [index, pause_ms] of ORDER_BACK_OFF_MS.slice(0, 2).entries()) {
+    const failures = index + 1
+    platform.advance(pause_ms - 5_000)
+    await orderCertificates(ctx)
+    assert.equal(countOrders(acme, MAIN), failures, 'too early')
+    platform.advance(5_000)
+    await orderCertificates(ctx)
+    assert.equal((await rowOf(platform, MAIN))?.failure_count, failures + 1)
+  }
+  acme.fails.clear()
+  platform.advance(ORDER_BACK_OFF_MS[2]!)
+  await orderCertificates(ctx)
+  await until('it is shown', async () => (await shown(platform, MAIN, authority.cert)) !== null)
+  const row = await rowOf(platform, MAIN)
+  assert.deepEqual([row?.failure_count, row?.error], [0, null])
+})
+
+test('a thousand hosts at once keep to the budget', async (t) => {
+  const { platform, acme } = await start(t, { MUSTER_ACME_ORDERS_MAX: '4', MUSTER_ACME_DOMAIN_ORDERS_MAX: '3' })
+  const { ctx } = platform
+  const game = await platform.game()
+  const own = Array.from({ length: 996 }, (_, index) => `d${index}.example`)
+  const together = Array.from({ length: 4 }, (_, index) => `d${index}.together.net`)
+  await addDomains(platform, game.namespace_id, [...own, ...together])
+  const wish_ts = new Date(ctx.now())
+  const wish = (host: string, next_ts: Date) => ({ host, wish_ts, next_ts })
+  // Those below one domain come first.
+  await ctx.db
+    .insertInto('certificates')
+    .values([...together.map((host) => wish(host, new Date(0))), ...own.map((host) => wish(host, wish_ts))])
+    .execute()
+  await Promise.all([orderCertificates(ctx), orderCertificates(ctx)])
+  await orderCertificates(ctx)
+  assert.equal(acme.orders.length, 4, 'as many as three hours allow')
+
+  platform.advance(BUDGET_MS + 1)
+  await orderCertificates(ctx)
+  assert.equal(acme.orders.length, 8)
+  assert.equal(new Set(acme.orders).size, 8, 'none of them twice')
+  assert.equal(
+    acme.orders.filter((host) => host.endsWith('.together.net')).length,
+    3,
+    'as many below one domain as a week allows',
+  )
+  const held = await ctx.db
+    .selectFrom('certificates')
+    .select(['next_ts', 'error'])
+    .where('host', 'like', '%.together.net')
+    .where('chain', 'is', null)
+    .executeTakeFirstOrThrow()
+  assert.match(held.error ?? '', /Enough has been ordered/)
+  assert.ok(held.next_ts.getTime() - ctx.now() > DOMAIN_BUDGET_MS - 2 * BUDGET_MS)
+})
+
+test('settings of ACME that cannot be are mistakes', () => {
+  const production = { MUSTER_DOMAIN_MAIN: MAIN, MUSTER_DOMAIN_CDN: 'pages.test', MUSTER_DOMAIN_JOB: 'lobbies.invalid' }
+  assert.throws(() => readConfig({ ...production, MUSTER_ACME: 'http://acme.example/' }), /must begin with https/)
+  assert.throws(() => readConfig({ MUSTER_ACME: 'https://acme.example/' }), /nobody certifies localhost/)
+  assert.throws(() => readConfig({ ...production, MUSTER_ACME_EMAIL: 'a b' }), /MUSTER_ACME_EMAIL/)
+})
