@@ -7,7 +7,6 @@ import { certifiedHosts } from '../config.ts'
 import type { Context } from '../context.ts'
 import { isServed } from '../database/served-hosts.ts'
 import { newId } from '../ids.ts'
-import { orderCertificate } from './acme.ts'
 import { addCertificateRun } from './jobs.ts'
 
 const MINUTE_MS = 60_000
@@ -83,6 +82,8 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | n
     return null
   }
   try {
+    // Loaded by those who order: it is large.
+    const { orderCertificate } = await import('./acme.ts')
     const issued = await orderCertificate(ctx, acme, host)
     const now_ms = ctx.now()
     await ctx.db

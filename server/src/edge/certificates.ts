@@ -5,7 +5,6 @@ import { hasHttps } from '../config.ts'
 import type { Context } from '../context.ts'
 import { type Certificate, certificateFor, isValid } from './certificates/certificate.ts'
 import { openFileCertificates } from './certificates/files.ts'
-import { openLocalCertificates } from './certificates/local.ts'
 import { createStoredCertificates } from './certificates/stored.ts'
 import type { HostMeaning } from './hosts.ts'
 import type { Lookups } from './lookups.ts'
@@ -28,7 +27,11 @@ export async function createCertificates(
   if (!hasHttps(ctx.config)) return null
   const { certificates_dir } = ctx.config
   const files = certificates_dir === null ? null : await openFileCertificates(ctx, certificates_dir)
-  const local = ctx.config.mode === 'development' ? await openLocalCertificates(ctx) : null
+  // Loaded on a laptop only: a restart of the edge must not wait for what makes certificates.
+  const local =
+    ctx.config.mode === 'development'
+      ? await (await import('./certificates/local.ts')).openLocalCertificates(ctx)
+      : null
   const stored = ctx.config.acme === null ? null : createStoredCertificates(ctx, lookups)
   // A lobby lives too short for an order, and there are too many: theirs is a wildcard from files.
   const isOrdered = (host: string) => meaningOf(host)?.kind !== 'lobby'
