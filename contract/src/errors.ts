@@ -110,6 +110,8 @@ export const ERRORS = {
   MATCHMAKER_AUTO_CREATE_FAILED: { status: 400, message: 'None of the game modes runs in one of the regions.' },
   MATCHMAKER_TOO_MANY_LOBBIES: { status: 400, message: 'The namespace has as many lobbies as it may have.' },
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: { status: 400, message: 'Too many players come from this address.' },
+  MATCHMAKER_VERIFICATION_FAILED: { status: 400, message: "The game's own verification said no." },
+  MATCHMAKER_VERIFICATION_REQUEST_FAILED: { status: 400, message: "The game's own verification did not answer." },
   MATCHMAKER_LOBBY_NOT_FOUND: { status: 400, message: 'There is no such lobby.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
   MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped.' },

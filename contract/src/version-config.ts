@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox'
 import { CaptchaConfig } from './captcha-config.ts'
 import { Id, object } from './records.ts'
+import { type SeatAction, type VerificationConfig, verificationMembers } from './verification-config.ts'
 
 /** The names of game modes and regions, which are keys of maps. */
 const NAME_PATTERN = '^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?$'
@@ -85,9 +86,10 @@ const Docker = object(
   'What a lobby runs. The block keeps its name for every kind of build.',
 )
 
-const FindAction = object({ enabled: Type.Boolean() })
+const FindAction = object({ enabled: Type.Boolean(), ...verificationMembers })
 const CreateAction = object({
   enabled: Type.Boolean(),
+  ...verificationMembers,
   enable_public: Type.Optional(Type.Boolean()),
   enable_private: Type.Optional(Type.Boolean()),
 })
@@ -197,6 +199,8 @@ export type GameModeConfig = {
   find_enabled: boolean
   join_enabled: boolean
   create: { enable_public: boolean; enable_private: boolean } | null
+  /** Whose endpoint is asked before this action gives a seat; null: nobody's. */
+  verification: Readonly<Record<SeatAction, VerificationConfig | null>>
   idle_grace_ms: number
   ready_deadline_ms: number
   player_deadline_ms: number
@@ -250,12 +254,23 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       create: create?.enabled
         ? { enable_public: create.enable_public ?? false, enable_private: create.enable_private ?? false }
         : null,
+      verification: {
+        find: verificationOf(mode.actions?.find),
+        join: verificationOf(mode.actions?.join),
+        create: verificationOf(mode.actions?.create),
+      },
       idle_grace_ms: mode.idle_grace_ms ?? IDLE_GRACE_MS_DEFAULT,
       ready_deadline_ms: mode.ready_deadline_ms ?? READY_DEADLINE_MS_DEFAULT,
       player_deadline_ms: mode.player_deadline_ms ?? PLAYER_DEADLINE_MS_DEFAULT,
     })
   }
   return modes
+}
+
+type VerifiedAction = { verification_config?: VerificationConfig; verification?: VerificationConfig }
+
+function verificationOf(action: VerifiedAction | undefined): VerificationConfig | null {
+  return action?.verification_config ?? action?.verification ?? null
 }
 
 /** The tier of a game mode's lobbies in a region; null: the region's default. */

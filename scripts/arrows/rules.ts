@@ -55,7 +55,7 @@ export const FILE_ARROWS = [
 ] as const
 
 /** The matchmaker's core: a function of what it is given, so that it can be simulated and replayed. */
-export const PURE = ['book', 'captcha-memory', 'changes', 'heap', 'listing', 'rules', 'shelves', 'sorted'].map(
+export const PURE = ['book', 'captcha-memory', 'changes', 'heap', 'holds', 'listing', 'rules', 'shelves', 'sorted'].map(
   (name) => `server/src/matchmaker/${name}.ts`,
 )
 

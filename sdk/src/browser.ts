@@ -22,7 +22,8 @@ export type Seat = {
   player: { token: string }
 }
 
-type Captcha = Record<string, Record<string, unknown>>
+/** The response that the provider gave the player, after a `CAPTCHA_CAPTCHA_REQUIRED`. */
+export type Captcha = Partial<Record<'hcaptcha' | 'turnstile', { client_response: string }>>
 
 /** Which lobby you wish for. */
 export type FindWish = {

@@ -23,7 +23,10 @@ const Captcha = object(
   { hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) },
   'Where the version asks for a captcha: the response that the provider gave the player. It is good once.',
 )
-const VerificationData = Type.Unknown({ description: "Passed on to the game's own verification, where it has one." })
+const VerificationData = Type.Unknown({
+  description:
+    "JSON of at most 16 KiB and a depth of 32, passed on as it is to the game's own verification, where it has one.",
+})
 
 /** The backend of a game speaks for a player of it. */
 const backend = {
@@ -71,15 +74,17 @@ export const Seat = object({
   player: JoinPlayer,
 })
 
-const CAPTCHA_ERRORS = [
+const DOOR_ERRORS = [
   'CAPTCHA_CAPTCHA_REQUIRED',
   'CAPTCHA_CAPTCHA_FAILED',
   'CAPTCHA_CAPTCHA_INVALID',
   'CAPTCHA_PROVIDER_FAILED',
+  'MATCHMAKER_VERIFICATION_FAILED',
+  'MATCHMAKER_VERIFICATION_REQUEST_FAILED',
 ] as const
 
 const SEAT_ERRORS = [
-  ...CAPTCHA_ERRORS,
+  ...DOOR_ERRORS,
   'MATCHMAKER_GAME_MODE_NOT_FOUND',
   'MATCHMAKER_REGION_NOT_FOUND',
   'MATCHMAKER_TAGS_DISABLED',
@@ -143,7 +148,7 @@ export const joinLobby = operation({
   response: Seat,
   errors: [
     'NAMESPACE_NOT_FOUND',
-    ...CAPTCHA_ERRORS,
+    ...DOOR_ERRORS,
     'MATCHMAKER_JOIN_DISABLED',
     'MATCHMAKER_LOBBY_NOT_FOUND',
     'MATCHMAKER_LOBBY_STOPPED',

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { checkCaptcha } from './captcha-check.ts'
 import { checkPorts } from './port-check.ts'
 import { checkRoutes } from './route-check.ts'
+import { checkActions } from './verification-check.ts'
 
 const ENV_MAX = 64
 /** What the platform sets itself in a lobby's environment. */
@@ -63,6 +64,7 @@ async function checkMatchmaker(
   for (const [name, mode] of Object.entries(matchmaker.game_modes)) {
     const mode_path = [...path, 'game_modes', name]
     errors.push(...checkRegions(ctx, [...mode_path, 'regions'], mode.regions))
+    errors.push(...checkActions(ctx.config, mode.actions ?? {}, [...mode_path, 'actions']))
     errors.push(...checkTiers(ctx, modes.get(name)!, mode, mode_path))
     if (mode.docker !== undefined) blocks.set([...mode_path, 'docker'], mode.docker)
     errors.push(

@@ -24,6 +24,7 @@ import { checkDisplayName, notUnique, orNameTaken, refuse } from './field-errors
 import { LIST_MAX } from './lists.ts'
 import { holdGroupOf } from './quotas.ts'
 import { timestamp } from './times.ts'
+import { withOneName } from './verification-check.ts'
 import { checkConfig } from './version-check.ts'
 
 const checkShape = createShapeCheck(VersionConfig)
@@ -48,7 +49,7 @@ export async function createVersion(
       // Whoever deletes a build or a site holds the group as well: what was there is looked at again.
       await holdGroupOf(trx, game_id)
       refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
-      const { config, secrets } = closeConfig(ctx.seals, version_id, body.config, now)
+      const { config, secrets } = closeConfig(ctx.seals, version_id, withOneName(body.config), now)
       await trx
         .insertInto('versions')
         .values({

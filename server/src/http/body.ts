@@ -2,6 +2,7 @@
 // numbers are asked for, a number that a double cannot hold is refused with its digits instead of being rounded.
 import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
+import { keepExactData } from './exact-data.ts'
 import { InexactNumber, requireExact } from './numbers.ts'
 
 /** Deeper than any record of the contract; what is free JSON (state, lobby_config) may use it up. */
@@ -23,6 +24,7 @@ export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded'): unknown 
     throw new ApiError('API_BAD_BODY')
   }
   if (isSuspicious(text)) requireHarmless(value, [])
+  if (numbers === 'rounded') keepExactData(value, text)
   return value
 }
 

@@ -5,7 +5,16 @@ import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import * as plain from '../../test/matchmaker/plain-book.ts'
 import { idOf, lobbyPlan, START_MS, VERSION } from '../../test/matchmaker/plain-wishes.ts'
-import { Book, type Decision, type LobbyPlan, type SeatTaken, type Undo } from './book.ts'
+import {
+  Book,
+  type Decision,
+  type FreshIds,
+  type HoldWish,
+  type LobbyPlan,
+  type SeatTaken,
+  type SeatWish,
+  type Undo,
+} from './book.ts'
 import type { Change, Lobby, Player } from './changes.ts'
 import { toLobby, toPlayer, toVerifiedClient } from './load.ts'
 import { captchaClientRow, lobbyRow, playerRow } from './rows.ts'
@@ -16,7 +25,7 @@ const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_00
 const KINDS = [
   ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
   ...['disconnected', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
-  ...['solve', 'request', 'request'],
+  ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go'],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 const KEYS = [null, null, null, 'a', 'b', 'c']
@@ -52,14 +61,20 @@ function planOf(number: number): LobbyPlan {
 
 /** Both books, and what a shard keeps beside its own. */
 function createPair() {
-  const book = new Book()
-  let reference: plain.PlainBook = { lobbies: [], players: [], solvers: [] }
+  /** Room that planned lobbies have taken. */
+  const rooms = new Set<string>()
+  const book = new Book((lobby, sign) => {
+    assert.equal(rooms.has(lobby.lobby_id), sign === -1, 'room is taken and given back in turn')
+    if (sign === 1) rooms.add(lobby.lobby_id)
+    else rooms.delete(lobby.lobby_id)
+  })
+  let reference = plain.emptyBook()
   let now_ms = START_MS
   let last_id = 0
   const committed: Change[] = []
   let uncommitted: Change[] = []
   let undos: Undo[] = []
-  let at_commit = { reference: structuredClone(reference), print: fingerprint(book, now_ms) }
+  let at_commit = { reference: structuredClone(reference), print: fingerprint(book, now_ms), has_holds: false }
   let rows: { text: string; after: number } | null = null
   /** What no later state may contradict (law L2). */
   const connections = new Map<string, number>()
@@ -83,9 +98,13 @@ function createPair() {
     now_ms += pick(TIMES_MS, time)
     if (kind === 'fail') {
       for (const undo of undos.reverse()) undo()
-      ;[undos, uncommitted, reference] = [[], [], structuredClone(at_commit.reference)]
-      assert.equal(fingerprint(book, START_MS), at_commit.print, 'an undo restores exactly what was there')
+      ;[undos, uncommitted, reference] = [[], [], plain.undone(at_commit.reference, reference)]
+      // Holds are not undone; what may be told of them is compared below.
+      if (!at_commit.has_holds && reference.holds.length === 0) {
+        assert.equal(fingerprint(book, START_MS), at_commit.print, 'an undo restores exactly what was there')
+      }
     } else {
+      plain.expireHolds(reference, now_ms)
       for (let change = book.expire(now_ms); change !== null; change = book.expire(now_ms)) {
         assert.ok(plain.takeExpiry(reference, change, now_ms), `not yet due: ${JSON.stringify(change)}`)
         make(change)
@@ -94,6 +113,13 @@ function createPair() {
       else if (kind !== 'time') command(kind, who, what)
     }
     assertSame(book, reference)
+    assert.deepEqual(
+      [...rooms].sort(),
+      plain
+        .plannedIn(reference)
+        .map((plan) => plan.id)
+        .sort(),
+    )
     assertLaws(book, connections, committed)
   }
 
@@ -102,7 +128,9 @@ function createPair() {
     ;[undos, uncommitted] = [[], []]
     book.forget(now_ms)
     plain.forget(reference, now_ms)
-    at_commit = { reference: structuredClone(reference), print: fingerprint(book, START_MS) }
+    reference.seated = []
+    const has_holds = reference.holds.length > 0
+    at_commit = { reference: structuredClone(reference), print: fingerprint(book, START_MS), has_holds }
     if (rows === null || what % 3 === 0) rows = { text: JSON.stringify(rowsOf(book)), after: committed.length }
   }
 
@@ -181,9 +209,72 @@ function createPair() {
           plain.admit(reference, wish.client, rules, kind === 'solve', now_ms),
         )
       }
+      case 'hold': {
+        const action = pick(['find', 'find', 'find', 'join', 'create'] as const, what)
+        return held(action, who, what >> 3, ids, wish, of_wish)
+      }
+      case 'sit': {
+        const found = pick([...reference.holds, undefined], what)
+        const sitter = { ...wish, client: found?.wish.client ?? wish.client, seat_key: found?.wish.key ?? null }
+        const of_sitter = { ...of_wish, client: sitter.client, key: sitter.seat_key }
+        const player_of_hold = found?.player ?? 'nobody'
+        return same(
+          book.seatHeld(player_of_hold, sitter, now_ms),
+          plain.seatHeld(reference, player_of_hold, of_sitter, now_ms),
+        )
+      }
+      case 'let_go': {
+        const found = pick([...reference.holds, undefined], what)
+        book.letGo(found?.player ?? 'nobody')
+        plain.letGo(reference, found?.player ?? 'nobody')
+        return null
+      }
       case 'release':
         return same(book.release(player_id, now_ms), plain.release(reference, player_id, now_ms))
     }
+  }
+
+  function held(
+    action: 'find' | 'join' | 'create',
+    who: number,
+    what: number,
+    ids: FreshIds,
+    wish: SeatWish,
+    of_wish: plain.Wish,
+  ): unknown {
+    const of = { lobby: ids.lobby_id, player: ids.player_id }
+    const plan = planOf(what)
+    let asked: HoldWish
+    let of_asked: plain.PlainAsked
+    if (action === 'join') {
+      const lobby = pick([...reference.lobbies.map((one) => one.id), 'nowhere'], who)
+      asked = { action, wish: { ...wish, lobby_id: lobby } }
+      of_asked = { action, wish: { ...of_wish, lobby } }
+    } else if (action === 'create') {
+      const custom = { ...plan, is_custom: true }
+      asked = { action, wish: { ...wish, plan: custom } }
+      of_asked = { action, wish: { ...of_wish, plan: custom } }
+    } else {
+      const [modes, regions, tags] = [pick(MODES, what), pick(REGIONS, what >> 2), pick(TAGS, what >> 4)]
+      const verified = new Set(pick([['m', 'n'], ['m', 'n'], ['m']], who >> 4))
+      const places = modes.flatMap((game_mode) => regions.map((region) => ({ version_id: VERSION, region, game_mode })))
+      const finder = { ...wish, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
+      asked = { action, wish: finder, verified_modes: verified }
+      of_asked = { action, wish: { ...of_wish, modes, regions, tags, plan: finder.plan }, verified }
+    }
+    const decision = book.hold(asked, ids, now_ms)
+    const answer = plain.hold(reference, of_asked, of, now_ms)
+    if ('refused' in decision || 'seat' in decision.result) {
+      const seat =
+        'refused' in decision ? decision : { ...decision, result: (decision.result as { seat: SeatTaken }).seat }
+      assert.ok(answer === null || !('held' in answer), 'no hold was to be')
+      return same(seat, answer)
+    }
+    const { hold } = decision.result
+    assert.deepEqual(decision.changes, [], 'a hold is in no journal')
+    assert.deepEqual({ held: hold.lobby.lobby_id }, answer)
+    assert.equal(hold.plan !== null, !book.lobbies.has(hold.lobby.lobby_id))
+    return decision
   }
 
   function same(decision: Decision<SeatTaken | null>, answer: plain.Answer): Decision<SeatTaken | null> {
@@ -199,6 +290,8 @@ function createPair() {
 
   /** From its journal, and from its tables and the journal after them, the book is made again as it is. */
   function rebuild(): void {
+    for (const { player } of reference.holds) book.letGo(player)
+    assert.equal(rooms.size, 0, 'what is let go takes no room')
     const changes = [...committed, ...uncommitted]
     const durable_ms = now_ms
     book.forget(durable_ms)
@@ -325,6 +418,7 @@ function assertSame(book: Book, reference: plain.PlainBook): void {
       [expected.closed, expected.state, expected.ready, expected.stopped, expected.why, seats.length],
     )
     assert.ok(seats.every((player) => lobby.players.has(player.id)))
+    assert.equal(lobby.held_count, reference.holds.filter((hold) => hold.lobby === expected.id).length)
     due_ms = Math.min(due_ms, plain.dueOf(reference, expected))
   }
   for (const expected of reference.players) {

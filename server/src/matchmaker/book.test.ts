@@ -692,3 +692,50 @@ test('a page of a list costs what is on it, however many lobbies there are', () 
   // To find its beginning takes a comparison of two lobbies, twice read, for each doubling.
   assert.ok(many <= few + 3 * 4, `${many} looks for a page of many, ${few} for one of few`)
 })
+
+test('a place is held until it is a seat, is let go, or its ten seconds are over, and counts everywhere meanwhile', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { max_players_normal: 2, max_players_direct: 2 } })
+  const asked = { action: 'join', wish: { ...seatWish(), lobby_id } } as const
+  const isFull = (now_ms: number): boolean => {
+    book.expire(now_ms)
+    return 'refused' in book.join({ ...seatWish(), lobby_id }, ids(), now_ms)
+  }
+  const hold = (now_ms: number): string => {
+    const fresh = ids()
+    const decision = book.hold(asked, fresh, now_ms)
+    assert.ok('changes' in decision && 'hold' in decision.result && decision.changes.length === 0)
+    return fresh.player_id
+  }
+  const late = hold(START_MS)
+  assert.equal(isFull(START_MS + 9_999), true)
+  assert.equal(isFull(START_MS + 10_000), false)
+  assert.deepEqual(book.seatHeld(late, seatWish(), START_MS + 10_000), { changes: [], result: null })
+  const free = hold(START_MS)
+  book.letGo(free)
+  book.letGo(free)
+  assert.equal(isFull(START_MS), false)
+  const good = hold(START_MS)
+  grantIn(book, book.seatHeld(good, seatWish(), START_MS))
+  assert.equal(isFull(START_MS), true)
+  assert.equal(book.lobbies.get(lobby_id)?.held_count, 0)
+})
+
+test('a held place in a lobby that was stopped, or closed to a find, is none', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS)
+  const [finder, joiner] = [ids(), ids()]
+  const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
+  grantIn(book, book.hold(find, finder, START_MS))
+  grantIn(book, book.hold({ action: 'join', wish: { ...seatWish(), lobby_id } }, joiner, START_MS))
+  grantIn(book, book.setClosed(lobby_id, true))
+  assert.deepEqual(book.seatHeld(finder.player_id, seatWish(), START_MS), { changes: [], result: null })
+  assert.ok('changes' in book.seatHeld(joiner.player_id, seatWish(), START_MS))
+  grantIn(book, book.setClosed(lobby_id, false))
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  for (const { player_id } of [finder, joiner]) {
+    assert.deepEqual(book.seatHeld(player_id, seatWish(), START_MS), { changes: [], result: null })
+  }
+})

@@ -10,7 +10,9 @@ import type { ErrorCode, ErrorMetadata } from '@muster/contract'
 import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
 import type { Change, EdgePort, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
 import { createHeap } from './heap.ts'
+import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
 import { createListing } from './listing.ts'
+import { takenPlaces } from './rules.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
@@ -54,6 +56,21 @@ export type SeatWish = {
   lobby_count_max: number
 }
 
+export type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
+export type JoinWish = SeatWish & { lobby_id: string }
+export type CreateWish = SeatWish & { plan: LobbyPlan }
+
+/** A wish whose game wants to be asked first; a find may also meet lobbies of game modes that do not. */
+export type HoldWish =
+  | { action: 'find'; wish: FindWish; verified_modes: ReadonlySet<string> }
+  | { action: 'join'; wish: JoinWish }
+  | { action: 'create'; wish: CreateWish }
+/** Nobody need be asked, or not again: `seat`. */
+export type Held = { hold: Hold } | { seat: SeatTaken }
+
+/** Told of the room that planned lobbies will need, which is not the book's to know. */
+export type KeepRoom = (lobby: Lobby, sign: 1 | -1) => void
+
 export type FreshIds = { lobby_id: string; player_id: string }
 /** `is_ready`: as of the same decision, so that it is as durable as the seat when the answer leaves. */
 export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }
@@ -78,9 +95,22 @@ export class Book {
   readonly #due = createHeap<Lobby | Player>((a, b) => dueAt(a) < dueAt(b))
   readonly #over = createHeap<Lobby | Player>((a, b) => endOf(a) < endOf(b))
 
+  readonly #holds = createHolds({
+    client: (client, sign) => this.#countClient(client, sign),
+    place: (lobby) => {
+      if (this.lobbies.get(lobby.lobby_id) === lobby) this.#shelves.arrange(lobby)
+    },
+    room: (lobby, sign) => this.#keepRoom(lobby, sign),
+  })
+  readonly #keepRoom: KeepRoom
+
+  constructor(keepRoom: KeepRoom = () => {}) {
+    this.#keepRoom = keepRoom
+  }
+
   /** A seat in the fullest open lobby of these places, else in a lobby after `plan`, else a refusal. */
   find(
-    wish: SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null },
+    wish: FindWish,
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom = ALWAYS,
@@ -96,20 +126,17 @@ export class Book {
   }
 
   /** A seat in this lobby, closed or not, private or not. Whether its game mode allows join is the desk's to know. */
-  join(wish: SeatWish & { lobby_id: string }, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+  join(wish: JoinWish, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
-    const lobby = this.lobbies.get(wish.lobby_id)
-    if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
-    if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
-    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-    if (lobby.players.size >= lobby.max_players_direct) return refuse('MATCHMAKER_LOBBY_FULL')
+    const lobby = this.#joinable(wish)
+    if ('refused' in lobby) return lobby
     return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
   }
 
   /** A new custom lobby, and the first seat in it. */
   create(
-    wish: SeatWish & { plan: LobbyPlan },
+    wish: CreateWish,
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom = ALWAYS,
@@ -119,6 +146,83 @@ export class Book {
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     return this.#open(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
+  }
+
+  /**
+   * The place that the wish would get, held until seatHeld() or letGo(), or for HOLD_MS. A hold of the same player_id is
+   * let go first: the command may be carried out again. It changes nothing that is journalled.
+   */
+  hold(
+    asked: HoldWish,
+    ids: FreshIds,
+    now_ms: number,
+    hasRoom: HasRoom = ALWAYS,
+    choosePorts: ChoosePorts = NONE,
+  ): Decision<Held> {
+    this.letGo(ids.player_id)
+    const { action, wish } = asked
+    const before = this.#remembered(wish.seat_key, now_ms)
+    if (before !== null) return grant({ seat: before })
+    if (action === 'join') {
+      const lobby = this.#joinable(wish)
+      return 'refused' in lobby ? lobby : this.#keep({ lobby, plan: null }, asked, ids, now_ms)
+    }
+    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    if (action === 'find') {
+      const lobby = this.#shelves.choose(wish.places, wish.tags)
+      const plan = lobby === null ? this.#holds.choose(wish.places, wish.tags) : null
+      const game_mode = (lobby ?? plan ?? wish.plan)?.game_mode
+      if (game_mode === undefined) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+      if (!asked.verified_modes.has(game_mode)) {
+        const decision = this.find(wish, ids, now_ms, hasRoom, choosePorts)
+        return 'refused' in decision ? decision : { ...decision, result: { seat: decision.result } }
+      }
+      if (lobby !== null) return this.#keep({ lobby, plan: null }, asked, ids, now_ms)
+      if (plan !== null) return this.#keep({ lobby: plan, plan }, asked, ids, now_ms)
+    }
+    if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+    const record = this.#planned(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
+    if ('refused' in record) return record
+    // Its ports are chosen when it is created: until then they are anybody's.
+    const plan = { ...newLobby({ ...record, edge_ports: [] }), edge_ports_wanted: wish.plan.edge_ports_wanted }
+    return this.#keep({ lobby: plan, plan }, asked, ids, now_ms)
+  }
+
+  /**
+   * The seat of a hold, every limit looked at again; its own place is in all of them. (The room that it needs in its
+   * region was kept.) Null: there is nothing to sit on any more, and the wish may be made again.
+   */
+  seatHeld(
+    player_id: string,
+    wish: SeatWish,
+    now_ms: number,
+    choosePorts: ChoosePorts = NONE,
+  ): Decision<SeatTaken | null> {
+    const before = this.#remembered(wish.seat_key, now_ms)
+    if (before !== null) return grant(before)
+    const hold = this.#holds.get(player_id)
+    if (hold === undefined || hold.expire_ms <= now_ms) return grant(null)
+    const { lobby, plan, action } = hold
+    if (lobby.stop_ms !== null || (action === 'find' && lobby.is_closed)) return grant(null)
+    if ((this.#clientPlayers.get(hold.client) ?? 0) > wish.client_players_max) {
+      return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    }
+    if (plan === null) {
+      const places = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
+      if (takenPlaces(lobby) > places) return grant(null)
+      return this.#reserve(lobby, lobby.ready_ms !== null, wish, player_id, now_ms)
+    }
+    if (this.#lobbyCount() > wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+    const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms)
+    if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
+    const record = { ...recordOf(plan, now_ms), edge_ports }
+    const seat = this.#reserve(record, false, wish, player_id, now_ms)
+    return { changes: [{ kind: 'lobby_created', lobby: record }, ...seat.changes], result: seat.result }
+  }
+
+  /** Does nothing when the hold is over already. */
+  letGo(player_id: string): void {
+    this.#holds.drop(player_id)
   }
 
   /** Whether the key's request has its seat: then it is answered, and nothing else is asked of it. */
@@ -202,6 +306,7 @@ export class Book {
 
   /** The next change that time demands, or null. To be applied and asked again. */
   expire(now_ms: number): Change | null {
+    this.#holds.expire(now_ms)
     const next = this.#due.peek()
     if (next === undefined || dueAt(next) > now_ms) return null
     if (!isLobby(next)) return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
@@ -225,7 +330,7 @@ export class Book {
 
   /** Nothing would be lost with it. */
   isEmpty(): boolean {
-    return this.lobbies.size === 0 && this.players.size === 0 && this.verified.size() === 0
+    return this.lobbies.size === 0 && this.players.size === 0 && this.verified.size() === 0 && this.#holds.size() === 0
   }
 
   /** When expire() has something to do next; null: never. */
@@ -282,12 +387,12 @@ export class Book {
    * tables do not have has lost it: the projection could not write that lobby.
    */
   load(
-    lobbies: readonly Omit<Lobby, 'players'>[],
+    lobbies: readonly Omit<Lobby, 'players' | 'held_count'>[],
     players: readonly Player[],
     verified: readonly VerifiedClient[] = [],
   ): void {
     this.verified.load(verified)
-    for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map() })
+    for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map(), held_count: 0 })
     for (const player of players) {
       if (player.remove_ms !== null) this.#remember(player)
       else if (this.lobbies.has(player.lobby_id)) this.#seat(player)
@@ -325,6 +430,44 @@ export class Book {
     return (this.#clientPlayers.get(wish.client) ?? 0) >= wish.client_players_max
   }
 
+  #joinable(wish: JoinWish): Lobby | Refused {
+    const lobby = this.lobbies.get(wish.lobby_id)
+    if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
+    if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
+    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    return takenPlaces(lobby) >= lobby.max_players_direct ? refuse('MATCHMAKER_LOBBY_FULL') : lobby
+  }
+
+  #keep(on: Pick<Hold, 'lobby' | 'plan'>, { action, wish }: HoldWish, ids: FreshIds, now_ms: number): Granted<Held> {
+    const { player_id } = ids
+    const hold = { player_id, client: wish.client, action, ...on, expire_ms: now_ms + HOLD_MS }
+    this.#holds.put(hold)
+    return grant({ hold })
+  }
+
+  /** Lobbies that are there, and those that are planned. */
+  #lobbyCount(): number {
+    return this.live_lobby_count + this.#holds.planned_count()
+  }
+
+  /** What a lobby after the plan is from its first moment on, if there may be one more. */
+  #planned(
+    plan: LobbyPlan,
+    wish: SeatWish,
+    ids: FreshIds,
+    now_ms: number,
+    hasRoom: HasRoom,
+    choosePorts: ChoosePorts,
+  ): LobbyRecord | Refused {
+    if (this.#lobbyCount() >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+    if (!hasRoom(plan)) return refuse('MATCHMAKER_REGION_FULL')
+    const { ready_within_ms, edge_ports_wanted, ...record } = plan
+    const edge_ports = choosePorts(edge_ports_wanted, now_ms)
+    if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
+    const ready_deadline_ms = now_ms + ready_within_ms
+    return { ...record, edge_ports, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms }
+  }
+
   #open(
     plan: LobbyPlan,
     wish: SeatWish,
@@ -333,13 +476,8 @@ export class Book {
     hasRoom: HasRoom,
     choosePorts: ChoosePorts,
   ): Decision<SeatTaken> {
-    if (this.live_lobby_count >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
-    if (!hasRoom(plan)) return refuse('MATCHMAKER_REGION_FULL')
-    const { ready_within_ms, edge_ports_wanted, ...record } = plan
-    const edge_ports = choosePorts(edge_ports_wanted, now_ms)
-    if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
-    const ready_deadline_ms = now_ms + ready_within_ms
-    const lobby = { ...record, edge_ports, lobby_id: ids.lobby_id, create_ms: now_ms, ready_deadline_ms }
+    const lobby = this.#planned(plan, wish, ids, now_ms, hasRoom, choosePorts)
+    if ('refused' in lobby) return lobby
     const seat = this.#reserve(lobby, false, wish, ids.player_id, now_ms)
     return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
   }
@@ -366,12 +504,14 @@ export class Book {
 
   #addLobby(lobby: Lobby): Undo {
     this.lobbies.set(lobby.lobby_id, lobby)
+    const plan = this.#holds.create(lobby)
     if (lobby.stop_ms === null) this.live_lobby_count++
     this.#listing.arrange(lobby)
     this.#arrange(lobby)
     return () => {
       if (lobby.stop_ms === null) this.live_lobby_count--
       this.#forgetLobby(lobby)
+      this.#holds.uncreate(lobby, plan)
     }
   }
 
@@ -398,10 +538,11 @@ export class Book {
 
   #seat(player: Player): Undo {
     const lobby = this.#lobby(player.lobby_id)
+    const hold = this.#holds.drop(player.player_id)
     const { idle_ms } = lobby
     const same_key = player.seat_key === null ? undefined : this.#seatKeys.get(player.seat_key)
     invariant(
-      lobby.players.size < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
+      takenPlaces(lobby) < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
       'L1: a lobby has more players than its limit',
     )
     this.#remember(player)
@@ -412,6 +553,7 @@ export class Book {
       if (same_key !== undefined && this.players.has(same_key.player_id)) {
         this.#seatKeys.set(same_key.seat_key!, same_key)
       }
+      if (hold !== undefined) this.#holds.put(hold)
     }
   }
 
@@ -533,7 +675,16 @@ function newLobby(record: LobbyRecord): Lobby {
     stop_ms: null,
     stop_reason: null,
     players: new Map(),
+    held_count: 0,
   }
+}
+
+/** What a planned lobby is from its first moment on, which is now. */
+function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
+  const { is_closed, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
+  const { edge_ports_wanted, ...record } = lobby
+  const ready_deadline_ms = now_ms + (record.ready_deadline_ms - record.create_ms)
+  return { ...record, create_ms: now_ms, ready_deadline_ms }
 }
 
 function newPlayer(record: PlayerRecord): Player {

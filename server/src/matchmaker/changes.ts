@@ -79,6 +79,8 @@ export type Lobby = LobbyRecord & {
   stop_ms: number | null
   stop_reason: StopReason | null
   players: Map<string, Player>
+  /** Places that are held (holds.ts): in memory only. */
+  held_count: number
 }
 
 /** A player: reserved, connected, removed. A removed one is remembered for a while, to answer repeats. */

@@ -5,12 +5,16 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
-import type { Books, Patience } from './books.ts'
+import type { Books } from './books.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
 import type { AskProvider } from './captcha-provider.ts'
 import { clientLimit, limited } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
+import { whenPortsOpen } from './port-wait.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
+import { type Verification, type Verifying, verifiedModes, verifiedSeat } from './verification.ts'
+import type { AskGame } from './verification-calls.ts'
+import { requireSmallData } from './verification-payload.ts'
 import type { Visitor } from './visitor.ts'
 import { createWish, findWish } from './wishes.ts'
 
@@ -18,9 +22,6 @@ import { createWish, findWish } from './wishes.ts'
 const PLACEMENT_ATTEMPTS_MAX = 3
 /** find, join and create wait for a starting lobby at most this long. */
 const START_WAIT_MS = 50_000
-/** Together a second. */
-const PORT_ATTEMPTS_MAX = 5
-const PORT_WAIT_MS = 250
 
 export type Desk = {
   ctx: Context
@@ -32,6 +33,9 @@ export type Desk = {
   askProvider: AskProvider
   /** Captchas that are being looked at, by request. */
   solving: Map<string, Promise<boolean>>
+  askGame: AskGame
+  /** Requests that are verified now, by namespace and key. */
+  verifying: Map<string, Verifying>
 }
 
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
@@ -41,6 +45,15 @@ type Take = (book: Book, ids: FreshIds, now_ms: number) => Decision<SeatTaken>
 /** `is_new`: this very call took it; else it was remembered for the key. */
 type Seat = SeatTaken & { is_new: boolean }
 
+/** How a seat is come by. `gate` and `verification`: null where the version has none. */
+type SeatOrder = {
+  wish: SeatWish
+  gate: CaptchaGate | null
+  verification: Verification | null
+  attempts_max: number
+  take: Take
+}
+
 export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.namespace_id)
   const facts = await factsOf(desk, visitor)
@@ -48,23 +61,41 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
     ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
     ...seatWish(namespace, visitor, facts, 'find'),
   }
-  const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
-  // The game's own verification belongs here, before a seat is taken.
-  return takeSeat(desk, visitor, wish, gate, PLACEMENT_ATTEMPTS_MAX, (book, ids, now_ms) =>
-    book.find(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
-  )
+  requireSmallData(body.verification_data)
+  const verified_modes = verifiedModes(namespace.game_modes, body.game_modes, 'find')
+  return takeSeat(desk, visitor, {
+    wish,
+    gate: await gateOf(desk, namespace, visitor, wish, body.captcha),
+    verification:
+      verified_modes.size === 0 ? null : { asked: { action: 'find', wish, verified_modes }, words: body, facts },
+    attempts_max: PLACEMENT_ATTEMPTS_MAX,
+    take: (book, ids, now_ms) => book.find(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
+  })
 }
 
 export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof joinLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.namespace_id)
   const lobby = desk.books.lobby(namespace.namespace_id, body.lobby_id)
-  if (lobby !== undefined) {
-    const game_modes = await desk.namespaces.gameModes(lobby.version_id)
-    if (game_modes.get(lobby.game_mode)?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
-  }
-  const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, await factsOf(desk, visitor), 'join') }
-  const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
-  return takeSeat(desk, visitor, wish, gate, 1, (book, ids, now_ms) => book.join(wish, ids, now_ms))
+  // A lobby that is not there is refused by the book.
+  const mode = lobby && (await desk.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
+  if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
+  const facts = await factsOf(desk, visitor)
+  const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, facts, 'join') }
+  requireSmallData(body.verification_data)
+  const { verification_data } = body
+  return takeSeat(desk, visitor, {
+    wish,
+    gate: await gateOf(desk, namespace, visitor, wish, body.captcha),
+    verification: mode?.verification.join
+      ? { asked: { action: 'join', wish }, words: { verification_data }, facts }
+      : null,
+    attempts_max: 1,
+    take: (book, ids, now_ms) => {
+      // One that was not there when its game mode was looked up has not been asked about.
+      if (lobby === undefined && book.lobbies.has(body.lobby_id)) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
+      return book.join(wish, ids, now_ms)
+    },
+  })
 }
 
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
@@ -72,10 +103,15 @@ export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<type
   const facts = await factsOf(desk, visitor)
   const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates)
   const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
-  const gate = await gateOf(desk, namespace, visitor, wish, body.captcha)
-  return takeSeat(desk, visitor, wish, gate, 1, (book, ids, now_ms) =>
-    book.create(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
-  )
+  requireSmallData(body.verification_data)
+  const is_verified = namespace.game_modes.get(body.game_mode)?.verification.create
+  return takeSeat(desk, visitor, {
+    wish,
+    gate: await gateOf(desk, namespace, visitor, wish, body.captcha),
+    verification: is_verified ? { asked: { action: 'create', wish }, words: body, facts } : null,
+    attempts_max: 1,
+    take: (book, ids, now_ms) => book.create(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
+  })
 }
 
 /** Null: the version has no captcha, or none is asked for. */
@@ -92,24 +128,14 @@ function gateOf(
 }
 
 /** Takes a seat, waits until its lobby is ready, and answers it; or gives it back. */
-async function takeSeat(
-  desk: Desk,
-  visitor: Visitor,
-  wish: SeatWish,
-  gate: CaptchaGate | null,
-  attempts_max: number,
-  take: Take,
-): Promise<SeatAnswer> {
+async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise<SeatAnswer> {
   const { namespace_id } = visitor
+  const { wish, attempts_max } = order
   const patience = { deadline_ms: desk.ctx.now() + START_WAIT_MS, isGone: visitor.isGone }
   const request = openRequest(desk, namespace_id, wish)
   try {
     for (let attempt = 0; attempt < attempts_max; attempt++) {
-      // A request counts once, however often it is placed.
-      const is_gated = gate !== null && attempt === 0
-      const limits = await desk.namespaces.get(namespace_id)
-      const command = limited(desk, limits, visitor, wish, is_gated ? gated(gate, wish, take) : take)
-      const seat = await commitSeat(desk, namespace_id, command, patience)
+      const seat = await placed(desk, visitor, order, attempt)
       try {
         const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, patience)
         if (end === 'gone' && !visitor.isGone()) continue
@@ -133,20 +159,21 @@ async function takeSeat(
   }
 }
 
-/** When too few ports are open the edge is opening more, unless all are used: that is waited for, but not for long. */
-async function commitSeat(desk: Desk, namespace_id: string, take: Take, patience: Patience): Promise<Seat> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await commitSeatNow(desk, namespace_id, take)
-    } catch (error) {
-      const is_short = error instanceof ApiError && error.code === 'MATCHMAKER_NO_PORTS'
-      if (!is_short || attempt === PORT_ATTEMPTS_MAX || patience.isGone()) throw error
-      await desk.books.morePorts(PORT_WAIT_MS)
-    }
-  }
+/** A seat by one command of the book, or by two with the game's endpoint asked in between. */
+async function placed(desk: Desk, visitor: Visitor, order: SeatOrder, attempt: number): Promise<Seat> {
+  const { wish, verification, take } = order
+  const { namespace_id, isGone } = visitor
+  // A request counts once, however often it is placed.
+  const gate = attempt === 0 ? order.gate : null
+  if (verification !== null) return verifiedSeat(desk, visitor, verification, gate)
+  const limits = await desk.namespaces.get(namespace_id)
+  return whenPortsOpen(desk.books, isGone, (is_first) => {
+    const command = gate !== null && is_first ? gated(gate, wish, take) : take
+    return commitSeat(desk, namespace_id, limited(desk, limits, visitor, wish, command))
+  })
 }
 
-function commitSeatNow(desk: Desk, namespace_id: string, take: Take): Promise<Seat> {
+function commitSeat(desk: Desk, namespace_id: string, take: Take): Promise<Seat> {
   return desk.books.commit(namespace_id, (book, now_ms) => {
     const decision = take(book, { lobby_id: newId(now_ms), player_id: newId(now_ms) }, now_ms)
     if ('refused' in decision) return decision

@@ -22,18 +22,24 @@ export type LoadedShard = {
 }
 
 /** `takeover` is the writer's own row: its time is the latest that the journal speaks of. */
-export async function loadShard(pool: Pool, shard: number, takeover: Takeover, log: Logger): Promise<LoadedShard> {
+export async function loadShard(
+  pool: Pool,
+  shard: number,
+  takeover: Takeover,
+  log: Logger,
+  newBook: NewBook = () => new Book(),
+): Promise<LoadedShard> {
   const books = new Map<string, Book>()
   const { projected_seq, lobbies, players, verified } = await readTables(pool, shard, takeover.ms)
   for (const namespace_id of new Set([...lobbies.keys(), ...players.keys(), ...verified.keys()])) {
     const rowsOf = <T>(rows: Map<string, T[]>): T[] => rows.get(namespace_id) ?? []
-    bookOf(books, namespace_id).load(rowsOf(lobbies), rowsOf(players), rowsOf(verified))
+    bookOf(books, namespace_id, newBook).load(rowsOf(lobbies), rowsOf(players), rowsOf(verified))
   }
 
   const touched = new Map<string, Set<string>>()
   for await (const page of readPages(pool, { shard, after: projected_seq, last: takeover.seq })) {
     for (const { namespace_id, changes } of page.entries) {
-      const book = bookOf(books, namespace_id)
+      const book = bookOf(books, namespace_id, newBook)
       const ids = touched.get(namespace_id) ?? new Set()
       touched.set(namespace_id, ids)
       for (const told of changes) {
@@ -48,7 +54,8 @@ export async function loadShard(pool: Pool, shard: number, takeover: Takeover, l
     }
   }
   const images = emptyImages()
-  for (const [namespace_id, ids] of touched) imagesOf(bookOf(books, namespace_id), namespace_id, shard, ids, images)
+  for (const [namespace_id, ids] of touched)
+    imagesOf(bookOf(books, namespace_id, newBook), namespace_id, shard, ids, images)
   for (const book of books.values()) book.postpone(takeover.ms + GRACE_MS)
   return { books, images }
 }
@@ -82,16 +89,18 @@ function canApply(book: Book, change: Change): boolean {
   }
 }
 
-export function bookOf(books: Map<string, Book>, namespace_id: string): Book {
+export type NewBook = () => Book
+
+export function bookOf(books: Map<string, Book>, namespace_id: string, newBook: NewBook): Book {
   let book = books.get(namespace_id)
   if (book === undefined) {
-    book = new Book()
+    book = newBook()
     books.set(namespace_id, book)
   }
   return book
 }
 
-type LoadedLobby = Omit<Lobby, 'players'>
+type LoadedLobby = Omit<Lobby, 'players' | 'held_count'>
 type Tables = {
   projected_seq: number
   lobbies: Map<string, LoadedLobby[]>

@@ -2,9 +2,14 @@
 // replayed and explained.
 import type { Lobby } from './changes.ts'
 
+/** Seats that are taken, and places that are held for some. */
+export function takenPlaces(lobby: Lobby): number {
+  return lobby.players.size + lobby.held_count
+}
+
 /** Seats that are left for players who come by find. */
 function freePlaces(lobby: Lobby): number {
-  return lobby.max_players_normal - lobby.players.size
+  return lobby.max_players_normal - takenPlaces(lobby)
 }
 
 /** Found only while it is open: running or starting, public, not closed, with room. */

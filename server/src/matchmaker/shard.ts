@@ -8,7 +8,7 @@ import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { newId } from '../ids.ts'
-import type { Book, Decision, Undo } from './book.ts'
+import { Book, type Decision, type Undo } from './book.ts'
 import type { Capacity } from './capacity.ts'
 import type { Change } from './changes.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
@@ -92,6 +92,10 @@ export function createShard(options: ShardOptions): Shard {
   let lost: Pending[] = []
   let idle = Promise.resolve()
 
+  /** What its planned lobbies will need is kept for them. After a reload none of them are left: see Capacity.replace. */
+  const newBook = (): Book =>
+    new Book((lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.giveBack(shard, lobby)))
+
   function run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
     return new Promise((resolve, reject) => {
       const pending: Pending = {
@@ -122,7 +126,7 @@ export function createShard(options: ShardOptions): Shard {
 
   /** Answers false when the command itself failed: it has been rejected and has changed nothing. */
   function execute(pending: Pending, batch: Batch): boolean {
-    const book = bookOf(books, pending.namespace_id)
+    const book = bookOf(books, pending.namespace_id, newBook)
     time_ms = Math.max(time_ms, now())
     const mark = batch.undos.length
     const entry = batch.entries.get(pending.namespace_id)?.length ?? 0
@@ -189,7 +193,7 @@ export function createShard(options: ShardOptions): Shard {
   async function write(batch: Batch): Promise<AppendOutcome> {
     const images = emptyImages()
     for (const [namespace_id, ids] of batch.touched) {
-      imagesOf(bookOf(books, namespace_id), namespace_id, shard, ids, images)
+      imagesOf(bookOf(books, namespace_id, newBook), namespace_id, shard, ids, images)
     }
     const entries = [...batch.entries].map(([namespace_id, changes]) => ({ namespace_id, changes }))
     const ms = time_ms
@@ -308,7 +312,7 @@ export function createShard(options: ShardOptions): Shard {
         }
         if (unknown !== null && lost.length > 0) await settleLost(unknown)
         if (takeover === null) return depose([])
-        const loaded = await loadShard(pool, shard, takeover, log)
+        const loaded = await loadShard(pool, shard, takeover, log, newBook)
         if (!isRecovering()) return
         books = loaded.books
         capacity.replace(shard, books.values())

@@ -15,6 +15,7 @@ import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
 import { startRetention } from './retention.ts'
 import { type RunWatch, watchRuns } from './runs.ts'
+import { createAskGame } from './verification-calls.ts'
 
 export type Matchmaker = {
   namespaces: Namespaces
@@ -40,6 +41,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const namespaces = createNamespaces(ctx)
   const ip_intelligence = openAddressData(ctx)
   const askProvider = createAskProvider(ctx)
+  const askGame = createAskGame(ctx)
   const writer = newId(ctx.now())
   let office: Office | null = null
   let opening: Books | null = null
@@ -70,6 +72,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       seat_texts: new WeakMap(),
       askProvider,
       solving: new Map(),
+      askGame,
+      verifying: new Map(),
     }
     office = {
       books,

@@ -181,6 +181,13 @@ function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSigna
   })
   req.on('error', (error) => reject(is_connected && !signal.aborted ? afterConnect(url, error) : error))
   req.on('response', (res) => {
+    if (wish.body_bytes_max === 0) {
+      // Whatever comes after the head, in the same packet too, does not matter.
+      resolve({ status: res.statusCode ?? 0, headers: res.headers, body: Buffer.alloc(0) })
+      res.on('error', () => {})
+      req.destroy()
+      return
+    }
     readBody(res, wish.body_bytes_max).then(
       (body) => {
         resolve({ status: res.statusCode ?? 0, headers: res.headers, body })
@@ -196,10 +203,6 @@ function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSigna
 async function readBody(res: IncomingMessage, bytes_max: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let left = bytes_max
-  if (left === 0) {
-    res.on('error', () => {})
-    return Buffer.alloc(0)
-  }
   for await (const chunk of res as AsyncIterable<Buffer>) {
     left -= chunk.length
     if (left < 0) throw new FetchFailure('too_large', `The answer has more than ${bytes_max} bytes.`)

@@ -1,7 +1,7 @@
-// The secrets of a version config (captcha secrets): in the `config` of its row each of them is an empty text, which is
+// The secrets of a version config (captcha secrets, headers of verification): in the `config` of its row each of them is an empty text, which is
 // also what the API answers; the texts themselves lie beside it in `secrets`, sealed for this version. Only who calls a
-// captcha provider takes them in again.
-import type { VersionConfig } from '@muster/contract'
+// captcha provider or a game's own endpoint takes them in again.
+import { SEAT_ACTIONS, type VersionConfig } from '@muster/contract'
 import type { Seals } from './seals.ts'
 
 /** By where each stands in the config: its path, joined with dots. */
@@ -59,13 +59,22 @@ export function secretPlaces(config: VersionConfig): Place[] {
     const keys = captcha?.[provider]
     if (keys !== undefined) places.push(placeIn(keys, 'secret_key', ['matchmaker', 'captcha', provider, 'secret_key']))
   }
+  for (const [mode, { actions }] of Object.entries(config.matchmaker?.game_modes ?? {})) {
+    for (const action of SEAT_ACTIONS) {
+      for (const member of ['verification_config', 'verification'] as const) {
+        const headers = actions?.[action]?.[member]?.headers ?? {}
+        const at = ['matchmaker', 'game_modes', mode, 'actions', action, member, 'headers']
+        for (const name of Object.keys(headers)) places.push(placeIn(headers, name, [...at, name]))
+      }
+    }
+  }
   return places
 }
 
-function placeIn<K extends string>(holder: Record<K, string>, name: K, path: readonly string[]): Place {
+function placeIn<K extends string>(holder: Partial<Record<K, string>>, name: K, path: readonly string[]): Place {
   return {
     path,
-    read: () => holder[name],
+    read: () => holder[name] ?? '',
     write(text) {
       holder[name] = text
     },

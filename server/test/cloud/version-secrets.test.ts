@@ -10,12 +10,22 @@ import { openConfig } from '../../src/tokens/version-secrets.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { detailsOf, refused, withoutMessages } from './steps.ts'
 
-const PLANTED = ['planted-hcaptcha-secret', 'planted-turnstile-secret'] as const
+const PLANTED = ['planted-hcaptcha-secret', 'planted-turnstile-secret', 'planted-header', 'planted-other'] as const
 const CAPTCHA = {
   requests_before_reverify: 10,
   verification_ttl: 240_000,
   hcaptcha: { site_key: 'a', secret_key: PLANTED[0] },
   turnstile: { site_key: 'b', secret_key: PLANTED[1] },
+}
+
+const URL = 'https://gate.example.org/'
+const MODES = {
+  default: {
+    actions: {
+      find: { enabled: true, verification_config: { url: URL, headers: { 'x-gate': PLANTED[2] } } },
+      join: { enabled: true, verification: { url: URL, headers: { 'x.other': PLANTED[3] } } },
+    },
+  },
 }
 
 /** Every row of every table, as text. */
@@ -50,13 +60,18 @@ function storedOf(platform: Platform, game: TestGame) {
 
 test('secrets of a version are in no answer, no row and no file', async (t) => {
   const platform = await startPlatform(t)
-  const game = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha: CAPTCHA } })
+  const game = await platform.game({ matchmaker: { game_modes: MODES, captcha: CAPTCHA } })
   const params = { game_id: game.game_id, version_id: game.version_id }
   const { version } = await platform.client.call(getGameVersionById, { params })
   assert.deepEqual(version.config.matchmaker?.captcha, {
     ...CAPTCHA,
     hcaptcha: { site_key: 'a', secret_key: '' },
     turnstile: { site_key: 'b', secret_key: '' },
+  })
+  // Kept and answered under the one name that the interface has.
+  assert.deepEqual(version.config.matchmaker?.game_modes.default?.actions, {
+    find: { enabled: true, verification_config: { url: URL, headers: { 'x-gate': '' } } },
+    join: { enabled: true, verification_config: { url: URL, headers: { 'x.other': '' } } },
   })
   const rows = await dump(platform)
   const files = await filesIn(platform.data_dir)
@@ -68,19 +83,25 @@ test('secrets of a version are in no answer, no row and no file', async (t) => {
     }
     assert.ok(!files.includes(secret), 'the data folder has a secret')
   }
-  assert.deepEqual(openConfig(platform.ctx.seals, await storedOf(platform, game)).matchmaker?.captcha, CAPTCHA)
+  const opened = openConfig(platform.ctx.seals, await storedOf(platform, game)).matchmaker
+  assert.deepEqual(opened?.captcha, CAPTCHA)
+  assert.equal(opened?.game_modes.default?.actions?.find?.verification_config?.headers?.['x-gate'], PLANTED[2])
+  assert.equal(opened?.game_modes.default?.actions?.join?.verification_config?.headers?.['x.other'], PLANTED[3])
 })
 
 test('a config that was read is not taken for one with secrets', async (t) => {
   const platform = await startPlatform(t)
-  const game = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha: CAPTCHA } })
+  const game = await platform.game({ matchmaker: { game_modes: MODES, captcha: CAPTCHA } })
   const params = { game_id: game.game_id, version_id: game.version_id }
   const { version } = await platform.client.call(getGameVersionById, { params })
   const body = { display_name: '2', config: version.config }
-  const expected = ['hcaptcha', 'turnstile'].map((provider) => ({
-    path: ['matchmaker', 'captcha', provider, 'secret_key'],
-    reason: 'required',
-  }))
+  const actions = ['matchmaker', 'game_modes', 'default', 'actions']
+  const expected = [
+    ['matchmaker', 'captcha', 'hcaptcha', 'secret_key'],
+    ['matchmaker', 'captcha', 'turnstile', 'secret_key'],
+    [...actions, 'find', 'verification_config', 'headers', 'x-gate'],
+    [...actions, 'join', 'verification_config', 'headers', 'x.other'],
+  ].map((path) => ({ path, reason: 'required' }))
   const error = await refused('VALIDATION_ERROR', platform.client.call(createGameVersion, { params, body }))
   assert.deepEqual(detailsOf(error), expected)
   const { errors } = await platform.client.call(validateGameVersion, { params, body })
@@ -90,7 +111,7 @@ test('a config that was read is not taken for one with secrets', async (t) => {
 test('after a rotation secrets are readable at every moment, and are closed with the new key by the next sweep', async (t) => {
   const platform = await startPlatform(t)
   const { ctx } = platform
-  const game = await platform.game({ matchmaker: { game_modes: { default: {} }, captcha: CAPTCHA } })
+  const game = await platform.game({ matchmaker: { game_modes: MODES, captcha: CAPTCHA } })
   const before = await storedOf(platform, game)
   await rotateSeals(join(platform.data_dir, 'keys'), { now_ms: ctx.now() })
   await ctx.seals.refresh()

@@ -204,9 +204,10 @@ test('versions', async (t) => {
     await wrong(withMode({ actions: { find: {} } }), [
       { path: [...path, 'actions', 'find', 'enabled'], reason: 'required' },
     ])
-    await wrong(withMode({ actions: { join: { enabled: true, verification: { url: 'http://x' } } } }), [
-      { path: [...path, 'actions', 'join', 'verification'], reason: 'unknown' },
-    ])
+    await wrong(
+      withMode({ actions: { join: { enabled: true, verification: { url: 'http://x.org', method: 'GET' } } } }),
+      [{ path: [...path, 'actions', 'join', 'verification', 'method'], reason: 'unknown' }],
+    )
     await wrong(withMode({ docker: { image_id: 'x' } }), [{ path: [...path, 'docker', 'image_id'], reason: 'invalid' }])
     await wrong(withMode({ docker: { ...docker, args: Array(65).fill('x') } }), [
       { path: [...path, 'docker', 'args'], reason: 'too_many' },
@@ -214,7 +215,7 @@ test('versions', async (t) => {
     await wrong(withMode({ docker: { ...docker, args: ['x', 'y'.repeat(513)] } }), [
       { path: [...path, 'docker', 'args', '1'], reason: 'too_long' },
     ])
-    await wrong(withMode({ docker: { ...docker, ports: { x: { protocol: 'udp' } } } }), [
+    await wrong(withMode({ docker: { ...docker, ports: { x: { protocol: 'quic' } } } }), [
       { path: [...path, 'docker', 'ports', 'x', 'protocol'], reason: 'not_allowed' },
     ])
     const modes = Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`m${index}`, {}]))

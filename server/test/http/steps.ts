@@ -236,7 +236,8 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
 
 /**
  * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
- * matchmaker/captcha.test.ts captchas, matchmaker/ports.test.ts ports that are all taken.
+ * matchmaker/captcha.test.ts captchas, matchmaker/ports.test.ts ports that are all taken,
+ * matchmaker/verification.test.ts games that verify.
  */
 const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   'MATCHMAKER_REGION_FULL',
@@ -246,6 +247,8 @@ const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   'CAPTCHA_CAPTCHA_FAILED',
   'CAPTCHA_CAPTCHA_INVALID',
   'CAPTCHA_PROVIDER_FAILED',
+  'MATCHMAKER_VERIFICATION_FAILED',
+  'MATCHMAKER_VERIFICATION_REQUEST_FAILED',
 ])
 
 export const tooManyTags = (): Record<string, string> =>

@@ -38,7 +38,25 @@ export type PlainPlayer = {
 /** Somebody who has solved a captcha. */
 export type PlainSolver = { client: string; solved: number; until: number; requests: number }
 
-export type PlainBook = { lobbies: PlainLobby[]; players: PlainPlayer[]; solvers: PlainSolver[] }
+/** A place that is kept for a player who is being verified. */
+export type PlainHold = { player: string; lobby: string; wish: Wish; action: 'find' | 'join' | 'create'; until: number }
+/** A lobby that will be, if one of its holds becomes a seat. */
+export type PlainPlan = { id: string; plan: LobbyPlan; made: number }
+
+export type PlainBook = {
+  lobbies: PlainLobby[]
+  players: PlainPlayer[]
+  solvers: PlainSolver[]
+  holds: PlainHold[]
+  /** All that ever were. */
+  plans: PlainPlan[]
+  /** Holds that have become seats which may still be undone. */
+  seated: PlainHold[]
+}
+
+export function emptyBook(): PlainBook {
+  return { lobbies: [], players: [], solvers: [], holds: [], plans: [], seated: [] }
+}
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
 export type Wish = { client: string; key: string | null; client_max: number; lobby_max: number }
@@ -55,7 +73,23 @@ function lobbyOf(book: PlainBook, id: string): PlainLobby | undefined {
 }
 
 function playersOf(book: PlainBook, client: string): number {
-  return book.players.filter((player) => player.client === client && player.left === null).length
+  const holds = book.holds.filter((hold) => hold.wish.client === client)
+  return book.players.filter((player) => player.client === client && player.left === null).length + holds.length
+}
+
+function takenIn(book: PlainBook, lobby: string): number {
+  return seatsOf(book, lobby).length + book.holds.filter((hold) => hold.lobby === lobby).length
+}
+
+/** Lobbies that are held and not there. */
+export function plannedIn(book: PlainBook): PlainPlan[] {
+  return book.plans.filter(
+    (plan) => lobbyOf(book, plan.id) === undefined && book.holds.some((hold) => hold.lobby === plan.id),
+  )
+}
+
+function lobbyCount(book: PlainBook): number {
+  return book.lobbies.filter((lobby) => lobby.stopped === null).length + plannedIn(book).length
 }
 
 export function dueOf(book: PlainBook, of: PlainLobby | PlainPlayer): number {
@@ -84,7 +118,7 @@ function bestOf(
   regions: readonly string[],
   tags: Readonly<Record<string, string>>,
 ): PlainLobby | undefined {
-  const free = (lobby: PlainLobby): number => lobby.plan.max_players_normal - seatsOf(book, lobby.id).length
+  const free = (lobby: PlainLobby): number => lobby.plan.max_players_normal - takenIn(book, lobby.id)
   return book.lobbies
     .filter((lobby) => lobby.stopped === null && !lobby.closed && lobby.plan.publicity === 'public')
     .filter((lobby) => modes.includes(lobby.plan.game_mode) && regions.includes(lobby.plan.region))
@@ -93,12 +127,14 @@ function bestOf(
     .sort((a, b) => free(a) - free(b) || a.created - b.created || (a.id < b.id ? -1 : 1))[0]
 }
 
-export function find(
-  book: PlainBook,
-  wish: Wish & { modes: string[]; regions: string[]; tags: Record<string, string>; plan: LobbyPlan | null },
-  ids: Ids,
-  now: number,
-): Answer {
+export type FindWish = Wish & {
+  modes: string[]
+  regions: string[]
+  tags: Record<string, string>
+  plan: LobbyPlan | null
+}
+
+export function find(book: PlainBook, wish: FindWish, ids: Ids, now: number): Answer {
   const before = answered(book, wish.key, now)
   if (before !== null) return before
   if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
@@ -115,7 +151,7 @@ export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, 
   if (lobby === undefined) return refused('MATCHMAKER_LOBBY_NOT_FOUND')
   if (lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
   if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-  if (seatsOf(book, lobby.id).length >= lobby.plan.max_players_direct) return refused('MATCHMAKER_LOBBY_FULL')
+  if (takenIn(book, lobby.id) >= lobby.plan.max_players_direct) return refused('MATCHMAKER_LOBBY_FULL')
   return sit(book, lobby, wish, ids, now)
 }
 
@@ -127,8 +163,11 @@ export function create(book: PlainBook, wish: Wish & { plan: LobbyPlan }, ids: I
 }
 
 function open(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: number): Answer {
-  const running = book.lobbies.filter((lobby) => lobby.stopped === null).length
-  if (running >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  return make(book, plan, wish, ids, now)
+}
+
+function make(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: number): Answer {
   const lobby: PlainLobby = {
     id: ids.lobby,
     plan,
@@ -161,6 +200,86 @@ function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, ids: Ids, now: numb
     leave_key: null,
   })
   return { lobby: lobby.id, player: ids.player, is_ready: lobby.ready !== null }
+}
+
+/** The fullest, then oldest, of the planned lobbies that a find may share. */
+function bestPlanned(book: PlainBook, wish: FindWish): PlainPlan | undefined {
+  const free = ({ id, plan }: PlainPlan): number => plan.max_players_normal - takenIn(book, id)
+  return plannedIn(book)
+    .filter(({ plan }) => !plan.is_custom && plan.publicity === 'public')
+    .filter(({ plan }) => wish.modes.includes(plan.game_mode) && wish.regions.includes(plan.region))
+    .filter(({ plan }) => Object.entries(wish.tags).every(([name, value]) => plan.tags[name] === value))
+    .filter((plan) => free(plan) > 0)
+    .sort((a, b) => free(a) - free(b) || a.made - b.made || (a.id < b.id ? -1 : 1))[0]
+}
+
+export type PlainAsked =
+  | { action: 'find'; wish: FindWish; verified: ReadonlySet<string> }
+  | { action: 'join'; wish: Wish & { lobby: string } }
+  | { action: 'create'; wish: Wish & { plan: LobbyPlan } }
+
+/** A seat is answered as ever; a hold by its lobby. */
+export function hold(book: PlainBook, asked: PlainAsked, ids: Ids, now: number): Answer | { held: string } {
+  const { action, wish } = asked
+  const before = answered(book, wish.key, now)
+  if (before !== null) return before
+  const keep = (lobby: string): { held: string } => {
+    book.holds.push({ player: ids.player, lobby, wish, action, until: now + 10_000 })
+    return { held: lobby }
+  }
+  if (action === 'join') {
+    const attempt = structuredClone(book)
+    const answer = join(attempt, wish, ids, now)
+    return answer !== null && 'refused' in answer ? answer : keep(wish.lobby)
+  }
+  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (action === 'find') {
+    const best = bestOf(book, wish.modes, wish.regions, wish.tags) ?? bestPlanned(book, wish)
+    const mode = (best?.plan ?? wish.plan)?.game_mode
+    if (mode === undefined) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+    if (!asked.verified.has(mode)) return find(book, wish, ids, now)
+    if (best !== undefined) return keep(best.id)
+  }
+  if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  book.plans.push({ id: ids.lobby, plan: wish.plan!, made: now })
+  return keep(ids.lobby)
+}
+
+export function seatHeld(book: PlainBook, player: string, wish: Wish, now: number): Answer {
+  const before = answered(book, wish.key, now)
+  if (before !== null) return before
+  const found = book.holds.find((one) => one.player === player)
+  if (found === undefined) return null
+  const lobby = lobbyOf(book, found.lobby)
+  const plan = book.plans.find((one) => one.id === found.lobby)
+  if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && lobby.closed))) return null
+  if (playersOf(book, found.wish.client) > wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (lobby !== undefined) {
+    const { max_players_normal, max_players_direct } = lobby.plan
+    const places = found.action === 'find' ? max_players_normal : max_players_direct
+    if (takenIn(book, lobby.id) > places) return null
+  } else if (lobbyCount(book) > wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  letGo(book, player)
+  book.seated.push(found)
+  if (lobby !== undefined) return sit(book, lobby, wish, { lobby: lobby.id, player }, now)
+  return make(book, plan!.plan, wish, { lobby: found.lobby, player }, now)
+}
+
+export function letGo(book: PlainBook, player: string): void {
+  book.holds = book.holds.filter((one) => one.player !== player)
+}
+
+export function expireHolds(book: PlainBook, now: number): void {
+  book.holds = book.holds.filter((one) => one.until > now)
+}
+
+/** What was committed, and the holds as they are: they are in no journal. Those of seats that are undone are held again. */
+export function undone(committed: PlainBook, book: PlainBook): PlainBook {
+  const restored = structuredClone(committed)
+  const { plans } = book
+  const isThere = (id: string): boolean => lobbyOf(restored, id) !== undefined || plans.some((plan) => plan.id === id)
+  restored.holds = [...book.holds, ...book.seated].filter((one) => isThere(one.lobby))
+  return { ...restored, plans, seated: [] }
 }
 
 export type PlainRules = { requests: number; ttl: number }

@@ -1,0 +1,406 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { joinLobby, setLobbyClosed } from '@muster/contract'
+import { idOfName } from '../../src/ids.ts'
+import {
+  create,
+  failureOf,
+  find,
+  from,
+  type GameModes,
+  join,
+  LONG_MS,
+  outcomesOf,
+  ready,
+  refused,
+  seatsTaken,
+  serverOf,
+  setLimits,
+  starting,
+  TRUSTING,
+  withKey,
+} from '../http/steps.ts'
+import { startNameServer } from '../net/name-server.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../runner/until.ts'
+import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
+import { startGameEndpoint } from './game-endpoint.ts'
+
+const SETTINGS = { ...TRUSTING, MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' }
+const NO = 'MATCHMAKER_VERIFICATION_FAILED'
+const NO_ANSWER = 'MATCHMAKER_VERIFICATION_REQUEST_FAILED'
+const MANY = { max_players_per_client: 1_000, lobby_count_max: 1_000 }
+
+type Mode = GameModes[string]
+
+/** A game mode whose every action is verified there. */
+function verifiedMode(url: string, changes: Mode = {}): Mode {
+  const verification_config = { url, headers: { 'X-Gate-Key': 'abc' } }
+  return {
+    idle_grace_ms: LONG_MS,
+    actions: {
+      find: { enabled: true, verification_config },
+      join: { enabled: true, verification_config },
+      create: { enabled: true, enable_public: true, verification_config },
+    },
+    ...changes,
+  }
+}
+
+async function startVerified(t: TestContext, changes: Mode = {}) {
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: SETTINGS })
+  platform.playServers()
+  const game = await platform.game({
+    matchmaker: {
+      game_modes: { default: verifiedMode(endpoint.url, changes), plain: { idle_grace_ms: LONG_MS, ...changes } },
+    },
+    limits: MANY,
+  })
+  return { endpoint, platform, game }
+}
+
+const gameModeId = (game: TestGame) => idOfName(`${game.version_id}/default`)
+
+test('the game is told who asks for which seat, member for member', async (t) => {
+  const { endpoint, game } = await startVerified(t, { taggable: true, allow_dynamic_max_players: true })
+  const verification_data = { key: 'väl', list: [1, null, 'x'] }
+  const common = { namespace_id: game.namespace_id, game_mode_id: gameModeId(game), game_mode_name_id: 'default' }
+  const nowhere = { latitude: null, longitude: null }
+  const headers = { ...from('2001:DB8:0::1').headers, 'user-agent': 'Arena/1.0' }
+  const seat = await find(game, { tags: { a: 'b' }, max_players: 3, verification_data }, { headers })
+  assert.deepEqual(endpoint.asked[0]?.payload, {
+    verification_data,
+    game: { ...common, lobby: null, state: null, config: null, tags: { a: 'b' }, dynamic_max_players: 3 },
+    clients: { '2001:db8::1': { user_agent: 'Arena/1.0', ...nowhere } },
+    join_kind: 'normal',
+    kind: 'find',
+  })
+  assert.equal(endpoint.asked[0]?.headers['x-gate-key'], 'abc')
+  assert.equal(endpoint.asked[0]?.headers['content-type'], 'application/json')
+
+  await join(game, seat.lobby.lobby_id, from('192.0.2.1'))
+  const { payload } = endpoint.asked[1]!
+  const create_ts = String(payload.game.lobby?.create_ts)
+  assert.match(create_ts, /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/)
+  assert.ok(Math.abs(Date.parse(create_ts) - Date.now()) < 60_000)
+  const region = { region_id: idOfName('local'), region_name_id: 'local' }
+  const lobby = { lobby_id: seat.lobby.lobby_id, ...region, create_ts, is_closed: false }
+  assert.deepEqual(payload, {
+    verification_data: null,
+    game: { ...common, lobby, state: null, config: null, tags: {}, dynamic_max_players: null },
+    clients: { '192.0.2.1': { user_agent: userAgent(payload), ...nowhere } },
+    join_kind: 'normal',
+    kind: 'join',
+  })
+
+  await create(game, { lobby_config: { map: 'x' }, tags: { c: 'd' } })
+  assert.deepEqual(endpoint.asked[2]?.payload.game, {
+    ...common,
+    lobby: null,
+    state: null,
+    config: { map: 'x' },
+    tags: { c: 'd' },
+    dynamic_max_players: null,
+  })
+  assert.equal(endpoint.asked[2]?.payload.kind, 'create')
+
+  await find(game, { verification_data: 'x' })
+  assert.equal(endpoint.asked[3]?.payload.game.lobby === null, false, 'a find is told of the lobby that it gets')
+  await find(game, { game_modes: ['plain'] })
+  assert.equal(endpoint.asked.length, 4)
+})
+
+function userAgent(payload: { clients: Record<string, unknown> }): string | null {
+  return (payload.clients['192.0.2.1'] as { user_agent: string | null }).user_agent
+}
+
+test('a no is a no, for every action, and nothing has happened', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  const seat = await find(game)
+  endpoint.answer((res) => res.writeHead(403).end())
+  const calls = [
+    () => find(game),
+    () => create(game),
+    () => game.player.call(joinLobby, { body: { lobby_id: seat.lobby.lobby_id } }),
+  ]
+  for (const call of calls) {
+    const error = await refused(platform, NO, call)
+    assert.deepEqual([error.status, error.metadata], [400, {}])
+  }
+  assert.equal(await seatsTaken(game), 1)
+})
+
+/** What a server sends, word for word, and what comes of it; null: a seat. */
+const ANSWERS: [string, string | null][] = [
+  ...['200 OK', '201 Created', '204 No Content', '206 Partial Content', '299 Fine'].map((line): [string, null] => [
+    `HTTP/1.1 ${line}\r\ncontent-length: 0\r\n\r\n`,
+    null,
+  ]),
+  ...[
+    '300 Many',
+    '302 Found\r\nlocation: http://127.0.0.1:1/',
+    '304 Same',
+    '307 There',
+    '500 Oh',
+    '600 X',
+    '999 X',
+  ].map((line): [string, string] => [`HTTP/1.1 ${line}\r\ncontent-length: 0\r\n\r\n`, NO]),
+  ['HTTP/1.1 2000 OK\r\n\r\n', NO_ANSWER],
+  ['HTTP/1.1 199 Nearly\r\n\r\n', NO_ANSWER],
+  ['200 OK', NO_ANSWER],
+  ['', NO_ANSWER],
+  // The status is known: what comes after it is nobody's business.
+  ['HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\nx', null],
+  ['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nrubbish', null],
+  [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}\r\n\r\n`, NO_ANSWER],
+  ['HTTP/1.1 103 Early\r\n\r\n'.repeat(100), NO_ANSWER],
+]
+
+test('the status decides, and nothing but the status', async (t) => {
+  let answer = ''
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => (answer.includes('10000000000') ? socket.write(answer) : socket.end(answer)))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => void server.close())
+  const platform = await startPlatform(t, { env: SETTINGS })
+  platform.playServers()
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const matchmaker = { game_modes: { default: verifiedMode(url) } }
+  const game = await platform.game({ matchmaker, limits: MANY })
+  for (const [text, code] of ANSWERS) {
+    answer = text
+    const outcome = await find(game).then(
+      () => null,
+      (error: { code: string }) => error.code,
+    )
+    assert.equal(outcome, code, JSON.stringify(text.slice(0, 60)))
+  }
+})
+
+test('while the game thinks its place is nobody else’s, and a no gives it back', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t, { max_players: 2 })
+  const seat = await find(game)
+  const thinking = endpoint.think()
+  const pending = failureOf(find(game))
+  await until('the game to be asked', async () => thinking.waiting() === 1)
+  await setLimits(platform, game, { lobby_count_max: 1, max_players_per_client: 3 })
+  // The lobby is full, with the place that is held; nor may there be another lobby.
+  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game))
+  await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => join(game, seat.lobby.lobby_id))
+  await setLimits(platform, game, { max_players_per_client: 2 })
+  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => find(game))
+  thinking.say(403)
+  assert.equal((await pending).code, NO)
+  assert.equal((await find(game)).lobby.lobby_id, seat.lobby.lobby_id)
+})
+
+test('a lobby that is only planned counts as one, and as the room that it will need', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  await setLimits(platform, game, { lobby_count_max: 1 })
+  const thinking = endpoint.think()
+  const pending = create(game)
+  await until('the game to be asked', async () => thinking.waiting() === 1)
+  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game, { game_modes: ['plain'] }))
+  await refused(platform, 'MATCHMAKER_TOO_MANY_LOBBIES', () => find(game))
+  thinking.say(200)
+  assert.ok((await pending).player.token)
+})
+
+test('a burst of verified finds plans one lobby, and all of it is one lobby then', async (t) => {
+  const { endpoint, game } = await startVerified(t)
+  const thinking = endpoint.think()
+  const finds = Array.from({ length: 20 }, () => find(game))
+  await until('the game to be asked', async () => thinking.waiting() === 20)
+  thinking.say(200)
+  const seats = await Promise.all(finds)
+  assert.equal(new Set(seats.map((seat) => seat.lobby.lobby_id)).size, 1)
+  assert.ok(endpoint.asked.every(({ payload }) => payload.game.lobby === null))
+})
+
+test('limits that were lowered meanwhile hold for the seat, and a lobby that was closed is not found after all', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  const seat = await find(game)
+  const thinking = endpoint.think()
+  const late = failureOf(find(game))
+  await until('the game to be asked', async () => thinking.waiting() === 1)
+  await setLimits(platform, game, { max_players_per_client: 1 })
+  thinking.say(200)
+  assert.equal((await late).code, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+
+  await setLimits(platform, game, { max_players_per_client: 100 })
+  const again = endpoint.think()
+  const other = find(game)
+  await until('the game to be asked', async () => again.waiting() === 1)
+  await serverOf(platform, game, seat.lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
+  again.say(200)
+  assert.notEqual((await other).lobby.lobby_id, seat.lobby.lobby_id)
+  assert.equal(endpoint.asked.at(-1)?.payload.game.lobby, null)
+})
+
+test('a repeated request is one question, one hold and one seat', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  await setLimits(platform, game, { max_players_per_client: 1 })
+  const thinking = endpoint.think()
+  const key = withKey()
+  const finds = [find(game, {}, key), find(game, {}, key)]
+  await until('the game to be asked', async () => thinking.waiting() === 1)
+  thinking.say(200)
+  const seats = await Promise.all(finds)
+  seats.push(await find(game, {}, key))
+  assert.equal(new Set(seats.map((seat) => seat.player.token)).size, 1)
+  assert.equal(endpoint.asked.length, 1)
+})
+
+test('who hangs up while the game thinks leaves no hold behind', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  await setLimits(platform, game, { max_players_per_client: 1 })
+  const thinking = endpoint.think()
+  const caller = new AbortController()
+  const call = find(game, {}, { signal: caller.signal }).catch((error: Error) => error)
+  await until('the game to be asked', async () => thinking.waiting() === 1)
+  caller.abort()
+  await call
+  await until('the call to the game to end', async () => thinking.waiting() === 0)
+  endpoint.answer(null)
+  await find(game)
+  assert.equal(await seatsTaken(game), 1)
+})
+
+test('an endpoint that does not answer is given up after ten seconds, and makes nobody else wait', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  const other = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } } })
+  const timers: NodeJS.Timeout[] = []
+  t.after(() => timers.forEach(clearInterval))
+  let count = 0
+  endpoint.answer((res) => {
+    if (count++ % 2 === 0) return
+    // A byte of a head now and then.
+    const { socket } = res
+    socket?.write('HTTP/1.1 200 OK\r\nx: ')
+    timers.push(setInterval(() => socket?.write('x'), 500))
+  })
+  const begin = performance.now()
+  const stuck = Array.from({ length: 150 }, (_, index) => failureOf(find(game, {}, from(`192.0.2.${index}`))))
+  await until('the lane to be full', async () => endpoint.asked.length >= 128)
+  const other_begin = performance.now()
+  await find(other)
+  assert.ok(performance.now() - other_begin < 2_000)
+  assert.equal(endpoint.asked.length, 128, 'a lane has its calls at once, and no more')
+  for (const error of await Promise.all(stuck)) assert.equal(error.code, NO_ANSWER)
+  const waited_ms = performance.now() - begin
+  assert.ok(waited_ms > 9_000 && waited_ms < 15_000, `${waited_ms}`)
+  endpoint.answer(null)
+  await find(game)
+})
+
+test('what is not a public address is not called, whatever its name', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const names = await startNameServer(t)
+  names.zones.set('inside.example.org', { A: ['127.0.0.1'] })
+  names.zones.set('mixed.example.org', { A: ['198.51.100.1', '127.0.0.1'] })
+  names.zones.set('later.example.org', { A: ['10.0.0.1'] })
+  const platform = await startPlatform(t, { env: { MUSTER_DNS_SERVERS: names.address } })
+  for (const name of ['inside', 'mixed', 'later', 'unknown']) {
+    const url = `http://${name}.example.org:${endpoint.port}/`
+    const game = await platform.game({ matchmaker: { game_modes: { default: verifiedMode(url) } } })
+    const error = await refused(platform, NO_ANSWER, () => find(game))
+    assert.equal(error.status, 400)
+  }
+  assert.equal(endpoint.asked.length, 0)
+})
+
+/** As text, which a client's JSON.stringify could not send. */
+async function findRaw(platform: Platform, game: TestGame, data: string): Promise<Response> {
+  return fetch(`${platform.matchmaker_url}/matchmaker/lobbies/find`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${game.public_token}`, 'content-type': 'application/json' },
+    body: `{"game_modes":["default"],"verification_data":${data}}`,
+  })
+}
+
+test('verification_data arrives as it was sent, to the last digit, or is refused', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  const exact = [
+    '{"a":18446744073709551616,"b":1e400,"c":-0,"d":1.0,"e":0.1000000000000000055511151231257827}',
+    '{"constructor":{"prototype":1},"toString":null}',
+    '[[1],"\\u00e4",1e2]',
+    `"${'x'.repeat(16 * 1024 - 2)}"`,
+    `${'['.repeat(32)}1e400${']'.repeat(32)}`,
+    'false',
+    '0',
+  ]
+  for (const data of exact) {
+    const response = await findRaw(platform, game, data)
+    assert.equal(response.status, 200, await response.text())
+    const sent = data.replace('\\u00e4', 'ä')
+    assert.equal(endpoint.asked.at(-1)?.text.slice(0, 22 + sent.length), `{"verification_data":${sent},`)
+  }
+  const asked = endpoint.asked.length
+  for (const data of [
+    `"${'x'.repeat(16 * 1024 - 1)}"`,
+    `${'['.repeat(33)}${']'.repeat(33)}`,
+    `${'['.repeat(10_000)}${']'.repeat(10_000)}`,
+    '{"__proto__":1}',
+    '"\\ud800"',
+    '"\\u0000"',
+  ]) {
+    const response = await findRaw(platform, game, data)
+    const body = (await response.json()) as { code: string; metadata: { errors: { path: string[] }[] } }
+    assert.deepEqual([response.status, body.code], [400, 'VALIDATION_ERROR'], data.slice(0, 40))
+    assert.equal(body.metadata.errors[0]?.path[0], 'verification_data')
+  }
+  assert.equal(endpoint.asked.length, asked)
+})
+
+test('the captcha comes first, and a request whose verification says no counts for it', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const provider = await startCaptchaServer(t)
+  const platform = await startPlatform(t, { env: { ...SETTINGS, MUSTER_TURNSTILE_URL: provider.url } })
+  platform.playServers()
+  const turnstile = { site_key: SITE_KEY, secret_key: SECRET }
+  const captcha = { requests_before_reverify: 2, verification_ttl: 240_000, turnstile }
+  const matchmaker = { game_modes: { default: verifiedMode(endpoint.url) }, captcha }
+  const game = await platform.game({ matchmaker, limits: MANY })
+  await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+  assert.equal(endpoint.asked.length, 0)
+  await find(game, { captcha: { turnstile: { client_response: provider.solve() } } })
+  endpoint.answer((res) => res.writeHead(403).end())
+  assert.deepEqual(await outcomesOf(Array.from({ length: 5 }, () => find(game))), {
+    [NO]: 2,
+    CAPTCHA_CAPTCHA_REQUIRED: 3,
+  })
+})
+
+test('a player has the full time to connect, however long the game has thought', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: SETTINGS })
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: verifiedMode(endpoint.url, { player_deadline_ms: 60_000 }) } },
+  })
+  const first = find(game)
+  const [lobby_id] = await starting(platform, game)
+  await ready(platform, game, lobby_id!)
+  await first
+  const thinking = endpoint.think()
+  const pending = game.player.call(joinLobby, { body: { lobby_id: lobby_id! } })
+  await until('the game to be asked', async () => thinking.waiting() === 1)
+  platform.advance(9_000)
+  const before_ms = platform.ctx.now()
+  thinking.say(200)
+  await pending
+  const deadline_ms = await until('the player to be projected', async () => {
+    const row = await platform.ctx.db
+      .selectFrom('players')
+      .select('deadline_ts')
+      .orderBy('create_ts', 'desc')
+      .limit(2)
+      .execute()
+    return row.length === 2 && row[0]!.deadline_ts.getTime()
+  })
+  assert.ok(deadline_ms >= before_ms + 60_000)
+})
