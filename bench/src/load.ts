@@ -6,6 +6,8 @@ export type Target = {
   port: number
   /** A whole request; each connection sends it again and again. */
   request: Buffer
+  /** What a connection sends in its place, where they differ. */
+  requestOf?: (connection: number) => Buffer
 }
 
 export type Answer = { status: number; body: Buffer }
@@ -14,7 +16,8 @@ const HEADER_END = Buffer.from('\r\n\r\n')
 
 type Connection = { socket: Socket; ask: () => Promise<Answer> }
 
-async function openConnection(target: Target): Promise<Connection> {
+async function openConnection(target: Target, connection: number): Promise<Connection> {
+  const request = target.requestOf?.(connection) ?? target.request
   const socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true })
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
   let received: Buffer = Buffer.alloc(0)
@@ -39,7 +42,7 @@ async function openConnection(target: Target): Promise<Connection> {
     ask: () =>
       new Promise((resolve, reject) => {
         waiting = { resolve, reject }
-        socket.write(target.request)
+        socket.write(request)
       }),
   }
 }
@@ -48,7 +51,9 @@ export type Round = { per_second: number; answers: Answer[] }
 
 /** `count` requests over `connections` connections, as fast as they are answered. */
 export async function runRound(target: Target, options: { count: number; connections: number }): Promise<Round> {
-  const connections = await Promise.all(Array.from({ length: options.connections }, () => openConnection(target)))
+  const connections = await Promise.all(
+    Array.from({ length: options.connections }, (_, index) => openConnection(target, index)),
+  )
   const answers: Answer[] = []
   let sent = 0
   const started = performance.now()
@@ -70,7 +75,9 @@ export async function runSteadily(
   target: Target,
   options: { per_second: number; seconds: number; connections: number },
 ): Promise<{ latencies_ms: number[]; answers: Answer[] }> {
-  const idle = await Promise.all(Array.from({ length: options.connections }, () => openConnection(target)))
+  const idle = await Promise.all(
+    Array.from({ length: options.connections }, (_, index) => openConnection(target, index)),
+  )
   const all = [...idle]
   const latencies_ms: number[] = []
   const answers: Answer[] = []

@@ -1,5 +1,6 @@
 // Games with many open lobbies, made as games make them: by create, and ready from each lobby.
 import {
+  type BodyOf,
   completeUpload,
   createGame,
   createGameBuild,
@@ -59,14 +60,19 @@ export async function newGame(
   return { game_id, namespace_id, public_token: token }
 }
 
-/** Opens lobbies by create, each ready and with all but one of its seats free. */
-export async function openLobbies(platform: BenchPlatform, game: BenchGame, count: number): Promise<void> {
+/** Opens lobbies by create, each ready and with all but one of its seats free. `more`: what else a create says. */
+export async function openLobbies(
+  platform: BenchPlatform,
+  game: BenchGame,
+  count: number,
+  more: Partial<BodyOf<typeof createLobby>> = {},
+): Promise<void> {
   const player = createClient({ url: platform.matchmaker_url, token: game.public_token })
   const end = readyAll(platform)
   let left = count
   await Promise.all(
     Array.from({ length: AT_ONCE_MAX }, async () => {
-      while (left-- > 0) await player.call(createLobby, { body: { game_mode: 'default' } })
+      while (left-- > 0) await player.call(createLobby, { body: { game_mode: 'default', ...more } })
     }),
   )
   await end()

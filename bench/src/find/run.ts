@@ -8,6 +8,7 @@ import { archive } from 'arena/build'
 import { type Answer, median, postRequest, quantile, runRound, runSteadily, type Target } from '../load.ts'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
+import { CAPTCHA, clientsTarget, SOLVED, solveCaptchas, startProvider } from './captcha.ts'
 import { type BenchGame, lobbyClient, newGame, openLobbies } from './games.ts'
 import { measureStarts } from './starts.ts'
 
@@ -24,13 +25,17 @@ const SEATS = 256
 const STEADY_PER_SECOND = 500
 const STEADY_SECONDS = 10
 const FREE_AT_ONCE_MAX = 32
+/** A mode of the guarded game has it, which is not the one that is found: its finds only pass by. */
+const VERIFICATION = { url: 'https://gate.example.org/' }
 
 export async function run(): Promise<void> {
-  const platform = await startPlatform(['api', 'matchmaker', 'edge'])
+  const provider = await startProvider()
+  const platform = await startPlatform(['api', 'matchmaker', 'edge'], provider.settings)
   try {
     await measureRates(platform)
   } finally {
     await platform.stop()
+    provider.stop()
   }
   await measureStarts()
 }
@@ -38,6 +43,7 @@ export async function run(): Promise<void> {
 async function measureRates(platform: BenchPlatform): Promise<void> {
   const few = await gameWithLobbies(platform, FEW_LOBBIES)
   const many = await gameWithLobbies(platform, MANY_LOBBIES)
+  const guarded = await gameWithLobbies(platform, FEW_LOBBIES, true)
   const sample = await oneSeat(platform, few)
   const peer = await startPeer(sample)
   const peer_target = { port: peer.port, request: postRequest(findLobby.path, {}, { game_modes: ['default'] }) }
@@ -48,15 +54,26 @@ async function measureRates(platform: BenchPlatform): Promise<void> {
     { name: 'Fastify POST of the same size', target: peer_target, game: null },
     { name: `find, ${FEW_LOBBIES} open lobbies`, target: few_target, game: few },
     { name: `find, ${MANY_LOBBIES} open lobbies`, target: many_target, game: many },
+    {
+      name: 'find, behind a captcha',
+      target: clientsTarget(platform, guarded, false),
+      game: guarded,
+      is_guarded: true,
+    },
   ]
   for (const connections of CONNECTIONS) {
-    const [peer_rates, few_rates, many_rates] = (await compare(platform, contenders, connections)) as Rates
+    const [peer_rates, few_rates, many_rates, guarded_rates] = (await compare(
+      platform,
+      contenders,
+      connections,
+    )) as Rates
     console.log(`\n  ${connections} connections, ${ROUNDS} rounds of ${FINDS_PER_ROUND}: median per second (all)`)
-    for (const [index, rates] of [peer_rates, few_rates, many_rates].entries()) {
+    for (const [index, rates] of [peer_rates, few_rates, many_rates, guarded_rates].entries()) {
       const all = rates.map(Math.round).join(' ')
       console.log(`  ${contenders[index]!.name.padEnd(31)}${String(Math.round(median(rates))).padStart(6)} (${all})`)
     }
     verdict('find / Fastify POST', ratio(few_rates, peer_rates), 0.5, 'at least')
+    verdict('find behind a captcha / Fastify POST', ratio(guarded_rates, peer_rates), 0.5, 'at least')
     verdict(`find with ${MANY_LOBBIES} / with ${FEW_LOBBIES} lobbies`, ratio(many_rates, few_rates), 0.9, 'at least')
   }
   peer.stop()
@@ -73,8 +90,8 @@ async function measureRates(platform: BenchPlatform): Promise<void> {
   )
 }
 
-type Contender = { name: string; target: Target; game: BenchGame | null }
-type Rates = [number[], number[], number[]]
+type Contender = { name: string; target: Target; game: BenchGame | null; is_guarded?: boolean }
+type Rates = [number[], number[], number[], number[]]
 
 /** Round by round, each time beginning with another one, so that the machine's moods fall on all alike. */
 async function compare(
@@ -98,19 +115,21 @@ function ratio(a: readonly number[], b: readonly number[]): number {
 }
 
 /** No runner runs here, so nothing is started: the build only has to be there. */
-async function gameWithLobbies(platform: BenchPlatform, count: number): Promise<BenchGame> {
+async function gameWithLobbies(platform: BenchPlatform, count: number, is_guarded = false): Promise<BenchGame> {
   const game = await newGame(platform, {
     archive: archive([{ path: 'server', content: Buffer.from('#!/bin/sh\n') }]),
     docker: { args: ['server'], ports: { game: { protocol: 'http' } } },
     matchmaker: {
       max_players: SEATS,
+      ...(is_guarded && { captcha: CAPTCHA }),
       game_modes: {
         default: { idle_grace_ms: 3_600_000, actions: { create: { enabled: true, enable_public: true } } },
+        ...(is_guarded && { verified: { actions: { find: { enabled: true, verification_config: VERIFICATION } } } }),
       },
     },
   })
   const started = performance.now()
-  await openLobbies(platform, game, count)
+  await openLobbies(platform, game, count, is_guarded ? SOLVED : {})
   console.log(`  ${count} lobbies opened in ${((performance.now() - started) / 1_000).toFixed(1)} s`)
   return game
 }
@@ -121,7 +140,12 @@ function findTarget(platform: BenchPlatform, game: BenchGame): Target {
   return { port: Number(new URL(platform.matchmaker_url).port), request: postRequest(findLobby.path, headers, body) }
 }
 
-async function rateOf(platform: BenchPlatform, { target, game }: Contender, connections: number): Promise<number> {
+async function rateOf(
+  platform: BenchPlatform,
+  { target, game, is_guarded }: Contender,
+  connections: number,
+): Promise<number> {
+  if (is_guarded) await freeSeats(platform, game!, requireSeats(await solveCaptchas(platform, game!, connections)))
   const { per_second, answers } = await runRound(target, { count: FINDS_PER_ROUND, connections })
   const seats = requireSeats(answers)
   if (game !== null) await freeSeats(platform, game, seats)
