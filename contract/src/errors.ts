@@ -36,6 +36,8 @@ export const ERRORS = {
   /** A player token in a body is data, not the caller's credential: 400. */
   PLAYER_TOKEN_INVALID: { status: 400, message: 'The player token is malformed, or was not issued by this platform.' },
 
+  IDENTITY_NOT_FOUND: { status: 404, message: 'There is no such identity any more.' },
+
   // The management side.
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such group.' },
   GROUP_INSUFFICIENT_PERMISSIONS: { status: 403, message: 'Your role in the group does not allow this.' },
@@ -112,6 +114,15 @@ export const ERRORS = {
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: { status: 400, message: 'Too many players come from this address.' },
   MATCHMAKER_VERIFICATION_FAILED: { status: 400, message: "The game's own verification said no." },
   MATCHMAKER_VERIFICATION_REQUEST_FAILED: { status: 400, message: "The game's own verification did not answer." },
+  MATCHMAKER_IDENTITY_REQUIRED: {
+    status: 400,
+    message: 'The game mode asks who plays: send the token of an identity.',
+  },
+  MATCHMAKER_REGISTRATION_REQUIRED: {
+    status: 400,
+    message: 'The game mode takes registered players only, not guests.',
+  },
+  MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED: { status: 400, message: 'You have as many custom lobbies as you may have.' },
   MATCHMAKER_LOBBY_NOT_FOUND: { status: 400, message: 'There is no such lobby.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
   MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped.' },

@@ -28,7 +28,8 @@ const CALLERS: Record<CallerKind, string> = {
   admin: "the operator's access token",
   user: 'a person who has logged in',
   cloud: "a cloud token of the game's",
-  namespace: "a namespace's public token, or an Origin that stands for it",
+  namespace: "a namespace's public token, an Origin that stands for it, or the token of one of its identities",
+  identity: "the token of a game's player",
   development: 'a development token',
   lobby: 'the token of a running lobby',
 }

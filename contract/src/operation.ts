@@ -10,11 +10,16 @@ import { NO_BODY, NO_MEMBERS } from './records.ts'
  * - `admin`: an access token of the operator.
  * - `user`: a person who has logged in; on a group and its games with the right of `role` only.
  * - `cloud`: a cloud token; it acts for its own game only, every other game is unknown to it.
- * - `namespace`: a namespace's public token, or an Origin that stands for it.
+ * - `namespace`: a namespace's public token, or an Origin that stands for it, or the token of an identity of it.
+ * - `identity`: a game's player, with the token of his identity; it stands for one namespace.
  * - `development`: a development token; the matchmaker answers as if a lobby ran on the developer's machine.
  * - `lobby`: the token that a running lobby was started with.
  */
-export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'development' | 'lobby'
+export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'identity' | 'development' | 'lobby'
+
+/** Which paths of the main domain the matchmaker answers; all others are the api's. A query may follow. */
+export const MATCHMAKER_PATH =
+  /^\/(?:(?:matchmaker|v1|parties|identity\/events)(?=[/?]|$)|identity\/identities(?=[?]|$))/
 
 /** What a member of a group may do, the most first: an owner can all that a developer can, and a developer all that a viewer can. */
 export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const

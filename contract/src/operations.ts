@@ -74,6 +74,7 @@ import {
 } from './cloud/tokens.ts'
 import { completeUpload } from './cloud/uploads.ts'
 import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from './cloud/versions.ts'
+import { setupIdentity } from './identity/identities.ts'
 import {
   completeAccessTokenVerification,
   completeEmailVerification,
@@ -103,6 +104,7 @@ export const OPERATIONS: readonly Operation[] = [
   completeAccessTokenVerification,
   refreshIdentityToken,
   inspectAuth,
+  setupIdentity,
   getSelfProfile,
   updateProfile,
   validateProfile,

@@ -13,7 +13,7 @@ const TEXTS: Record<string, { name: string; description: string }> = {
   'auth.identity.accessToken': { name: 'Log in by access token', description: "The operator's way in." },
   'auth.tokens': { name: 'Sessions', description: 'From the session in the cookie to the token that operations take.' },
   auth: { name: 'Who am I', description: 'What the credential of a call proves.' },
-  identities: { name: 'People', description: 'Who has logged in, and is called what.' },
+  identities: { name: 'Identities', description: 'Who has logged in, or plays, and is called what.' },
   'devices.links': {
     name: 'Device links',
     description: 'How a program without a browser is let in: it shows a link, a person opens it and chooses a game.',

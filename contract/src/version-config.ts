@@ -86,9 +86,22 @@ const Docker = object(
   'What a lobby runs. The block keeps its name for every kind of build.',
 )
 
-const FindAction = object({ enabled: Type.Boolean(), ...verificationMembers })
+const IdentityRequirement = Type.Enum(['none', 'guest', 'registered'], {
+  description: "Who may: anybody (when absent), who calls with an identity's token, or registered players only.",
+})
+export type IdentityRequirement = Static<typeof IdentityRequirement>
+
+const FindAction = object({
+  enabled: Type.Boolean(),
+  identity_requirement: Type.Optional(IdentityRequirement),
+  ...verificationMembers,
+})
 const CreateAction = object({
   enabled: Type.Boolean(),
+  identity_requirement: Type.Optional(IdentityRequirement),
+  max_lobbies_per_identity: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 32_767, description: 'Custom lobbies of one identity that run at a time.' }),
+  ),
   ...verificationMembers,
   enable_public: Type.Optional(Type.Boolean()),
   enable_private: Type.Optional(Type.Boolean()),
@@ -198,7 +211,8 @@ export type GameModeConfig = {
   allow_dynamic_max_players: boolean
   find_enabled: boolean
   join_enabled: boolean
-  create: { enable_public: boolean; enable_private: boolean } | null
+  create: { enable_public: boolean; enable_private: boolean; max_lobbies_per_identity: number | null } | null
+  identity_requirement: Readonly<Record<SeatAction, IdentityRequirement>>
   /** Whose endpoint is asked before this action gives a seat; null: nobody's. */
   verification: Readonly<Record<SeatAction, VerificationConfig | null>>
   idle_grace_ms: number
@@ -252,8 +266,17 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       find_enabled: mode.actions?.find?.enabled ?? true,
       join_enabled: mode.actions?.join?.enabled ?? true,
       create: create?.enabled
-        ? { enable_public: create.enable_public ?? false, enable_private: create.enable_private ?? false }
+        ? {
+            enable_public: create.enable_public ?? false,
+            enable_private: create.enable_private ?? false,
+            max_lobbies_per_identity: create.max_lobbies_per_identity ?? null,
+          }
         : null,
+      identity_requirement: {
+        find: mode.actions?.find?.identity_requirement ?? 'none',
+        join: mode.actions?.join?.identity_requirement ?? 'none',
+        create: create?.identity_requirement ?? 'none',
+      },
       verification: {
         find: verificationOf(mode.actions?.find),
         join: verificationOf(mode.actions?.join),

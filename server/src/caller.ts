@@ -10,7 +10,9 @@ export type Caller =
   /** `role`: what the operation that he calls asks of a member (contract: Operation.role). He is yet to be looked up. */
   | { kind: 'user'; user_id: string; role: GroupRole | null }
   | { kind: 'cloud'; game_id: string }
-  | { kind: 'namespace'; namespace_id: string }
+  /** `identity_id`: who plays, where his identity's token was shown. */
+  | { kind: 'namespace'; namespace_id: string; identity_id: string | null }
+  | { kind: 'identity'; identity_id: string; namespace_id: string }
   | { kind: 'development'; namespace_id: string; hostname: string; ports: readonly ClaimedPort[] }
   | { kind: 'lobby'; lobby_id: string; namespace_id: string }
 

@@ -95,6 +95,7 @@ export type Config = {
     journal_ms: number | null
     players_ms: number | null
     lobbies_ms: number | null
+    identities_ms: number | null
     runs_ms: number | null
     tokens_ms: number | null
     sessions_ms: number | null
@@ -261,6 +262,12 @@ export const SETTINGS = [
   },
   { name: 'MUSTER_RETENTION_PLAYERS_DAYS', default: '30', description: 'Players who left.' },
   { name: 'MUSTER_RETENTION_LOBBIES_DAYS', default: '30', description: 'Lobbies that have stopped.' },
+  {
+    name: 'MUSTER_RETENTION_IDENTITIES_DAYS',
+    default: '400',
+    description:
+      'Guests of games, from when they were last seen; never less than 182, while a token of theirs may be good.',
+  },
   {
     name: 'MUSTER_RETENTION_RUNS_DAYS',
     default: '400',
@@ -512,6 +519,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,
       journal_ms: integer('MUSTER_RETENTION_JOURNAL_HOURS', 72, 100_000) * HOUR_MS || null,
       players_ms: integer('MUSTER_RETENTION_PLAYERS_DAYS', 30, 10_000) * DAY_MS || null,
+      identities_ms: integer('MUSTER_RETENTION_IDENTITIES_DAYS', 400, 10_000) * DAY_MS || null,
       lobbies_ms: integer('MUSTER_RETENTION_LOBBIES_DAYS', 30, 10_000) * DAY_MS || null,
       runs_ms: integer('MUSTER_RETENTION_RUNS_DAYS', 400, 10_000) * DAY_MS || null,
       tokens_ms: integer('MUSTER_RETENTION_TOKENS_DAYS', 30, 10_000) * DAY_MS || null,

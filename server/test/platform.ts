@@ -13,6 +13,7 @@ import {
   createGameVersion,
   createGroup,
   getGameById,
+  MATCHMAKER_PATH,
   setLobbyReady,
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
@@ -149,7 +150,7 @@ function createRoleClient(urls: Pick<Platform, 'api_url' | 'matchmaker_url'>, to
   const api = createClient({ url: urls.api_url, token })
   const matchmaker = createClient({ url: urls.matchmaker_url, token })
   return {
-    call: (operation, input) => (operation.path.startsWith('/matchmaker') ? matchmaker : api).call(operation, input),
+    call: (operation, input) => (MATCHMAKER_PATH.test(operation.path) ? matchmaker : api).call(operation, input),
   }
 }
 

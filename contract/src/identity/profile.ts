@@ -1,4 +1,4 @@
-// What people say of themselves. A person is an identity in the API.
+// What people say of themselves, and what a game's player is called. Both are identities in the API.
 import Type from 'typebox'
 import { Draft, ValidationErrors } from '../cloud/validation.ts'
 import { operation } from '../operation.ts'
@@ -10,6 +10,10 @@ export const Profile = object(
   {
     identity_id: Id,
     display_name: Type.String(),
+    account_number: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 9999, description: 'Of a player: tells guests apart, most of the time.' }),
+    ),
+    is_registered: Type.Boolean({ description: 'False: a guest, known by the token alone that his device keeps.' }),
     is_admin: Type.Boolean({ description: 'Logged in by access token.' }),
     join_ts: Timestamp,
     linked_accounts: Type.Array(
@@ -20,7 +24,7 @@ export const Profile = object(
       { description: 'How this person logs in.' },
     ),
   },
-  'A person, as he is told it himself.',
+  'A person or a player, as he is told it himself.',
 )
 
 const door = { auth: ['user', 'admin'], rate_limit: 'cloud', path: '/identity/identities/self/profile' } as const
@@ -29,8 +33,10 @@ export const getSelfProfile = operation({
   ...door,
   id: 'identities.getSelfProfile',
   method: 'GET',
-  summary: 'Gets the profile of the person who calls.',
+  auth: ['user', 'admin', 'identity'],
+  summary: 'Gets the profile of the person or player who calls.',
   response: object({ identity: Profile }),
+  errors: ['IDENTITY_NOT_FOUND'],
 })
 
 export const updateProfile = operation({

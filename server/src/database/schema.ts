@@ -45,6 +45,7 @@ export type Schema = {
   captcha_claims: CaptchaClaimTable
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
+  identities: IdentityTable
 }
 
 // Written by api.
@@ -305,6 +306,8 @@ type LobbyTable = {
   memory_mb: Generated<number>
   /** The numbers at which the edge serves its tcp and udp ports. */
   edge_ports: ColumnType<EdgePortNumber[], string | undefined, never>
+  /** Whose custom lobby it is. */
+  creator_identity_id: string | null
 }
 
 export type EdgePortNumber = { name: string; transport: 'tcp' | 'udp'; port: number }
@@ -368,6 +371,16 @@ type AcmeOrderTable = {
   registrable_domain: string
   is_renewal: boolean
   create_ts: Date
+}
+
+/** A game's player: a guest of one namespace. `seen_ts`: when his device came back, to a day. */
+type IdentityTable = {
+  identity_id: string
+  namespace_id: string
+  display_name: string
+  account_number: number
+  create_ts: CreateTime
+  seen_ts: Date
 }
 
 // Written by the runner.

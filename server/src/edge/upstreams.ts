@@ -2,7 +2,7 @@
 // matchmaker, a lobby by the path route, and everything else to the api. Targets come from the settings and from
 // lobby_runs only; nothing in a request ever becomes an address.
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '@muster/contract'
+import { ApiError, MATCHMAKER_PATH } from '@muster/contract'
 import { clientBucket } from '../net/client-ip.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../net/edge-proof.ts'
 import { challengeToken, findChallenge } from './challenges.ts'
@@ -22,7 +22,6 @@ export type Place =
 
 type Wanted = Pick<Exchange, 'host' | 'path' | 'client' | 'is_secure' | 'upgrade'>
 
-const MATCHMAKER_PATH = /^\/(?:matchmaker|v1)(?:[/?]|$)/
 const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
 const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -34,7 +34,7 @@ export function authenticate(
 }
 
 function callerOfOrigin(namespace_id: string | null): Caller {
-  if (namespace_id !== null) return { kind: 'namespace', namespace_id }
+  if (namespace_id !== null) return { kind: 'namespace', namespace_id, identity_id: null }
   const message = 'This origin does not stand for a namespace; send a public token instead.'
   throw new ApiError('API_UNAUTHORIZED', {}, { message })
 }
@@ -54,7 +54,9 @@ function callerOfToken(ctx: Context, operation: Operation, authorization: string
     case 'cloud':
       return { kind: 'cloud', game_id: token.game_id }
     case 'public':
-      return { kind: 'namespace', namespace_id: token.namespace_id }
+      return { kind: 'namespace', namespace_id: token.namespace_id, identity_id: null }
+    case 'game_user':
+      return { kind: operation.auth.includes('namespace') ? 'namespace' : 'identity', ...namesOf(token) }
     case 'lobby':
       return { kind: 'lobby', lobby_id: token.lobby_id, namespace_id: token.namespace_id }
     case 'development':
@@ -65,6 +67,10 @@ function callerOfToken(ctx: Context, operation: Operation, authorization: string
     case 'device':
       throw new ApiError('API_FORBIDDEN', {}, { message: 'A device link is to be completed, not to be called with.' })
   }
+}
+
+function namesOf({ identity_id, namespace_id }: { identity_id: string; namespace_id: string }) {
+  return { identity_id, namespace_id }
 }
 
 /** An administrator who has logged in calls as one, wherever administrators are taken. */

@@ -34,6 +34,7 @@ import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
+import { guests } from './identity/guests.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
@@ -116,7 +117,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
-  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker), ...regions(matchmaker)]) {
+  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker), ...regions(matchmaker), ...guests]) {
     mount(app, door, implementation)
   }
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')

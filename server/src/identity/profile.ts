@@ -20,6 +20,7 @@ export async function findProfile(
   return {
     identity_id: user_id,
     display_name,
+    is_registered: true,
     is_admin: caller.kind === 'admin',
     join_ts: create_ts.toISOString(),
     linked_accounts: [

@@ -36,6 +36,8 @@ export type PortWish = Omit<EdgePort, 'port'>
 /** A lobby that may be created: everything but its id, its moment and the numbers of its ports. */
 export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
   ready_within_ms: number
+  /** Live lobbies that its creator may have; null: as many as he likes. */
+  creator_lobbies_max: number | null
   edge_ports_wanted: readonly PortWish[]
 }
 
@@ -91,6 +93,8 @@ export class Book {
   readonly #listing = createListing()
   readonly #clientPlayers = new Map<string, number>()
   readonly #seatKeys = new Map<string, Player>()
+  /** Live and planned lobbies, by the identity that created them. */
+  readonly #creatorLobbies = new Map<string, number>()
   /** What has not ended, by the time that will end it; and what has, by the time it did. */
   readonly #due = createHeap<Lobby | Player>((a, b) => dueAt(a) < dueAt(b))
   readonly #over = createHeap<Lobby | Player>((a, b) => endOf(a) < endOf(b))
@@ -100,7 +104,10 @@ export class Book {
     place: (lobby) => {
       if (this.lobbies.get(lobby.lobby_id) === lobby) this.#shelves.arrange(lobby)
     },
-    room: (lobby, sign) => this.#keepRoom(lobby, sign),
+    room: (lobby, sign) => {
+      this.#keepRoom(lobby, sign)
+      this.#countCreator(lobby, sign)
+    },
   })
   readonly #keepRoom: KeepRoom
 
@@ -184,7 +191,8 @@ export class Book {
     const record = this.#planned(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
     if ('refused' in record) return record
     // Its ports are chosen when it is created: until then they are anybody's.
-    const plan = { ...newLobby({ ...record, edge_ports: [] }), edge_ports_wanted: wish.plan.edge_ports_wanted }
+    const { edge_ports_wanted, creator_lobbies_max } = wish.plan
+    const plan = { ...newLobby({ ...record, edge_ports: [] }), edge_ports_wanted, creator_lobbies_max }
     return this.#keep({ lobby: plan, plan }, asked, ids, now_ms)
   }
 
@@ -213,6 +221,9 @@ export class Book {
       return this.#reserve(lobby, lobby.ready_ms !== null, wish, player_id, now_ms)
     }
     if (this.#lobbyCount() > wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+    if (plan.creator_lobbies_max !== null && this.#lobbiesBy(plan) > plan.creator_lobbies_max) {
+      return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
+    }
     const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms)
     if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
     const record = { ...recordOf(plan, now_ms), edge_ports }
@@ -445,6 +456,10 @@ export class Book {
     return grant({ hold })
   }
 
+  #lobbiesBy({ creator_identity_id }: Pick<LobbyRecord, 'creator_identity_id'>): number {
+    return creator_identity_id === null ? 0 : (this.#creatorLobbies.get(creator_identity_id) ?? 0)
+  }
+
   /** Lobbies that are there, and those that are planned. */
   #lobbyCount(): number {
     return this.live_lobby_count + this.#holds.planned_count()
@@ -461,7 +476,10 @@ export class Book {
   ): LobbyRecord | Refused {
     if (this.#lobbyCount() >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
     if (!hasRoom(plan)) return refuse('MATCHMAKER_REGION_FULL')
-    const { ready_within_ms, edge_ports_wanted, ...record } = plan
+    const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, ...record } = plan
+    if (creator_lobbies_max !== null && this.#lobbiesBy(plan) >= creator_lobbies_max) {
+      return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
+    }
     const edge_ports = choosePorts(edge_ports_wanted, now_ms)
     if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
     const ready_deadline_ms = now_ms + ready_within_ms
@@ -505,11 +523,11 @@ export class Book {
   #addLobby(lobby: Lobby): Undo {
     this.lobbies.set(lobby.lobby_id, lobby)
     const plan = this.#holds.create(lobby)
-    if (lobby.stop_ms === null) this.live_lobby_count++
+    if (lobby.stop_ms === null) this.#countLive(lobby, 1)
     this.#listing.arrange(lobby)
     this.#arrange(lobby)
     return () => {
-      if (lobby.stop_ms === null) this.live_lobby_count--
+      if (lobby.stop_ms === null) this.#countLive(lobby, -1)
       this.#forgetLobby(lobby)
       this.#holds.uncreate(lobby, plan)
     }
@@ -529,9 +547,9 @@ export class Book {
     const undos: Undo[] = []
     for (const player of [...lobby.players.values()]) undos.push(this.#unseat(player, ms, 'lobby_stopped', null))
     undos.push(this.#patchLobby(lobby, { stop_ms: ms, stop_reason: reason }))
-    this.live_lobby_count--
+    this.#countLive(lobby, -1)
     return () => {
-      this.live_lobby_count++
+      this.#countLive(lobby, 1)
       undoAll(undos)
     }
   }
@@ -647,9 +665,16 @@ export class Book {
   }
 
   #countClient(client: string, difference: 1 | -1): void {
-    const count = (this.#clientPlayers.get(client) ?? 0) + difference
-    if (count === 0) this.#clientPlayers.delete(client)
-    else this.#clientPlayers.set(client, count)
+    countIn(this.#clientPlayers, client, difference)
+  }
+
+  #countLive(lobby: Lobby, difference: 1 | -1): void {
+    this.live_lobby_count += difference
+    this.#countCreator(lobby, difference)
+  }
+
+  #countCreator({ creator_identity_id }: Lobby, difference: 1 | -1): void {
+    if (creator_identity_id !== null) countIn(this.#creatorLobbies, creator_identity_id, difference)
   }
 
   #lobby(lobby_id: string): Lobby {
@@ -682,7 +707,7 @@ function newLobby(record: LobbyRecord): Lobby {
 /** What a planned lobby is from its first moment on, which is now. */
 function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
   const { is_closed, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
-  const { edge_ports_wanted, ...record } = lobby
+  const { edge_ports_wanted, creator_lobbies_max, ...record } = lobby
   const ready_deadline_ms = now_ms + (record.ready_deadline_ms - record.create_ms)
   return { ...record, create_ms: now_ms, ready_deadline_ms }
 }
@@ -693,6 +718,12 @@ function newPlayer(record: PlayerRecord): Player {
 
 function removal(player_id: string, ms: number, reason: RemoveReason, disconnect_key: string | null): Change {
   return { kind: 'player_removed', player_id, ms, reason, disconnect_key }
+}
+
+function countIn(counts: Map<string, number>, key: string, difference: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + difference
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
 }
 
 function isLobby(timed: Lobby | Player): timed is Lobby {

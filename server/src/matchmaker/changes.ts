@@ -20,6 +20,8 @@ export type LobbyRecord = {
   edge_ports: readonly EdgePort[]
   publicity: Publicity
   is_custom: boolean
+  /** The identity that created it, if one did. */
+  creator_identity_id: string | null
   max_players_normal: number
   max_players_direct: number
   max_players_party: number

@@ -8,6 +8,7 @@ import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
 import type { AskProvider } from './captcha-provider.ts'
+import { requireIdentity } from './identity-rules.ts'
 import { clientLimit, limited } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { whenPortsOpen } from './port-wait.ts'
@@ -56,6 +57,11 @@ type SeatOrder = {
 
 export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.namespace_id)
+  requireIdentity(
+    visitor,
+    'find',
+    body.game_modes.map((name) => namespace.game_modes.get(name)),
+  )
   const facts = await factsOf(desk, visitor)
   const wish = {
     ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
@@ -78,6 +84,7 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   const lobby = desk.books.lobby(namespace.namespace_id, body.lobby_id)
   // A lobby that is not there is refused by the book.
   const mode = lobby && (await desk.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
+  requireIdentity(visitor, 'join', [mode])
   if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   const facts = await factsOf(desk, visitor)
   const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, facts, 'join') }
@@ -100,8 +107,9 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
 
 export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.namespace_id)
+  requireIdentity(visitor, 'create', [namespace.game_modes.get(body.game_mode)])
   const facts = await factsOf(desk, visitor)
-  const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates)
+  const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates, visitor.identity_id)
   const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
   requireSmallData(body.verification_data)
   const is_verified = namespace.game_modes.get(body.game_mode)?.verification.create

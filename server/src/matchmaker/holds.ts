@@ -12,7 +12,7 @@ import { createShelves, type Place, type Tags } from './shelves.ts'
 export const HOLD_MS = 10_000
 
 /** A lobby as it will be, but for its moment and its ports. */
-export type PlannedLobby = Lobby & { edge_ports_wanted: LobbyPlan['edge_ports_wanted'] }
+export type PlannedLobby = Lobby & Pick<LobbyPlan, 'edge_ports_wanted' | 'creator_lobbies_max'>
 
 /** Named by the player that it will be. */
 export type Hold = {

@@ -61,7 +61,7 @@ export async function loadShard(
 }
 
 /** What lobbies of an older journal do not say of themselves: they get what their rows got. */
-const UNSAID = { tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024, edge_ports: [] }
+const UNSAID = { tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024, edge_ports: [], creator_identity_id: null }
 
 function completed(change: Change): Change {
   if (change.kind !== 'lobby_created') return change
@@ -174,6 +174,7 @@ export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
     edge_ports: row.edge_ports,
     publicity: row.publicity,
     is_custom: row.is_custom,
+    creator_identity_id: row.creator_identity_id,
     is_closed: row.is_closed,
     max_players_normal: row.max_players_normal,
     max_players_direct: row.max_players_direct,

@@ -16,13 +16,23 @@ const SWEEP_EVERY_MS = 60_000
 
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
+/** A guest who was not seen for so long has no token that is good any more. */
+export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
+const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
 export function startRetention(ctx: Context): Sweeper {
-  const { journal_ms, lobbies_ms, players_ms } = ctx.config.retention
+  const { journal_ms, lobbies_ms, players_ms, identities_ms } = ctx.config.retention
   return startSweeper(ctx.log, SWEEP_EVERY_MS, [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, ctx.now()) },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, ctx.now()) },
+    {
+      what: 'identities',
+      remove: async () =>
+        identities_ms === null
+          ? 0
+          : removeOld(ctx.pool, OLD_IDENTITIES, ctx.now() - Math.max(identities_ms, IDENTITY_MS_MIN)),
+    },
   ])
 }
 

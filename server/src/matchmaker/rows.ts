@@ -48,6 +48,7 @@ export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
     cpu_cores: lobby.cpu_cores,
     memory_mb: lobby.memory_mb,
     edge_ports: lobby.edge_ports,
+    creator_identity_id: lobby.creator_identity_id,
   }
 }
 

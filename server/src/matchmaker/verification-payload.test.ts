@@ -47,7 +47,7 @@ test('the payload is what it has always been', () => {
         client: 'x',
         action,
         lobby: LOBBY,
-        plan: is_planned ? { ...LOBBY, edge_ports_wanted } : null,
+        plan: is_planned ? { ...LOBBY, edge_ports_wanted, creator_lobbies_max: null } : null,
         expire_ms: 0,
       }
       const players = join_kind === 'party' ? [PLAYER, FRIEND] : [PLAYER]

@@ -7,6 +7,8 @@ import type { Namespaces } from './namespaces.ts'
 
 export type Visitor = {
   namespace_id: string
+  /** Who plays, where he has said so with his identity's token. */
+  identity_id: string | null
   /** The game's own backend asks, with a cloud token: it answers for its players, so that none is asked for a captcha. */
   is_backend: boolean
   /** The player's own, in canonical form: what is known of it is factsOf() of the desk. */
@@ -20,7 +22,10 @@ export type Visitor = {
 }
 
 /** A request for a seat, as the HTTP door saw it. */
-export type SeatRequest = Omit<Visitor, 'namespace_id' | 'is_backend'> & { caller: Caller; body: BackendWords }
+export type SeatRequest = Omit<Visitor, 'namespace_id' | 'identity_id' | 'is_backend'> & {
+  caller: Caller
+  body: BackendWords
+}
 /** What only a backend says. */
 type BackendWords = Pick<BodyOf<typeof findLobby>, 'namespace_id' | 'clients'>
 
@@ -34,12 +39,12 @@ export async function visitorOf(namespaces: Namespaces, request: SeatRequest): P
   const { caller, body, address, client, user_agent, idempotency_key, isGone } = request
   if (caller.kind === 'cloud') {
     const player = await playerOfBackend(namespaces, caller, body)
-    return { ...player, is_backend: true, idempotency_key, isGone }
+    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone }
   }
   requireNoBackend(body)
   if (caller.kind !== 'namespace') throw new ApiError('API_FORBIDDEN')
-  const { namespace_id } = caller
-  return { namespace_id, is_backend: false, address, client, user_agent, idempotency_key, isGone }
+  const { namespace_id, identity_id } = caller
+  return { namespace_id, identity_id, is_backend: false, address, client, user_agent, idempotency_key, isGone }
 }
 
 /** A player must not say who he is: his address is the one that he has. */

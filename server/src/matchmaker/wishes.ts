@@ -56,6 +56,7 @@ export function createWish(
   namespace: NamespaceRecord,
   body: CreateBody,
   client: Coordinates | null,
+  identity_id: string | null,
 ): LobbyPlan {
   const mode = requireMode(namespace, body.game_mode)
   if (mode.create === null) throw new ApiError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED')
@@ -80,7 +81,11 @@ export function createWish(
   const region = body.region === undefined ? nearestRegion(config, [mode], client) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
   const plan = planOf(namespace, mode, region, body.tags ?? {}, body.max_players)
-  return { ...plan, publicity, is_custom: true, lobby_config }
+  const creator = {
+    creator_identity_id: identity_id,
+    creator_lobbies_max: identity_id === null ? null : mode.create.max_lobbies_per_identity,
+  }
+  return { ...plan, ...creator, publicity, is_custom: true, lobby_config }
 }
 
 function planOf(
@@ -98,6 +103,8 @@ function planOf(
     region: region.name,
     publicity: 'public',
     is_custom: false,
+    creator_identity_id: null,
+    creator_lobbies_max: null,
     max_players_normal: max_players ?? mode.max_players_normal,
     max_players_direct: max_players ?? mode.max_players_direct,
     max_players_party: mode.max_players_party,

@@ -26,6 +26,7 @@ const subject = fc.oneof(
     ),
   }),
   fc.record({ kind: fc.constant('dev_player' as const), namespace_id: id, player_id: id }),
+  fc.record({ kind: fc.constant('game_user' as const), identity_id: id, namespace_id: id }),
 )
 const port = fc.integer({ min: 1, max: 65_535 })
 const claimedPort = fc.record(

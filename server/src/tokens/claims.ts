@@ -22,6 +22,7 @@ export type Subject =
   | { kind: 'player'; player_id: string; lobby_id: string; namespace_id: string }
   | { kind: 'development'; namespace_id: string; hostname: string; ports: readonly ClaimedPort[] }
   | { kind: 'dev_player'; namespace_id: string; player_id: string }
+  | { kind: 'game_user'; identity_id: string; namespace_id: string }
 
 /** Where a developer's own server listens: `port`, or else the range. */
 export type ClaimedPort = {
@@ -127,6 +128,13 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
     algorithm: 'hmac-sha256',
     entitlement: 9,
     members: { namespace_id: { field: 1, type: 'id' }, player_id: { field: 2, type: 'id' } },
+  },
+  game_user: {
+    label: 'game_user',
+    named: false,
+    algorithm: 'ed25519',
+    entitlement: 10,
+    members: { identity_id: { field: 1, type: 'id' }, namespace_id: { field: 100, type: 'id' } },
   },
 }
 

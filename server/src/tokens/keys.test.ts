@@ -16,6 +16,7 @@ const SUBJECTS: { subject: Subject; name?: string; label: string }[] = [
   { subject: { kind: 'public', namespace_id: ID }, name: 'prod-eu', label: 'pub_prod_eu' },
   { subject: { kind: 'lobby', lobby_id: ID, namespace_id: OTHER }, label: 'lobby' },
   { subject: { kind: 'player', player_id: ID, lobby_id: OTHER, namespace_id: OTHER }, label: 'player' },
+  { subject: { kind: 'game_user', identity_id: ID, namespace_id: OTHER }, label: 'game_user' },
 ]
 const LOBBY: Token = { kind: 'lobby', lobby_id: ID, namespace_id: OTHER, token_id: ID, issue_ms: NOW, expire_ms: null }
 const PLAYER: Token = { ...LOBBY, kind: 'player', player_id: ID }
@@ -120,6 +121,7 @@ for (const { subject, name, label } of SUBJECTS) {
       'pub_x',
       'lobby',
       'player',
+      'game_user',
       '',
       'x',
       label.toUpperCase(),

@@ -28,6 +28,8 @@ const NOBODY: Row = {
   other_lobby: 'API_FORBIDDEN',
   player: 'API_FORBIDDEN',
   development: 'API_FORBIDDEN',
+  identity: 'API_FORBIDDEN',
+  other_identity: 'API_FORBIDDEN',
   owner: 'API_FORBIDDEN',
   developer: 'API_FORBIDDEN',
   viewer: 'API_FORBIDDEN',
@@ -43,7 +45,14 @@ const GROUP_OWNER: Row = { ...GROUP_DEVELOPERS, developer: 'GROUP_INSUFFICIENT_P
 const GAME: Row = { ...GROUP, cloud: 'in', other_cloud: 'GAME_NOT_FOUND', stranger: 'GAME_NOT_FOUND' }
 const GAME_DEVELOPERS: Row = { ...GAME, viewer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
 /** On what is the caller's own: a stranger's find finds a lobby, but a lobby of his. */
-const NAMESPACE: Row = { ...NOBODY, namespace: 'in', other_namespace: 'in', development: 'in' }
+const NAMESPACE: Row = {
+  ...NOBODY,
+  namespace: 'in',
+  other_namespace: 'in',
+  development: 'in',
+  identity: 'in',
+  other_identity: 'in',
+}
 /** A game's backend too. */
 const SEAT: Row = { ...NAMESPACE, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
@@ -61,7 +70,8 @@ const TABLE: Record<string, Row> = {
   'auth.identity.accessToken.completeVerification': ANYONE,
   'auth.tokens.refreshIdentityToken': ANYONE,
   'auth.inspect': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
-  'identities.getSelfProfile': { ...PEOPLE, admin: 'API_FORBIDDEN' },
+  'identities.setup': NAMESPACE,
+  'identities.getSelfProfile': { ...PEOPLE, admin: 'API_FORBIDDEN', identity: 'in', other_identity: 'in' },
   'identities.updateProfile': { ...PEOPLE, admin: 'API_FORBIDDEN' },
   'identities.validateProfile': PEOPLE,
   'devices.links.prepare': ANYONE,
@@ -141,7 +151,11 @@ const TABLE: Record<string, Row> = {
   'games.builds.deleteGameBuild': GAME_DEVELOPERS,
   'games.cdn.deleteGameCdnSite': GAME_DEVELOPERS,
   'lobbies.find': SEAT,
-  'lobbies.join': { ...SEAT, other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND' },
+  'lobbies.join': {
+    ...SEAT,
+    other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND',
+    other_identity: 'MATCHMAKER_LOBBY_NOT_FOUND',
+  },
   'lobbies.create': SEAT,
   'lobbies.ready': LOBBY,
   'lobbies.setClosed': LOBBY,
@@ -149,6 +163,7 @@ const TABLE: Record<string, Row> = {
   'lobbies.getState': {
     ...NAMESPACE,
     other_namespace: 'MATCHMAKER_LOBBY_NOT_FOUND',
+    other_identity: 'MATCHMAKER_LOBBY_NOT_FOUND',
     lobby: 'in',
     other_lobby: 'MATCHMAKER_LOBBY_NOT_FOUND',
   },

@@ -9,7 +9,9 @@ import {
   createGameNamespaceTokenPublic,
   createGroupInvite,
   type GroupRole,
+  MATCHMAKER_PATH,
   type Operation,
+  setupIdentity,
 } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Platform, TestGame } from '../platform.ts'
@@ -48,6 +50,8 @@ export const CALLERS = [
   'other_lobby',
   'player',
   'development',
+  'identity',
+  'other_identity',
   'owner',
   'developer',
   'viewer',
@@ -114,6 +118,8 @@ export async function createWorld(platform: Platform): Promise<World> {
       other_lobby: platform.lobbyToken({ lobby_id: other_seat.lobby.lobby_id, namespace_id: other.namespace_id }),
       player: seat.player.token,
       development: development.token,
+      identity: await identityOf(game),
+      other_identity: await identityOf(other),
       owner: await personOf(platform, game.group_id, 'owner'),
       developer: await personOf(platform, game.group_id, 'developer'),
       viewer: await personOf(platform, game.group_id, 'viewer'),
@@ -121,6 +127,10 @@ export async function createWorld(platform: Platform): Promise<World> {
       device: deviceLinkOf(platform),
     },
   }
+}
+
+async function identityOf(game: TestGame): Promise<string> {
+  return (await game.player.call(setupIdentity, { body: {} })).identity_token
 }
 
 /** The user token of a new person, who has logged in and is in the group. */
@@ -176,6 +186,7 @@ export function callOf(world: World, operation: Operation): Call {
     'auth.identity.accessToken.completeVerification': { body: { access_token: world.tokens.admin } },
     'auth.tokens.refreshIdentityToken': { body: {} },
     'auth.inspect': {},
+    'identities.setup': { body: {} },
     'identities.getSelfProfile': {},
     'identities.updateProfile': { body: { display_name: name } },
     'identities.validateProfile': { body: { display_name: name } },
@@ -279,6 +290,7 @@ export function rightTokenOf({ tokens }: World, { auth }: Operation): string | n
     user: 'owner',
     cloud: 'cloud',
     namespace: 'namespace',
+    identity: 'identity',
     lobby: 'lobby',
     development: 'development',
     anyone: 'none',
@@ -289,7 +301,7 @@ export function rightTokenOf({ tokens }: World, { auth }: Operation): string | n
 export const hasBody = ({ method }: Operation): boolean => method !== 'GET'
 
 export function addressOf({ platform }: World, operation: Operation, call: Call, path = operation.path): string {
-  const base = /^\/(matchmaker|v1)\//.test(path) ? platform.matchmaker_url : platform.api_url
+  const base = MATCHMAKER_PATH.test(path) ? platform.matchmaker_url : platform.api_url
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(call.params?.[name] ?? UNKNOWN_ID))
   const query = new URLSearchParams(call.query).toString()
   return `${base}${filled}${query === '' ? '' : `?${query}`}`

@@ -11,6 +11,7 @@ import {
   ERROR_CODES,
   ERRORS,
   listGameBuilds,
+  MATCHMAKER_PATH,
   type Operation,
 } from '@muster/contract'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
@@ -146,7 +147,7 @@ function exampleOf(platform: Platform, operation: Operation): string {
   const described = operationOf(document, operation)
   const query = (described.parameters ?? []).filter((parameter) => parameter.in === 'query' && parameter.required)
   const body = described.requestBody?.content['application/json'].schema ?? null
-  const url = operation.path.startsWith('/matchmaker') ? platform.matchmaker_url : platform.api_url
+  const url = MATCHMAKER_PATH.test(operation.path) ? platform.matchmaker_url : platform.api_url
   const parts = { operation, query: query as { name: string; schema: Schema }[], body: body as Schema | null }
   return curlOf(url, document.components.schemas as Schemas, parts)
 }
@@ -174,6 +175,7 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     PUBLIC_TOKEN: tokens.namespace!,
     PLATFORM_TOKEN: tokens.lobby!,
     DEVELOPMENT_TOKEN: tokens.development!,
+    IDENTITY_TOKEN: tokens.identity!,
     PLAYER_TOKEN: seat.player.token,
     DEVICE_LINK_TOKEN: 'device.none',
     GROUP_INVITE_CODE: world.invite_code,

@@ -23,6 +23,8 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
     ...PLACE,
     publicity: 'public',
     is_custom: false,
+    creator_identity_id: null,
+    creator_lobbies_max: null,
     tier: 'basic-1d4',
     cpu_cores: 0.25,
     memory_mb: 256,

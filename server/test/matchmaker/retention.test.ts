@@ -11,6 +11,7 @@ import type { Book } from '../../src/matchmaker/book.ts'
 import { append, takeOver } from '../../src/matchmaker/fence.ts'
 import { shardOf } from '../../src/matchmaker/journal.ts'
 import {
+  OLD_IDENTITIES,
   OLD_LOBBIES,
   OLD_PLAYERS,
   OLD_SHARDS_SQL,
@@ -228,6 +229,11 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     insert into games select gen_random_uuid(), group_id, 'g', 'g' from groups;
     insert into group_invites select sha256(number::text::bytea), group_id, 'developer', 0, 1, now(), ${times}
       from groups, generate_series(1, ${ROWS}) as number;
+    insert into versions (version_id, game_id, display_name, config) select gen_random_uuid(), game_id, 'v', '{}' from games;
+    insert into namespaces (namespace_id, game_id, name_id, display_name, version_id)
+      select gen_random_uuid(), game_id, 'n', 'n', version_id from versions;
+    insert into identities select gen_random_uuid(), namespace_id, 'g', 1, now(), ${times}
+      from namespaces, generate_series(1, ${ROWS}) as number;
     insert into tokens select gen_random_uuid(), 'cloud', game_id, null, now(), ${times} from games, generate_series(1, ${ROWS}) as number;
     insert into device_links select gen_random_uuid(), game_id, ${times} from games, generate_series(1, ${ROWS}) as number;
     analyze`)
@@ -235,7 +241,7 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     const { rows } = await db.query(`explain ${text}`, values)
     return rows.map((row) => row['QUERY PLAN']).join('\n')
   }
-  const rules: readonly OldRows[] = [...OLD_ROWS, OLD_LOBBIES, OLD_PLAYERS, OLD_RUNS]
+  const rules: readonly OldRows[] = [...OLD_ROWS, OLD_LOBBIES, OLD_PLAYERS, OLD_RUNS, OLD_IDENTITIES]
   for (const rule of rules) {
     const text = await plan(removeOldSql(rule), [new Date(), 1_000])
     assert.match(text, new RegExp(`Index Scan using \\w+ on ${rule.table}`), text)

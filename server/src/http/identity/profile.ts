@@ -1,9 +1,12 @@
 import { getSelfProfile, updateProfile, validateProfile } from '@muster/contract'
+import { findGuest } from '../../identity/guests.ts'
 import { changeProfile, checkProfile, findProfile } from '../../identity/profile.ts'
 import { implement } from '../implement.ts'
 
 export const profile = [
-  implement(getSelfProfile, async ({ ctx, caller }) => ({ identity: await findProfile(ctx, caller) })),
+  implement(getSelfProfile, async ({ ctx, caller }) => ({
+    identity: await (caller.kind === 'identity' ? findGuest(ctx, caller) : findProfile(ctx, caller)),
+  })),
   implement(updateProfile, async ({ ctx, caller, body }) => {
     await changeProfile(ctx, caller, body)
     return {}

@@ -6,6 +6,7 @@ import { resolve, type Schema, type Schemas } from './schema.ts'
 /** Of members whose form is more than their schema says, by their name. */
 const VALUES: Readonly<Record<string, unknown>> = {
   access_token: '$MUSTER_TOKEN',
+  account_number: 4711,
   args: ['node', 'server.mjs'],
   code: 'K3F7QX9A',
   byte_offset: 0,
@@ -137,6 +138,7 @@ const TOKENS: readonly (readonly [CallerKind, string])[] = [
   ['cloud', 'MUSTER_TOKEN'],
   ['user', 'MUSTER_TOKEN'],
   ['admin', 'MUSTER_TOKEN'],
+  ['identity', 'IDENTITY_TOKEN'],
   ['development', 'DEVELOPMENT_TOKEN'],
 ]
 

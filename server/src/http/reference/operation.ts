@@ -11,7 +11,8 @@ const CALLERS: Record<CallerKind, string> = {
   admin: 'Administrator',
   user: 'Person',
   cloud: 'Cloud token of the game',
-  namespace: 'Public token, or an Origin that stands for it',
+  namespace: 'Public token, an Origin that stands for it, or identity token',
+  identity: 'Identity token',
   development: 'Development token',
   lobby: 'Lobby token',
 }

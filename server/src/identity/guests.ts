@@ -1,0 +1,128 @@
+// Identities of games' players: guests, each of one namespace, known by a token that the player's device keeps. A guest
+// is made when a game asks for one, is seen whenever his device comes back, and is forgotten once no token of his can be
+// good any more (matchmaker/retention.ts).
+import { randomInt } from 'node:crypto'
+import { ApiError, type getSelfProfile, type ResponseOf, type setupIdentity } from '@muster/contract'
+import type { CallerOf } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+const IDENTITY_TOKEN_LIFETIME_MS = 180 * DAY_MS
+/** From this age on a token is replaced by a new one. */
+const IDENTITY_TOKEN_FRESH_MS = 30 * DAY_MS
+/** How exactly it is known when a guest was seen: a row is not written for every visit. */
+const SEEN_MS = DAY_MS
+const DISPLAY_NAME = 'Guest'
+const ACCOUNT_NUMBER_MAX = 9_999
+
+type Guest = ResponseOf<typeof setupIdentity>
+type Profile = ResponseOf<typeof getSelfProfile>['identity']
+type KnownToken = { text: string; identity_id: string; expire_ms: number; is_fresh: boolean }
+
+/**
+ * The guest of the kept token, or who calls with his identity's token, or a new one. Throws NAMESPACE_NOT_FOUND when the
+ * namespace is gone.
+ */
+export async function setUpGuest(
+  ctx: Context,
+  { namespace_id, identity_id }: { namespace_id: string; identity_id: string | null },
+  existing_token: string | undefined,
+): Promise<Guest> {
+  const { game_id } =
+    (await ctx.db
+      .selectFrom('namespaces')
+      .select('game_id')
+      .where('namespace_id', '=', namespace_id)
+      .executeTakeFirst()) ?? refuse('NAMESPACE_NOT_FOUND')
+  const known = existing_token === undefined ? null : readToken(ctx, namespace_id, existing_token)
+  const claimed_id = known?.identity_id ?? identity_id
+  const seen = claimed_id === null ? null : await see(ctx, claimed_id)
+  const identity = seen ?? (await makeGuest(ctx, namespace_id))
+  if (known !== null && seen !== null && known.is_fresh) return answer(known.text, known.expire_ms, identity, game_id)
+  const now_ms = ctx.now()
+  const token = ctx.keys.issue(
+    { kind: 'game_user', identity_id: identity.identity_id, namespace_id },
+    { now_ms, lifetime_ms: IDENTITY_TOKEN_LIFETIME_MS },
+  )
+  return answer(token, now_ms + IDENTITY_TOKEN_LIFETIME_MS, identity, game_id)
+}
+
+/** Throws IDENTITY_NOT_FOUND when the guest has been forgotten. */
+export async function findGuest(ctx: Context, { identity_id }: CallerOf<'identity'>): Promise<Profile> {
+  const row = await ctx.db
+    .selectFrom('identities')
+    .select(['identity_id', 'display_name', 'account_number', 'create_ts'])
+    .where('identity_id', '=', identity_id)
+    .executeTakeFirst()
+  return row === undefined ? refuse('IDENTITY_NOT_FOUND') : profileOf(row)
+}
+
+function answer(identity_token: string, expire_ms: number, identity: Profile, game_id: string): Guest {
+  return { identity_token, identity_token_expire_ts: new Date(expire_ms).toISOString(), identity, game_id }
+}
+
+/** Null for what is no good token of the namespace's: a page that has kept an old one is to be served all the same. */
+function readToken(ctx: Context, namespace_id: string, text: string): KnownToken | null {
+  try {
+    const now_ms = ctx.now()
+    const token = ctx.keys.verify(text, now_ms)
+    if (token.kind !== 'game_user' || token.namespace_id !== namespace_id || token.expire_ms === null) return null
+    if (ctx.revoked.has(token.token_id)) return null
+    const is_fresh = now_ms - token.issue_ms < IDENTITY_TOKEN_FRESH_MS
+    return { text, identity_id: token.identity_id, expire_ms: token.expire_ms, is_fresh }
+  } catch (error) {
+    if (error instanceof ApiError) return null
+    throw error
+  }
+}
+
+async function see(ctx: Context, identity_id: string): Promise<Profile | null> {
+  const now_ms = ctx.now()
+  const row = await ctx.db
+    .selectFrom('identities')
+    .select(['identity_id', 'display_name', 'account_number', 'create_ts', 'seen_ts'])
+    .where('identity_id', '=', identity_id)
+    .executeTakeFirst()
+  if (row === undefined) return null
+  if (now_ms - row.seen_ts.getTime() >= SEEN_MS) {
+    await ctx.db
+      .updateTable('identities')
+      .set({ seen_ts: new Date(now_ms) })
+      .where('identity_id', '=', identity_id)
+      .execute()
+  }
+  return profileOf(row)
+}
+
+async function makeGuest(ctx: Context, namespace_id: string): Promise<Profile> {
+  const now = new Date(ctx.now())
+  const row = {
+    identity_id: newId(now.getTime()),
+    namespace_id,
+    display_name: DISPLAY_NAME,
+    account_number: randomInt(1, ACCOUNT_NUMBER_MAX + 1),
+    create_ts: now,
+    seen_ts: now,
+  }
+  await ctx.db.insertInto('identities').values(row).execute()
+  return profileOf(row)
+}
+
+type Row = { identity_id: string; display_name: string; account_number: number; create_ts: Date }
+
+function profileOf({ identity_id, display_name, account_number, create_ts }: Row): Profile {
+  return {
+    identity_id,
+    display_name,
+    account_number,
+    is_registered: false,
+    is_admin: false,
+    join_ts: create_ts.toISOString(),
+    linked_accounts: [],
+  }
+}
+
+function refuse(code: 'NAMESPACE_NOT_FOUND' | 'IDENTITY_NOT_FOUND'): never {
+  throw new ApiError(code)
+}

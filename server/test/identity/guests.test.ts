@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLobby, findLobby, getSelfProfile, joinLobby, listLobbies, setupIdentity } from '@muster/contract'
+import { LONG_MS, refused } from '../http/steps.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+const GUESTS = { idle_grace_ms: LONG_MS, max_players: 8 }
+const MODES = {
+  open: GUESTS,
+  guests: {
+    ...GUESTS,
+    actions: {
+      find: { enabled: true, identity_requirement: 'guest' as const },
+      join: { enabled: true, identity_requirement: 'guest' as const },
+      create: {
+        enabled: true,
+        enable_public: true,
+        identity_requirement: 'guest' as const,
+        max_lobbies_per_identity: 2,
+      },
+    },
+  },
+  members: {
+    ...GUESTS,
+    actions: {
+      find: { enabled: true, identity_requirement: 'registered' as const },
+      create: { enabled: true, enable_public: true, identity_requirement: 'registered' as const },
+    },
+  },
+}
+
+const setUp = (game: TestGame, existing_identity_token?: string) =>
+  game.player.call(setupIdentity, { body: existing_identity_token === undefined ? {} : { existing_identity_token } })
+
+async function identities({ ctx }: Platform, { namespace_id }: TestGame): Promise<number> {
+  const rows = await ctx.db
+    .selectFrom('identities')
+    .select('identity_id')
+    .where('namespace_id', '=', namespace_id)
+    .execute()
+  return rows.length
+}
+
+test('a guest is found again by the token that his device keeps, until it is old or was never good', async (t) => {
+  const platform = await startPlatform(t)
+  const [game, other] = [await platform.game(), await platform.game()]
+  const first = await setUp(game)
+  assert.match(first.identity_token, /^game_user\./)
+  assert.equal(first.game_id, game.game_id)
+  assert.equal(first.identity.display_name, 'Guest')
+  assert.equal(first.identity.is_registered, false)
+  assert.ok(first.identity.account_number! >= 1 && first.identity.account_number! <= 9_999)
+
+  assert.deepEqual(await setUp(game, first.identity_token), first)
+  // His own token as the credential says as much.
+  const player = platform.as(first.identity_token)
+  assert.deepEqual((await player.call(setupIdentity, { body: {} })).identity, first.identity)
+  assert.deepEqual((await player.call(getSelfProfile, {})).identity, first.identity)
+  assert.equal(await identities(platform, game), 1)
+
+  // After 30 days the token is another one, the guest the same.
+  platform.advance(31 * DAY_MS)
+  const later = await setUp(game, first.identity_token)
+  assert.deepEqual(later.identity, first.identity)
+  assert.notEqual(later.identity_token, first.identity_token)
+  assert.ok(later.identity_token_expire_ts > first.identity_token_expire_ts)
+  const { seen_ts } = await platform.ctx.db.selectFrom('identities').select('seen_ts').executeTakeFirstOrThrow()
+  assert.ok(Math.abs(platform.ctx.now() - seen_ts.getTime()) < 60_000)
+
+  const strangers = [
+    (await setUp(other)).identity_token,
+    game.public_token,
+    'nonsense',
+    `${later.identity_token.slice(0, -4)}AAAA`,
+  ]
+  for (const token of strangers) {
+    const { identity } = await setUp(game, token)
+    assert.notEqual(identity.identity_id, first.identity.identity_id)
+  }
+  platform.advance(181 * DAY_MS)
+  assert.notEqual((await setUp(game, later.identity_token)).identity.identity_id, first.identity.identity_id)
+})
+
+test('the token of an identity stands for its namespace', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const [game, other] = [await platform.game(), await platform.game()]
+  const player = platform.as((await setUp(game)).identity_token)
+  const seat = await player.call(findLobby, { body: { game_modes: ['default'] } })
+  assert.deepEqual(
+    (await player.call(listLobbies, {})).lobbies.map(({ lobby_id }) => lobby_id),
+    [seat.lobby.lobby_id],
+  )
+  const stranger = platform.as((await setUp(other)).identity_token)
+  await refused(platform, 'MATCHMAKER_LOBBY_NOT_FOUND', () =>
+    stranger.call(joinLobby, { body: { lobby_id: seat.lobby.lobby_id } }),
+  )
+})
+
+test('a game mode that asks who plays takes no strangers; the strictest of those asked for decides', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const guest = platform.as((await setUp(game)).identity_token)
+  const find = (client: typeof guest, ...game_modes: string[]) => client.call(findLobby, { body: { game_modes } })
+
+  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'guests'))
+  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'open', 'guests'))
+  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => find(game.player, 'members'))
+  await refused(platform, 'MATCHMAKER_REGISTRATION_REQUIRED', () => find(guest, 'members'))
+  await refused(platform, 'MATCHMAKER_REGISTRATION_REQUIRED', () => find(guest, 'guests', 'members'))
+  const { lobby } = await find(guest, 'guests')
+  const { lobby_id } = lobby
+  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => game.player.call(joinLobby, { body: { lobby_id } }))
+  await guest.call(joinLobby, { body: { lobby_id } })
+  const create = (client: typeof guest, game_mode: string) => client.call(createLobby, { body: { game_mode } })
+  await refused(platform, 'MATCHMAKER_IDENTITY_REQUIRED', () => create(game.player, 'guests'))
+  await refused(platform, 'MATCHMAKER_REGISTRATION_REQUIRED', () => create(guest, 'members'))
+  await find(game.player, 'open')
+})
+
+test('one identity has as many custom lobbies as it may have, however many it asks for at once', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const limits = { max_players_per_client: 1_000 }
+  const game = await platform.game({ matchmaker: { game_modes: MODES }, limits })
+  const create = async (token: string) => platform.as(token).call(createLobby, { body: { game_mode: 'guests' } })
+  const [one, another] = [(await setUp(game)).identity_token, (await setUp(game)).identity_token]
+  const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => create(one)))
+  assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 2)
+  await refused(platform, 'MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED', () => create(one))
+  await create(another)
+})
