@@ -87,6 +87,10 @@ export type Config = {
     /** Uploads leave this much of the disk free. */
     disk_free_bytes_min: number
   }
+  lobbies: {
+    /** With less than this free on a runner's disk no lobby is opened in its regions. */
+    disk_free_bytes_min: number
+  }
   /** How long what is over is kept; null: for ever. */
   retention: {
     abandoned_uploads_ms: number | null
@@ -249,6 +253,11 @@ export const SETTINGS = [
   },
   { name: 'MUSTER_UPLOAD_CONCURRENCY_MAX', default: '128', description: 'Files of a group that arrive at once.' },
   { name: 'MUSTER_UPLOAD_DISK_FREE_MB_MIN', default: '2000', description: 'What uploads leave free, in 10^6 bytes.' },
+  {
+    name: 'MUSTER_LOBBY_DISK_FREE_MB_MIN',
+    default: '1000',
+    description: "With less free on a runner's disk, in 10^6 bytes, no lobby is opened; 0 is off.",
+  },
   {
     name: 'MUSTER_RETENTION_UPLOADS_HOURS',
     default: '24',
@@ -514,6 +523,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       group_concurrency_max: integer('MUSTER_UPLOAD_CONCURRENCY_MAX', 128, 10_000),
       disk_free_bytes_min: integer('MUSTER_UPLOAD_DISK_FREE_MB_MIN', 2_000, 100_000_000) * MB,
     },
+    lobbies: { disk_free_bytes_min: integer('MUSTER_LOBBY_DISK_FREE_MB_MIN', 1_000, 100_000_000) * MB },
     retention: {
       abandoned_uploads_ms: integer('MUSTER_RETENTION_UPLOADS_HOURS', 24, 100_000) * HOUR_MS || null,
       removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,

@@ -6,8 +6,8 @@ import type { ClientBase } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import type { BackedSequence, BackedTable } from './manifest.ts'
 
-/** Tables whose rows are of one running platform: the migrations make their own, and a lease is of who holds it. */
-const NOT_BACKED = ['migrations', 'matchmaker_lease']
+/** Tables whose rows are of one running platform: the migrations make their own, a lease is of who holds it. */
+const NOT_BACKED = ['migrations', 'matchmaker_lease', 'runners']
 
 export type Table = Pick<BackedTable, 'name' | 'columns'>
 

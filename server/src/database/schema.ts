@@ -46,6 +46,7 @@ export type Schema = {
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
   identities: IdentityTable
+  runners: RunnerTable
 }
 
 // Written by api.
@@ -408,12 +409,23 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
-  /** What it used, and whose: runs are kept when their lobby, and even their namespace, is gone. Null in old rows only. */
+  /** The time of one core that it used; null while it runs, and where nobody counted. */
+  cpu_ms: ColumnType<number | null, number | null | undefined, number | null>
+  /** What it may use, and whose: runs are kept when their lobby, and even their namespace, is gone. Null in old rows only. */
   namespace_id: string | null
   region: string | null
   cpu_cores: number | null
   /** What it runs on; null when nothing does. */
   build_id: string | null
+}
+
+/** One row a runner: what its disk has left, by the clock of the database. It lives as long as it is fresh. */
+type RunnerTable = {
+  runner_id: string
+  /** The regions whose lobbies it runs. */
+  regions: string[]
+  disk_free_bytes: number
+  ts: Generated<Date>
 }
 
 // Written by the edge.

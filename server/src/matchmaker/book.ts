@@ -475,7 +475,7 @@ export class Book {
     choosePorts: ChoosePorts,
   ): LobbyRecord | Refused {
     if (this.#lobbyCount() >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
-    if (!hasRoom(plan)) return refuse('MATCHMAKER_REGION_FULL')
+    if (!hasRoom(plan)) return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region: plan.region } }
     const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, ...record } = plan
     if (creator_lobbies_max !== null && this.#lobbiesBy(plan) >= creator_lobbies_max) {
       return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')

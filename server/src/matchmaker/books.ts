@@ -1,10 +1,10 @@
 // All books of this process: 64 shards, the clock that ends what is due, and those who wait for a lobby to be ready.
-import { ApiError } from '@muster/contract'
+import { ApiError, type ErrorMetadata } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
-import type { Book, ChoosePorts, Decision, HasRoom, SeatTaken } from './book.ts'
-import { createCapacity } from './capacity.ts'
+import type { Book, ChoosePorts, Decision, HasRoom, Refused, SeatTaken } from './book.ts'
+import { type Capacity, createCapacity } from './capacity.ts'
 import type { Change, EdgePort, Lobby } from './changes.ts'
 import { SHARD_COUNT, shardOf } from './journal.ts'
 import { createPortPool } from './port-pool.ts'
@@ -29,6 +29,7 @@ export type Books = {
   book: (namespace_id: string) => Book | undefined
   /** Whether the plan's region can hold one more lobby, counting what is decided and not yet durable. */
   hasRoom: HasRoom
+  closeRegions: Capacity['closeRegions']
   /** Ports of the edge that no lobby has, counting what is decided and not yet durable. */
   choosePorts: ChoosePorts
   /** Where the edge listens now. */
@@ -93,8 +94,15 @@ export function createBooks(options: BooksOptions): Books {
 
   async function commit<T>(namespace_id: string, decide: Decide<T>): Promise<T> {
     const decision: Decision<T> = await shardFor(namespace_id).run(namespace_id, decide)
-    if ('refused' in decision) throw new ApiError(decision.refused, decision.metadata)
+    if ('refused' in decision) throw new ApiError(decision.refused, metadataOf(decision))
     return decision.result
+  }
+
+  /** Why a region has no room is not the book's to know either. */
+  function metadataOf({ refused, metadata }: Refused): ErrorMetadata | undefined {
+    const { region } = metadata ?? {}
+    const is_disk = refused === 'MATCHMAKER_REGION_FULL' && typeof region === 'string' && capacity.isClosed(region)
+    return is_disk ? { ...metadata, reason: 'disk_full' } : metadata
   }
 
   /** Told of what has become durable; memory is ahead of that, so only what never changes is read from it. */
@@ -197,6 +205,7 @@ export function createBooks(options: BooksOptions): Books {
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
     hasRoom: capacity.hasRoom,
+    closeRegions: capacity.closeRegions,
     choosePorts: ports.choose,
     openPorts(opened) {
       if (!ports.open(opened)) return

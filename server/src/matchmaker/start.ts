@@ -9,6 +9,7 @@ import { type Books, createBooks } from './books.ts'
 import { startCaptchaSweep } from './captcha-claims.ts'
 import { createAskProvider } from './captcha-provider.ts'
 import type { Desk } from './desk.ts'
+import { type DiskWatch, watchDisks } from './disks.ts'
 import { type PortWatch, watchPorts } from './edge-ports.ts'
 import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
@@ -32,6 +33,7 @@ type Office = {
   runs: RunWatch
   retention: Sweeper
   ports: PortWatch
+  disks: DiskWatch
   captcha_sweep: { stop: () => Promise<void> }
   desk: Desk
 }
@@ -63,6 +65,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await books.open()
     opening = null
     const ports = await watchPorts(ctx, books)
+    const disks = await watchDisks(ctx, books)
     const desk: Desk = {
       ctx,
       books,
@@ -80,6 +83,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       projection,
       runs: watchRuns(ctx, books),
       ports,
+      disks,
       retention: startRetention(ctx),
       captcha_sweep: startCaptchaSweep(ctx),
       desk,
@@ -94,6 +98,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.runs.close()
     await closing.captcha_sweep.stop()
     await closing.ports.close()
+    await closing.disks.close()
     await closing.books.close()
     await closing.projection.close()
   }

@@ -125,11 +125,11 @@ export async function recordExit(ctx: Context, lobby_id: string, exit: Exit): Pr
     name: 'runner-exit',
     text: `
       with run as (
-        update lobby_runs set exit_ts = $2, exit_code = $3, exit_reason = $4
+        update lobby_runs set exit_ts = $2, exit_code = $3, exit_reason = $4, cpu_ms = $5
         where lobby_id = $1 and exit_ts is null returning lobby_id
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
-    values: [lobby_id, new Date(ctx.now()), exit.exit_code, exit.reason],
+    values: [lobby_id, new Date(ctx.now()), exit.exit_code, exit.reason, exit.cpu_ms],
   })
 }
 

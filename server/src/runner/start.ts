@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Context, RunningRole } from '../context.ts'
 import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
+import { startDiskReport } from './disk.ts'
 import { createProcessDriver } from './drivers/process.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { createLoop } from './reconcile.ts'
@@ -43,6 +44,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const ticking = setInterval(loop.wake, RECONCILE_MS)
   const sweeping = setInterval(loop.sweep, SWEEP_MS)
   const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
+  const disk_report = startDiskReport(ctx)
   loop.wake()
 
   return {
@@ -51,6 +53,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       clearInterval(ticking)
       clearInterval(sweeping)
       await sweeper.stop()
+      await disk_report.stop()
       unsubscribe()
       await loop.close()
       if (end_lobbies) await loop.endAll()

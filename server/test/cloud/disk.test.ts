@@ -1,38 +1,27 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'node:test'
-import { promisify } from 'node:util'
 import { completeUpload, createGameCdnSite } from '@muster/contract'
 import { startPlatform } from '../platform.ts'
+import { mountSmallDisk } from '../small-disk.ts'
 import { arrives, newGame, putFile, refused } from './steps.ts'
 
-const run = promisify(execFile)
 const DISK_BYTES = 16 * 1024 * 1024
 
 test('a disk that is nearly full', async (t) => {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return t.skip('mounting a small disk needs root')
-  const data_dir = await mkdtemp(join(tmpdir(), 'muster-disk-'))
-  try {
-    await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', data_dir])
-  } catch (error) {
-    await rm(data_dir, { recursive: true })
-    return t.skip(`a small disk cannot be mounted here: ${(error as Error).message}`)
-  }
-  const ballast = join(data_dir, 'ballast')
+  const disk = await mountSmallDisk(t, DISK_BYTES)
+  if (disk === null) return
   const platforms: { close: () => Promise<void> }[] = []
   t.after(async () => {
     for (const platform of platforms) await platform.close()
-    await run('umount', [data_dir])
-    await rm(data_dir, { recursive: true })
+    await disk.unmount()
   })
 
   const start = async (disk_free_mb_min: number, env: Record<string, string> = {}) => {
     const platform = await startPlatform(t, {
       roles: 'api',
-      data_dir,
+      data_dir: disk.folder,
       env: { MUSTER_UPLOAD_DISK_FREE_MB_MIN: String(disk_free_mb_min), ...env },
     })
     platforms.push(platform)
@@ -50,11 +39,11 @@ test('a disk that is nearly full', async (t) => {
     assert.equal(error.retry_after_s, 60)
 
     const { upload_id, presigned_requests } = await prepare(1_000_000)
-    await writeFile(ballast, Buffer.alloc(9_000_000))
+    await disk.leave(7_000_000)
     const response = await putFile(platform, presigned_requests[0]!, Buffer.alloc(1_000_000))
     assert.equal(response.status, 503)
     assert.equal(((await response.json()) as { code: string }).code, 'API_NOT_AVAILABLE')
-    await rm(ballast)
+    await disk.empty()
     await arrives(platform, presigned_requests[0]!, Buffer.alloc(1_000_000))
     await platform.client.call(completeUpload, { params: { upload_id } })
   })
@@ -72,12 +61,11 @@ test('a disk that is nearly full', async (t) => {
       // What is missing is taken by somebody else after the platform has looked: the check is asked to believe in it.
       const free = 4_000_000
       for (let round = 0; round < 5; round++) {
-        const { bavail, bsize } = await import('node:fs/promises').then(({ statfs }) => statfs(data_dir))
-        await writeFile(ballast, Buffer.alloc(bavail * bsize - free - round * 300_000))
+        await disk.leave(free + round * 300_000)
         const response = await putFile(platform, presigned_requests[0]!, bytes)
         assert.equal(response.status, 503)
-        await rm(ballast)
-        const incoming = join(data_dir, 'objects', 'incoming')
+        await disk.empty()
+        const incoming = join(disk.folder, 'objects', 'incoming')
         const left = await Promise.all((await readdir(incoming)).map((name) => readdir(join(incoming, name))))
         assert.deepEqual(left.flat(), [])
       }

@@ -36,6 +36,11 @@ export type DriverFixture = {
   line(handle: Handle, pattern: RegExp): Promise<RegExpExecArray>
 }
 
+/** Without what it used, which no two runs have the same of. */
+export function howOf(exit: Exit | null): Omit<Exit, 'cpu_ms'> | null {
+  return exit === null ? null : { exit_code: exit.exit_code, reason: exit.reason }
+}
+
 /** Removed by the test that uses it. */
 export function makeDataFolder(): string {
   const data_dir = mkdtempSync(join(tmpdir(), 'muster-runner-'))

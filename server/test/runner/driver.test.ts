@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
-import { hasBubblewrap, openDriver, SANDBOXES, type Sandbox, TIER } from './driver-fixture.ts'
+import { hasBubblewrap, howOf, openDriver, SANDBOXES, type Sandbox, TIER } from './driver-fixture.ts'
 import { until } from './until.ts'
+
+const BURNT_MS = 500
 
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
   for (const sandbox of SANDBOXES) {
@@ -37,7 +39,7 @@ promise('a lobby runs in its build, knows what it was told, and its streams are 
   const env = { PLATFORM_TOKEN: 'a.b.c', QUOTED: `it's "$(id)" \`x\` \\ \n é`, EMPTY: '' }
   const args = ['node', 'server.js', '--flag', "a b'c", '$(id)', '']
   const handle = await fixture.start({ build_folder, args, env })
-  assert.deepStrictEqual(await fixture.ended(handle), { exit_code: 0, reason: 'exit' })
+  assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: 0, reason: 'exit' })
   await fixture.line(handle, /^cwd-has server\.js$/)
   await fixture.line(handle, /^by name$/)
   const [, seen = ''] = await fixture.line(handle, /^env (.*)$/)
@@ -46,7 +48,10 @@ promise('a lobby runs in its build, knows what it was told, and its streams are 
   assert.strictEqual(told.QUOTED, env.QUOTED)
   const [, argv = ''] = await fixture.line(handle, /^argv (.*)$/)
   assert.deepStrictEqual(JSON.parse(argv), args.slice(2))
-  const errors = await fixture.driver.logs(handle.lobby_id, 'stderr', 10)
+  const errors = await until('stderr is kept', async () => {
+    const lines = await fixture.driver.logs(handle.lobby_id, 'stderr', 10)
+    return lines.length > 0 ? lines : null
+  })
   assert.deepStrictEqual(
     errors.map(({ text }) => text),
     ['to stderr'],
@@ -65,9 +70,9 @@ promise('exit codes and signals are told apart, and the answer stays the same', 
     ['kill -KILL $$', 137, 'signal'],
   ] as const) {
     const handle = await fixture.start({ build_folder, args: ['run', script] })
-    assert.deepStrictEqual(await fixture.ended(handle), { exit_code, reason }, script)
-    assert.deepStrictEqual(await fixture.driver.exit(handle), { exit_code, reason }, script)
-    assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), { exit_code, reason }, script)
+    assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code, reason }, script)
+    assert.deepStrictEqual(howOf(await fixture.driver.exit(handle)), { exit_code, reason }, script)
+    assert.deepStrictEqual(howOf(await fixture.driver.exitOf(handle.lobby_id)), { exit_code, reason }, script)
   }
 })
 
@@ -92,7 +97,7 @@ promise('what cannot be started says why, as a reason and in the log', async (t,
     assert.ok('refused' in started && started.refused === reason, program)
     const [line] = await fixture.driver.logs(lobby_id, 'stderr', 10)
     assert.match(line?.text ?? '', /^\[muster\] ".*"/)
-    assert.deepStrictEqual(await fixture.driver.exitOf(lobby_id), { exit_code: null, reason })
+    assert.deepStrictEqual(howOf(await fixture.driver.exitOf(lobby_id)), { exit_code: null, reason })
   }
   for (const program of ['script', 'broken']) {
     const handle = await fixture.start({ build_folder, args: [program] })
@@ -109,11 +114,36 @@ promise('a lobby that reaches its limit of memory or processes ends for that rea
   })
   const tier = { ...TIER, memory_bytes: 96 * 1024 ** 2 }
   const hog = await fixture.start({ build_folder, args: ['node', 'hog.js'], tier })
-  assert.deepStrictEqual(await fixture.ended(hog), { exit_code: 137, reason: 'oom' })
+  assert.deepStrictEqual(howOf(await fixture.ended(hog)), { exit_code: 137, reason: 'oom' })
   const fork = await fixture.start({ build_folder, args: ['fork'], tier: { ...TIER, pids_max: 20 } })
   assert.strictEqual((await fixture.ended(fork)).reason, 'pids')
   await fixture.driver.sweep()
   for (const { lobby_id } of [fork, hog]) await until('it is gone', () => processesOf(lobby_id).length === 0)
+})
+
+promise('what a run has used is told with its end, its children’s time too, and stays told', async (t, sandbox) => {
+  if (!hasCgroups()) return t.skip('control groups are not writable')
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({
+    'burn.js': `
+      const burnt = ({ user, system } = process.cpuUsage()) => (user + system) / 1e3
+      while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);`,
+    'parent.js': "require('child_process').execFileSync(process.execPath, ['burn.js'])",
+    'idle.js': `setTimeout(() => {}, ${BURNT_MS})`,
+  })
+  const used: Record<string, number> = {}
+  for (const program of ['burn.js', 'parent.js', 'idle.js']) {
+    const handle = await fixture.start({ build_folder, args: ['node', program] })
+    const exit = await fixture.ended(handle)
+    assert.deepStrictEqual(howOf(exit), { exit_code: 0, reason: 'exit' })
+    used[program] = exit.cpu_ms ?? -1
+    await fixture.driver.sweep()
+    assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), exit)
+  }
+  const { 'burn.js': burnt = 0, 'parent.js': with_child = 0, 'idle.js': idle = 0 } = used
+  assert.ok(burnt >= BURNT_MS && burnt < 10 * BURNT_MS, JSON.stringify(used))
+  assert.ok(with_child >= BURNT_MS && with_child < 10 * BURNT_MS, JSON.stringify(used))
+  assert.ok(idle > 0 && idle < burnt, JSON.stringify(used))
 })
 
 promise('a lobby is asked to end, and one that does not listen is ended', async (t, sandbox) => {
@@ -127,7 +157,7 @@ promise('a lobby is asked to end, and one that does not listen is ended', async 
   const deaf = await fixture.start({ build_folder, args: ['node', 'deaf.js'] })
   for (const handle of [polite, deaf]) await fixture.line(handle, /^up$/)
   await fixture.driver.stop(polite, 10_000)
-  assert.deepStrictEqual(await fixture.driver.exit(polite), { exit_code: 7, reason: 'exit' })
+  assert.deepStrictEqual(howOf(await fixture.driver.exit(polite)), { exit_code: 7, reason: 'exit' })
   await fixture.line(polite, /^bye$/)
   const stopped = fixture.driver.stop(deaf, 60_000)
   await fixture.line(deaf, /^no$/)
@@ -135,7 +165,7 @@ promise('a lobby is asked to end, and one that does not listen is ended', async 
   // A second call shortens the first.
   await fixture.driver.stop(deaf, 0)
   await stopped
-  assert.deepStrictEqual(await fixture.driver.exit(deaf), { exit_code: 137, reason: 'signal' })
+  assert.deepStrictEqual(howOf(await fixture.driver.exit(deaf)), { exit_code: 137, reason: 'signal' })
   await fixture.driver.stop(deaf, 0)
   assert.deepStrictEqual(await fixture.driver.list(), [])
 })

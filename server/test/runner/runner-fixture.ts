@@ -24,6 +24,7 @@ type RunRow = {
   exit_ts: Date | null
   exit_code: number | null
   exit_reason: string | null
+  cpu_ms: number | null
 }
 
 export type RunnerFixture = {

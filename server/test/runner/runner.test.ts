@@ -120,6 +120,7 @@ test('a lobby that ends by itself is recorded with its code, and never started a
   const lobby_id = await fixture.lobby(version_id)
   const row = await fixture.run(lobby_id, 'the run ends', isEnded)
   assert.deepStrictEqual([row.exit_code, row.exit_reason], [3, 'exit'])
+  assert.strictEqual(row.cpu_ms !== null, Boolean(row.handle.group), 'what it used is known where it was counted')
   const folder = join(fixture.ctx.config.data_dir, 'lobbies', lobby_id)
   await until('its last words are kept', async () =>
     (await readLogs(folder, 'stderr', 5)).some(({ text }) => text === 'no map'),

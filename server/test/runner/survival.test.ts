@@ -10,6 +10,7 @@ import type { Handle } from '../../src/runner/drivers/driver.ts'
 import {
   type DriverFixture,
   hasBubblewrap,
+  howOf,
   makeDataFolder,
   openDriver,
   SANDBOXES,
@@ -72,7 +73,7 @@ promise(
     await fixture.driver.sweep()
     assert.strictEqual(await fixture.driver.exit(handle), null, 'A sweep spares what lives.')
     await fixture.driver.stop(handle, 10_000)
-    assert.deepStrictEqual(await fixture.driver.exit(handle), { exit_code: 5, reason: 'exit' })
+    assert.deepStrictEqual(howOf(await fixture.driver.exit(handle)), { exit_code: 5, reason: 'exit' })
     assert.deepStrictEqual(await fixture.driver.list(), [])
   },
 )
@@ -85,14 +86,14 @@ promise('the exit code of a lobby that ended while nobody looked is read afterwa
     await until('the exit code is written', () => statusOf(data_dir, handle).includes('exit-code'))
   })
   await until('it is gone', async () => (await fixture.driver.list()).length === 0)
-  assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), { exit_code: 6, reason: 'exit' })
+  assert.deepStrictEqual(howOf(await fixture.driver.exitOf(handle.lobby_id)), { exit_code: 6, reason: 'exit' })
 })
 
 promise('a monitor that was killed leaves nothing behind, and the run is lost', async (t, sandbox) => {
   const { fixture, handle } = await survive(t, sandbox, KEEPER)
   const child = Number(/"child-pid": (\d+)/.exec(statusOf(fixture.data_dir, handle))?.[1])
   process.kill(handle.pid, 'SIGKILL')
-  assert.deepStrictEqual(await fixture.ended(handle), { exit_code: null, reason: 'lost' })
+  assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: null, reason: 'lost' })
   await until('the program is gone', () => !isThere(child))
 })
 

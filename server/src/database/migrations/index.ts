@@ -14,6 +14,7 @@ import { statements as versionNames } from './0010-version-names.ts'
 import { statements as edgePorts } from './0011-edge-ports.ts'
 import { statements as certificates } from './0016-certificates.ts'
 import { statements as identities } from './0017-identities.ts'
+import { statements as runners } from './0018-runners.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -33,4 +34,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0011-edge-ports', statements: edgePorts },
   { name: '0016-certificates', statements: certificates },
   { name: '0017-identities', statements: identities },
+  { name: '0018-runners', statements: runners },
 ]

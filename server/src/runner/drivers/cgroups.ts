@@ -3,7 +3,7 @@
 // user without delegation, most containers) lobbies run without limits and the driver says so once.
 //
 // A platform has one group, named after its data folder; each lobby has a child of it, whose name is in the lobby's
-// folder. On version 1 there is one such pair for each of the three controllers.
+// folder. On version 1 there is one such pair for each of the controllers; cpuacct, which limits nothing, may be missing.
 import {
   accessSync,
   constants,
@@ -22,6 +22,8 @@ const CONTROLLERS = ['memory', 'cpu', 'pids'] as const
 type Controller = (typeof CONTROLLERS)[number]
 
 const CPU_PERIOD_US = 100_000
+const US_PER_MS = 1_000
+const NS_PER_MS = 1_000_000
 /** A fork bomb is faster than one look at its list of processes. */
 const KILL_PASSES_MAX = 20
 
@@ -32,6 +34,8 @@ export type Cgroups = {
   limit(group: string, tier: Tier): void
   /** How often a limit was hit; zeros when the group is gone. */
   counters(group: string): { oom_kills: number; pids_refused: number }
+  /** What all that ever ran in it has used, in ms of one core; null when nobody counts, or the group is gone. */
+  cpuTime(group: string): number | null
   /** SIGKILL to everything in it. */
   kill(group: string): void
   /** False while something still runs in it. */
@@ -71,7 +75,8 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
     bases[controller] = join(mount.folder, name)
     if (!makeGroup(bases[controller])) return null
   }
-  const folders = [...new Set(Object.values(bases))]
+  const accounts = findAccounts(mounts, name)
+  const folders = [...new Set([...Object.values(bases), ...(accounts === null ? [] : [accounts])])]
   return {
     version: 1,
     ...groupsIn(folders),
@@ -93,7 +98,19 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
         pids_refused: readCounter(join(bases.pids, group, 'pids.events'), 'max'),
       }
     },
+    cpuTime(group) {
+      const used_ns = accounts === null ? '' : readIfThere(join(accounts, group, 'cpuacct.usage'))
+      return used_ns === '' ? null : Math.round(Number(used_ns) / NS_PER_MS)
+    },
   }
+}
+
+/** The folder in which version 1 counts the time of the platform's groups: often that of the cpu controller. */
+function findAccounts(mounts: Mount[], name: string): string | null {
+  const mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes('cpuacct'))
+  if (mount === undefined) return null
+  const folder = join(mount.folder, name)
+  return makeGroup(folder) ? folder : null
 }
 
 function findVersion2(mounts: Mount[], name: string): Cgroups | null {
@@ -126,6 +143,10 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
         oom_kills: readCounter(join(base, group, 'memory.events'), 'oom_kill'),
         pids_refused: readCounter(join(base, group, 'pids.events'), 'max'),
       }
+    },
+    cpuTime(group) {
+      const path = join(base, group, 'cpu.stat')
+      return readIfThere(path) === '' ? null : Math.round(readCounter(path, 'usage_usec') / US_PER_MS)
     },
   }
 }

@@ -68,8 +68,11 @@ export type ExitReason =
   | 'stopped'
   | 'lost'
 
-/** `exit_code` is null when nothing ran, or nobody saw it. */
-export type Exit = { exit_code: number | null; reason: ExitReason }
+/**
+ * `exit_code` is null when nothing ran, or nobody saw it. `cpu_ms` is the time of one core that all of it has used; null
+ * when nothing ran, or where no control group counted it.
+ */
+export type Exit = { exit_code: number | null; reason: ExitReason; cpu_ms: number | null }
 
 /** Either it runs, or it never did: `message` is a sentence for its developer, already in the lobby's stderr log. */
 export type Started = { handle: Handle } | { refused: ExitReason; message: string }

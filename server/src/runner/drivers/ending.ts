@@ -84,7 +84,7 @@ export async function exitOfRun(
   handle: Handle,
   monitor_code: number | null,
   cgroups: Cgroups | null,
-): Promise<Exit> {
+): Promise<Omit<Exit, 'cpu_ms'>> {
   const { exit_code } = readStatus(folder)
   const hits = countersOf(handle, cgroups)
   if (exit_code === null) {

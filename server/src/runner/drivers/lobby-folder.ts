@@ -42,7 +42,9 @@ export function readStatus(folder: string): Status {
 }
 
 export function readEnded(folder: string): Exit | null {
-  return readJson<Exit>(join(folder, 'ended.json'))
+  const said = readJson<Exit>(join(folder, 'ended.json'))
+  // An older platform did not say what was used.
+  return said === null ? null : { ...said, cpu_ms: said.cpu_ms ?? null }
 }
 
 export function writeEnded(folder: string, exit: Exit): void {

@@ -83,7 +83,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     )
     if ('refused' in program) {
       note(lobby_id, program.message)
-      writeEnded(folder, { exit_code: null, reason: program.refused })
+      writeEnded(folder, { exit_code: null, reason: program.refused, cpu_ms: null })
       return program
     }
     const run: Live = {
@@ -102,7 +102,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     } catch (error) {
       letGo(lobby_id)
       removeGroup(run.group)
-      writeEnded(folder, { exit_code: null, reason: 'not_started' })
+      writeEnded(folder, { exit_code: null, reason: 'not_started', cpu_ms: null })
       throw error
     }
   }
@@ -189,7 +189,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
   async function settle(folder: string, handle: Handle, monitor_code: number | null): Promise<Exit> {
     killLeftovers(folder, handle, boot_id, cgroups)
-    const ended = await exitOfRun(folder, handle, monitor_code, cgroups)
+    const how = await exitOfRun(folder, handle, monitor_code, cgroups)
+    const ended = { ...how, cpu_ms: handle.group === null ? null : (cgroups?.cpuTime(handle.group) ?? null) }
     writeEnded(folder, ended)
     removeGroup(handle.group)
     // The exit is known; the pipes are let go when the logger has read them.
@@ -236,7 +237,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       const known = handle === null ? readEnded(folder) : await exit(handle)
       if (known !== null) return known
       if (handle !== null) throw new Error(`Lobby ${lobby_id} runs.`)
-      return { exit_code: null, reason: 'lost' }
+      return { exit_code: null, reason: 'lost', cpu_ms: null }
     },
 
     async stop(handle, grace_ms) {

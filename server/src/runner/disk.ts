@@ -1,0 +1,42 @@
+// The runner says how much of its disk is free: every other second, in its row of `runners`. What is done about it is the
+// matchmaker's to decide (matchmaker/disks.ts). A row that is not renewed is that of a runner that is gone.
+import type { Context } from '../context.ts'
+import { freeBytes } from '../observe/disk.ts'
+
+const REPORT_MS = 2_000
+/** Rows of runners that were called otherwise, or are gone for good. */
+const FORGOTTEN_AFTER = '1 day'
+
+export type DiskReport = { stop: () => Promise<void> }
+
+export function startDiskReport(ctx: Context): DiskReport {
+  let reporting: Promise<void> | null = null
+  const begin = (): void => {
+    reporting ??= report(ctx)
+      .catch((error: unknown) => ctx.log.warn({ err: error }, 'how much of the disk is free could not be told'))
+      .finally(() => {
+        reporting = null
+      })
+  }
+  const timer = setInterval(begin, REPORT_MS)
+  begin()
+  return {
+    async stop() {
+      clearInterval(timer)
+      await reporting
+    },
+  }
+}
+
+async function report({ config, pool }: Context): Promise<void> {
+  const { node_id, data_dir, regions } = config
+  await pool.query({
+    name: 'runner-disk',
+    text: `
+      with gone as (delete from runners where ts < now() - interval '${FORGOTTEN_AFTER}' and runner_id <> $1)
+      insert into runners (runner_id, regions, disk_free_bytes) values ($1, $2, $3)
+      on conflict (runner_id) do update
+        set regions = excluded.regions, disk_free_bytes = excluded.disk_free_bytes, ts = now()`,
+    values: [node_id, regions.map(({ name }) => name), await freeBytes(data_dir)],
+  })
+}

@@ -1,0 +1,96 @@
+// A runner whose disk is nearly full, from the disk itself to what a player hears: real lobbies on a small disk.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { findLobby } from '@muster/contract'
+import { refused } from '../cloud/steps.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../runner/until.ts'
+import { mountSmallDisk } from '../small-disk.ts'
+
+const DISK_BYTES = 256 * 1024 * 1024
+const FREE_BYTES_MIN = 100_000_000
+const ENV = {
+  MUSTER_LOBBY_DISK_FREE_MB_MIN: '100',
+  MUSTER_UPLOAD_DISK_FREE_MB_MIN: '0',
+  MUSTER_SANDBOX: 'off',
+}
+const FULL = { region: 'local', reason: 'disk_full' }
+
+/** One lobby has room for all players of the first game; each player of the second needs a lobby of his own. */
+async function twoGames(platform: Platform): Promise<[TestGame, TestGame]> {
+  const limits = { max_players_per_client: 100 }
+  const shared = await platform.game({ limits })
+  return [shared, await platform.game({ limits, matchmaker: { game_modes: { default: { max_players: 1 } } } })]
+}
+
+async function find({ player }: TestGame): Promise<string> {
+  const { lobby } = await player.call(findLobby, { body: { game_modes: ['default'] } })
+  return lobby.lobby_id
+}
+
+/** Until the word has come round: that of the runner to the database, and that of the database to the matchmaker. */
+function refusal(game: TestGame): Promise<{ metadata: unknown; code: string }> {
+  return until('a new lobby is refused', () =>
+    find(game).then(
+      () => null,
+      (error) => error,
+    ),
+  )
+}
+
+function found(game: TestGame): Promise<string> {
+  return until('a lobby is opened again', () => find(game).catch(() => null))
+}
+
+test('a disk that fills up: no new lobby is opened, those that run are found, and it ends by itself', async (t) => {
+  const disk = await mountSmallDisk(t, DISK_BYTES)
+  if (disk === null) return
+  let platform: Platform | undefined
+  t.after(async () => {
+    await platform?.close()
+    await disk.unmount()
+  })
+  platform = await startPlatform(t, { roles: 'api,matchmaker,runner', data_dir: disk.folder, env: ENV })
+  const [shared, single] = await twoGames(platform)
+  const lobby_id = await find(shared)
+  await find(single)
+
+  await disk.leave(FREE_BYTES_MIN - 1_000_000)
+  const { code, metadata } = await refusal(single)
+  assert.deepEqual({ code, metadata }, { code: 'MATCHMAKER_REGION_FULL', metadata: FULL })
+  assert.equal(await find(shared), lobby_id)
+
+  await disk.leave(FREE_BYTES_MIN + 20_000_000)
+  await found(single)
+  assert.equal(await find(shared), lobby_id)
+})
+
+test('of several runners the one with the least counts, and one that is gone does not', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker', env: ENV })
+  platform.playServers()
+  const { pool } = platform.ctx
+  const [, single] = await twoGames(platform)
+  const say = (runner_id: string, regions: string[], free_bytes: number, age: string): Promise<unknown> =>
+    pool.query(
+      `insert into runners values ($1, $2, $3, now() - $4::interval)
+        on conflict (runner_id) do update set ts = excluded.ts, disk_free_bytes = excluded.disk_free_bytes`,
+      [runner_id, regions, free_bytes, age],
+    )
+  await say('gone', ['local'], 0, '11 seconds')
+  await say('elsewhere', ['fra'], 0, '0')
+  await say('roomy', ['local'], FREE_BYTES_MIN, '-1 hour')
+  await find(single)
+
+  await say('low', ['fra', 'local'], FREE_BYTES_MIN - 1, '-1 hour')
+  assert.deepEqual((await refusal(single)).metadata, FULL)
+
+  // Another matchmaker knows it before its first request.
+  const database_url = platform.ctx.config.database_url!
+  await platform.close()
+  const next = await startPlatform(t, { database_url, data_dir: platform.data_dir, env: ENV })
+  const player = { ...single, player: next.as(single.public_token) }
+  next.playServers()
+  assert.deepEqual((await refused('MATCHMAKER_REGION_FULL', find(player))).metadata, FULL)
+  await next.ctx.pool.query(`update runners set ts = now() - interval '11 seconds' where runner_id = 'low'`)
+  await found(player)
+})

@@ -1,0 +1,50 @@
+// A disk that is really small: a tmpfs mounted on a folder of its own, as only root may. Whoever mounts it unmounts it,
+// after all that has files open there.
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export type SmallDisk = {
+  folder: string
+  /** Writes a file that leaves so much free, instead of the one before. */
+  leave: (free_bytes: number) => Promise<void>
+  /** Removes that file. */
+  empty: () => Promise<void>
+  unmount: () => Promise<void>
+}
+
+/** Null: it cannot be mounted here, and the test has been skipped aloud. */
+export async function mountSmallDisk(t: TestContext, disk_bytes: number): Promise<SmallDisk | null> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) {
+    t.skip('mounting a small disk needs root')
+    return null
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'muster-disk-'))
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${disk_bytes}`, 'tmpfs', folder])
+  } catch (error) {
+    await rm(folder, { recursive: true })
+    t.skip(`a small disk cannot be mounted here: ${(error as Error).message}`)
+    return null
+  }
+  const ballast = join(folder, 'ballast')
+  const empty = (): Promise<void> => rm(ballast, { force: true })
+  return {
+    folder,
+    empty,
+    async leave(free_bytes) {
+      await empty()
+      const { bavail, bsize } = await statfs(folder)
+      await writeFile(ballast, Buffer.alloc(bavail * bsize - free_bytes))
+    },
+    async unmount() {
+      await run('umount', [folder])
+      await rm(folder, { recursive: true })
+    },
+  }
+}
