@@ -7,10 +7,11 @@ import { FAILED_LOOKUPS_PER_SOURCE_MAX, LOOKUP_SOURCES_MAX, LOOKUPS_MAX } from '
 
 export type Lookups = {
   /**
-   * `look`, within the budget of `source`. Throws API_RATE_LIMIT when that is used up, and API_NOT_AVAILABLE when too
-   * many are under way or the database does not answer.
+   * `look`, within the budget of `source`; null for what is known to have been there, which is no guess. Throws
+   * API_RATE_LIMIT when that is used up, and API_NOT_AVAILABLE when too many are under way or the database does not
+   * answer.
    */
-  run: <T>(source: string, look: () => Promise<T | null>) => Promise<T | null>
+  run: <T>(source: string | null, look: () => Promise<T | null>) => Promise<T | null>
 }
 
 const WINDOW_MS = 1_000
@@ -32,13 +33,13 @@ export function createLookups(ctx: Context): Lookups {
         failed.clear()
         window_ts = now
       }
-      if ((failed.get(source) ?? 0) >= FAILED_LOOKUPS_PER_SOURCE_MAX)
+      if (source !== null && (failed.get(source) ?? 0) >= FAILED_LOOKUPS_PER_SOURCE_MAX)
         throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
       if (running >= LOOKUPS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       running++
       try {
         const found = await look()
-        if (found === null) countFailure(source)
+        if (found === null && source !== null) countFailure(source)
         return found
       } catch (error) {
         ctx.log.warn({ err: error }, 'the edge could not ask the database')

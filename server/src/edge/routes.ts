@@ -37,7 +37,8 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
       for (const run of known.values()) run.until_ts = 0
       asked.clear()
     } else {
-      known.delete(lobby_id)
+      const run = known.get(lobby_id)
+      if (run !== undefined) run.until_ts = 0
       asked.delete(lobby_id)
     }
   })
@@ -50,7 +51,7 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
     known.set(lobby_id, { ...run, until_ts: ctx.now() + (run.has_ended ? ROUTE_ENDED_MS : ROUTE_AGE_MS_MAX) })
   }
 
-  function ask(lobby_id: string, source: string): Promise<Run | null> {
+  function ask(lobby_id: string, source: string | null): Promise<Run | null> {
     const before = asked.get(lobby_id)
     if (before !== undefined) return before
     const asking: Promise<Run | null> = lookups
@@ -70,7 +71,7 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
 
   async function askAgain(lobby_id: string, source: string, old: Run | undefined): Promise<Run | null> {
     try {
-      return await ask(lobby_id, source)
+      return await ask(lobby_id, old === undefined ? source : null)
     } catch (error) {
       // Without the database, games go on: what was true a moment ago is the best that is known.
       if (old === undefined) throw error

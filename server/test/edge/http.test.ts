@@ -46,6 +46,7 @@ test('method, body, query and headers arrive as they were sent, with the client 
     'x-forwarded-for': '6.6.6.6',
     x_forwarded_for: '6.6.6.6',
     'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'https',
     'x-real-ip': '6.6.6.6',
     forwarded: 'for=6.6.6.6',
     'cf-connecting-ip': '6.6.6.6',
@@ -59,9 +60,18 @@ test('method, body, query and headers arrive as they were sent, with the client 
   const [seen] = api.seen
   assert.deepEqual([seen?.method, seen?.url, seen?.body], ['PATCH', '/a%20b?c=%2F', 'the body'])
   assert.equal(seen?.headers['x-forwarded-for'], '127.0.0.1')
+  assert.equal(seen?.headers['x-forwarded-proto'], 'http')
   assert.equal(seen?.headers['x-kept'], 'yes')
-  const names = Object.keys(seen?.headers ?? {}).sort()
-  assert.deepEqual(names, ['connection', 'content-length', 'host', 'x-forwarded-for', 'x-kept', 'x-muster-edge'])
+  const kept = [
+    'connection',
+    'content-length',
+    'host',
+    'x-forwarded-for',
+    'x-forwarded-proto',
+    'x-kept',
+    'x-muster-edge',
+  ]
+  assert.deepEqual(Object.keys(seen?.headers ?? {}).sort(), kept)
 })
 
 test('a trusted proxy in front is believed, its client is not', async (t) => {

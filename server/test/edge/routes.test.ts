@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { sql } from 'kysely'
 import { FAILED_LOOKUPS_PER_SOURCE_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
 import { startBackend, startTestEdge, type TestEdge, until } from './platform.ts'
@@ -145,6 +146,8 @@ test('guessing lobby ids is limited, and lobbies that exist stay reachable meanw
   const edge = await startTestEdge(t)
   const known = await edge.lobby({ default: backend.port })
   assert.equal((await ask(edge, hostOf(known))).status, 200)
+  // Its run has changed: it is looked up again, though its players' address has guessed too much meanwhile.
+  await sql`select pg_notify('lobby_runs', ${known})`.execute(edge.ctx.db)
   const statuses = new Set<number>()
   for (let guess = 0; guess <= FAILED_LOOKUPS_PER_SOURCE_MAX; guess++) {
     const answer = await ask(edge, hostOf(newId(Date.now())))
