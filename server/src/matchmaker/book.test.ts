@@ -14,7 +14,7 @@ import {
   seatWish,
   VERSION,
 } from '../../test/matchmaker/plain-wishes.ts'
-import { Book, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS } from './book.ts'
+import { Book, BrokenLaw, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS, type Undo } from './book.ts'
 import { TAG_CANDIDATES_MAX } from './shelves.ts'
 
 const refused = (code: string) => ({ refused: code })
@@ -738,4 +738,58 @@ test('a held place in a lobby that was stopped, or closed to a find, is none', (
   for (const { player_id } of [finder, joiner]) {
     assert.deepEqual(book.seatHeld(player_id, seatWish(), START_MS), { changes: [], result: null })
   }
+})
+
+/** What two decisions on one state would make true one after the other: the second follows from what is no longer so. */
+function secondBreaks(
+  book: Book,
+  law: RegExp,
+  decide: () => ReturnType<Book['ready']> | ReturnType<Book['join']>,
+): void {
+  const changes = [decide(), decide()].map((decision) => ('changes' in decision ? decision.changes : []))
+  const [first = [], second = []] = changes
+  for (const change of first) book.apply(change)
+  const before = stateOf(book)
+  const undos: Undo[] = []
+  assert.throws(
+    () => {
+      for (const change of second) undos.push(book.apply(change))
+    },
+    (error) => error instanceof BrokenLaw && law.test(error.message) && Object.keys(error.facts).length > 0,
+  )
+  for (const undo of undos.toReversed()) undo()
+  assert.deepEqual(stateOf(book), before)
+}
+
+test('a change that would break a law is not made: seats, tokens, lobbies of a namespace, players of a client', () => {
+  const ids = idSource()
+  const small = new Book()
+  const { lobby_id } = runningLobby(small, ids, START_MS, {
+    plan: { max_players_direct: 2, max_players_normal: 2, max_players_party: 2 },
+  })
+  secondBreaks(small, /^L1/, () => small.join({ ...seatWish(), lobby_id }, ids(), START_MS))
+
+  const book = new Book()
+  const seat = runningLobby(book, ids, START_MS)
+  secondBreaks(book, /^L2/, () => book.connected({ ...seat, connect_key: null }, START_MS))
+  secondBreaks(book, /^L2/, () => book.disconnected({ ...seat, disconnect_key: null }, START_MS))
+  const plan = lobbyPlan()
+  secondBreaks(book, /^L3/, () => book.create({ ...seatWish({ lobby_count_max: 2 }), plan }, ids(), START_MS))
+  const client = '192.0.2.77'
+  secondBreaks(book, /^L4/, () => book.find(findWish({ client, client_players_max: 1 }), ids(), START_MS))
+})
+
+test('what the journal says is not held to limits again, which may have been lowered since', () => {
+  const ids = idSource()
+  const book = new Book()
+  const changes = [1, 2, 3].flatMap((limit) => {
+    const wish = { ...seatWish({ lobby_count_max: limit, client_players_max: limit }), plan: lobbyPlan() }
+    const decision = book.create(wish, ids(), START_MS)
+    assert.ok('changes' in decision)
+    for (const change of decision.changes) book.apply(change)
+    return decision.changes
+  })
+  const read = new Book()
+  for (const change of structuredClone(changes)) read.apply(change)
+  assert.equal(read.live_lobby_count, 3)
 })

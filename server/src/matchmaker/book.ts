@@ -80,6 +80,19 @@ export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean
 const refuse = (refused: ErrorCode): Refused => ({ refused })
 const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
 
+/** What a seat was given under; `lobby_count_max` null: no lobby was opened for it. */
+type SeatLimits = { client_players_max: number; lobby_count_max: number | null }
+
+/** A law of the platform that a change would break: a fault of ours. The change has not been made. */
+export class BrokenLaw extends Error {
+  readonly facts: Readonly<Record<string, unknown>>
+  constructor(law: string, facts: Readonly<Record<string, unknown>>) {
+    super(law)
+    this.name = 'BrokenLaw'
+    this.facts = facts
+  }
+}
+
 export class Book {
   readonly lobbies = new Map<string, Lobby>()
   readonly players = new Map<string, Player>()
@@ -92,6 +105,8 @@ export class Book {
   readonly #shelves = createShelves()
   readonly #listing = createListing()
   readonly #clientPlayers = new Map<string, number>()
+  /** By the record in the decision itself: limits change, so what is read from the journal is not held to them again. */
+  readonly #limits = new WeakMap<PlayerRecord, SeatLimits>()
   readonly #seatKeys = new Map<string, Player>()
   /** Live and planned lobbies, by the identity that created them. */
   readonly #creatorLobbies = new Map<string, number>()
@@ -377,10 +392,12 @@ export class Book {
       case 'lobby_stopped':
         return this.#stopLobby(this.#lobby(change.lobby_id), change.ms, change.reason)
       case 'player_reserved':
-        return this.#seat(newPlayer(change.player))
+        return this.#seat(newPlayer(change.player), this.#limits.get(change.player) ?? null)
       case 'player_connected': {
         const { ms, deadline_ms, connect_key } = change
-        return this.#patchPlayer(this.#player(change.player_id), { connect_ms: ms, deadline_ms, connect_key })
+        const player = this.#player(change.player_id)
+        invariant(isWaiting(player), 'L2: a token is consumed once, while its seat is reserved', player)
+        return this.#patchPlayer(player, { connect_ms: ms, deadline_ms, connect_key })
       }
       case 'player_removed': {
         const { ms, reason, disconnect_key } = change
@@ -406,7 +423,7 @@ export class Book {
     for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map(), held_count: 0 })
     for (const player of players) {
       if (player.remove_ms !== null) this.#remember(player)
-      else if (this.lobbies.has(player.lobby_id)) this.#seat(player)
+      else if (this.lobbies.has(player.lobby_id)) this.#seat(player, null)
     }
   }
 
@@ -517,6 +534,9 @@ export class Book {
       deadline_ms: from_ms + lobby.player_deadline_ms,
       seat_key: wish.seat_key,
     }
+    const is_opened = !this.lobbies.has(lobby.lobby_id)
+    const { client_players_max, lobby_count_max } = wish
+    this.#limits.set(player, { client_players_max, lobby_count_max: is_opened ? lobby_count_max : null })
     return grant({ lobby_id: lobby.lobby_id, player_id, is_ready }, { kind: 'player_reserved', player })
   }
 
@@ -545,7 +565,12 @@ export class Book {
 
   #stopLobby(lobby: Lobby, ms: number, reason: StopReason): Undo {
     const undos: Undo[] = []
-    for (const player of [...lobby.players.values()]) undos.push(this.#unseat(player, ms, 'lobby_stopped', null))
+    try {
+      for (const player of [...lobby.players.values()]) undos.push(this.#unseat(player, ms, 'lobby_stopped', null))
+    } catch (error) {
+      undoAll(undos)
+      throw error
+    }
     undos.push(this.#patchLobby(lobby, { stop_ms: ms, stop_reason: reason }))
     this.#countLive(lobby, -1)
     return () => {
@@ -554,15 +579,17 @@ export class Book {
     }
   }
 
-  #seat(player: Player): Undo {
+  #seat(player: Player, limits: SeatLimits | null): Undo {
     const lobby = this.#lobby(player.lobby_id)
     const hold = this.#holds.drop(player.player_id)
     const { idle_ms } = lobby
     const same_key = player.seat_key === null ? undefined : this.#seatKeys.get(player.seat_key)
     invariant(
       takenPlaces(lobby) < Math.max(lobby.max_players_normal, lobby.max_players_direct, lobby.max_players_party),
-      'L1: a lobby has more players than its limit',
+      'L1: a lobby never has more players than its limit',
+      lobby,
     )
+    if (limits !== null) this.#assertLimits(player, limits)
     this.#remember(player)
     this.#enter(lobby, player, null)
     return () => {
@@ -575,11 +602,24 @@ export class Book {
     }
   }
 
+  /** The lobby is there and counted; the player is not. */
+  #assertLimits({ client, lobby_id, player_id }: Player, { client_players_max, lobby_count_max }: SeatLimits): void {
+    const { live_lobby_count } = this
+    const client_players = (this.#clientPlayers.get(client) ?? 0) + 1
+    const facts = { lobby_id, player_id, client, client_players, client_players_max, live_lobby_count, lobby_count_max }
+    invariant(
+      lobby_count_max === null || live_lobby_count <= lobby_count_max,
+      'L3: a namespace opens no lobby beyond lobby_count_max',
+      facts,
+    )
+    invariant(client_players <= client_players_max, 'L4: a client takes no seat beyond its limit', facts)
+  }
+
   #unseat(player: Player, ms: number, reason: RemoveReason, disconnect_key: string | null): Undo {
     const lobby = this.#lobby(player.lobby_id)
     const { idle_ms } = lobby
-    invariant(player.remove_ms === null, 'L2: a player left twice')
-    invariant(this.#clientPlayers.has(player.client), 'L4: a client has fewer than no players')
+    invariant(player.remove_ms === null, 'L2: a player leaves once', player)
+    invariant(this.#clientPlayers.has(player.client), 'L4: a client has as many players as are counted', player)
     this.#exit(lobby, player, lobby.players.size === 1 ? ms + lobby.idle_grace_ms : idle_ms)
     const undo = this.#patchPlayer(player, { remove_ms: ms, remove_reason: reason, disconnect_key })
     return () => {
@@ -629,7 +669,7 @@ export class Book {
   }
 
   #remember(player: Player): void {
-    invariant(!this.players.has(player.player_id), 'a player was seated twice')
+    invariant(!this.players.has(player.player_id), 'L2: a player is seated once', player)
     this.players.set(player.player_id, player)
     if (player.seat_key !== null) this.#seatKeys.set(player.seat_key, player)
     this.#schedule(player)
@@ -748,7 +788,13 @@ function undoAll(undos: readonly Undo[]): void {
   for (const undo of undos.toReversed()) undo()
 }
 
-/** A broken law is a fault of ours: the command fails, and what it began is undone. */
-function invariant(condition: boolean, law: string): void {
-  if (!condition) throw new Error(law)
+function isWaiting(player: Player): boolean {
+  return player.connect_ms === null && player.remove_ms === null
+}
+
+/** `about`: a lobby, a player, or what else says how it came about. */
+function invariant(condition: boolean, law: string, about: object): void {
+  if (condition) return
+  const { players, ...facts } = about as Partial<Lobby>
+  throw new BrokenLaw(law, players === undefined ? facts : { ...facts, players: [...players.keys()] })
 }

@@ -8,7 +8,7 @@ import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { newId } from '../ids.ts'
-import { Book, type Decision, type Undo } from './book.ts'
+import { Book, BrokenLaw, type Decision, type Undo } from './book.ts'
 import type { Capacity } from './capacity.ts'
 import type { Change } from './changes.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
@@ -147,6 +147,10 @@ export function createShard(options: ShardOptions): Shard {
       const changes = batch.entries.get(pending.namespace_id)
       if (changes !== undefined) changes.length = entry
       if (changes?.length === 0) batch.entries.delete(pending.namespace_id)
+      if (error instanceof BrokenLaw) {
+        const { namespace_id } = pending
+        log.error({ err: error, shard, namespace_id, time_ms }, 'a command would have broken a law; it has been undone')
+      }
       reject(pending, error)
       return false
     }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
 import { type Books, createBooks } from '../../src/matchmaker/books.ts'
@@ -49,9 +49,9 @@ export type LocalWriter = {
 export async function openLocalWriter(
   t: TestContext,
   url: string,
-  options: { now?: () => number } = {},
+  options: { now?: () => number; log?: Logger } = {},
 ): Promise<LocalWriter> {
-  const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
+  const log = options.log ?? pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
   const connection = connect({ url, application_name: 'local writer', log })
   const projection = createProjection(connection.pool, log)
   let is_deposed = false

@@ -44,7 +44,11 @@ export type RunnerFixture = {
 type Mode = NonNullable<VersionConfig['matchmaker']>['game_modes'][string]['docker']
 type LobbyMembers = { game_mode: string; lobby_config: string | null; tags: Record<string, string>; is_awake: boolean }
 
-export async function openRunner(t: TestContext, sandbox: 'available' | 'off' = 'off'): Promise<RunnerFixture> {
+export async function openRunner(
+  t: TestContext,
+  sandbox: 'available' | 'off' = 'off',
+  env: Record<string, string> = {},
+): Promise<RunnerFixture> {
   const data_dir = mkdtempSync(join(tmpdir(), 'muster-runner-'))
   await chmod(data_dir, 0o711)
   const config = readConfig({
@@ -53,6 +57,7 @@ export async function openRunner(t: TestContext, sandbox: 'available' | 'off' = 
     MUSTER_ROLES: 'runner',
     MUSTER_SANDBOX: sandbox,
     MUSTER_LOG_LEVEL: 'silent',
+    ...env,
   })
   const ctx = await openContext(config)
   const roles: RunningRole[] = []

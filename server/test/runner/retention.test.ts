@@ -1,0 +1,92 @@
+// What a runner removes of what is over, after which time, and what it never does: rows of runs, logs, unpacked builds.
+import assert from 'node:assert'
+import { existsSync, readdirSync } from 'node:fs'
+import { cp, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { removeOldRuns } from '../../src/runner/rows.ts'
+import { openRunner, type RunnerFixture } from './runner-fixture.ts'
+import { until } from './until.ts'
+
+const DAY_MS = 24 * 3_600_000
+const MODE = { args: ['sh', 'run'] }
+const KEEPER = { run: 'exec sleep 600' }
+
+/** A run that ended then; `days` null: it goes on. Without a lobby, as after that was removed, or with one. */
+async function insertRun({ ctx }: RunnerFixture, days: number | null, lobby_id = newId(ctx.now())): Promise<string> {
+  await ctx.pool.query(
+    `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, create_ts, exit_ts)
+      values ($1, 'another', 'process', '{}', '{}', $2, $3)`,
+    [lobby_id, new Date(ctx.now() - 900 * DAY_MS), days === null ? null : new Date(ctx.now() - days * DAY_MS)],
+  )
+  return lobby_id
+}
+
+async function age(path: string, days: number): Promise<void> {
+  const then = new Date(Date.now() - days * DAY_MS)
+  await utimes(path, then, then)
+}
+
+test('rows of runs go after their time and not before, and never while they run or their lobby is wanted', async (t) => {
+  const fixture = await openRunner(t, 'off', { MUSTER_RETENTION_RUNS_DAYS: '10' })
+  const version_id = await fixture.version(KEEPER, MODE)
+  const old = await insertRun(fixture, 11)
+  const young = await insertRun(fixture, 9)
+  const open = await insertRun(fixture, null)
+  const wanted = await insertRun(fixture, 11, await fixture.lobby(version_id, { is_awake: false }))
+  const runs = async () => {
+    const { rows } = await fixture.ctx.pool.query<{ lobby_id: string }>('select lobby_id from lobby_runs')
+    return rows.map(({ lobby_id }) => lobby_id).sort()
+  }
+  assert.ok((await runs()).includes(old))
+  assert.strictEqual(await removeOldRuns(fixture.ctx), 1)
+  assert.deepStrictEqual(await runs(), [young, open, wanted].sort())
+
+  await fixture.unwant(wanted)
+  assert.strictEqual(await removeOldRuns(fixture.ctx), 1)
+  assert.deepStrictEqual(await runs(), [young, open].sort())
+  const { ctx } = fixture
+  const retention = { ...ctx.config.retention, runs_ms: null }
+  const for_ever = { ...ctx, config: { ...ctx.config, retention }, now: () => ctx.now() + 5_000 * DAY_MS }
+  assert.strictEqual(await removeOldRuns(for_ever), 0)
+  assert.deepStrictEqual(await runs(), [young, open].sort())
+})
+
+test('logs go after the time that is set, and the build of a lobby that was found again stays', async (t) => {
+  const fixture = await openRunner(t, 'off', {
+    MUSTER_RETENTION_LOGS_DAYS: '3',
+    MUSTER_RETENTION_BUILDS_DAYS: '5',
+  })
+  const first = await fixture.start()
+  const ending = await fixture.version({ run: 'echo over' }, MODE)
+  const [forgotten, remembered] = [await fixture.lobby(ending), await fixture.lobby(ending)]
+  const living = await fixture.lobby(await fixture.version(KEEPER, MODE))
+  for (const id of [forgotten, remembered]) await fixture.run(id, 'it ends', (row) => row.exit_ts !== null)
+  const { handle } = await fixture.run(living, 'it starts', (row) => row.start_ts !== null)
+  await first.stop({ end_lobbies: false })
+
+  const { data_dir } = fixture.ctx.config
+  const { rows } = await fixture.ctx.pool.query('select build_id from lobby_runs where lobby_id = $1', [living])
+  const used: string = rows[0].build_id
+  const builds = join(data_dir, 'builds')
+  const unused = newId(Date.now())
+  await cp(join(builds, used), join(builds, unused), { recursive: true })
+  // The unused one is the older: a sweep that removed both would have come to the other before it.
+  await age(join(builds, used), 6)
+  await age(join(builds, unused), 7)
+  const folderOf = (lobby_id: string): string => join(data_dir, 'lobbies', lobby_id)
+  await age(folderOf(forgotten), 4)
+  await age(folderOf(remembered), 2)
+  await age(folderOf(living), 4)
+
+  await fixture.start()
+  await until('a sweep has removed what nobody needs', () => !existsSync(join(builds, unused)))
+  assert.deepStrictEqual(readdirSync(join(builds, used)), ['run'])
+  assert.ok(Date.now() - (await stat(join(builds, used))).mtimeMs < DAY_MS, 'it is as good as new while it is used')
+  assert.ok(existsSync(`/proc/${handle.pid}/exe`))
+  assert.deepStrictEqual(
+    [forgotten, remembered, living].map((id) => existsSync(folderOf(id))),
+    [false, true, true],
+  )
+})
