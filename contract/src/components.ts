@@ -6,6 +6,7 @@ import { BuildSummary } from './cloud/builds.ts'
 import { DevelopmentPort } from './cloud/development.ts'
 import { GameFull, GameSummary, RegionSummary } from './cloud/games.ts'
 import { GroupHandle, GroupSummary } from './cloud/groups.ts'
+import { LobbyPlayer } from './cloud/lobbies.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
@@ -35,6 +36,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   GroupSummary,
   JoinPort,
   LobbyInfo,
+  LobbyPlayer,
   MatchmakerLimits,
   Member,
   NamespaceFull,

@@ -110,6 +110,7 @@ export const ERRORS = {
   MATCHMAKER_TAG_TOO_LONG: { status: 400, message: 'The value of a tag is too long.' },
   MATCHMAKER_NO_AVAILABLE_LOBBIES: { status: 400, message: 'No lobby has room, and none may be created.' },
   MATCHMAKER_AUTO_CREATE_FAILED: { status: 400, message: 'None of the game modes runs in one of the regions.' },
+  MATCHMAKER_VERSION_DRAINING: { status: 400, message: 'The version is drained: its lobbies take no new players.' },
   MATCHMAKER_TOO_MANY_LOBBIES: { status: 400, message: 'The namespace has as many lobbies as it may have.' },
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: { status: 400, message: 'Too many players come from this address.' },
   MATCHMAKER_VERIFICATION_FAILED: { status: 400, message: "The game's own verification said no." },

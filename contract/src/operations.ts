@@ -34,6 +34,12 @@ import {
 } from './cloud/images.ts'
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import {
+  deleteMatchmakerLobby,
+  deleteMatchmakerLobbyPlayer,
+  listMatchmakerLobbyPlayers,
+  setMatchmakerVersionDraining,
+} from './cloud/lobbies.ts'
+import {
   getGroupMembers,
   kickGroupMember,
   leaveGroup,
@@ -189,4 +195,8 @@ export const OPERATIONS: readonly Operation[] = [
   playerDisconnected,
   getPlayerStatistics,
   listRegions,
+  deleteMatchmakerLobby,
+  listMatchmakerLobbyPlayers,
+  deleteMatchmakerLobbyPlayer,
+  setMatchmakerVersionDraining,
 ] as readonly unknown[] as readonly Operation[]

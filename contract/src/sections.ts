@@ -40,6 +40,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Sites',
     description: 'The files that the CDN serves for the namespaces whose version names them.',
   },
+  'games.matchmaker': {
+    name: 'Running lobbies',
+    description: 'What the developers of a game do to its lobbies and their players.',
+  },
   uploads: {
     name: 'Uploads',
     description:

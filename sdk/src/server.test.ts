@@ -40,6 +40,7 @@ test('every call speaks the documented words, with the lobby token', async (t) =
   await lobby.ready()
   await lobby.connected('p1')
   await lobby.disconnected('p1')
+  await lobby.disconnected('p2', { hold_ms: 30_000 })
   await lobby.setClosed(true)
   await lobby.setState({ map: 'dust' })
   assert.deepEqual(
@@ -48,6 +49,7 @@ test('every call speaks the documented words, with the lobby token', async (t) =
       ['POST', '/matchmaker/lobbies/ready', {}],
       ['POST', '/matchmaker/players/connected', { player_token: 'p1' }],
       ['POST', '/matchmaker/players/disconnected', { player_token: 'p1' }],
+      ['POST', '/matchmaker/players/disconnected', { player_token: 'p2', hold_ms: 30_000 }],
       ['PUT', '/matchmaker/lobbies/closed', { is_closed: true }],
       ['PUT', '/matchmaker/lobbies/state', { map: 'dust' }],
     ],

@@ -36,8 +36,11 @@ export type Lobby = {
   ready(): Promise<void>
   /** Consumes a player's token. Until this has returned, let nothing happen; when it throws, close the connection. */
   connected(playerToken: string): Promise<void>
-  /** Gives the seat back. Call it once for every player that `connected` let in. */
-  disconnected(playerToken: string): Promise<void>
+  /**
+   * Gives the seat back. Call it once for every player that `connected` let in. With `hold_ms` (up to 300,000) the seat
+   * is kept for so long, and `connected` takes the same token again.
+   */
+  disconnected(playerToken: string, options?: { hold_ms?: number }): Promise<void>
   /** A closed lobby is not found any more; its players stay. */
   setClosed(isClosed: boolean): Promise<void>
   /** What lists of lobbies show about this one: any JSON. */
@@ -87,7 +90,8 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
     },
     ready: () => call('POST', '/matchmaker/lobbies/ready', {}),
     connected: (player_token) => call('POST', '/matchmaker/players/connected', { player_token }),
-    disconnected: (player_token) => call('POST', '/matchmaker/players/disconnected', { player_token }),
+    disconnected: (player_token, options) =>
+      call('POST', '/matchmaker/players/disconnected', { player_token, ...options }),
     setClosed: (is_closed) => call('PUT', '/matchmaker/lobbies/closed', { is_closed }),
     setState: (state) => call('PUT', '/matchmaker/lobbies/state', state ?? null),
   }

@@ -29,11 +29,20 @@ export const playerDisconnected = operation({
   id: 'players.disconnected',
   method: 'POST',
   path: '/matchmaker/players/disconnected',
-  summary: 'The player has left; the seat is free. Repeating it changes nothing.',
+  summary: 'The player has left; the seat is free, or kept for hold_ms. Repeating it changes nothing.',
   auth: ['lobby', 'development'],
   rate_limit: 'none',
   idempotent: true,
-  body: object({ player_token: PlayerToken }),
+  body: object({
+    player_token: PlayerToken,
+    hold_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 300_000,
+        description: 'Keep the seat for so long: until then the same player token connects again. 0 when absent.',
+      }),
+    ),
+  }),
   response: Empty,
   errors: ['PLAYER_TOKEN_INVALID', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'],
 })

@@ -145,6 +145,12 @@ function take(state: Seats, namespace_id: string, change: Change): string | null
       seat.is_connected = true
       return null
     }
+    case 'player_dropped': {
+      const seat = state.seats.get(change.player_id)
+      if (seat === undefined) return `player ${change.player_id} drops out and has no seat`
+      seat.is_connected = false
+      return null
+    }
     case 'player_removed': {
       const seat = state.seats.get(change.player_id)
       if (seat === undefined) return `player ${change.player_id} leaves and has no seat`

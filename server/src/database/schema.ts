@@ -43,6 +43,7 @@ export type Schema = {
   players: PlayerTable
   captcha_clients: CaptchaClientTable
   captcha_claims: CaptchaClaimTable
+  draining_versions: DrainingVersionTable
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
   identities: IdentityTable
@@ -343,6 +344,8 @@ type CaptchaClientTable = {
   request_count: number
 }
 
+/** Versions that drain in a namespace, and those that did; projected like players. */
+type DrainingVersionTable = { namespace_id: string; version_id: string; shard: number; is_draining: boolean }
 /** Responses of captchas that were sent to us, each good once for whoever came with it first. */
 type CaptchaClaimTable = { response_hash: Buffer; claimed_by: Buffer; is_answered: Generated<boolean>; expire_ts: Date }
 

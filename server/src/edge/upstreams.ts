@@ -1,4 +1,4 @@
-// Where a request goes. By host: the main domain, a site, a lobby. On the main domain by the path's first segment: the
+// Where a request goes. By host: the main domain, a site, a lobby. On the main domain by the path: the
 // matchmaker, a lobby by the path route, and everything else to the api. Targets come from the settings and from
 // lobby_runs only; nothing in a request ever becomes an address.
 import { setTimeout as delay } from 'node:timers/promises'

@@ -38,6 +38,7 @@ import { guests } from './identity/guests.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
+import { hands } from './matchmaker/hands.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
 import { regions } from './matchmaker/regions.ts'
@@ -117,7 +118,13 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
-  for (const implementation of [...lobbies(matchmaker), ...players(matchmaker), ...regions(matchmaker), ...guests]) {
+  for (const implementation of [
+    ...lobbies(matchmaker),
+    ...players(matchmaker),
+    ...regions(matchmaker),
+    ...guests,
+    ...hands(ctx, matchmaker),
+  ]) {
     mount(app, door, implementation)
   }
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')

@@ -24,8 +24,8 @@ const STEPS_MAX = 60
 const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_000]
 const KINDS = [
   ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
-  ...['disconnected', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
-  ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go'],
+  ...['disconnected', 'dropped', 'expel', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
+  ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go', 'drain', 'drain'],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 const KEYS = [null, null, null, 'a', 'b', 'c']
@@ -189,7 +189,7 @@ function createPair() {
         return same(book.setState(lobby, state), plain.say(reference, lobby, { state }))
       }
       case 'stop':
-        return same(book.stop(lobby, 'exited', now_ms), plain.stop(reference, lobby, 'exited', now_ms))
+        return same(unsaid(book.stop(lobby, 'exited', now_ms)), plain.stop(reference, lobby, 'exited', now_ms))
       case 'connected':
         return same(
           book.connected({ player_id, lobby_id: own_lobby, connect_key: key }, now_ms),
@@ -200,6 +200,22 @@ function createPair() {
           book.disconnected({ player_id, lobby_id: own_lobby, disconnect_key: key }, now_ms),
           plain.disconnected(reference, call, now_ms),
         )
+      case 'dropped': {
+        const hold_ms = pick([0, 500, 60_000], what >> 3)
+        return same(
+          book.disconnected({ player_id, lobby_id: own_lobby, disconnect_key: key, hold_ms }, now_ms),
+          plain.disconnected(reference, { ...call, hold: hold_ms }, now_ms),
+        )
+      }
+      case 'expel':
+        return same(
+          unsaid(book.expel({ player_id, lobby_id: own_lobby }, now_ms)),
+          plain.expel(reference, call, now_ms),
+        )
+      case 'drain': {
+        const is_draining = what % 3 === 0
+        return same(book.setDraining(VERSION, is_draining), plain.drain(reference, VERSION, is_draining))
+      }
       case 'solve':
       case 'request': {
         const rules = { requests: pick([1, 2, 3], what), ttl: pick([500, 60_000], what >> 2) }
@@ -276,6 +292,10 @@ function createPair() {
     assert.equal(hold.plan !== null, !book.lobbies.has(hold.lobby.lobby_id))
     return decision
   }
+
+  /** Without its answer, which the plain book does not give. */
+  const unsaid = (decision: Decision<boolean>): Decision<null> =>
+    'refused' in decision ? decision : { ...decision, result: null }
 
   function same(decision: Decision<SeatTaken | null>, answer: plain.Answer): Decision<SeatTaken | null> {
     if ('changes' in decision) for (const change of decision.changes) make(change)
@@ -357,6 +377,7 @@ function fingerprint(book: Book, now_ms: number): string {
     lobbies: sorted(lobbies),
     players: sorted([...book.players.values()]),
     live: book.live_lobby_count,
+    draining: [...book.draining],
     verified: CLIENTS.map((client) => book.verified.get(client)),
     due: book.nextDueMs(),
     chosen: chosen.map((decision) => ('changes' in decision ? decision.result : decision)),
@@ -377,6 +398,7 @@ function rowsOf(book: Book) {
     verified: CLIENTS.flatMap((client) => book.verified.get(client) ?? []).map((verified) =>
       captchaClientRow('namespace', 1, verified),
     ),
+    draining: [...book.draining],
   }
 }
 
@@ -398,10 +420,11 @@ function loadRows(book: Book, text: string): void {
   const verified = rows.verified.map((row) =>
     toVerifiedClient(dated(row) as unknown as Parameters<typeof toVerifiedClient>[0]),
   )
-  book.load(lobbies, players, verified)
+  book.load(lobbies, players, verified, rows.draining)
 }
 
 function assertSame(book: Book, reference: plain.PlainBook): void {
+  assert.deepEqual([...book.draining], reference.draining)
   assert.equal(book.verified.size(), reference.solvers.length)
   for (const { client, solved, until, requests } of reference.solvers) {
     const expected = { client, verify_ms: solved, expire_ms: until, request_count: requests }
@@ -458,6 +481,8 @@ function assertLaws(book: Book, connections: Map<string, number>, committed: Cha
   const [first, from] = [connections.get('looked_at') ?? 0, committed.length]
   for (let index = first; index < from; index++) {
     const change = committed[index]!
+    // Who has dropped out may connect once more.
+    if (change.kind === 'player_dropped') connections.delete(`player_connected ${change.player_id}`)
     if (change.kind !== 'player_connected' && change.kind !== 'player_removed') continue
     const key = `${change.kind} ${change.player_id}`
     assert.ok(!connections.has(key), `L2: ${key} happened twice`)

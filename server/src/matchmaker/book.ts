@@ -20,6 +20,8 @@ export const MEMORY_MS = 10 * 60_000
 /** A connected player whose lobby server never reports it gone is taken out after this. */
 export const CONNECTED_MS_MAX = 8 * 60 * 60_000
 export const LIST_PAGE_MAX = 256
+/** Versions of a namespace that drain at the same time. */
+const DRAINING_VERSIONS_MAX = 1_000
 /** What is over and is forgotten in one go. */
 const FORGOTTEN_MAX = 10_000
 
@@ -100,6 +102,8 @@ export class Book {
   live_lobby_count = 0
   /** Who has solved a captcha. */
   readonly verified: CaptchaMemory = createCaptchaMemory()
+  /** Versions whose lobbies take no new players, and of which no more are started. */
+  readonly draining = new Set<string>()
   /** No deadline is earlier: see postpone(). */
   #postponed_ms = 0
   readonly #shelves = createShelves()
@@ -141,6 +145,7 @@ export class Book {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    if (this.#isDraining(wish.places)) return refuse('MATCHMAKER_VERSION_DRAINING')
     const lobby = this.#shelves.choose(wish.places, wish.tags)
     if (lobby !== null) return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
     if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
@@ -167,6 +172,7 @@ export class Book {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    if (this.#isDraining([wish.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
     return this.#open(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
   }
 
@@ -190,6 +196,7 @@ export class Book {
       return 'refused' in lobby ? lobby : this.#keep({ lobby, plan: null }, asked, ids, now_ms)
     }
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    if (this.#isDraining(action === 'find' ? wish.places : [wish.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
     if (action === 'find') {
       const lobby = this.#shelves.choose(wish.places, wish.tags)
       const plan = lobby === null ? this.#holds.choose(wish.places, wish.tags) : null
@@ -230,6 +237,7 @@ export class Book {
     if ((this.#clientPlayers.get(hold.client) ?? 0) > wish.client_players_max) {
       return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     }
+    if (this.#isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
     if (plan === null) {
       const places = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
       if (takenPlaces(lobby) > places) return grant(null)
@@ -305,16 +313,41 @@ export class Book {
     })
   }
 
-  /** Frees the seat. Whoever has left already stays gone: the answer is the same. */
+  /**
+   * Frees the seat, or keeps it for `hold_ms`, counted like any other, for the same token to connect again. Whoever has
+   * left already stays gone, and a call that comes late once more does not throw out who is connected again: the answer
+   * is the same.
+   */
   disconnected(
-    call: { player_id: string; lobby_id: string; disconnect_key: string | null },
+    call: { player_id: string; lobby_id: string; disconnect_key: string | null; hold_ms?: number },
     now_ms: number,
   ): Decision<null> {
     const player = this.players.get(call.player_id)
     if (player === undefined) return grant(null)
     if (player.lobby_id !== call.lobby_id) return refuse('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
     if (player.remove_ms !== null) return grant(null)
-    return grant(null, removal(player.player_id, now_ms, 'disconnected', call.disconnect_key))
+    const { player_id } = player
+    const { disconnect_key, hold_ms = 0 } = call
+    if (disconnect_key !== null && player.disconnect_key === disconnect_key) return grant(null)
+    if (hold_ms === 0) return grant(null, removal(player_id, now_ms, 'disconnected', disconnect_key))
+    return grant(null, { kind: 'player_dropped', player_id, deadline_ms: now_ms + hold_ms, disconnect_key })
+  }
+
+  /** A developer takes a player out of a lobby. Answers whether he was in it. */
+  expel(call: { player_id: string; lobby_id: string }, now_ms: number): Decision<boolean> {
+    const player = this.players.get(call.player_id)
+    if (player === undefined || player.lobby_id !== call.lobby_id || player.remove_ms !== null) return grant(false)
+    return grant(true, removal(player.player_id, now_ms, 'requested', null))
+  }
+
+  /** Whether the lobbies of a version take players. */
+  setDraining(version_id: string, is_draining: boolean): Decision<null> {
+    if (this.draining.has(version_id) === is_draining) return grant(null)
+    if (is_draining && this.draining.size >= DRAINING_VERSIONS_MAX) {
+      const metadata = { limit: DRAINING_VERSIONS_MAX, used: this.draining.size }
+      return { ...refuse('QUOTA_REACHED'), metadata }
+    }
+    return grant(null, { kind: 'version_draining', version_id, is_draining })
   }
 
   /** Takes back a seat whose request could not be answered. A player who has connected meanwhile stays. */
@@ -324,10 +357,11 @@ export class Book {
     return grant(null, removal(player_id, now_ms, 'unanswered', null))
   }
 
-  stop(lobby_id: string, reason: StopReason, now_ms: number): Decision<null> {
+  /** Answers whether it ran until now. */
+  stop(lobby_id: string, reason: StopReason, now_ms: number): Decision<boolean> {
     const lobby = this.lobbies.get(lobby_id)
-    if (lobby === undefined || lobby.stop_ms !== null) return grant(null)
-    return grant(null, { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason })
+    if (lobby === undefined || lobby.stop_ms !== null) return grant(false)
+    return grant(true, { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason })
   }
 
   /** The next change that time demands, or null. To be applied and asked again. */
@@ -356,7 +390,8 @@ export class Book {
 
   /** Nothing would be lost with it. */
   isEmpty(): boolean {
-    return this.lobbies.size === 0 && this.players.size === 0 && this.verified.size() === 0 && this.#holds.size() === 0
+    const { lobbies, players, verified, draining } = this
+    return lobbies.size + players.size + verified.size() + draining.size + this.#holds.size() === 0
   }
 
   /** When expire() has something to do next; null: never. */
@@ -399,10 +434,16 @@ export class Book {
         invariant(isWaiting(player), 'L2: a token is consumed once, while its seat is reserved', player)
         return this.#patchPlayer(player, { connect_ms: ms, deadline_ms, connect_key })
       }
+      case 'player_dropped': {
+        const { deadline_ms, disconnect_key } = change
+        return this.#patchPlayer(this.#player(change.player_id), { connect_ms: null, deadline_ms, disconnect_key })
+      }
       case 'player_removed': {
         const { ms, reason, disconnect_key } = change
         return this.#unseat(this.#player(change.player_id), ms, reason, disconnect_key)
       }
+      case 'version_draining':
+        return this.#setDraining(change.version_id, change.is_draining)
       case 'client_verified':
         return this.verified.verify(change.client, change.ms, change.expire_ms)
       case 'client_counted':
@@ -418,8 +459,10 @@ export class Book {
     lobbies: readonly Omit<Lobby, 'players' | 'held_count'>[],
     players: readonly Player[],
     verified: readonly VerifiedClient[] = [],
+    draining: readonly string[] = [],
   ): void {
     this.verified.load(verified)
+    for (const version_id of draining) this.draining.add(version_id)
     for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map(), held_count: 0 })
     for (const player of players) {
       if (player.remove_ms !== null) this.#remember(player)
@@ -454,6 +497,10 @@ export class Book {
     return { lobby_id: player.lobby_id, player_id: player.player_id, is_ready: ready_ms !== null }
   }
 
+  #isDraining(of: readonly { version_id: string }[]): boolean {
+    return this.draining.size > 0 && of.some(({ version_id }) => this.draining.has(version_id))
+  }
+
   #isClientFull(wish: SeatWish): boolean {
     return (this.#clientPlayers.get(wish.client) ?? 0) >= wish.client_players_max
   }
@@ -463,6 +510,7 @@ export class Book {
     if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
     if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
     if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    if (this.#isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
     return takenPlaces(lobby) >= lobby.max_players_direct ? refuse('MATCHMAKER_LOBBY_FULL') : lobby
   }
 
@@ -538,6 +586,12 @@ export class Book {
     const { client_players_max, lobby_count_max } = wish
     this.#limits.set(player, { client_players_max, lobby_count_max: is_opened ? lobby_count_max : null })
     return grant({ lobby_id: lobby.lobby_id, player_id, is_ready }, { kind: 'player_reserved', player })
+  }
+
+  #setDraining(version_id: string, is_draining: boolean): Undo {
+    if (is_draining) this.draining.add(version_id)
+    else this.draining.delete(version_id)
+    return () => void this.#setDraining(version_id, !is_draining)
   }
 
   #addLobby(lobby: Lobby): Undo {

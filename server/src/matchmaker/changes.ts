@@ -56,6 +56,8 @@ export type RemoveReason =
   | 'lobby_stopped'
   /** The request that took the seat was not answered: its lobby did not start in time, or the caller hung up. */
   | 'unanswered'
+  /** A developer took the player out. */
+  | 'requested'
 
 export type Change =
   | { kind: 'lobby_created'; lobby: LobbyRecord }
@@ -65,7 +67,10 @@ export type Change =
   | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason }
   | { kind: 'player_reserved'; player: PlayerRecord }
   | { kind: 'player_connected'; player_id: string; ms: number; deadline_ms: number; connect_key: string | null }
+  /** The connection is gone, and the seat waits until then for the same token. */
+  | { kind: 'player_dropped'; player_id: string; deadline_ms: number; disconnect_key: string | null }
   | { kind: 'player_removed'; player_id: string; ms: number; reason: RemoveReason; disconnect_key: string | null }
+  | { kind: 'version_draining'; version_id: string; is_draining: boolean }
   /** The client has solved a captcha; what it counts for ends at the latest then. */
   | { kind: 'client_verified'; client: string; ms: number; expire_ms: number }
   /** A request of a client that had solved one before. */

@@ -30,10 +30,11 @@ export async function loadShard(
   newBook: NewBook = () => new Book(),
 ): Promise<LoadedShard> {
   const books = new Map<string, Book>()
-  const { projected_seq, lobbies, players, verified } = await readTables(pool, shard, takeover.ms)
-  for (const namespace_id of new Set([...lobbies.keys(), ...players.keys(), ...verified.keys()])) {
+  const { projected_seq, lobbies, players, verified, draining } = await readTables(pool, shard, takeover.ms)
+  for (const namespace_id of new Set([...lobbies.keys(), ...players.keys(), ...verified.keys(), ...draining.keys()])) {
     const rowsOf = <T>(rows: Map<string, T[]>): T[] => rows.get(namespace_id) ?? []
-    bookOf(books, namespace_id, newBook).load(rowsOf(lobbies), rowsOf(players), rowsOf(verified))
+    const book = bookOf(books, namespace_id, newBook)
+    book.load(rowsOf(lobbies), rowsOf(players), rowsOf(verified), rowsOf(draining))
   }
 
   const touched = new Map<string, Set<string>>()
@@ -78,10 +79,12 @@ function canApply(book: Book, change: Change): boolean {
     case 'lobby_created':
     case 'client_verified':
     case 'client_counted':
+    case 'version_draining':
       return true
     case 'player_reserved':
       return book.lobbies.has(change.player.lobby_id)
     case 'player_connected':
+    case 'player_dropped':
     case 'player_removed':
       return book.players.has(change.player_id)
     default:
@@ -106,6 +109,8 @@ type Tables = {
   lobbies: Map<string, LoadedLobby[]>
   players: Map<string, Player[]>
   verified: Map<string, VerifiedClient[]>
+  /** Ids of versions. */
+  draining: Map<string, string[]>
 }
 
 /** One snapshot, so that the rows and the seq that they reflect belong together. */
@@ -144,11 +149,16 @@ async function readSnapshot(client: PoolClient, shard: number, now_ms: number): 
     'select * from captcha_clients where shard = $1 and expire_ts > $2',
     [shard, new Date(now_ms)],
   )
+  const draining = await client.query<Selectable<Schema['draining_versions']>>(
+    'select * from draining_versions where shard = $1 and is_draining',
+    [shard],
+  )
   return {
     projected_seq: state.rows[0]!.projected_seq,
     lobbies: byNamespace(lobbies.rows, toLobby),
     players: byNamespace(players.rows, toPlayer),
     verified: byNamespace(verified.rows, toVerifiedClient),
+    draining: byNamespace(draining.rows, (row) => row.version_id),
   }
 }
 

@@ -1,5 +1,5 @@
 // Players, as their lobby server reports them.
-import { ApiError } from '@muster/contract'
+import { ApiError, type BodyOf, type playerDisconnected } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
 import type { Desk } from './desk.ts'
 
@@ -14,11 +14,11 @@ export async function connectPlayer(desk: Desk, caller: CallerOf<'lobby'>, playe
 export async function disconnectPlayer(
   desk: Desk,
   caller: CallerOf<'lobby'>,
-  player_token: string,
+  { player_token, hold_ms = 0 }: BodyOf<typeof playerDisconnected>,
   key: string | null,
 ) {
   const player_id = playerOf(desk, caller, player_token)
-  const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key }
+  const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key, hold_ms }
   await desk.books.commit(caller.namespace_id, (book, now_ms) => book.disconnected(call, now_ms))
   return {}
 }

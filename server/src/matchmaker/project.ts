@@ -1,10 +1,10 @@
-// The tables lobbies, players and captcha_clients: what the journal says, for api, runner, edge and people to read. Written in batches
+// The tables lobbies, players, captcha_clients and draining_versions: what the journal says, for api, runner, edge and people to read. Written in batches
 // about once a second, and at once when a lobby starts or stops, together with the seq that they reflect. A row is
 // always an image of committed state, so writing it twice, or writing an older one that the guard lets through, changes
 // nothing.
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
-import { type CaptchaClientRow, type Images, type LobbyRow, type PlayerRow, projectQuery } from './rows.ts'
+import { type Images, type ProjectedRows, projectQuery } from './rows.ts'
 
 const PROJECT_EVERY_MS = 1_000
 
@@ -42,6 +42,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       for (const [id, row] of images.lobbies) noted.images.lobbies.set(id, row)
       for (const [id, row] of images.players) noted.images.players.set(id, row)
       for (const [id, row] of images.captcha_clients) noted.images.captcha_clients.set(id, row)
+      for (const [id, row] of images.draining_versions) noted.images.draining_versions.set(id, row)
     }
     if (is_urgent) void write(shard)
   }
@@ -144,6 +145,9 @@ export function createProjection(pool: Pool, log: Logger): Projection {
     for (const [id, row] of batch.images.captcha_clients) {
       if (!newer.images.captcha_clients.has(id)) newer.images.captcha_clients.set(id, row)
     }
+    for (const [id, row] of batch.images.draining_versions) {
+      if (!newer.images.draining_versions.has(id)) newer.images.draining_versions.set(id, row)
+    }
   }
 
   async function flush(): Promise<void> {
@@ -167,12 +171,12 @@ export function createProjection(pool: Pool, log: Logger): Projection {
   }
 }
 
-type Piece = { lobbies: LobbyRow[]; players: PlayerRow[]; captcha_clients: CaptchaClientRow[] }
+type Piece = ProjectedRows
 
-const newPiece = (): Piece => ({ lobbies: [], players: [], captcha_clients: [] })
+const newPiece = (): Piece => ({ lobbies: [], players: [], captcha_clients: [], draining_versions: [] })
 
 /** At least one, also when there is no row: the seq is to be written. */
-function piecesOf({ lobbies, players, captcha_clients }: Images, rows_max: number): Piece[] {
+function piecesOf({ lobbies, players, captcha_clients, draining_versions }: Images, rows_max: number): Piece[] {
   const pieces: Piece[] = [newPiece()]
   let rows = 0
   const room = (): Piece => {
@@ -182,6 +186,7 @@ function piecesOf({ lobbies, players, captcha_clients }: Images, rows_max: numbe
   for (const row of lobbies.values()) room().lobbies.push(row)
   for (const row of players.values()) room().players.push(row)
   for (const row of captcha_clients.values()) room().captcha_clients.push(row)
+  for (const row of draining_versions.values()) room().draining_versions.push(row)
   return pieces
 }
 

@@ -1,21 +1,23 @@
-// The rows of the tables lobbies, players and captcha_clients, from the book to the statement that writes them. An image is taken on the
+// The rows of the tables lobbies, players, captcha_clients and draining_versions, from the book to the statement that writes them. An image is taken on the
 // way of a find, so it is a plain copy of the book's values; what the database wants instead is made when it is written.
 import type { VerifiedClient } from './captcha-memory.ts'
 import type { Lobby, Player } from './changes.ts'
 
-/** Rows of the tables, by id; of clients, by namespace and client. Times are ms since the epoch. */
+/** Rows of the tables, by id; of clients and draining versions, by namespace and client or version. Times are ms since the epoch. */
 export type Images = {
   lobbies: Map<string, LobbyRow>
   players: Map<string, PlayerRow>
   captcha_clients: Map<string, CaptchaClientRow>
+  draining_versions: Map<string, DrainingVersionRow>
 }
 
 export type LobbyRow = ReturnType<typeof lobbyRow>
 export type PlayerRow = ReturnType<typeof playerRow>
 export type CaptchaClientRow = ReturnType<typeof captchaClientRow>
+export type DrainingVersionRow = ReturnType<typeof drainingVersionRow>
 
 export function emptyImages(): Images {
-  return { lobbies: new Map(), players: new Map(), captcha_clients: new Map() }
+  return { lobbies: new Map(), players: new Map(), captcha_clients: new Map(), draining_versions: new Map() }
 }
 
 export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
@@ -81,6 +83,11 @@ export function captchaClientRow(namespace_id: string, shard: number, verified: 
   }
 }
 
+/** Its row stays when the draining has ended: so that an end is written like a beginning. */
+export function drainingVersionRow(namespace_id: string, shard: number, version_id: string, is_draining: boolean) {
+  return { namespace_id, version_id, shard, is_draining }
+}
+
 /** One statement: the guard, the rows that depend on it, and the wake-up of the runner. */
 const PROJECT_SQL = `
   with guard as (
@@ -109,25 +116,32 @@ const PROJECT_SQL = `
     insert into captcha_clients select image.* from guard, json_populate_recordset(null::captcha_clients, $6) as image
     on conflict (namespace_id, client) do update set
       verify_ts = excluded.verify_ts, expire_ts = excluded.expire_ts, request_count = excluded.request_count
+  ), written_draining as (
+    insert into draining_versions select image.* from guard, json_populate_recordset(null::draining_versions, $7) as image
+    on conflict (namespace_id, version_id) do update set is_draining = excluded.is_draining
   )
   select case when $5 then pg_notify('lobbies', '') end from guard`
 
-export function projectQuery(
-  shard: number,
-  seq: number,
-  rows: {
-    lobbies: readonly LobbyRow[]
-    players: readonly PlayerRow[]
-    captcha_clients: readonly CaptchaClientRow[]
-  },
-  wake: boolean,
-) {
+/** The rows of one statement. */
+export type ProjectedRows = {
+  lobbies: LobbyRow[]
+  players: PlayerRow[]
+  captcha_clients: CaptchaClientRow[]
+  draining_versions: DrainingVersionRow[]
+}
+
+export function projectQuery(shard: number, seq: number, rows: ProjectedRows, wake: boolean) {
   const lobbies = JSON.stringify(rows.lobbies.map(withTimes))
   const players = JSON.stringify(rows.players.map(briefly))
   const captcha_clients = JSON.stringify(
     rows.captcha_clients.map((row) => ({ ...row, verify_ts: time(row.verify_ts), expire_ts: time(row.expire_ts) })),
   )
-  return { name: 'project', text: PROJECT_SQL, values: [shard, seq, lobbies, players, wake, captcha_clients] }
+  const draining_versions = JSON.stringify(rows.draining_versions)
+  return {
+    name: 'project',
+    text: PROJECT_SQL,
+    values: [shard, seq, lobbies, players, wake, captcha_clients, draining_versions],
+  }
 }
 
 function withTimes(row: LobbyRow) {

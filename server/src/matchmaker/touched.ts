@@ -1,9 +1,12 @@
 // Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
 import type { Book } from './book.ts'
 import type { Change } from './changes.ts'
-import { captchaClientRow, type Images, lobbyRow, playerRow } from './rows.ts'
+import { captchaClientRow, drainingVersionRow, type Images, lobbyRow, playerRow } from './rows.ts'
 
-/** Ids of lobbies and players, and clients, whose rows the change makes different. To be asked before the change is applied. */
+/** Marks the id of a version among those of lobbies and players. */
+const VERSION_PREFIX = 'version '
+
+/** Ids of lobbies and players, and clients, and marked ids of versions, whose rows the change makes different. To be asked before the change is applied. */
 export function touchedBy(book: Book, change: Change): string[] {
   switch (change.kind) {
     case 'lobby_created':
@@ -17,11 +20,14 @@ export function touchedBy(book: Book, change: Change): string[] {
     case 'player_reserved':
       return [change.player.lobby_id, change.player.player_id]
     case 'player_connected':
+    case 'player_dropped':
       return [change.player_id]
     case 'player_removed': {
       const player = book.players.get(change.player_id)
       return player === undefined ? [] : [player.lobby_id, player.player_id]
     }
+    case 'version_draining':
+      return [`${VERSION_PREFIX}${change.version_id}`]
     case 'client_verified':
     case 'client_counted':
       return [change.client]
@@ -30,6 +36,12 @@ export function touchedBy(book: Book, change: Change): string[] {
 
 export function imagesOf(book: Book, namespace_id: string, shard: number, ids: Iterable<string>, images: Images): void {
   for (const id of ids) {
+    if (id.startsWith(VERSION_PREFIX)) {
+      const version_id = id.slice(VERSION_PREFIX.length)
+      const row = drainingVersionRow(namespace_id, shard, version_id, book.draining.has(version_id))
+      images.draining_versions.set(`${namespace_id} ${version_id}`, row)
+      continue
+    }
     const lobby = book.lobbies.get(id)
     if (lobby !== undefined) images.lobbies.set(id, lobbyRow(namespace_id, shard, lobby))
     const player = book.players.get(id)

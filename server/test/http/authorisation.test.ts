@@ -172,6 +172,10 @@ const TABLE: Record<string, Row> = {
   'players.disconnected': PLAYERS,
   'players.getStatistics': NAMESPACE,
   'regions.list': NAMESPACE,
+  'games.matchmaker.deleteMatchmakerLobby': GAME_DEVELOPERS,
+  'games.matchmaker.listMatchmakerLobbyPlayers': GAME,
+  'games.matchmaker.deleteMatchmakerLobbyPlayer': GAME_DEVELOPERS,
+  'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
 }
 
 /** What may stand between a caller who was let in and his 200. */
@@ -184,6 +188,7 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.versions.deleteGameVersion': 'IN_USE',
   'games.builds.deleteGameBuild': 'BUILD_NOT_FOUND',
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
+  'games.matchmaker.deleteMatchmakerLobby': 'LOBBY_NOT_FOUND',
   'uploads.completeUpload': 'UPLOAD_INCOMPLETE',
   'games.gameLogoUploadComplete': 'UPLOAD_NOT_FOUND',
   'games.gameBannerUploadComplete': 'UPLOAD_NOT_FOUND',

@@ -164,6 +164,7 @@ export function callOf(world: World, operation: Operation): Call {
   const name = `n${randomUUID().replaceAll('-', '').slice(0, 12)}`
   const file = { path: 'a.txt', content_length: 1 }
   const player = { player_token: seat.player.token }
+  const lobby = { game_id, lobby_id: seat.lobby.lobby_id }
   const calls: Record<string, Call> = {
     bootstrap: {},
     'tiers.getRegionTiers': {},
@@ -268,6 +269,13 @@ export function callOf(world: World, operation: Operation): Call {
     'players.disconnected': { body: player },
     'players.getStatistics': {},
     'regions.list': {},
+    'games.matchmaker.deleteMatchmakerLobby': { params: { game_id, lobby_id: UNKNOWN_ID } },
+    'games.matchmaker.listMatchmakerLobbyPlayers': { params: lobby },
+    'games.matchmaker.deleteMatchmakerLobbyPlayer': { params: { ...lobby, player_id: UNKNOWN_ID } },
+    'games.matchmaker.setMatchmakerVersionDraining': {
+      params: { ...namespace, version_id },
+      body: { is_draining: false },
+    },
   }
   const call = calls[operation.id]
   assert.ok(call, `calls.ts has no row for ${operation.id}`)

@@ -40,6 +40,7 @@ const HELD: ReadonlySet<string> = new Set([
   'games.builds.deleteGameBuild',
   'games.cdn.deleteGameCdnSite',
   'games.namespaces.removeNamespaceDomain',
+  'games.matchmaker.deleteMatchmakerLobby',
   'groups.setMemberRole',
   'groups.kickMember',
   'groups.transferOwnership',

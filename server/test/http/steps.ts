@@ -237,11 +237,16 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
 /**
  * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
  * matchmaker/captcha.test.ts captchas, matchmaker/ports.test.ts ports that are all taken,
- * matchmaker/verification.test.ts games that verify.
+ * matchmaker/verification.test.ts games that verify, hands.test.ts versions that drain,
+ * identity/guests.test.ts game modes that ask for an identity.
  */
 const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
   'MATCHMAKER_REGION_FULL',
   'MATCHMAKER_NO_PORTS',
+  'MATCHMAKER_VERSION_DRAINING',
+  'MATCHMAKER_IDENTITY_REQUIRED',
+  'MATCHMAKER_REGISTRATION_REQUIRED',
+  'MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED',
   'NAMESPACE_NOT_FOUND',
   'CAPTCHA_CAPTCHA_REQUIRED',
   'CAPTCHA_CAPTCHA_FAILED',

@@ -3,6 +3,7 @@
 import type { ErrorCode } from '@muster/contract'
 import type { LobbyPlan } from '../../src/matchmaker/book.ts'
 import type { Change, RemoveReason, StopReason } from '../../src/matchmaker/changes.ts'
+import { VERSION } from './plain-wishes.ts'
 
 const TEN_MINUTES_MS = 600_000
 const EIGHT_HOURS_MS = 28_800_000
@@ -47,6 +48,8 @@ export type PlainBook = {
   lobbies: PlainLobby[]
   players: PlainPlayer[]
   solvers: PlainSolver[]
+  /** Versions. */
+  draining: string[]
   holds: PlainHold[]
   /** All that ever were. */
   plans: PlainPlan[]
@@ -55,7 +58,7 @@ export type PlainBook = {
 }
 
 export function emptyBook(): PlainBook {
-  return { lobbies: [], players: [], solvers: [], holds: [], plans: [], seated: [] }
+  return { lobbies: [], players: [], solvers: [], draining: [], holds: [], plans: [], seated: [] }
 }
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
@@ -138,6 +141,7 @@ export function find(book: PlainBook, wish: FindWish, ids: Ids, now: number): An
   const before = answered(book, wish.key, now)
   if (before !== null) return before
   if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (wish.modes.length > 0 && book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   const best = bestOf(book, wish.modes, wish.regions, wish.tags)
   if (best !== undefined) return sit(book, best, wish, ids, now)
   if (wish.plan === null) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
@@ -151,6 +155,7 @@ export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, 
   if (lobby === undefined) return refused('MATCHMAKER_LOBBY_NOT_FOUND')
   if (lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
   if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (takenIn(book, lobby.id) >= lobby.plan.max_players_direct) return refused('MATCHMAKER_LOBBY_FULL')
   return sit(book, lobby, wish, ids, now)
 }
@@ -159,6 +164,7 @@ export function create(book: PlainBook, wish: Wish & { plan: LobbyPlan }, ids: I
   const before = answered(book, wish.key, now)
   if (before !== null) return before
   if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   return open(book, wish.plan, wish, ids, now)
 }
 
@@ -233,6 +239,7 @@ export function hold(book: PlainBook, asked: PlainAsked, ids: Ids, now: number):
     return answer !== null && 'refused' in answer ? answer : keep(wish.lobby)
   }
   if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (action === 'find') {
     const best = bestOf(book, wish.modes, wish.regions, wish.tags) ?? bestPlanned(book, wish)
     const mode = (best?.plan ?? wish.plan)?.game_mode
@@ -254,6 +261,7 @@ export function seatHeld(book: PlainBook, player: string, wish: Wish, now: numbe
   const plan = book.plans.find((one) => one.id === found.lobby)
   if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && lobby.closed))) return null
   if (playersOf(book, found.wish.client) > wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (lobby !== undefined) {
     const { max_players_normal, max_players_direct } = lobby.plan
     const places = found.action === 'find' ? max_players_normal : max_players_direct
@@ -333,11 +341,26 @@ export function connected(book: PlainBook, call: Call, now: number): Answer {
   return null
 }
 
-export function disconnected(book: PlainBook, call: Call, now: number): Answer {
+export function disconnected(book: PlainBook, call: Call & { hold?: number }, now: number): Answer {
   const player = book.players.find((other) => other.id === call.player)
   if (player === undefined) return null
   if (player.lobby !== call.lobby) return refused('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
-  if (player.left === null) leave(book, player, 'disconnected', now, call.key)
+  if (player.left !== null || (call.key !== null && call.key === player.leave_key)) return null
+  const { hold = 0 } = call
+  if (hold === 0) leave(book, player, 'disconnected', now, call.key)
+  else Object.assign(player, { connected: null, deadline: now + hold, leave_key: call.key })
+  return null
+}
+
+export function expel(book: PlainBook, call: Omit<Call, 'key'>, now: number): Answer {
+  const player = book.players.find((other) => other.id === call.player && other.lobby === call.lobby)
+  if (player !== undefined && player.left === null) leave(book, player, 'requested', now)
+  return null
+}
+
+export function drain(book: PlainBook, version: string, is_draining: boolean): Answer {
+  book.draining = book.draining.filter((other) => other !== version)
+  if (is_draining) book.draining.push(version)
   return null
 }
 

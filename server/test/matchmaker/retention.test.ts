@@ -91,7 +91,7 @@ async function take(
   now_ms: number,
 ): Promise<void> {
   await books
-    .commit(namespace_id, (book, time_ms) => {
+    .commit<unknown>(namespace_id, (book, time_ms) => {
       const lobbies = [...book.lobbies.values()]
       const players = [...book.players.values()]
       const lobby_id = lobbies[which % Math.max(1, lobbies.length)]?.lobby_id ?? ''

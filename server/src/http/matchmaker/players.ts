@@ -15,7 +15,7 @@ export const players = (matchmaker: Matchmaker): Implementation[] => [
   implement(playerDisconnected, ({ caller, body, idempotency_key }) =>
     caller.kind === 'development'
       ? developmentPlayer(matchmaker.desk(), caller, body.player_token)
-      : disconnectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
+      : disconnectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body, idempotency_key),
   ),
   implement(getPlayerStatistics, ({ caller, query }) =>
     caller.kind === 'development'

@@ -1,0 +1,30 @@
+import {
+  deleteMatchmakerLobby,
+  deleteMatchmakerLobbyPlayer,
+  listMatchmakerLobbyPlayers,
+  setMatchmakerVersionDraining,
+} from '@muster/contract'
+import { requireGame } from '../../cloud/access.ts'
+import type { Context } from '../../context.ts'
+import { drainVersion, playersOfLobby, removePlayer, stopLobby } from '../../matchmaker/hands.ts'
+import type { Matchmaker } from '../../matchmaker/start.ts'
+import { type Implementation, implement } from '../implement.ts'
+
+export const hands = (ctx: Context, matchmaker: Matchmaker): Implementation[] => [
+  implement(deleteMatchmakerLobby, async ({ caller, params }) => {
+    await requireGame(ctx, caller, params.game_id)
+    return stopLobby(matchmaker.desk(), params)
+  }),
+  implement(listMatchmakerLobbyPlayers, async ({ caller, params }) => {
+    await requireGame(ctx, caller, params.game_id)
+    return playersOfLobby(matchmaker.desk(), params)
+  }),
+  implement(deleteMatchmakerLobbyPlayer, async ({ caller, params }) => {
+    await requireGame(ctx, caller, params.game_id)
+    return removePlayer(matchmaker.desk(), params)
+  }),
+  implement(setMatchmakerVersionDraining, async ({ caller, params, body }) => {
+    await requireGame(ctx, caller, params.game_id)
+    return drainVersion(matchmaker.desk(), params, body.is_draining)
+  }),
+]

@@ -1,0 +1,163 @@
+// What developers do to what runs, over HTTP; and seats that are kept over a dropped connection.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  deleteMatchmakerLobby,
+  deleteMatchmakerLobbyPlayer,
+  listMatchmakerLobbyPlayers,
+  playerConnected,
+  playerDisconnected,
+  setMatchmakerVersionDraining,
+} from '@muster/contract'
+import { createDatabase } from '../database.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import {
+  create,
+  deploy,
+  failureOf,
+  find,
+  idOf,
+  join,
+  journal,
+  LONG_MS,
+  MODES,
+  refused,
+  removeReasonOf,
+  type Seat,
+  seatsTaken,
+  serverOf,
+  stopReasonOf,
+  UNKNOWN_ID,
+  withKey,
+} from './steps.ts'
+
+const HOLD_MS = 30_000
+
+const lobbyOf = ({ game_id }: TestGame, { lobby }: Seat) => ({ game_id, lobby_id: lobby.lobby_id })
+const drain = ({ client }: Platform, game: TestGame, version_id: string, is_draining: boolean) =>
+  client.call(setMatchmakerVersionDraining, {
+    params: { game_id: game.game_id, namespace_id: game.namespace_id, version_id },
+    body: { is_draining },
+  })
+
+test('a developer stops a lobby: it is over when the answer comes, and once is as good as twice', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game()
+  const seat = await find(game)
+  const stop = { params: lobbyOf(game, seat) }
+  assert.deepEqual(await platform.client.call(deleteMatchmakerLobby, stop), { did_remove: true })
+  await refused(platform, 'MATCHMAKER_LOBBY_STOPPED', () => join(game, seat.lobby.lobby_id))
+  assert.deepEqual(await platform.client.call(deleteMatchmakerLobby, stop), { did_remove: false })
+  assert.equal(await stopReasonOf(platform, seat.lobby.lobby_id), 'requested')
+  assert.equal(await removeReasonOf(platform, idOf(platform, seat)), 'lobby_stopped')
+  assert.notEqual((await find(game)).lobby.lobby_id, seat.lobby.lobby_id)
+  const nowhere = { params: { game_id: game.game_id, lobby_id: UNKNOWN_ID } }
+  await refused(platform, 'LOBBY_NOT_FOUND', () => platform.client.call(deleteMatchmakerLobby, nowhere))
+})
+
+test('a developer sees the players of a lobby and takes one out: his seat is free, his token is refused', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const [seat, other] = [await find(game), await find(game)]
+  const elsewhere = await find(game, { game_modes: ['tagged'] })
+  const server = serverOf(platform, game, seat.lobby.lobby_id)
+  await server.call(playerConnected, { body: { player_token: other.player.token } })
+  const params = lobbyOf(game, seat)
+  const listedPlayers = async () => (await platform.client.call(listMatchmakerLobbyPlayers, { params })).players
+  const [reserved, connected] = await listedPlayers()
+  assert.deepEqual([reserved?.player_id, connected?.player_id], [idOf(platform, seat), idOf(platform, other)])
+  assert.deepEqual([reserved?.connect_ts === undefined, connected?.connect_ts === undefined], [true, false])
+
+  const remove = (player: Seat) =>
+    platform.client.call(deleteMatchmakerLobbyPlayer, { params: { ...params, player_id: idOf(platform, player) } })
+  assert.deepEqual(await remove(seat), { did_remove: true })
+  assert.deepEqual(await remove(other), { did_remove: true })
+  assert.deepEqual(await listedPlayers(), [])
+  const before = await journal(platform)
+  assert.deepEqual(await remove(other), { did_remove: false })
+  // Of another lobby of the same game.
+  assert.deepEqual(await remove(elsewhere), { did_remove: false })
+  assert.equal(await journal(platform), before)
+  const connect = () => server.call(playerConnected, { body: { player_token: seat.player.token } })
+  await refused(platform, 'MATCHMAKER_PLAYER_REMOVED', connect)
+  await server.call(playerDisconnected, { body: { player_token: other.player.token } })
+  assert.equal(await removeReasonOf(platform, idOf(platform, other)), 'requested')
+})
+
+test('a version that drains gets no player more, its players play on, and a restart does not forget it', async (t) => {
+  const database_url = await createDatabase(t)
+  const platform = await startPlatform(t, { database_url })
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const seat = await find(game)
+  const { lobby_id } = seat.lobby
+  await drain(platform, game, game.version_id, true)
+  await refused(platform, 'MATCHMAKER_VERSION_DRAINING', () => find(game))
+  await refused(platform, 'MATCHMAKER_VERSION_DRAINING', () => join(game, lobby_id))
+  await refused(platform, 'MATCHMAKER_VERSION_DRAINING', () => create(game, { game_mode: 'custom' }))
+  const before = await journal(platform)
+  await drain(platform, game, game.version_id, true)
+  assert.equal(await journal(platform), before, 'repeating it changes nothing')
+
+  // The next version plays, and the lobbies of the old one take nobody, by id neither.
+  await deploy(platform, game, MODES)
+  assert.notEqual((await find(game)).lobby.lobby_id, lobby_id)
+  await refused(platform, 'MATCHMAKER_VERSION_DRAINING', () => join(game, lobby_id))
+  await serverOf(platform, game, lobby_id).call(playerConnected, { body: { player_token: seat.player.token } })
+
+  await platform.close()
+  const next = await startPlatform(t, { database_url, data_dir: platform.data_dir })
+  const player = next.as(game.public_token)
+  const later = { ...game, player }
+  await refused(next, 'MATCHMAKER_VERSION_DRAINING', () => join(later, lobby_id))
+  await drain(next, game, game.version_id, false)
+  assert.equal((await join(later, lobby_id)).lobby.lobby_id, lobby_id)
+  const foreign = await next.game()
+  assert.equal((await failureOf(drain(next, game, foreign.version_id, true))).code, 'VERSION_NOT_FOUND')
+  assert.equal(
+    (await failureOf(drain(next, { ...game, namespace_id: foreign.namespace_id }, game.version_id, true))).code,
+    'NAMESPACE_NOT_FOUND',
+  )
+})
+
+test('hold_ms keeps the seat for the same token, counted like any other, and frees it when the time is over', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: { max_players: 1, idle_grace_ms: LONG_MS } } },
+    limits: { lobby_count_max: 1 },
+  })
+  const seat = await find(game)
+  const { lobby_id } = seat.lobby
+  const server = serverOf(platform, game, lobby_id)
+  const body = { player_token: seat.player.token }
+  const connect = (how: ReturnType<typeof withKey>) => server.call(playerConnected, { body, ...how })
+  const hold = (how: ReturnType<typeof withKey>) =>
+    server.call(playerDisconnected, { body: { ...body, hold_ms: HOLD_MS }, ...how })
+
+  const [first, dropped] = [withKey(), withKey()]
+  await connect(first)
+  await hold(dropped)
+  await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => join(game, lobby_id))
+  assert.equal(await seatsTaken(game), 1)
+  // The answer that got lost is asked for again: nobody is connected by that.
+  await connect(first)
+  await connect(withKey())
+  await refused(platform, 'MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(withKey()))
+  // A drop that was reported already must not throw out who is back.
+  const before = await journal(platform)
+  await hold(dropped)
+  assert.equal(await journal(platform), before)
+
+  await hold(withKey())
+  platform.advance(HOLD_MS)
+  assert.equal(await removeReasonOf(platform, idOf(platform, seat)), 'expired')
+  await refused(platform, 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', () => connect(withKey()))
+  assert.equal((await join(game, lobby_id)).lobby.lobby_id, lobby_id)
+  for (const hold_ms of [-1, 300_001, 0.5]) {
+    const call = server.call(playerDisconnected, { body: { ...body, hold_ms } })
+    assert.equal((await failureOf(call)).code, 'VALIDATION_ERROR')
+  }
+})
