@@ -223,9 +223,8 @@ function ask(protocol: Protocol, writer: Writer, state: State): void {
 
 function read(writer: Writer, state: State): void {
   const own = state.rows.findIndex(([name]) => name === writer.name)
-  // Another has taken over after it and its row is gone: the journal has a gap for it, and it begins again.
-  if (own !== -1 && own < state.removed) return
-  const rows = own === -1 ? state.rows : state.rows.slice(0, own + 1)
+  // Where another has taken over since and its own row is gone, the tables are ahead of it: it reads what it may not extend.
+  const rows = own === -1 ? state.rows : state.rows.slice(0, Math.max(own, state.removed) + 1)
   // Whoever was answered before the takeover is in what is read: later answers are not this writer's to know.
   const content = contentOf(rows)
   const missing = state.acknowledged.filter((batch) => !content.includes(batch))
@@ -234,7 +233,7 @@ function read(writer: Writer, state: State): void {
   ), 'what was acknowledged is missing')
   writer.lost = null
   writer.names = [writer.name]
-  writer.seq = rows.length
+  writer.seq = own === -1 ? rows.length : own + 1
   writer.memory = content
   writer.phase = 'writing'
 }
