@@ -4,6 +4,7 @@ import { cpus } from 'node:os'
 
 const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   cdn: () => import('./cdn/run.ts'),
+  edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),
   upload: () => import('./upload/run.ts'),
 }

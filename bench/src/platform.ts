@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '@muster/contract/client'
-import { type Config, readConfig } from '@muster/server/config'
+import { type Config, ROLE_FLAGS, type Role, readConfig } from '@muster/server/config'
 import { connect } from '@muster/server/database/connect'
 import { startEmbedded } from '@muster/server/database/embedded'
 import { migrate } from '@muster/server/database/migrate'
@@ -28,7 +28,7 @@ export type BenchPlatform = {
 }
 
 export async function startPlatform(
-  roles: readonly string[],
+  roles: readonly Role[],
   settings: Record<string, string> = {},
 ): Promise<BenchPlatform> {
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
@@ -72,9 +72,13 @@ export async function startPlatform(
 }
 
 /** As the supervisor does it: ready and stop go over the IPC channel. */
-function startRole(role: string, env: Record<string, string>): Promise<ChildProcess> {
+function startRole(role: Role, env: Record<string, string>): Promise<ChildProcess> {
   const { PATH, HOME } = process.env
-  const child = fork(PROGRAM, [], { env: { PATH, HOME, ...env, MUSTER_ROLES: role }, stdio: 'inherit' })
+  const child = fork(PROGRAM, [], {
+    env: { PATH, HOME, ...env, MUSTER_ROLES: role },
+    execArgv: [...ROLE_FLAGS[role]],
+    stdio: 'inherit',
+  })
   return new Promise((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`${role} ended with ${code}`)))
     child.on('message', (message) => {

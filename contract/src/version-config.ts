@@ -19,10 +19,10 @@ const map = <T extends Parameters<typeof Type.Record>[1]>(
   Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
 
 /**
- * What the edge carries: http with WebSockets in it, both over TLS, and raw tcp and udp. The server itself speaks plain
- * HTTP.
+ * What the edge carries: http with WebSockets in it, both over TLS, and raw tcp, over TLS too, and udp. The server itself
+ * speaks without TLS.
  */
-const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'udp'])
+const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'tcp_tls', 'udp'])
 export type PortProtocol = Static<typeof PortProtocol>
 
 const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
@@ -58,7 +58,7 @@ const Port = object({
   proxy_protocol: Type.Optional(
     Type.Boolean({
       description:
-        "tcp and udp: the server is told the player's address by PROXY protocol v2, before a connection's first byte and in front of every datagram.",
+        "tcp, tcp_tls and udp: the server is told the player's address by PROXY protocol v2, before a connection's first byte and in front of every datagram.",
     }),
   ),
   require_player_token: Type.Optional(

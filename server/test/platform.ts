@@ -154,7 +154,11 @@ function createRoleClient(urls: Pick<Platform, 'api_url' | 'matchmaker_url'>, to
   }
 }
 
-async function createTestGame(platform: Platform, options: GameOptions = {}): Promise<TestGame> {
+/** On any platform that is there: as a developer would. */
+export async function createTestGame(
+  platform: Pick<Platform, 'client' | 'api_url' | 'as'>,
+  options: GameOptions = {},
+): Promise<TestGame> {
   const { client } = platform
   const { group_id } = await client.call(createGroup, { body: { display_name: 'Developers' } })
   const { game_id } = await client.call(createGame, { body: { display_name: 'Game', developer_group_id: group_id } })

@@ -4,8 +4,9 @@
 // stays open until the edge ends, for it may be given out at any moment. The next edge opens all that is recorded, the
 // ports of live lobbies first.
 import { randomInt } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../context.ts'
-import { PORTS_EVERY_MS, PORTS_OPENING_MAX } from './limits.ts'
+import { PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from './limits.ts'
 import type { Owners, PortOwners, Transport } from './port-owners.ts'
 
 /** Closes it, and what goes through it. */
@@ -16,7 +17,7 @@ export type EdgePorts = { close: () => Promise<void> }
 
 const TRANSPORTS = ['tcp', 'udp'] as const
 
-/** Resolves when the first ports are open and recorded, or the database could not be asked. */
+/** Resolves when the first ports are open and recorded, or the database does not answer. */
 export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: OpenPorts): Promise<EdgePorts> {
   const candidates = candidatesOf(ctx)
   const opened = { tcp: new Map<number, OpenPort>(), udp: new Map<number, OpenPort>() }
@@ -128,7 +129,7 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   const unsubscribe = ctx.listener.on('lobbies', wake)
   const timer = setInterval(wake, PORTS_EVERY_MS)
   wake()
-  await passing
+  await Promise.race([passing, delay(PORTS_START_MS_MAX, undefined, { ref: false })])
   return {
     async close() {
       is_closed = true

@@ -46,6 +46,7 @@ export type Upstream = {
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
 const STATUS_FINAL_MIN = 200
+const SMALL_BYTES_MAX = 4 * 1024
 
 /** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */
 export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upstream: Upstream): void {
@@ -128,7 +129,10 @@ export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upst
       return
     }
     incoming.on('data', (chunk: Buffer) => {
-      if (!res.write(chunk, givingBack(chunk))) incoming.pause()
+      // As text of the same bytes, a small answer leaves in one piece with its head.
+      const is_small = chunk.length <= SMALL_BYTES_MAX
+      const goes_on = is_small ? res.write(chunk.toString('latin1'), 'latin1') : res.write(chunk, givingBack(chunk))
+      if (!goes_on) incoming.pause()
     })
     res.on('drain', () => incoming.resume())
     // An answer that breaks off breaks off for the client too: it must not look complete.
@@ -150,6 +154,8 @@ export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upst
     }
     is_over = true
     res.detachSocket(upgrade.socket)
+    // What the handshake left there would keep all of it in memory for as long as the connection lives.
+    for (const event of ['drain', 'timeout']) upgrade.socket.removeAllListeners(event)
     upgrade.socket.write(switchingHead(incoming), 'latin1')
     if (first.length > 0) upgrade.socket.write(first)
     if (upgrade.head.length > 0) socket.write(upgrade.head)

@@ -47,6 +47,8 @@ export const PROXY_HEADER_MS_MAX = 5_000
 
 /** The edge's own ports: how often they are looked after, and how many are opened at once. */
 export const PORTS_EVERY_MS = 1_000
+/** HTTP waits for them when the edge starts, but for no database. */
+export const PORTS_START_MS_MAX = 2_000
 export const PORTS_READ_PAUSE_MS = 20
 export const PORTS_OPENING_MAX = 16
 /** As long as the matchmaker leaves a port unused after its lobby. */

@@ -24,6 +24,7 @@ export type PortOwners = {
 
 export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
   let owners: Owners = { tcp: nothing(), udp: nothing() }
+  const asked = new Map<string, Promise<LobbyPort | null>>()
   let reading: Promise<Owners> | null = null
   let next: Promise<Owners> | null = null
 
@@ -54,13 +55,23 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
 
   const known = (transport: Transport, port: number): LobbyPort | null => owners[transport].live.get(port) ?? null
 
+  /** Once for all who ask for the port at the same time: a whole lobby may come in one moment. */
+  function ask(transport: Transport, port: number, source: string): Promise<LobbyPort | null> {
+    const key = `${transport} ${port}`
+    const asking =
+      asked.get(key) ??
+      lookups
+        .run(source, async () => {
+          await read()
+          return known(transport, port)
+        })
+        .finally(() => asked.delete(key))
+    asked.set(key, asking)
+    return asking
+  }
+
   return {
-    find: (transport, port, source) =>
-      known(transport, port) ??
-      lookups.run(source, async () => {
-        await read()
-        return known(transport, port)
-      }),
+    find: (transport, port, source) => known(transport, port) ?? ask(transport, port, source),
     known,
     read,
   }

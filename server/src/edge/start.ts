@@ -71,6 +71,9 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
   }
   for (const part of [edge.domains, edge.routes, edge.agents]) opened.defer(() => part.close())
 
+  // Before HTTP, over which addresses are found: those are good at once, also after a crash.
+  const ports = await openPorts(ctx, edge, crowd, lookups)
+  opened.defer(() => ports.close())
   const servers = await listen(ctx, http_port, () => {
     const server = door.plain()
     serveHttp(edge, server)
@@ -89,8 +92,6 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     // All at once: what is under way on either has the same time to end.
     servers.push(...secure_servers)
   }
-  const ports = await openPorts(ctx, edge, crowd, lookups)
-  opened.defer(() => ports.close())
   ctx.log.info(
     { port: http_port, https_port: certificates && https_port, connections_max: crowd.connections_max },
     'the edge listens',
@@ -103,11 +104,12 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
   }
 }
 
-/** The raw ports, after HTTP's: those must be had. */
-async function openPorts(ctx: Context, { routes }: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
+async function openPorts(ctx: Context, edge: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
   const is_local = ctx.config.mode === 'development'
   const owners = createPortOwners(ctx, lookups)
-  const tcp = createTcp(ctx, { routes, owners, crowd, hosts: is_local ? LOOPBACK : [undefined] })
+  const { routes, certificates } = edge
+  const tls = certificates && tlsOptions(ctx, certificates)
+  const tcp = createTcp(ctx, { routes, owners, crowd, tls, hosts: is_local ? LOOPBACK : [undefined] })
   const seats = createSeats(ctx)
   const udp = createUdp(ctx, { routes, owners, seats, crowd, host: is_local ? LOOPBACK[0] : undefined })
   const ports = await keepPortsOpen(ctx, owners, { tcp: tcp.open, udp: udp.open })

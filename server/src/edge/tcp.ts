@@ -1,9 +1,10 @@
 // Raw TCP: a connection to a number of the edge's goes to the lobby that has it, and from then on bytes are bytes. A
 // connection is accepted, counted (altogether, and by client and port), told apart (its PROXY header, where a balancer
-// sends one), routed, connected to the lobby, spliced.
+// sends one), routed, secured (where the port speaks TLS), connected to the lobby, spliced.
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import type { Context } from '../context.ts'
 import { clientBucket, isTrustedPeer, parseTrustedProxies } from '../net/client-ip.ts'
 import type { Crowd } from './crowd.ts'
@@ -24,13 +25,23 @@ import type { Routes, StreamAddress } from './routes.ts'
 import { splice } from './splice.ts'
 
 export type Tcp = { open: (port: number) => Promise<OpenPort | null> }
-export type TcpOptions = { routes: Routes; owners: PortOwners; crowd: Crowd; hosts: readonly (string | undefined)[] }
+export type TcpOptions = {
+  routes: Routes
+  owners: PortOwners
+  crowd: Crowd
+  hosts: readonly (string | undefined)[]
+  tls: TlsOptions | null
+}
 
 const TIMES = { idle_ms: SPLICE_IDLE_MS_MAX, first_byte_ms: FIRST_BYTE_MS_MAX }
 
-export function createTcp(ctx: Context, { routes, owners, crowd, hosts }: TcpOptions): Tcp {
+export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: TcpOptions): Tcp {
   const balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
   const counts = createCounts()
+  // It listens nowhere: connections are handed to it once it is known that their port speaks TLS.
+  const tls_server = tls === null ? null : createTlsServer({ ...tls, allowHalfOpen: true })
+  const handshakes = new Map<string, (secured: Socket) => void>()
+  tls_server?.on('secureConnection', (secured) => handshakes.get(endsOf(secured))?.(secured))
 
   function onConnection(client: Socket, number: number): void {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
@@ -63,12 +74,25 @@ export function createTcp(ctx: Context, { routes, owners, crowd, hosts }: TcpOpt
     const owner = await owners.find('tcp', number, bucket)
     const target = owner && (await routes.stream(owner, bucket))
     if (target === null) throw new Error('The port has no lobby, or the lobby has ended.')
-    const upstream = await connectTo(target, client)
-    if (upstream === null) return
     const local = { address: client.localAddress ?? '', port: number }
-    if (target.proxy_protocol) upstream.write(proxyHeader('stream', source, local))
-    splice(client, upstream, TIMES)
-    client.resume()
+    const header = target.proxy_protocol ? proxyHeader('stream', source, local) : null
+    const open = target.protocol === 'tcp_tls' ? await secure(client) : client
+    const upstream = await connectTo(target, open)
+    if (upstream === null) return
+    if (header !== null) upstream.write(header)
+    splice(open, upstream, TIMES)
+    open.resume()
+  }
+
+  /** The server's side of TLS, over a connection that has been accepted. Rejects when there is no handshake. */
+  function secure(client: Socket): Promise<Socket> {
+    if (tls_server === null) throw new Error('The edge has no certificates.')
+    const ends = endsOf(client)
+    return new Promise<Socket>((resolve, reject) => {
+      handshakes.set(ends, resolve)
+      client.once('close', () => reject(new Error('There was no handshake.')))
+      tls_server.emit('connection', client)
+    }).finally(() => handshakes.delete(ends))
   }
 
   async function open(port: number): Promise<OpenPort | null> {
@@ -104,6 +128,11 @@ export function createTcp(ctx: Context, { routes, owners, crowd, hosts }: TcpOpt
   }
 
   return { open }
+}
+
+/** What tells a connection from all others, whether TLS is spoken over it or not. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }
 
 /** Null: the client is gone. A server that says that it is ready a moment before it listens is waited for. */

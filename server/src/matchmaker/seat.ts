@@ -69,7 +69,7 @@ function joinPorts(config: Config, lobby: Lobby, of_mode: readonly PortConfig[])
   for (const item of of_mode) {
     const { name, protocol } = item
     const hostname = `${lobby_id}-${name}.lobby.${region}.${config.domains.job}`
-    if (protocol === 'tcp' || protocol === 'udp') {
+    if (protocol !== 'http' && protocol !== 'https') {
       ports[name] = streamPort(config, lobby, item, hostname)
       continue
     }

@@ -1,4 +1,4 @@
-// How players are told a tcp or udp port of a lobby: at a number of the edge's, or as the range of the machine's own.
+// How players are told a tcp, tcp_tls or udp port of a lobby: at a number of the edge's, or as the range of the machine's own.
 import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
 import type { Config } from '../config.ts'
 import type { Lobby } from './changes.ts'
@@ -18,5 +18,6 @@ export function streamPort(config: Config, lobby: Lobby, item: PortConfig, lobby
   const given = lobby.edge_ports.find((edge_port) => edge_port.name === name)
   if (given === undefined) throw new Error(`the lobby ${lobby.lobby_id} has no number for its port ${name}`)
   const host = `${hostname}:${given.port}`
-  return { host, hostname, port: given.port, is_tls: false, url: `${protocol}://${host}` }
+  const is_tls = protocol === 'tcp_tls'
+  return { host, hostname, port: given.port, is_tls, url: `${is_tls ? 'tls' : protocol}://${host}` }
 }

@@ -120,7 +120,7 @@ function planOf(
 function edgePortsOf(mode: GameModeConfig): PortWish[] {
   return mode.ports.flatMap(({ name, protocol, port_range }): PortWish[] => {
     if (protocol === 'http' || protocol === 'https' || port_range !== null) return []
-    return [{ name, transport: protocol }]
+    return [{ name, transport: protocol === 'udp' ? 'udp' : 'tcp' }]
   })
 }
 

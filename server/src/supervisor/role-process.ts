@@ -3,7 +3,7 @@
 // reaches only the supervisor, which stops the parts in their order.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Role } from '../config.ts'
+import { ROLE_FLAGS, type Role } from '../config.ts'
 import { StartError } from '../start-error.ts'
 import { parseRoleMessage, STOP_MS_MAX, type SupervisorMessage } from './messages.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'
@@ -57,7 +57,7 @@ export function keepRole(options: {
       env: { ...env, MUSTER_ROLES: role },
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      execArgv: [],
+      execArgv: [...ROLE_FLAGS[role]],
     })
     child = process
     if (process.stdout && process.stderr) log.follow(process.stdout, process.stderr)

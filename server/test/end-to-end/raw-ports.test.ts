@@ -1,10 +1,17 @@
 // Raw TCP and UDP games on the real platform: a build is uploaded, find starts it, and its players speak to it through
 // the edge.
 import assert from 'node:assert'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect as connectPlain } from 'node:net'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { connect } from 'node:tls'
 import { findLobby } from '@muster/contract'
-import { startPlatform } from '../platform.ts'
-import { dial, openDatagrams, RAW_SERVER } from './raw-server.ts'
+import { createClient } from '@muster/contract/client'
+import { createTestGame, startPlatform } from '../platform.ts'
+import { freeSettings, roleOf, startMuster, temporaryFolder, until } from '../supervisor/started.ts'
+import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
 test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', {
   timeout: 20_000,
@@ -44,4 +51,81 @@ test('a raw TCP and a raw UDP game are played through the edge at the addresses 
   assert.deepStrictEqual([String(await one.next()), String(await other.next())], ['4:ping', '5:pong!'])
   one.send('')
   assert.strictEqual(String(await one.next()), '0:')
+})
+
+test('a raw TCP game is played over TLS, with a certificate that the client has verified', {
+  timeout: 20_000,
+}, async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const game = await platform.game({
+    files: { 'server.mjs': RAW_SERVER },
+    docker: { ports: { game: { protocol: 'tcp_tls' }, voice: { protocol: 'udp' } } },
+  })
+  const seat = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  const { hostname, is_tls, url } = seat.ports.game!
+  const port = seat.ports.game!.port!
+  assert.deepStrictEqual([is_tls, url], [true, `tls://${hostname}:${port}`])
+
+  const ca = await readFile(join(platform.data_dir, 'keys', 'local-authority.crt'), 'utf8')
+  await assert.rejects(once(connect({ host: hostname, port }), 'secureConnect'), { code: /SELF_SIGNED|VERIFY|UNABLE/ })
+  const plain_socket = connectPlain({ host: hostname, port, allowHalfOpen: true })
+  const socket = connect({ socket: plain_socket, host: hostname, ca })
+  const player = openLines(t, socket)
+  player.write(seat.player.token)
+  assert.strictEqual(await player.line(), 'welcome')
+  assert.strictEqual(socket.authorized, true)
+  player.write('hello')
+  assert.strictEqual(await player.line(), 'HELLO')
+  socket.end('last\n')
+  assert.deepStrictEqual([await player.line(), await player.line(), await player.line()], ['LAST', 'bye', null])
+
+  // Nobody gets in without TLS, and a handshake that fails leaves the port as it was.
+  const plain = dial(t, `tcp://${hostname}:${port}`)
+  plain.write(seat.player.token)
+  assert.notStrictEqual(await plain.line(), 'welcome')
+  const stranger = connect({ host: hostname, port, ca, servername: 'game.elsewhere.test' })
+  await assert.rejects(once(stranger, 'secureConnect'))
+  const again = openLines(t, connect({ host: hostname, port, ca }))
+  again.write('no token')
+  assert.strictEqual(await again.line(), null)
+})
+
+test('edge, matchmaker and runner are killed one after the other, and the addresses of a lobby stay good', {
+  timeout: 60_000,
+}, async (t) => {
+  const folder = temporaryFolder(t)
+  const settings = await freeSettings(folder)
+  const started = startMuster(settings)
+  await started.ready
+  const url = `http://127.0.0.1:${settings.MUSTER_EDGE_HTTP_PORT}`
+  const as = (token: string) => createClient({ url, token })
+  const client = as((await readFile(join(folder, 'admin-token'), 'utf8')).trim())
+  const game = await createTestGame(
+    { client, as, api_url: `http://127.0.0.1:${settings.MUSTER_API_PORT}` },
+    {
+      files: { 'server.mjs': RAW_SERVER },
+      docker: { ports: { game: { protocol: 'tcp' }, voice: { protocol: 'udp' } } },
+    },
+  )
+  const find = () => game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  const first = await find()
+
+  for (const role of ['edge', 'matchmaker', 'runner', 'edge']) {
+    const pid = await until(`a ${role}`, () => roleOf(folder, role))
+    process.kill(pid, 'SIGKILL')
+    await until(`another ${role}`, () => {
+      const other = roleOf(folder, role)
+      return other !== undefined && other !== pid
+    })
+    const seat = await until('a seat', () => find().catch(() => null))
+    assert.deepStrictEqual(seat.ports, first.ports)
+    const player = dial(t, seat.ports.game!.url)
+    player.write(seat.player.token)
+    assert.strictEqual(await player.line(), 'welcome')
+    const voice = await openDatagrams(t, seat.ports.voice!.url)
+    voice.send('ping')
+    assert.strictEqual(String(await voice.next()), '4:ping')
+  }
+  started.signalGroup('SIGINT')
+  await started.ended
 })

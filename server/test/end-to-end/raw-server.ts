@@ -54,7 +54,7 @@ process.on('SIGTERM', () => process.exit(0))
 export type Lines = { socket: Socket; write: (line: string) => void; line: () => Promise<string | null> }
 
 /** A connection, line by line; null is its end, or that of what comes. */
-function openLines(t: TestContext, socket: Socket): Lines {
+export function openLines(t: TestContext, socket: Socket): Lines {
   const lines: (string | null)[] = []
   const waiting: ((line: string | null) => void)[] = []
   let text = ''
