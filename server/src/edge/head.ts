@@ -118,7 +118,7 @@ export function responseHeaders(raw: readonly string[], dropped: ReadonlySet<str
 
 const NONE: ReadonlySet<string> = new Set()
 /** The usual tokens name nothing that is not left out anyway. */
-const PLAIN_CONNECTION = /^\s*(?:keep-alive|close|upgrade)?\s*(?:,\s*(?:keep-alive|close|upgrade)\s*)*$/i
+const PLAIN_CONNECTION = /^\s*(?:(?:keep-alive|close|upgrade)\s*)?(?:,\s*(?:keep-alive|close|upgrade)\s*)*$/i
 
 /** Further headers that Connection declares to be of this connection only. */
 function namedByConnection(raw: readonly string[]): Set<string> | undefined {

@@ -29,7 +29,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Where a claim to a custom domain is proven, by its id. */
 const PROOF_PATH = /^\/\.well-known\/muster-domain\/([0-9a-f-]{36})$/
 /** The last label of a name has a letter; that of an address has none. */
-const DOMAIN_NAME = /^[^[\]]+\.[a-z0-9-]*[a-z][a-z0-9-]*$/
+const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
 
 /**
  * On the path route a lobby's answers come from the hub's own origin, and lobbies run what strangers uploaded: neither

@@ -59,6 +59,9 @@ export type Door = {
   namespaceOfOrigin: OriginLookup
 }
 
+/** Of a body of somebody who shows no credential: reading and checking it is work that anybody could ask for. */
+const STRANGER_BODY_BYTES_MAX = 64 * 1024
+
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/
 
 /** What is known of a request before its body is read: a stranger's body is not even parsed. */
@@ -115,6 +118,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       url: path.replace(/\{(\w+)\}/g, ':$1'),
       schema: schemaOf(operation),
       config: { document: operation.document } as object,
+      ...(operation.auth.includes('anyone') ? { bodyLimit: STRANGER_BODY_BYTES_MAX } : {}),
       onRequest,
       ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),
       handler,

@@ -32,12 +32,19 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 function isSame(source: string, value: number): boolean {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  const significant = withoutZeros(digits)
   if (significant === '') return true
   const zeros = digits.length - significant.length - fraction.length + Number(exponent)
   // Its value is a safe integer, so there are at most 16 digits in all.
   if (zeros < 0 || zeros > 16) return false
   return Number(`${sign}${significant}${'0'.repeat(zeros)}`) === value && significant.length + zeros <= 16
+}
+
+/** Without those at the end. An expression that looks for them takes the square of millions of zeros. */
+function withoutZeros(digits: string): string {
+  let end = digits.length
+  while (digits.charCodeAt(end - 1) === 0x30) end--
+  return digits.slice(0, end)
 }
 
 /** Throws VALIDATION_ERROR that names every such number in the value, with its digits. */

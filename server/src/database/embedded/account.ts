@@ -50,7 +50,7 @@ export async function findAccount(cluster: string, log: Logger): Promise<Account
 
 async function lookUp(): Promise<Account> {
   const result = await runProgram('id', [NAME])
-  const ids = /^uid=(\d+)\S* gid=(\d+)/.exec(result.stdout)
+  const ids = /^uid=(\d+)\b\S* gid=(\d+)/.exec(result.stdout)
   return result.code === 0 && ids ? { name: NAME, uid: Number(ids[1]), gid: Number(ids[2]) } : null
 }
 

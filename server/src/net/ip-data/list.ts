@@ -24,7 +24,7 @@ export function parseList(text: string): { list: AddressList; bad_lines: number 
   for (const { 0: whole } of text.matchAll(/[^\r\n]+/g)) {
     line_count++
     if (line_count > LINES_MAX) throw new Error(`it has more than ${LINES_MAX} lines`)
-    const line = whole.replace(/[#;].*$/, '').trim()
+    const line = whole.split(/[#;]/, 1)[0]!.trim()
     if (line === '') continue
     const entry = parseEntry(line)
     if (entry === null) bad_lines++

@@ -1,0 +1,95 @@
+// Every regular expression of the platform, in its sources and in the schemas of the contract, against long texts made
+// for it: none takes more than its share of time, so no sender can hold up a process by what he writes.
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { OPERATIONS } from '../contract/src/operations.ts'
+import { findSlow } from './regular-expressions/attack.ts'
+import { literalsOf } from './regular-expressions/read.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const SOURCES = '{contract,server,sdk,cli}/src/**/*.ts'
+/** Fewer literals, and the reading is at fault. */
+const LITERALS_MIN = 120
+
+/** These are slow over texts that nobody can send. The rest of the line is the reason. */
+const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours JSON that we have written ourselves.']])
+/** Where expressions are put together at run time. */
+const MADE = new Map([['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.']])
+
+function sources(): { path: string; text: string }[] {
+  return globSync(SOURCES, { cwd: ROOT })
+    .filter((path) => !path.endsWith('.test.ts'))
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
+}
+
+/** The patterns of a schema, wherever they are in it. */
+function patternsOf(schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  return Object.entries(schema).flatMap(([name, value]) => {
+    if (name === 'pattern' && typeof value === 'string') return [value]
+    if (name === 'patternProperties') return [...Object.keys(value as object), ...patternsOf(Object.values(value))]
+    return patternsOf(value)
+  })
+}
+
+test('no regular expression of the platform takes longer than its text is long', () => {
+  let count = 0
+  const excused = new Set<string>()
+  for (const { path, text } of sources()) {
+    for (const { source, flags, line } of literalsOf(text)) {
+      count++
+      const slow = findSlow(new RegExp(source, flags))
+      if (slow === null) continue
+      assert.ok(TRUSTED.has(path), `${path}:${line} /${source}/${flags}: ${JSON.stringify(slow)}`)
+      excused.add(path)
+    }
+  }
+  assert.ok(count >= LITERALS_MIN, `only ${count} were found`)
+  assert.deepEqual([...excused], [...TRUSTED.keys()], 'what is no longer slow needs no excuse')
+})
+
+test('no pattern of a schema takes longer than its text is long', () => {
+  const patterns = new Set(OPERATIONS.flatMap(({ params, query, body }) => patternsOf([params, query, body])))
+  assert.ok(patterns.size > 5)
+  for (const pattern of patterns) assert.equal(findSlow(new RegExp(pattern, 'u')), null, pattern)
+})
+
+test('no expression is put together of what others write', () => {
+  const found = sources().filter(({ text }) => /\bnew RegExp\(|[^.\w]RegExp\(/.test(text))
+  assert.deepEqual(
+    found.map(({ path }) => path),
+    [...MADE.keys()],
+  )
+})
+
+test('an expression whose time grows with the square of the text, or faster, is found', () => {
+  const slow = [
+    /0+$/,
+    /^(a+)+$/,
+    /^(?:\w|[a-c])*!$/,
+    /^\s*\s*x/,
+    /^sh: .*: .*not found$/,
+    /(?<!b)x*$/,
+    /;\s*q=.*x.*y$/i,
+  ]
+  for (const expression of slow) assert.notEqual(findSlow(expression), null, String(expression))
+  const quick = [/^0*1$/, /^[a-z]+(?:-[a-z]+)*$/, /^[^,]*,[^,]*$/, /\bx\b/]
+  for (const expression of quick) assert.equal(findSlow(expression), null, String(expression))
+})
+
+test('a literal is told from a division, a text and a comment', () => {
+  const text = [
+    'const a = b / c / d; // /no/',
+    "const e = '/no/' + f[0] / 2 / g() / 1",
+    'if (/yes[/]1/g.test(x)) return /yes\\/2/u',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template is what is read here.
+    'const t = `/no/ ${/yes3/.source} ${`${{ a: 1 }.a / 2 / 3}`} /no/` /* /no/ */',
+  ].join('\n')
+  assert.deepEqual(literalsOf(text), [
+    { line: 3, source: 'yes[/]1', flags: 'g' },
+    { line: 3, source: 'yes\\/2', flags: 'u' },
+    { line: 4, source: 'yes3', flags: '' },
+  ])
+})
