@@ -1,0 +1,41 @@
+// What the doors of the platform really answer to: every route that the framework knows is an operation of the contract,
+// whose caller is checked, or one of the few below. There is no other way in, for nobody.
+import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { test } from 'node:test'
+import { OPERATIONS } from '@muster/contract/operations'
+import type { FastifyInstance } from 'fastify'
+import { startPlatform } from '../platform.ts'
+
+/** They need no token. */
+const OTHERS = [
+  // The address is the credential.
+  'PUT /objects/:key',
+  // Pages and files for people, the same for all.
+  'GET /',
+  'GET /docs/api',
+  'GET /docs/errors',
+  'GET /docs/errors/:code',
+  'GET /openapi.json',
+  // A browser asks what it may send.
+  'OPTIONS /*',
+]
+
+test('what is answered is an operation of the contract, or a page', async (t) => {
+  const routes = new Set<string>()
+  const onApp = (message: unknown): void => {
+    const { fastify } = message as { fastify: FastifyInstance }
+    fastify.addHook('onRoute', ({ method, url }) => {
+      for (const name of [method].flat()) routes.add(`${name} ${url}`)
+    })
+  }
+  subscribe('fastify.initialization', onApp)
+  t.after(() => unsubscribe('fastify.initialization', onApp))
+  await startPlatform(t)
+
+  const known = OPERATIONS.flatMap(({ method, path, aliases }) =>
+    [path, ...aliases].map((at) => `${method} ${at.replace(/\{(\w+)\}/g, ':$1')}`),
+  )
+  const expected = new Set([...known, ...OTHERS])
+  assert.deepEqual([[...routes.difference(expected)], [...expected.difference(routes)]], [[], []])
+})
