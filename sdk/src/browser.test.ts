@@ -32,6 +32,71 @@ test('without a token no Authorization is sent: the origin stands for it', async
   assert.equal(platform.asked[0]?.headers.authorization, undefined)
 })
 
+test('create opens a lobby with everything that is said of it', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer({ status: 200, body: seat })
+  const wish = {
+    game_mode: 'duel',
+    region: 'local',
+    publicity: 'private',
+    tags: { map: 'dust' },
+    max_players: 2,
+    lobby_config: { rounds: 3 },
+    verification_data: { account: 'ada' },
+  } as const
+  const { player } = await createClient({ matchmaker_url: platform.url }).create(wish)
+  assert.equal(player.token, 'player.token')
+  assert.equal(platform.asked[0]?.path, '/matchmaker/lobbies/create')
+  assert.deepEqual(platform.asked[0]?.body, wish)
+})
+
+const captchaRequired = (metadata: Record<string, unknown>) => refusal(403, 'CAPTCHA_CAPTCHA_REQUIRED', {}, metadata)
+
+test('a captcha that is required is shown once, and the same wish is sent again with its response', async (t) => {
+  const platform = await startTestPlatform(t)
+  const shown: unknown[] = []
+  const client = createClient({
+    matchmaker_url: platform.url,
+    captcha: async (required) => `response ${shown.push(required)}`,
+  })
+  platform.answer(captchaRequired({ turnstile: { site_key: 'key' } }), { status: 200, body: seat })
+  assert.equal((await client.find({ game_modes: ['default'], verification_data: 1 })).player.token, 'player.token')
+  const [first, second] = platform.asked
+  assert.deepEqual(second?.body, {
+    ...(first?.body as object),
+    captcha: { turnstile: { client_response: 'response 1' } },
+  })
+  assert.notEqual(second?.headers['idempotency-key'], first?.headers['idempotency-key'], 'another request')
+
+  const hcaptcha = captchaRequired({ hcaptcha: { site_id: 'other', site_key: 'other' } })
+  platform.answer(hcaptcha, refusal(400, 'CAPTCHA_CAPTCHA_FAILED'), hcaptcha, hcaptcha)
+  await assert.rejects(client.join({ lobby_id: 'the-lobby' }), { code: 'CAPTCHA_CAPTCHA_FAILED' })
+  await assert.rejects(client.create({ game_mode: 'default' }), { code: 'CAPTCHA_CAPTCHA_REQUIRED' })
+  assert.deepEqual(shown, [
+    { provider: 'turnstile', site_key: 'key' },
+    { provider: 'hcaptcha', site_key: 'other' },
+    { provider: 'hcaptcha', site_key: 'other' },
+  ])
+})
+
+test('without a way to show a captcha, or when showing it fails, the call is refused', async (t) => {
+  const platform = await startTestPlatform(t)
+  const required = captchaRequired({ turnstile: { site_key: 'key' } })
+  platform.answer(required, required, captchaRequired({}))
+  const find = (captcha?: () => Promise<string>) =>
+    createClient({ matchmaker_url: platform.url, ...(captcha && { captcha }) }).find({ game_modes: ['default'] })
+  await assert.rejects(find(), { code: 'CAPTCHA_CAPTCHA_REQUIRED' })
+  await assert.rejects(
+    find(async () => Promise.reject(new RangeError('blocked'))),
+    RangeError,
+  )
+  await assert.rejects(
+    find(async () => assert.fail('nothing says which captcha')),
+    { code: 'CAPTCHA_CAPTCHA_REQUIRED' },
+  )
+  assert.equal(platform.asked.length, 3)
+})
+
 test('a lost answer and a 503 are retried with the same key', async (t) => {
   const platform = await startTestPlatform(t)
   platform.answer('hang up', refusal(503, 'API_NOT_AVAILABLE'), { status: 200, body: seat })

@@ -22,11 +22,24 @@ export type Seat = {
   player: { token: string }
 }
 
-/** The response that the provider gave the player, after a `CAPTCHA_CAPTCHA_REQUIRED`. */
-export type Captcha = Partial<Record<'hcaptcha' | 'turnstile', { client_response: string }>>
+const CAPTCHA_PROVIDERS = ['hcaptcha', 'turnstile'] as const
+type CaptchaProvider = (typeof CAPTCHA_PROVIDERS)[number]
+
+/** The response that the provider gave the player. Each is good once. See `ClientOptions.captcha`. */
+export type Captcha = Partial<Record<CaptchaProvider, { client_response: string }>>
+
+/** The captcha that the platform asks for: what the provider's widget is made of. */
+export type CaptchaRequired = { provider: CaptchaProvider; site_key: string }
+
+/** What may come along with every wish. */
+type Papers = {
+  /** JSON of at most 16 KiB, handed as it is to the game's own verification endpoint. */
+  verification_data?: unknown
+  captcha?: Captcha
+}
 
 /** Which lobby you wish for. */
-export type FindWish = {
+export type FindWish = Papers & {
   game_modes: string[]
   /** Best first. Absent: the platform chooses. */
   regions?: string[]
@@ -34,18 +47,34 @@ export type FindWish = {
   prevent_auto_create_lobby?: boolean
   tags?: Record<string, string>
   max_players?: number
-  /** Handed as it is to the game's own verification endpoint. */
-  verification_data?: unknown
-  captcha?: Captcha
 }
 
-export type JoinWish = { lobby_id: string; verification_data?: unknown; captcha?: Captcha }
+export type JoinWish = Papers & { lobby_id: string }
+
+/** The lobby that you open. The game mode must let players do that. */
+export type CreateWish = Papers & {
+  game_mode: string
+  /** Absent: the platform chooses. */
+  region?: string
+  /** A private lobby is joined by its id alone. Absent: public, where the game mode allows it. */
+  publicity?: 'public' | 'private'
+  tags?: Record<string, string>
+  max_players?: number
+  /** JSON of at most 16 KiB, handed to the lobby's server as it is. */
+  lobby_config?: unknown
+}
 
 export type ClientOptions = {
   /** Where the matchmaker is. Absent: asked of the site's own origin, `/.well-known/muster.json`. */
   matchmaker_url?: string
   /** A namespace's public or development token, for pages that are not served by the platform. */
   token?: string
+  /**
+   * Shows the player the captcha and answers the provider's response. Called when the platform requires one, at most
+   * once a call; the call is then made again with it. What it throws, the call throws. Without it, and when the response
+   * is not accepted, the refusal is yours: `CAPTCHA_CAPTCHA_REQUIRED`, `CAPTCHA_CAPTCHA_FAILED`.
+   */
+  captcha?: (required: CaptchaRequired, options: CallOptions) => Promise<string>
 }
 
 export type CallOptions = { signal?: AbortSignal }
@@ -58,6 +87,8 @@ export type Client = {
   find(wish: FindWish, options?: CallOptions): Promise<Seat>
   /** A seat in this very lobby. Throws a MusterError, e.g. `MATCHMAKER_LOBBY_NOT_FOUND`, `MATCHMAKER_LOBBY_FULL`. */
   join(wish: JoinWish, options?: CallOptions): Promise<Seat>
+  /** A new lobby of your own, and the first seat in it. Throws a MusterError, e.g. `MATCHMAKER_CUSTOM_LOBBIES_DISABLED`. */
+  create(wish: CreateWish, options?: CallOptions): Promise<Seat>
 }
 
 const ATTEMPTS_MAX = 32
@@ -68,7 +99,7 @@ const RETRYING_MS_MAX = 30_000
 export function createClient(options: ClientOptions = {}): Client {
   let address = options.matchmaker_url
 
-  const call = async (path: string, wish: FindWish | JoinWish, { signal }: CallOptions = {}): Promise<Seat> => {
+  const call = async (path: string, wish: Papers, { signal }: CallOptions): Promise<Seat> => {
     // One key for all attempts of this call: if an answer gets lost, the repetition gets the same seat, not a second.
     const headers: Record<string, string> = {
       'content-type': 'application/json',
@@ -83,10 +114,32 @@ export function createClient(options: ClientOptions = {}): Client {
     }, signal)) as Seat
   }
 
-  return {
-    find: (wish, callOptions) => call('find', wish, callOptions),
-    join: (wish, callOptions) => call('join', wish, callOptions),
+  const ask = async (path: string, wish: Papers, callOptions: CallOptions = {}): Promise<Seat> => {
+    try {
+      return await call(path, wish, callOptions)
+    } catch (error) {
+      const required = captchaOf(error)
+      if (required === null || options.captcha === undefined) throw error
+      const client_response = await options.captcha(required, callOptions)
+      return call(path, { ...wish, captcha: { [required.provider]: { client_response } } }, callOptions)
+    }
   }
+
+  return {
+    find: (wish, callOptions) => ask('find', wish, callOptions),
+    join: (wish, callOptions) => ask('join', wish, callOptions),
+    create: (wish, callOptions) => ask('create', wish, callOptions),
+  }
+}
+
+/** The captcha that the refusal asks for; null when it is about something else. */
+function captchaOf(error: unknown): CaptchaRequired | null {
+  if (!(error instanceof MusterError) || error.code !== 'CAPTCHA_CAPTCHA_REQUIRED') return null
+  for (const provider of CAPTCHA_PROVIDERS) {
+    const { site_key } = (error.metadata[provider] ?? {}) as { site_key?: unknown }
+    if (typeof site_key === 'string') return { provider, site_key }
+  }
+  return null
 }
 
 /**

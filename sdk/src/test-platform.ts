@@ -45,7 +45,12 @@ export async function startTestPlatform(t: TestContext): Promise<TestPlatform> {
   return { url: `http://127.0.0.1:${port}`, asked, answer: (...more) => answers.push(...more) }
 }
 
-export function refusal(status: number, code: string, headers: Record<string, string> = {}): Answer {
-  const body = { code, message: `${code} in words.`, documentation: '', metadata: { seats: 0 }, ray_id: 'ray-1' }
+export function refusal(
+  status: number,
+  code: string,
+  headers: Record<string, string> = {},
+  metadata: Record<string, unknown> = { seats: 0 },
+): Answer {
+  const body = { code, message: `${code} in words.`, documentation: '', metadata, ray_id: 'ray-1' }
   return { status, body, headers }
 }
