@@ -33,8 +33,17 @@ const Tier = Type.String({
   description: 'The tier_name_id of a region tier: what a lobby may use.',
 })
 
+const IdleLobbies = object(
+  {
+    min: Type.Integer({ minimum: 0, maximum: 16, description: 'So many are started ahead of players.' }),
+    max: Type.Integer({ minimum: 0, maximum: 32, description: 'So many may stay; of more, the oldest are stopped.' }),
+  },
+  'Lobbies of a game mode in a region that nobody is in. Without it none is started, and none stays.',
+)
+export type IdleLobbies = Static<typeof IdleLobbies>
+
 /** What a region may override. */
-const RegionOverrides = object({ tier: Type.Optional(Tier) })
+const RegionOverrides = object({ tier: Type.Optional(Tier), idle_lobbies: Type.Optional(IdleLobbies) })
 
 const PortRange = object({
   min: Type.Integer({ minimum: 1, maximum: 65535 }),
@@ -113,6 +122,7 @@ export const GameMode = object({
   max_players_direct: Type.Optional(MaxPlayers),
   max_players_party: Type.Optional(MaxPlayers),
   tier: Type.Optional(Tier),
+  idle_lobbies: Type.Optional(IdleLobbies),
   docker: Type.Optional(Docker),
   listable: Type.Optional(Type.Boolean()),
   taggable: Type.Optional(Type.Boolean()),
@@ -173,6 +183,7 @@ export const VersionConfig = object({
       max_players_direct: Type.Optional(MaxPlayers),
       max_players_party: Type.Optional(MaxPlayers),
       tier: Type.Optional(Tier),
+      idle_lobbies: Type.Optional(IdleLobbies),
       docker: Type.Optional(Docker),
       captcha: Type.Optional(CaptchaConfig),
     }),
@@ -198,6 +209,9 @@ export type GameModeConfig = {
   region_tiers: Readonly<Record<string, string>>
   /** Of all other regions; null: each region's own default. */
   tier: string | null
+  /** Of the regions that say so, and of all others. */
+  region_idle_lobbies: Readonly<Record<string, IdleLobbies>>
+  idle_lobbies: IdleLobbies
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
@@ -245,6 +259,12 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
         Object.entries(regions ?? {}).flatMap(([region, { tier }]) => (tier === undefined ? [] : [[region, tier]])),
       ),
       tier: mode.tier ?? shared.tier ?? null,
+      region_idle_lobbies: Object.fromEntries(
+        Object.entries(regions ?? {}).flatMap(([region, { idle_lobbies }]) =>
+          idle_lobbies === undefined ? [] : [[region, idle_lobbies]],
+        ),
+      ),
+      idle_lobbies: mode.idle_lobbies ?? shared.idle_lobbies ?? { min: 0, max: 0 },
       max_players_normal: max_players,
       max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
       max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
@@ -299,4 +319,12 @@ function verificationOf(action: VerifiedAction | undefined): VerificationConfig 
 /** The tier of a game mode's lobbies in a region; null: the region's default. */
 export function tierIn(mode: Pick<GameModeConfig, 'region_tiers' | 'tier'>, region: string): string | null {
   return Object.hasOwn(mode.region_tiers, region) ? mode.region_tiers[region]! : mode.tier
+}
+
+/** How many lobbies of a game mode wait for players in a region. */
+export function idleLobbiesIn(
+  mode: Pick<GameModeConfig, 'region_idle_lobbies' | 'idle_lobbies'>,
+  region: string,
+): IdleLobbies {
+  return Object.hasOwn(mode.region_idle_lobbies, region) ? mode.region_idle_lobbies[region]! : mode.idle_lobbies
 }

@@ -55,9 +55,18 @@ export const FILE_ARROWS = [
 ] as const
 
 /** The matchmaker's core: a function of what it is given, so that it can be simulated and replayed. */
-export const PURE = ['book', 'captcha-memory', 'changes', 'heap', 'holds', 'listing', 'rules', 'shelves', 'sorted'].map(
-  (name) => `server/src/matchmaker/${name}.ts`,
-)
+export const PURE = [
+  'book',
+  'captcha-memory',
+  'changes',
+  'heap',
+  'holds',
+  'idle',
+  'listing',
+  'rules',
+  'shelves',
+  'sorted',
+].map((name) => `server/src/matchmaker/${name}.ts`)
 
 /** What a pure file may not say. */
 export const IMPURE_WORDS =

@@ -1,6 +1,6 @@
 // What makes a version config acceptable beyond its shape: the things it names exist, are complete and can be run, and
 // its parts fit together.
-import type { ErrorDetail, GameModeConfig, VersionConfig } from '@muster/contract'
+import type { ErrorDetail, GameModeConfig, IdleLobbies, VersionConfig } from '@muster/contract'
 import { gameModesOf, tierIn } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { checkCaptcha } from './captcha-check.ts'
@@ -55,6 +55,7 @@ async function checkMatchmaker(
     errors.push({ path: [...path, 'game_modes'], reason: 'too_few', message: 'There must be at least one game mode.' })
   }
   errors.push(...checkRegions(ctx, [...path, 'regions'], matchmaker.regions))
+  errors.push(...checkIdle(matchmaker.idle_lobbies, path))
   if (matchmaker.captcha !== undefined) {
     errors.push(...checkCaptcha(ctx.config.mode, matchmaker.captcha, [...path, 'captcha']))
   }
@@ -65,6 +66,7 @@ async function checkMatchmaker(
     const mode_path = [...path, 'game_modes', name]
     errors.push(...checkRegions(ctx, [...mode_path, 'regions'], mode.regions))
     errors.push(...checkActions(ctx.config, mode.actions ?? {}, [...mode_path, 'actions']))
+    errors.push(...checkIdle(mode.idle_lobbies, mode_path))
     errors.push(...checkTiers(ctx, modes.get(name)!, mode, mode_path))
     if (mode.docker !== undefined) blocks.set([...mode_path, 'docker'], mode.docker)
     errors.push(
@@ -98,15 +100,29 @@ function checkMode(mode: GameModeConfig, path: readonly string[]): ErrorDetail[]
 function checkRegions(ctx: Context, path: readonly string[], regions: Regions | undefined): ErrorDetail[] {
   if (regions === undefined) return []
   const names = Object.keys(regions)
+  const idle = names.flatMap((name) => checkIdle(regions[name]!.idle_lobbies, [...path, name]))
   if (names.length === 0) {
     return [
       { path: [...path], reason: 'too_few', message: 'Without a region it runs nowhere; leave regions out for all.' },
     ]
   }
   const known = new Set(ctx.config.regions.map((region) => region.name))
-  return names
-    .filter((name) => !known.has(name))
-    .map((name) => ({ path: [...path, name], reason: 'not_found', message: `There is no region ${name}.` }))
+  const unknown = names.filter((name) => !known.has(name))
+  return [
+    ...unknown.map((name) => ({
+      path: [...path, name],
+      reason: 'not_found',
+      message: `There is no region ${name}.`,
+    })),
+    ...idle,
+  ]
+}
+
+/** `path` is that of what has them. */
+function checkIdle(idle: IdleLobbies | undefined, path: readonly string[]): ErrorDetail[] {
+  if (idle === undefined || idle.min <= idle.max) return []
+  const message = `Of ${idle.max} idle lobbies at most, ${idle.min} cannot be wanted.`
+  return [{ path: [...path, 'idle_lobbies', 'min'], reason: 'too_high', message }]
 }
 
 /** The tier must be there in every region that the game mode runs in; it is told where it was named. */

@@ -16,6 +16,7 @@ import {
   type Undo,
 } from './book.ts'
 import type { Change, Lobby, Player } from './changes.ts'
+import { type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { toLobby, toPlayer, toVerifiedClient } from './load.ts'
 import { captchaClientRow, lobbyRow, playerRow } from './rows.ts'
 
@@ -25,13 +26,36 @@ const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_00
 const KINDS = [
   ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
   ...['disconnected', 'dropped', 'expel', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
-  ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go', 'drain', 'drain'],
+  ...[
+    'solve',
+    'request',
+    'request',
+    'hold',
+    'hold',
+    'hold',
+    'hold',
+    'sit',
+    'sit',
+    'let_go',
+    'drain',
+    'drain',
+    'prepare',
+    'prepare',
+  ],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 const KEYS = [null, null, null, 'a', 'b', 'c']
 const MODES = [['m'], ['m'], ['n'], ['m', 'n']]
 const REGIONS = [['r'], ['r'], ['s'], ['r', 's']]
 const TAGS: Record<string, string>[] = [{}, {}, {}, { x: '1' }, { y: '1' }, { x: '1', y: '1' }, { x: '2' }]
+/** What may change with a commit; mostly nobody wants idle lobbies. */
+const IDLE: plain.PlainIdle[] = [
+  { version: null, max: 0 },
+  { version: VERSION, max: 0 },
+  { version: VERSION, max: 1 },
+  { version: VERSION, max: 2 },
+  { version: 'another', max: 0 },
+]
 const LOBBIES_MAX = 6
 const CLIENT_PLAYERS_MAX = 5
 const NOBODY = { lobby_id: 'none', player_id: 'none' }
@@ -58,6 +82,8 @@ function planOf(number: number): LobbyPlan {
     idle_grace_ms: pick([0, 500, 15_000], number >> 9),
   })
 }
+
+const rulesOf = ({ version, max }: plain.PlainIdle): IdleRules => ({ version_id: version, idle_max: () => max })
 
 /** Both books, and what a shard keeps beside its own. */
 function createPair() {
@@ -129,6 +155,8 @@ function createPair() {
     book.forget(now_ms)
     plain.forget(reference, now_ms)
     reference.seated = []
+    reference.idle = pick(IDLE, what >> 4)
+    book.setIdleRules(rulesOf(reference.idle))
     const has_holds = reference.holds.length > 0
     at_commit = { reference: structuredClone(reference), print: fingerprint(book, START_MS), has_holds }
     if (rows === null || what % 3 === 0) rows = { text: JSON.stringify(rowsOf(book)), after: committed.length }
@@ -212,6 +240,14 @@ function createPair() {
           unsaid(book.expel({ player_id, lobby_id: own_lobby }, now_ms)),
           plain.expel(reference, call, now_ms),
         )
+      case 'prepare': {
+        const { lobby_count_max } = wish
+        const idle_min = pick([1, 2, 3], who)
+        return same(
+          unsaid(book.prepare({ plan, idle_min, lobby_count_max }, ids.lobby_id, now_ms)),
+          plain.prepare(reference, { plan, idle_min, lobby_max: lobby_count_max }, ids.lobby_id, now_ms),
+        )
+      }
       case 'drain': {
         const is_draining = what % 3 === 0
         return same(book.setDraining(VERSION, is_draining), plain.drain(reference, VERSION, is_draining))
@@ -317,11 +353,13 @@ function createPair() {
     book.forget(durable_ms)
     const print = fingerprint(book, now_ms)
     const replayed = new Book()
+    replayed.setIdleRules(rulesOf(reference.idle))
     for (const change of changes) replayed.apply(change)
     replayed.forget(durable_ms)
     assert.equal(fingerprint(replayed, now_ms), print, 'the journal alone makes the same book')
     if (rows === null) return
     const loaded = new Book()
+    loaded.setIdleRules(rulesOf(reference.idle))
     loadRows(loaded, rows.text)
     for (const change of changes.slice(rows.after)) loaded.apply(change)
     loaded.forget(durable_ms)
@@ -336,6 +374,7 @@ function createPair() {
 function assertSameEnd(books: readonly Book[], from_ms: number): void {
   const [book, ...others] = books as [Book, ...Book[]]
   const end_ms = from_ms + 100 * 3_600_000
+  for (const one of books) one.setIdleRules(NO_IDLE_RULES)
   for (let now_ms = book.nextDueMs(); now_ms !== null && now_ms < end_ms; now_ms = book.nextDueMs()) {
     for (const one of books) {
       for (let change = one.expire(now_ms); change !== null; change = one.expire(now_ms)) one.apply(change)

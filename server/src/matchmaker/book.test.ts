@@ -449,7 +449,7 @@ test('a lobby that has stopped frees its place, its seats and its clients, and i
   grantIn(book, book.stop(lobby_id, 'exited', START_MS))
   assert.equal(book.live_lobby_count, 0)
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
-  assert.deepEqual(book.stop(lobby_id, 'requested', START_MS), { changes: [], result: null })
+  assert.deepEqual(book.stop(lobby_id, 'requested', START_MS), { changes: [], result: false })
   assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
   const one = findWish({ client_players_max: 1, lobby_count_max: 1, plan: lobbyPlan() })
   assert.notEqual(grantIn(book, book.find(one, ids(), START_MS)).lobby_id, lobby_id)

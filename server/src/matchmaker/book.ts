@@ -11,6 +11,7 @@ import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type Verifi
 import type { Change, EdgePort, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
 import { createHeap } from './heap.ts'
 import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
+import { createIdle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing } from './listing.ts'
 import { takenPlaces } from './rules.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
@@ -108,6 +109,9 @@ export class Book {
   #postponed_ms = 0
   readonly #shelves = createShelves()
   readonly #listing = createListing()
+  #idle_rules = NO_IDLE_RULES
+  /** Lobbies without players. */
+  readonly #idle = createIdle((place) => (this.#isEnding(place.version_id) ? null : this.#idle_rules.idle_max(place)))
   readonly #clientPlayers = new Map<string, number>()
   /** By the record in the decision itself: limits change, so what is read from the journal is not held to them again. */
   readonly #limits = new WeakMap<PlayerRecord, SeatLimits>()
@@ -367,11 +371,39 @@ export class Book {
   /** The next change that time demands, or null. To be applied and asked again. */
   expire(now_ms: number): Change | null {
     this.#holds.expire(now_ms)
+    if (this.#idle.dueMs() <= now_ms) {
+      const { lobby_id, version_id } = this.#idle.first()!
+      const reason = this.#isOutdated(version_id) ? 'outdated' : 'idle'
+      return { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason }
+    }
     const next = this.#due.peek()
     if (next === undefined || dueAt(next) > now_ms) return null
     if (!isLobby(next)) return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
-    const reason = next.idle_ms !== null && next.idle_ms <= now_ms ? 'idle' : 'never_ready'
-    return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason }
+    return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason: 'never_ready' }
+  }
+
+  /** Told, and in no journal: what is decided by them is. */
+  setIdleRules(rules: IdleRules): void {
+    if (rules === this.#idle_rules) return
+    this.#idle_rules = rules
+    this.#idle.refresh()
+  }
+
+  /**
+   * A lobby without players, where less than `idle_min` of them stand: so that the next players need not wait for one.
+   * Answers whether it is started.
+   */
+  prepare(
+    wish: { plan: LobbyPlan; idle_min: number; lobby_count_max: number },
+    lobby_id: string,
+    now_ms: number,
+    hasRoom: HasRoom = ALWAYS,
+    choosePorts: ChoosePorts = NONE,
+  ): Decision<boolean> {
+    const { plan, idle_min } = wish
+    if (this.#isEnding(plan.version_id) || this.#idle.count(plan) >= idle_min) return grant(false)
+    const lobby = this.#planned(plan, wish, { lobby_id }, now_ms, hasRoom, choosePorts)
+    return 'refused' in lobby ? lobby : grant(true, { kind: 'lobby_created', lobby })
   }
 
   /**
@@ -397,7 +429,7 @@ export class Book {
   /** When expire() has something to do next; null: never. */
   nextDueMs(): number | null {
     const next = this.#due.peek()
-    const due = next === undefined ? Number.POSITIVE_INFINITY : dueAt(next)
+    const due = Math.min(this.#idle.dueMs(), next === undefined ? Number.POSITIVE_INFINITY : dueAt(next))
     return Number.isFinite(due) ? due : null
   }
 
@@ -533,8 +565,8 @@ export class Book {
   /** What a lobby after the plan is from its first moment on, if there may be one more. */
   #planned(
     plan: LobbyPlan,
-    wish: SeatWish,
-    ids: FreshIds,
+    wish: Pick<SeatWish, 'lobby_count_max'>,
+    ids: Pick<FreshIds, 'lobby_id'>,
     now_ms: number,
     hasRoom: HasRoom,
     choosePorts: ChoosePorts,
@@ -591,7 +623,18 @@ export class Book {
   #setDraining(version_id: string, is_draining: boolean): Undo {
     if (is_draining) this.draining.add(version_id)
     else this.draining.delete(version_id)
+    this.#idle.refresh()
     return () => void this.#setDraining(version_id, !is_draining)
+  }
+
+  #isOutdated(version_id: string): boolean {
+    const current = this.#idle_rules.version_id
+    return current !== null && current !== version_id
+  }
+
+  /** Lobbies of such a version end when they are empty. */
+  #isEnding(version_id: string): boolean {
+    return this.draining.has(version_id) || this.#isOutdated(version_id)
   }
 
   #addLobby(lobby: Lobby): Undo {
@@ -742,12 +785,14 @@ export class Book {
     this.lobbies.delete(lobby.lobby_id)
     this.#shelves.remove(lobby)
     this.#listing.remove(lobby)
+    this.#idle.remove(lobby)
     this.#due.remove(lobby)
     this.#over.remove(lobby)
   }
 
   #arrange(lobby: Lobby): void {
     this.#shelves.arrange(lobby)
+    this.#idle.arrange(lobby)
     this.#schedule(lobby)
   }
 
@@ -834,8 +879,7 @@ function endOf(timed: Lobby | Player): number {
 
 function dueAt(timed: Lobby | Player): number {
   if (!isLobby(timed)) return timed.deadline_ms
-  const idle_ms = timed.idle_ms ?? Number.POSITIVE_INFINITY
-  return timed.ready_ms === null ? Math.min(timed.ready_deadline_ms, idle_ms) : idle_ms
+  return timed.ready_ms === null ? timed.ready_deadline_ms : Number.POSITIVE_INFINITY
 }
 
 function undoAll(undos: readonly Undo[]): void {

@@ -27,6 +27,10 @@ export type Books = {
   /** The lobby as memory has it now; for reading, never to be changed. */
   lobby: (namespace_id: string, lobby_id: string) => Lobby | undefined
   book: (namespace_id: string) => Book | undefined
+  /** The namespaces that have a book. */
+  namespaceIds: () => string[]
+  /** Tells what becomes durable, in order, from now on; and when books are read anew. Ends with the function that it answers. */
+  onCommits: (watcher: CommitWatcher) => () => void
   /** Whether the plan's region can hold one more lobby, counting what is decided and not yet durable. */
   hasRoom: HasRoom
   closeRegions: Capacity['closeRegions']
@@ -43,6 +47,11 @@ export type Books = {
   /** Takes all shards over and reads them. */
   open: () => Promise<void>
   close: () => Promise<void>
+}
+
+export type CommitWatcher = {
+  onCommit: (namespace_id: string, changes: readonly Change[]) => void
+  onReload: () => void
 }
 
 export type BooksOptions = {
@@ -71,6 +80,7 @@ export function createBooks(options: BooksOptions): Books {
   /** By lobby. */
   const waiters = new Map<string, Set<Waiter>>()
   let waiter_count = 0
+  const watchers = new Set<CommitWatcher>()
   let is_waiting_over = false
   let is_deposed = false
   const capacity = createCapacity(options.regions)
@@ -107,6 +117,7 @@ export function createBooks(options: BooksOptions): Books {
 
   /** Told of what has become durable; memory is ahead of that, so only what never changes is read from it. */
   function wake(namespace_id: string, changes: readonly Change[]): void {
+    for (const watcher of watchers) watcher.onCommit(namespace_id, changes)
     if (waiter_count === 0) return
     for (const change of changes) {
       if (change.kind === 'lobby_ready') endAll(change.lobby_id, () => 'ready')
@@ -120,6 +131,7 @@ export function createBooks(options: BooksOptions): Books {
 
   /** After a reload memory is what is durable. */
   function wakeAll(): void {
+    for (const watcher of watchers) watcher.onReload()
     for (const lobby_id of [...waiters.keys()]) {
       endAll(lobby_id, (waiter) => stateOf(shardFor(waiter.namespace_id).book(waiter.namespace_id), waiter))
     }
@@ -204,6 +216,11 @@ export function createBooks(options: BooksOptions): Books {
     commit,
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
+    namespaceIds: () => shards.flatMap((shard) => shard.namespaceIds()),
+    onCommits(watcher) {
+      watchers.add(watcher)
+      return () => void watchers.delete(watcher)
+    },
     hasRoom: capacity.hasRoom,
     closeRegions: capacity.closeRegions,
     choosePorts: ports.choose,

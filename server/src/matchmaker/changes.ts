@@ -47,7 +47,14 @@ export type PlayerRecord = {
   seat_key: string | null
 }
 
-export type StopReason = 'never_ready' | 'idle' | 'exited' | 'requested'
+export type StopReason =
+  | 'never_ready'
+  | 'idle'
+  /** Nobody was in it, and another version is deployed. */
+  | 'outdated'
+  | 'exited'
+  /** A developer stopped it. */
+  | 'requested'
 
 export type RemoveReason =
   | 'disconnected'

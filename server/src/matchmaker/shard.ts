@@ -40,6 +40,8 @@ export type Shard = {
   tick: () => void
   /** A look at a book, for what need not be durable. Undefined when the namespace has none. */
   book: (namespace_id: string) => Book | undefined
+  /** The namespaces that have a book. */
+  namespaceIds: () => string[]
   /** Takes the shard over and reads it. */
   open: () => Promise<void>
   /** Rejects what is still held; what is being appended may finish. */
@@ -397,7 +399,14 @@ export function createShard(options: ShardOptions): Shard {
     held = []
   }
 
-  return { run, tick, book: (namespace_id) => books.get(namespace_id), open, close }
+  return {
+    run,
+    tick,
+    book: (namespace_id) => books.get(namespace_id),
+    namespaceIds: () => [...books.keys()],
+    open,
+    close,
+  }
 }
 
 function undo(batch: Batch, down_to: number): void {

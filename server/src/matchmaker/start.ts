@@ -11,6 +11,7 @@ import { createAskProvider } from './captcha-provider.ts'
 import type { Desk } from './desk.ts'
 import { type DiskWatch, watchDisks } from './disks.ts'
 import { type PortWatch, watchPorts } from './edge-ports.ts'
+import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
 import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
@@ -31,6 +32,7 @@ type Office = {
   books: Books
   projection: Projection
   runs: RunWatch
+  idle_lobbies: IdleLobbies
   retention: Sweeper
   ports: PortWatch
   disks: DiskWatch
@@ -66,6 +68,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = null
     const ports = await watchPorts(ctx, books)
     const disks = await watchDisks(ctx, books)
+    const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
     const desk: Desk = {
       ctx,
       books,
@@ -82,6 +85,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       books,
       projection,
       runs: watchRuns(ctx, books),
+      idle_lobbies,
       ports,
       disks,
       retention: startRetention(ctx),
@@ -95,6 +99,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     office = null
     if (closing === null) return
     await closing.retention.stop()
+    await closing.idle_lobbies.close()
     await closing.runs.close()
     await closing.captcha_sweep.stop()
     await closing.ports.close()

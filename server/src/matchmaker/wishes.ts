@@ -88,8 +88,15 @@ export function createWish(
   return { ...plan, ...creator, publicity, is_custom: true, lobby_config }
 }
 
+/** A plan for each place in which a game mode of a version runs: lobbies that no player has asked for. */
+export function plansOf(config: Config, version_id: string, modes: Iterable<GameModeConfig>): LobbyPlan[] {
+  return [...modes].flatMap((mode) =>
+    regionsOf(config, [mode]).map((region) => planOf({ version_id }, mode, region, {}, undefined)),
+  )
+}
+
 function planOf(
-  namespace: NamespaceRecord,
+  namespace: Pick<NamespaceRecord, 'version_id'>,
   mode: GameModeConfig,
   region: Region,
   tags: Record<string, string>,

@@ -44,12 +44,16 @@ export type PlainHold = { player: string; lobby: string; wish: Wish; action: 'fi
 /** A lobby that will be, if one of its holds becomes a seat. */
 export type PlainPlan = { id: string; plan: LobbyPlan; made: number }
 
+/** The version that is deployed, where that is known, and how many lobbies may stand idle in a place. */
+export type PlainIdle = { version: string | null; max: number }
+
 export type PlainBook = {
   lobbies: PlainLobby[]
   players: PlainPlayer[]
   solvers: PlainSolver[]
   /** Versions. */
   draining: string[]
+  idle: PlainIdle
   holds: PlainHold[]
   /** All that ever were. */
   plans: PlainPlan[]
@@ -58,7 +62,16 @@ export type PlainBook = {
 }
 
 export function emptyBook(): PlainBook {
-  return { lobbies: [], players: [], solvers: [], draining: [], holds: [], plans: [], seated: [] }
+  return {
+    lobbies: [],
+    players: [],
+    solvers: [],
+    draining: [],
+    idle: { version: null, max: 0 },
+    holds: [],
+    plans: [],
+    seated: [],
+  }
 }
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
@@ -98,11 +111,52 @@ function lobbyCount(book: PlainBook): number {
 export function dueOf(book: PlainBook, of: PlainLobby | PlainPlayer): number {
   if ('lobby' in of) return of.left === null ? of.deadline : Number.POSITIVE_INFINITY
   if (of.stopped !== null) return Number.POSITIVE_INFINITY
-  const idle =
-    of.empty_since === null || seatsOf(book, of.id).length > 0
-      ? Number.POSITIVE_INFINITY
-      : of.empty_since + of.plan.idle_grace_ms
+  const idle = idleDueOf(book, of)
   return of.ready === null ? Math.min(of.ready_by, idle) : idle
+}
+
+const isEmpty = (book: PlainBook, lobby: PlainLobby): boolean =>
+  lobby.stopped === null && seatsOf(book, lobby.id).length === 0
+const isOutdated = (book: PlainBook): boolean => book.idle.version !== null && book.idle.version !== VERSION
+const isEnding = (book: PlainBook): boolean => book.draining.includes(VERSION) || isOutdated(book)
+const graceEnd = (lobby: PlainLobby): number => lobby.empty_since! + lobby.plan.idle_grace_ms
+
+/** Those that wait for players in the same place; none when the lobby is nobody's to find. */
+function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: PlainLobby): PlainLobby[] {
+  return book.lobbies.filter(
+    (lobby) =>
+      isEmpty(book, lobby) &&
+      lobby.plan.game_mode === game_mode &&
+      lobby.plan.region === region &&
+      !lobby.closed &&
+      !lobby.plan.is_custom &&
+      lobby.plan.publicity === 'public',
+  )
+}
+
+/** When it is stopped for want of players, if nothing else changes first. */
+function idleDueOf(book: PlainBook, lobby: PlainLobby): number {
+  if (!isEmpty(book, lobby)) return Number.POSITIVE_INFINITY
+  if (isEnding(book)) return 0
+  const waiting = waitingBeside(book, lobby)
+  if (!waiting.includes(lobby)) return graceEnd(lobby)
+  const is_first = waiting.every((other) => graceEnd(other) >= graceEnd(lobby))
+  return waiting.length > book.idle.max && is_first ? graceEnd(lobby) : Number.POSITIVE_INFINITY
+}
+
+export function prepare(
+  book: PlainBook,
+  wish: { plan: LobbyPlan; idle_min: number; lobby_max: number },
+  id: string,
+  now: number,
+): Answer {
+  const lobby = lobbyAfter(wish.plan, id, now)
+  const { plan } = wish
+  const counted = { ...lobby, plan: { ...plan, is_custom: false, publicity: 'public' as const } }
+  if (isEnding(book) || waitingBeside(book, counted).length >= wish.idle_min) return null
+  if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  book.lobbies.push(lobby)
+  return null
 }
 
 /** The answer that this key was given within the last ten minutes, or may be about to be given. */
@@ -174,8 +228,14 @@ function open(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: numbe
 }
 
 function make(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: number): Answer {
-  const lobby: PlainLobby = {
-    id: ids.lobby,
+  const lobby = lobbyAfter(plan, ids.lobby, now)
+  book.lobbies.push(lobby)
+  return sit(book, lobby, wish, ids, now)
+}
+
+function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
+  return {
+    id,
     plan,
     created: now,
     ready_by: now + plan.ready_within_ms,
@@ -186,8 +246,6 @@ function make(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: numbe
     stopped: null,
     why: null,
   }
-  book.lobbies.push(lobby)
-  return sit(book, lobby, wish, ids, now)
 }
 
 function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, ids: Ids, now: number): Answer {
@@ -390,9 +448,8 @@ function leave(book: PlainBook, player: PlainPlayer, why: RemoveReason, now: num
 export function takeExpiry(book: PlainBook, change: Change, now: number): boolean {
   if (change.kind === 'lobby_stopped') {
     const lobby = lobbyOf(book, change.lobby_id)!
-    const is_idle = seatsOf(book, lobby.id).length === 0 && lobby.empty_since! + lobby.plan.idle_grace_ms <= now
-    const is_right =
-      dueOf(book, lobby) <= now && change.ms === now && change.reason === (is_idle ? 'idle' : 'never_ready')
+    const why = idleDueOf(book, lobby) > now ? 'never_ready' : isOutdated(book) ? 'outdated' : 'idle'
+    const is_right = dueOf(book, lobby) <= now && change.ms === now && change.reason === why
     stop(book, lobby.id, change.reason, now)
     return is_right
   }

@@ -1,0 +1,229 @@
+// Lobbies that run ahead of players, as versions want them (idle_lobbies): what a namespace wants is told to its book,
+// which keeps so many and stops the rest; what is missing is started here, a few at a time. Looked at when a version is
+// deployed, when players took a lobby or one stopped, and every RETRY_MS for what could not be started.
+//
+// A place whose lobbies end at once is given a rest, twice as long each time, until one has run for STEADY_MS.
+import { ApiError, type ErrorCode, idleLobbiesIn } from '@muster/contract'
+import { sql } from 'kysely'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import type { LobbyPlan } from './book.ts'
+import type { Books } from './books.ts'
+import type { Change } from './changes.ts'
+import { type IdleRules, NO_IDLE_RULES } from './idle.ts'
+import type { Namespaces } from './namespaces.ts'
+import type { Place } from './shelves.ts'
+import { plansOf } from './wishes.ts'
+
+/** How often the versions of namespaces are read, in case the word of a deploy was lost. */
+const LOOK_EVERY_MS = 30_000
+/** What could not be started is tried again after this. */
+const RETRY_MS = 1_000
+/** Of a place, in one go: the runner starts no more at once than that. */
+const STARTS_MAX = 8
+/** Namespaces that are looked at together. */
+const NAMESPACES_MAX = 10_000
+/** Lobbies that ended sooner than this after they were ready count as failed. */
+const STEADY_MS = 60_000
+export const REST_MS_FIRST = 1_000
+const REST_MS_MAX = 5 * 60_000
+
+/** Refusals that may be none the next time. */
+const LATER: ReadonlySet<ErrorCode> = new Set([
+  'MATCHMAKER_TOO_MANY_LOBBIES',
+  'MATCHMAKER_REGION_FULL',
+  'MATCHMAKER_NO_PORTS',
+  'API_NOT_AVAILABLE',
+])
+
+type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }
+type Rest = { failure_count: number; until_ms: number }
+
+export type IdleLobbies = { close: () => Promise<void> }
+
+/** Resolves when every book knows what its namespace wants. */
+export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Namespaces): Promise<IdleLobbies> {
+  const wanted = new Map<string, Wanted>()
+  const rests = new Map<string, Rest>()
+  const lacking = new Set<string>()
+  let working: Promise<void> | null = null
+  let must_look = true
+  /** Something has changed since the work under way began. */
+  let again = false
+  let is_closed = false
+
+  const keyOf = (namespace_id: string, { version_id, region, game_mode }: Place): string =>
+    `${namespace_id}\n${version_id}\n${region}\n${game_mode}`
+
+  function tell(namespace_id: string): void {
+    books.book(namespace_id)?.setIdleRules(wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
+  }
+
+  /** Reads which versions are deployed where lobbies live, or are wanted. */
+  async function look(): Promise<void> {
+    const rows = await ctx.db
+      .selectFrom('namespaces')
+      .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+      .where((where) =>
+        where.or([
+          where('namespace_id', '=', sql<string>`any(${books.namespaceIds()})`),
+          sql<boolean>`jsonb_path_exists(config::jsonb, '$.matchmaker.**.idle_lobbies')`,
+        ]),
+      )
+      .select(['namespace_id', 'versions.version_id'])
+      .limit(NAMESPACES_MAX)
+      .execute()
+    const there = new Set(rows.map(({ namespace_id }) => namespace_id))
+    for (const namespace_id of wanted.keys()) if (!there.has(namespace_id)) wanted.delete(namespace_id)
+    for (const { namespace_id, version_id } of rows) {
+      if (wanted.get(namespace_id)?.version_id !== version_id) await learn(namespace_id, version_id)
+      tell(namespace_id)
+    }
+  }
+
+  async function learn(namespace_id: string, version_id: string): Promise<void> {
+    const game_modes = await namespaces.gameModes(version_id)
+    const places = plansOf(ctx.config, version_id, game_modes.values()).map((plan) => {
+      const { min, max } = idleLobbiesIn(game_modes.get(plan.game_mode)!, plan.region)
+      return { plan, idle_min: min, idle_max: max }
+    })
+    const idle_max = new Map(places.map((place) => [keyOf(namespace_id, place.plan), place.idle_max]))
+    wanted.set(namespace_id, {
+      version_id,
+      rules: { version_id, idle_max: (place) => idle_max.get(keyOf(namespace_id, place)) ?? 0 },
+      plans: places.filter(({ idle_min }) => idle_min > 0),
+    })
+    for (const key of rests.keys()) if (key.startsWith(`${namespace_id}\n`)) rests.delete(key)
+    lacking.add(namespace_id)
+  }
+
+  async function work(): Promise<void> {
+    again = false
+    try {
+      if (must_look) {
+        must_look = false
+        await look()
+      }
+      for (const namespace_id of [...lacking]) {
+        if (is_closed) return
+        lacking.delete(namespace_id)
+        if (!(await fill(namespace_id))) lacking.add(namespace_id)
+      }
+    } catch (error) {
+      must_look = true
+      ctx.log.warn({ err: error }, 'idle lobbies could not be looked after; trying again')
+    }
+  }
+
+  /** Answers whether nothing is left to be done. */
+  async function fill(namespace_id: string): Promise<boolean> {
+    let is_done = true
+    for (const { plan, idle_min } of wanted.get(namespace_id)?.plans ?? []) {
+      if ((rests.get(keyOf(namespace_id, plan))?.until_ms ?? 0) > ctx.now()) is_done = false
+      else if (!(await start(namespace_id, plan, idle_min))) is_done = false
+    }
+    return is_done
+  }
+
+  /** Answers whether as many stand idle as are wanted. */
+  async function start(namespace_id: string, plan: LobbyPlan, idle_min: number): Promise<boolean> {
+    for (let count = 0; count < STARTS_MAX; count++) {
+      try {
+        const { lobby_count_max } = await namespaces.get(namespace_id)
+        const wish = { plan, idle_min, lobby_count_max }
+        const is_started = await books.commit(namespace_id, (book, now_ms) => {
+          // It may be a new book, which knows of nothing.
+          book.setIdleRules(wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
+          return book.prepare(wish, newId(now_ms), now_ms, books.hasRoom, books.choosePorts)
+        })
+        if (!is_started) return true
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if (error.code === 'NAMESPACE_NOT_FOUND') return true
+        if (LATER.has(error.code)) return false
+        throw error
+      }
+    }
+    return false
+  }
+
+  function wake(): void {
+    again = true
+    if (is_closed || working !== null) return
+    working = work().finally(() => {
+      working = null
+      if (again) wake()
+    })
+  }
+
+  /** A place is looked at again when its lobbies change; one whose lobby failed is given a rest first. */
+  function onCommit(namespace_id: string, changes: readonly Change[]): void {
+    const plans = wanted.get(namespace_id)?.plans
+    if (plans === undefined) {
+      // The first lobby of a namespace that was not known to have any.
+      if (!changes.some(({ kind }) => kind === 'lobby_created')) return
+      must_look = true
+      setImmediate(wake)
+      return
+    }
+    let is_lacking = false
+    for (const change of changes) {
+      if (change.kind === 'lobby_created') tell(namespace_id)
+      if (plans.length === 0) continue
+      if (change.kind === 'lobby_stopped') noteEnd(namespace_id, change)
+      is_lacking ||= ['player_reserved', 'lobby_stopped', 'lobby_closed', 'version_draining'].includes(change.kind)
+    }
+    if (!is_lacking) return
+    lacking.add(namespace_id)
+    setImmediate(wake)
+  }
+
+  function noteEnd(namespace_id: string, { lobby_id, ms, reason }: Extract<Change, { kind: 'lobby_stopped' }>): void {
+    const lobby = books.lobby(namespace_id, lobby_id)
+    if (lobby === undefined) return
+    const key = keyOf(namespace_id, lobby)
+    if (lobby.ready_ms !== null && ms - lobby.ready_ms >= STEADY_MS) {
+      rests.delete(key)
+      return
+    }
+    if (reason !== 'exited' && reason !== 'never_ready') return
+    const failure_count = (rests.get(key)?.failure_count ?? 0) + 1
+    const rest_ms = Math.min(REST_MS_MAX, REST_MS_FIRST * 2 ** (failure_count - 1))
+    rests.set(key, { failure_count, until_ms: ctx.now() + rest_ms })
+    const { region, game_mode } = lobby
+    ctx.log.warn({ namespace_id, lobby_id, region, game_mode, reason, failure_count, rest_ms }, 'a lobby ended at once')
+  }
+
+  const unsubscribe = ctx.listener.on('namespaces', () => {
+    must_look = true
+    wake()
+  })
+  const endCommits = books.onCommits({
+    onCommit,
+    onReload() {
+      for (const namespace_id of wanted.keys()) {
+        tell(namespace_id)
+        lacking.add(namespace_id)
+      }
+    },
+  })
+  const retrying = setInterval(() => {
+    if (must_look || lacking.size > 0) wake()
+  }, RETRY_MS)
+  const looking = setInterval(() => {
+    must_look = true
+  }, LOOK_EVERY_MS)
+  wake()
+  await working
+
+  return {
+    async close() {
+      is_closed = true
+      clearInterval(retrying)
+      clearInterval(looking)
+      unsubscribe()
+      endCommits()
+      await working
+    },
+  }
+}
