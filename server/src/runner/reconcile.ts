@@ -9,6 +9,7 @@
 import type { Context } from '../context.ts'
 import type { Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
+import { inheritFormerRuns } from './inherit.ts'
 import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from './launch.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
@@ -179,6 +180,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     wake,
 
     async adopt() {
+      await inheritFormerRuns(ctx)
       const handles = await driver.list()
       const ours = await claimRuns(
         ctx,

@@ -142,6 +142,15 @@ export async function claimRuns(ctx: Context, lobby_ids: readonly string[]): Pro
   return new Set(rows.map(({ lobby_id }) => lobby_id))
 }
 
+/** Makes the open runs of a former name this runner's own. Answers how many. */
+export async function inheritRuns(ctx: Context, former: string): Promise<number> {
+  const { rowCount } = await ctx.pool.query(
+    'update lobby_runs set runner_id = $1 where runner_id = $2 and exit_ts is null',
+    [ctx.config.node_id, former],
+  )
+  return rowCount ?? 0
+}
+
 /** A lobby that nobody has stopped yet must not be taken for one without a run: it would be started again. */
 export const OLD_RUNS: OldRows = {
   table: 'lobby_runs',

@@ -29,8 +29,8 @@ type RunRow = {
 
 export type RunnerFixture = {
   ctx: Context
-  /** Starts the role; it is stopped with the test, lobbies and all. */
-  start(): Promise<RunningRole>
+  /** Starts the role, as a machine of that name; it is stopped with the test, lobbies and all. */
+  start(node_id?: string): Promise<RunningRole>
   /** A build of these files, in two parts, and a version that runs it in its game mode `default`. */
   version(files: Record<string, string>, mode: NonNullable<Mode>): Promise<string>
   /** A wanted lobby of it: the row and the wake-up. */
@@ -84,8 +84,8 @@ export async function openRunner(
     ctx,
     row,
 
-    async start() {
-      const role = await startRunner(ctx)
+    async start(node_id = config.node_id) {
+      const role = await startRunner({ ...ctx, config: { ...config, node_id } })
       let stopped: Promise<void> | null = null
       const once: RunningRole = {
         ...role,

@@ -209,6 +209,38 @@ test('a row whose process never came to be is settled as lost, and one that ende
   assert.deepStrictEqual([ended_row.exit_code, ended_row.exit_reason], [0, 'exit'])
 })
 
+test('runs that ended while the machine got another name are settled, and those of other machines are left alone', async (t) => {
+  const fixture = await openRunner(t)
+  const { pool } = fixture.ctx
+  const first = await fixture.start('before')
+  const version_id = await fixture.version(SERVER, MODE)
+  const [ended, foreign] = [await fixture.lobby(version_id), await fixture.lobby(version_id)]
+  const { handle } = await fixture.run(ended, 'it starts', isStarted)
+  await fixture.run(foreign, 'it starts', isStarted)
+  await first.stop({ end_lobbies: true })
+  await pool.query('update lobby_runs set exit_ts = null, exit_code = null, exit_reason = null')
+  await pool.query('update lobby_runs set runner_id = $1 where lobby_id = $2', ['elsewhere', foreign])
+  // Written by the one before, and the power went before there was anything else of it.
+  const never = await fixture.lobby(version_id)
+  await pool.query(
+    `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports) values ($1, 'before', 'process', '{}', '{}')`,
+    [never],
+  )
+
+  const second = await fixture.start('after')
+  for (const lobby_id of [ended, never]) {
+    const row = await fixture.run(lobby_id, 'it is settled', isEnded)
+    assert.deepStrictEqual(row.runner_id, 'after')
+  }
+  assert.strictEqual((await fixture.row(never))?.exit_reason, 'lost')
+  assert.ok(!existsSync(`/proc/${handle.pid}/exe`))
+  await second.stop({ end_lobbies: true })
+  await fixture.start('once more')
+  await fixture.run(await fixture.lobby(version_id), 'another one starts', isStarted)
+  const { runner_id, exit_ts } = (await fixture.row(foreign))!
+  assert.deepStrictEqual({ runner_id, exit_ts }, { runner_id: 'elsewhere', exit_ts: null })
+})
+
 test('a lobby that lives and that no row knows is ended', async (t) => {
   const fixture = await openRunner(t)
   const first = await fixture.start()

@@ -25,11 +25,25 @@ export function parseStat(line: string): ProcessStat | null {
   return { pid, state, parent_pid: Number(parent_pid), start_time }
 }
 
-/** A zombie is dead: its parent may be slow to reap it. */
+/**
+ * A zombie is dead: its parent may be slow to reap it, or, where the first process of a container does not, never come to
+ * it. But a process looks like one as soon as its first thread has ended: the others may run on, or hold what it had.
+ */
 export function isAlive(id: ProcessId, boot_id: string): boolean {
   if (id.boot_id !== boot_id) return false
   const stat = readStat(id.pid)
-  return stat !== null && stat.start_time === id.start_time && stat.state !== 'Z' && stat.state !== 'X'
+  if (stat === null || stat.start_time !== id.start_time || stat.state === 'X') return false
+  return stat.state !== 'Z' || threadCount(id.pid) > 1
+}
+
+/** 0 when there is no such process. */
+function threadCount(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length
+  } catch (error) {
+    if (isGone(error)) return 0
+    throw error
+  }
 }
 
 export function childrenOf(pid: number): number[] {
