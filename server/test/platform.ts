@@ -1,7 +1,6 @@
 // The platform for tests is the platform: the real context on a temporary folder, free ports and a database of its own,
 // its roles started in this process and stopped with the test. Fixtures are calls through the typed client.
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -25,6 +24,7 @@ import type { Context } from '../src/context.ts'
 import { startRoles } from '../src/main.ts'
 import { LEAST_SERVER, uploadBuild } from './builds.ts'
 import { createDatabase } from './database.ts'
+import { freePorts } from './free-ports.ts'
 
 export type Platform = {
   ctx: Context
@@ -225,18 +225,4 @@ function playServers(platform: Platform): () => void {
     is_over = true
     unsubscribe()
   }
-}
-
-/** Ports that nothing listens at now; another program may still take one before the platform does. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await new Promise((resolve) => server.once('listening', resolve))
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

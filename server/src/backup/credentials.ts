@@ -3,10 +3,9 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ApiError } from '@muster/contract'
 import { PASSWORD_FILE } from '../database/embedded/cluster.ts'
 import { SOCKET_FOLDER_FILE } from '../database/embedded/socket-folder.ts'
-import { type Keys, openKeys } from '../tokens/keys.ts'
+import { isValid, openKeys } from '../tokens/keys.ts'
 import { filesOf } from './files.ts'
 import { ADMIN_TOKEN_FILE } from './manifest.ts'
 import { type Check, counted } from './report.ts'
@@ -40,14 +39,4 @@ export async function checkCredentials(folder: string, now_ms: number): Promise<
     }
   }
   return { name: 'keys', looked_at: counted(files.length, 'file'), findings, remarks }
-}
-
-function isValid(keys: Keys, token: string, now_ms: number): boolean {
-  try {
-    keys.verify(token, now_ms)
-    return true
-  } catch (error) {
-    if (error instanceof ApiError) return false
-    throw error
-  }
 }

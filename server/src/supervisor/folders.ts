@@ -2,10 +2,9 @@
 // folders that they must pass through can be entered, but not listed, by others; everything else is the owner's alone.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ApiError } from '@muster/contract'
 import type { Config } from '../config.ts'
 import { StartError } from '../start-error.ts'
-import type { Keys } from '../tokens/keys.ts'
+import { isValid, type Keys } from '../tokens/keys.ts'
 
 const ENTERED_BY_OTHERS = 0o711
 const PRIVATE = 0o700
@@ -62,7 +61,7 @@ export function requireFinishedRestore(data_dir: string): void {
 export function adminToken(config: Config, keys: Keys, now_ms: number): { token: string; file: string } {
   const file = adminFile(config.data_dir)
   const known = existsSync(file) ? readFileSync(file, 'utf8').trim() : null
-  if (known !== null && isValid(known, keys, now_ms)) return { token: known, file }
+  if (known !== null && isValid(keys, known, now_ms)) return { token: known, file }
   const token = issueAdminToken(keys, now_ms)
   writeAdminToken(file, token)
   return { token, file }
@@ -81,14 +80,4 @@ export function writeAdminToken(file: string, token: string): void {
   rmSync(`${file}.new`, { force: true })
   writeFileSync(`${file}.new`, `${token}\n`, { mode: PRIVATE_FILE })
   renameSync(`${file}.new`, file)
-}
-
-function isValid(token: string, keys: Keys, now_ms: number): boolean {
-  try {
-    keys.verify(token, now_ms)
-    return true
-  } catch (error) {
-    if (error instanceof ApiError) return false
-    throw error
-  }
 }

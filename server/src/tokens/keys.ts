@@ -51,6 +51,17 @@ export function createKeys(): Keys {
   return keysOf(createRing())
 }
 
+/** Whether `verify` takes the token now. */
+export function isValid(keys: Keys, token: string, now_ms: number): boolean {
+  try {
+    keys.verify(token, now_ms)
+    return true
+  } catch (error) {
+    if (error instanceof ApiError) return false
+    throw error
+  }
+}
+
 /** The longest token; ours stay under 400. Looked at before anything is decoded. */
 const TOKEN_LENGTH_MAX = 2048
 /** Verified tokens remembered, about 400 bytes each. An Ed25519 verification costs some 50 times a look-up. */

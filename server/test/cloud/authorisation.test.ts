@@ -45,6 +45,7 @@ import {
 import { createClient } from '@muster/contract/client'
 import { startMailServer } from '../identity/mail-server.ts'
 import { logIn } from '../identity/people.ts'
+import { MANAGEMENT_TABLES } from '../management-tables.ts'
 import { startPlatform } from '../platform.ts'
 import { newGame, refused, type TestGame, UNKNOWN_ID } from './steps.ts'
 
@@ -124,19 +125,7 @@ test('who may do what on the management side', async (t) => {
   const issue = (subject: Parameters<typeof ctx.keys.issue>[0], now_ms = ctx.now()) =>
     ctx.keys.issue(subject, { now_ms, lifetime_ms: 60_000, name: 'prod' })
   const snapshot = async () => {
-    const tables = [
-      'groups',
-      'games',
-      'namespaces',
-      'versions',
-      'uploads',
-      'upload_files',
-      'builds',
-      'sites',
-      'tokens',
-      'revoked_tokens',
-    ] as const
-    const rows = await Promise.all(tables.map((table) => ctx.db.selectFrom(table).selectAll().execute()))
+    const rows = await Promise.all(MANAGEMENT_TABLES.map((table) => ctx.db.selectFrom(table).selectAll().execute()))
     return JSON.stringify(rows)
   }
   const callWith = (token: string | null, { operation, input }: Call): Promise<unknown> =>

@@ -7,6 +7,7 @@ import { OPERATIONS } from '@muster/contract/operations'
 import { Ajv, type ValidateFunction } from 'ajv'
 import fc from 'fast-check'
 import { sql } from 'kysely'
+import { MANAGEMENT_TABLES } from '../management-tables.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { arbitraryOf, type Request, requestsOf } from './arbitrary.ts'
 import { type Answer, requireRefusal } from './ask.ts'
@@ -117,22 +118,7 @@ function requirePaths({ metadata }: ErrorBody): void {
 
 /** Differs when a row of the management side was written, or a row was appended to the journal. */
 async function fingerprint(platform: Platform): Promise<string> {
-  const tables = [
-    'groups',
-    'games',
-    'namespaces',
-    'versions',
-    'uploads',
-    'upload_files',
-    'builds',
-    'sites',
-    'game_images',
-    'users',
-    'group_members',
-    'group_invites',
-    'device_links',
-  ]
-  const parts = tables.map(
+  const parts = MANAGEMENT_TABLES.map(
     (name) => sql`select count(*)::text || ':' || coalesce(max(xmin::text::bigint), 0) from ${sql.table(name)}`,
   )
   const { rows } = await sql`${sql.join(parts, sql` union all `)}`.execute(platform.ctx.db)

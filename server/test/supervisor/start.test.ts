@@ -3,17 +3,8 @@ import { readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import {
-  freePorts,
-  freeSettings,
-  isThere,
-  processesOf,
-  roleOf,
-  startMuster,
-  statusOf,
-  temporaryFolder,
-  until,
-} from './started.ts'
+import { freePorts } from '../free-ports.ts'
+import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder, until } from './started.ts'
 
 const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 

@@ -1,23 +1,17 @@
 // `muster start` as a person starts it: a real process, leader of a process group as under a terminal, on free ports and
 // a data folder of its own. Whatever still names the folder when the test ends is killed, and the test fails.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { freePorts } from '../free-ports.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
 const WAIT_MS_MAX = 60_000
 const LOOK_AGAIN_MS = 20
-
-/** Below the ports that the system hands out, and below those that belong to the edge. */
-const PORT_MIN = 10_000
-const PORT_MAX = 26_000
-const PORT_ATTEMPTS_MAX = 1_000
 
 export type Started = {
   pid: number
@@ -127,29 +121,6 @@ export async function statusOf(url: string): Promise<number | null> {
   } catch {
     return null
   }
-}
-
-/**
- * Ports that nobody uses now, and that the system gives to nobody who asks for just any: a platform that is restarted
- * must find its ports free again while other tests run beside this one.
- */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports: number[] = []
-  for (let attempt = 0; attempt < PORT_ATTEMPTS_MAX && ports.length < count; attempt++) {
-    const port = randomInt(PORT_MIN, PORT_MAX)
-    if (!ports.includes(port) && (await isFree(port))) ports.push(port)
-  }
-  if (ports.length < count) throw new Error('No free ports were found.')
-  return ports
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  const isBound = await new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
-  })
-  await new Promise((resolve) => server.close(resolve))
-  return isBound
 }
 
 function readProc(pid: number, file: string): string {
