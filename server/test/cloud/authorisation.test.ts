@@ -180,7 +180,6 @@ test('who may do what on the management side', async (t) => {
   })
 
   await t.test('what people may do follows from their role in the group, and strangers learn nothing', async () => {
-    const before = await snapshot()
     const { group_id, game_id } = own
     const params = { group_id }
     const of_group: Call[] = [
@@ -197,6 +196,7 @@ test('who may do what on the management side', async (t) => {
     const { device_link_token } = await platform.client.call(prepareDeviceLink, {})
     calls.push(call(completeDeviceLink, { body: { device_link_token, game_id } }))
     const stranger = await logIn(platform, mail, 'stranger@example.com')
+    const before_strangers = await snapshot()
     for (const wish of calls) {
       const code =
         wish.operation === completeUpload
@@ -206,10 +206,12 @@ test('who may do what on the management side', async (t) => {
             : 'GAME_NOT_FOUND'
       assert.equal((await refused(code, callWith(stranger.token, wish))).status, 404, wish.operation.id)
     }
+    assert.equal(await snapshot(), before_strangers)
     for (const role of ['viewer', 'developer'] as const) {
       const person = await logIn(platform, mail, `${role}@example.com`)
       const { code } = await platform.client.call(createGroupInvite, { params, body: { role } })
       await person.client.call(consumeGroupInvite, { params: { group_invite_code: code } })
+      const before = await snapshot()
       for (const wish of calls) {
         const needed = wish.operation.role
         if (needed === null || GROUP_ROLES.indexOf(needed) >= GROUP_ROLES.indexOf(role)) continue
