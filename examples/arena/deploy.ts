@@ -5,6 +5,9 @@ import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
   bootstrap,
+  CAPTCHA_PROVIDERS,
+  type CaptchaConfig,
+  type CaptchaProvider,
   completeUpload,
   createGame,
   createGameBuild,
@@ -25,11 +28,25 @@ const USAGE = `MUSTER_URL=http://localhost:8000 MUSTER_TOKEN=... node ${basename
   --max-players NUMBER       Seats of a lobby (8).
   --idle-grace-ms NUMBER     An empty lobby is stopped after this.
   --ready-deadline-ms NUMBER A lobby must be ready within this.
-  --player-deadline-ms NUMBER  A player must connect within this.`
+  --player-deadline-ms NUMBER  A player must connect within this.
+  --captcha PROVIDER         Players are asked for a captcha of turnstile or hcaptcha. Its keys are --captcha-site-key and,
+                             in the environment, CAPTCHA_SECRET_KEY.
+  --captcha-requests NUMBER  Requests that a client may make after one (10).
+  --captcha-script URL       Where the page gets the widget, if not from the provider.`
+const VERIFICATION_TTL_MS = 240_000
 const UPLOADS_AT_ONCE_MAX = 4
+
+type Captcha = {
+  provider: CaptchaProvider
+  site_key: string
+  secret_key: string
+  requests_before_reverify: number
+  script_url?: string
+}
 
 type Wish = {
   name: string
+  captcha?: Captcha
   max_players: number
   idle_grace_ms?: number
   ready_deadline_ms?: number
@@ -49,7 +66,7 @@ async function deploy(client: Client, url: URL, wish: Wish): Promise<void> {
   tell({ game_id, namespace_id: namespace.namespace_id })
 
   const build_id = await uploadServer(client, game_id, wish.name)
-  const site_id = await uploadSite(client, game_id)
+  const site_id = await uploadSite(client, game_id, wish.captcha)
   const config = versionConfig(wish, build_id, site_id)
   const display_name = `${new Date().toISOString()} ${build_id.slice(-6)}`
   const { version_id } = await client.call(createGameVersion, { params: { game_id }, body: { display_name, config } })
@@ -95,8 +112,8 @@ async function uploadServer(client: Client, game_id: string, name: string): Prom
   return build_id
 }
 
-async function uploadSite(client: Client, game_id: string): Promise<string> {
-  const built = await buildSite()
+async function uploadSite(client: Client, game_id: string, captcha?: Captcha): Promise<string> {
+  const built = withScript(await buildSite(), captcha)
   const files = built.map(({ path, content }) => ({
     path,
     content_type: contentTypeOf(path),
@@ -118,6 +135,19 @@ async function uploadSite(client: Client, game_id: string): Promise<string> {
   return site_id
 }
 
+/** The page's head says where the widget's script is. */
+function withScript(files: BuiltFile[], captcha: Captcha | undefined): BuiltFile[] {
+  const { provider, script_url } = captcha ?? {}
+  if (script_url === undefined) return files
+  const { href } = new URL(script_url)
+  return files.map((file) => {
+    if (file.path !== 'index.html') return file
+    const address = RegExp(`(?<=name="${provider}" content=")[^"]*`)
+    const page = file.content.toString().replace(address, () => href)
+    return { ...file, content: Buffer.from(page) }
+  })
+}
+
 function requireFile(files: BuiltFile[], path: string): BuiltFile {
   const file = files.find((candidate) => candidate.path === path)
   if (file === undefined) throw new Error(`The platform asks for ${path}, which was not offered.`)
@@ -132,11 +162,12 @@ async function put(url: string, content: Buffer, content_type: string): Promise<
 }
 
 function versionConfig(wish: Wish, build_id: string, site_id: string): VersionConfig {
-  const { name: _name, ...limits } = wish
+  const { name: _name, captcha, ...limits } = wish
   return {
     cdn: { site_id },
     matchmaker: {
       game_modes: { default: limits },
+      ...(captcha && { captcha: captchaConfig(captcha) }),
       // Half a core is plenty for eight players.
       tier: 'basic-1d2',
       docker: {
@@ -148,6 +179,11 @@ function versionConfig(wish: Wish, build_id: string, site_id: string): VersionCo
   }
 }
 
+function captchaConfig({ provider, site_key, secret_key, requests_before_reverify }: Captcha): CaptchaConfig {
+  const keys = { site_key, secret_key }
+  return { requests_before_reverify, verification_ttl: VERIFICATION_TTL_MS, [provider]: keys }
+}
+
 function readWish(): Wish {
   const { values } = parseArgs({
     options: {
@@ -156,12 +192,26 @@ function readWish(): Wish {
       'idle-grace-ms': { type: 'string' },
       'ready-deadline-ms': { type: 'string' },
       'player-deadline-ms': { type: 'string' },
+      captcha: { type: 'string' },
+      'captcha-site-key': { type: 'string', default: '' },
+      'captcha-requests': { type: 'string', default: '10' },
+      'captcha-script': { type: 'string' },
     },
   })
   const wish: Wish = { name: values.name, max_players: Number(values['max-players']) }
   if (values['idle-grace-ms'] !== undefined) wish.idle_grace_ms = Number(values['idle-grace-ms'])
   if (values['ready-deadline-ms'] !== undefined) wish.ready_deadline_ms = Number(values['ready-deadline-ms'])
   if (values['player-deadline-ms'] !== undefined) wish.player_deadline_ms = Number(values['player-deadline-ms'])
+  const provider = CAPTCHA_PROVIDERS.find((name) => name === values.captcha)
+  if (provider !== undefined) {
+    wish.captcha = {
+      provider,
+      site_key: values['captcha-site-key'],
+      secret_key: process.env.CAPTCHA_SECRET_KEY ?? '',
+      requests_before_reverify: Number(values['captcha-requests']),
+    }
+    if (values['captcha-script'] !== undefined) wish.captcha.script_url = values['captcha-script']
+  } else if (values.captcha !== undefined) throw new Error(`There is no captcha provider ${values.captcha}.`)
   return wish
 }
 

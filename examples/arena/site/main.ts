@@ -1,7 +1,8 @@
 // The page: the door, the game, and the frame that is painted as often as the screen shows one.
-import { MusterError } from '@muster/sdk/browser'
+import { type CaptchaRequired, MusterError } from '@muster/sdk/browser'
 import type { FromServer } from '../game/messages.ts'
 import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
+import { solveCaptcha } from './captcha.ts'
 import { createControls } from './controls.ts'
 import { age, createEffects, showFlame, showHit, showPick, showWin } from './effects.ts'
 import { createHud, leaderOf, showDoor, showProgress, showScreen, showTrouble } from './hud.ts'
@@ -71,7 +72,7 @@ async function play(): Promise<void> {
   const name = nameField.value.trim()
   localStorage.setItem(REMEMBERED_NAME, name)
   try {
-    session = await enter(name, { progress: showProgress, message: hear, closed: leave })
+    session = await enter(name, { progress: showProgress, captcha: showCaptcha, message: hear, closed: leave })
     nameField.blur()
     controls.release()
     showScreen('game')
@@ -81,6 +82,10 @@ async function play(): Promise<void> {
     scene = null
     showTrouble(error, false)
   }
+}
+
+function showCaptcha(required: CaptchaRequired): Promise<string> {
+  return solveCaptcha(required, document.getElementById('captcha')!)
 }
 
 function measure(): void {

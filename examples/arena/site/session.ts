@@ -1,18 +1,18 @@
 // From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome.
-import { createClient, MusterError, socketUrl } from '@muster/sdk/browser'
+import { type CaptchaRequired, createClient, MusterError, socketUrl } from '@muster/sdk/browser'
 import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
 
 const WELCOME_MS_MAX = 15_000
 /** After this the player is told that a server is being started for him. */
 const PATIENCE_MS = 1_200
 
-const client = createClient()
-
 export type Session = { say(message: FromBrowser): void; leave(): void }
 
 export type SessionEvents = {
   /** What is being done, for the button. */
   progress(sentence: string): void
+  /** Shows the captcha that the platform asks for, and answers its response. */
+  captcha(required: CaptchaRequired): Promise<string>
   message(message: FromServer): void
   /** The game is over for this player, and why. Called at most once, and only after the welcome. */
   closed(sentence: string): void
@@ -20,8 +20,21 @@ export type SessionEvents = {
 
 /** Resolves with the welcome received. Throws a MusterError whose message is for the player. */
 export async function enter(name: string, events: SessionEvents): Promise<Session> {
-  events.progress('Finding a lobby')
-  const patience = setTimeout(() => events.progress('Starting a server'), PATIENCE_MS)
+  let patience: ReturnType<typeof setTimeout> | undefined
+  const beginFinding = () => {
+    events.progress('Finding a lobby')
+    patience = setTimeout(() => events.progress('Starting a server'), PATIENCE_MS)
+  }
+  const client = createClient({
+    async captcha(required) {
+      clearTimeout(patience)
+      events.progress('Waiting for you')
+      const response = await events.captcha(required)
+      beginFinding()
+      return response
+    },
+  })
+  beginFinding()
   try {
     const seat = await client.find({ game_modes: ['default'] })
     clearTimeout(patience)

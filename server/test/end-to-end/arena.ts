@@ -24,14 +24,14 @@ export type Arena = {
 
 export async function startArena(
   t: TestContext,
-  options: { deploy: string[]; env?: Record<string, string> },
+  options: { deploy: string[]; deploy_env?: Record<string, string>; env?: Record<string, string> },
 ): Promise<Arena> {
   const folder = temporaryFolder(t)
   const settings = { ...(await freeSettings(folder)), ...options.env }
   let started = startMuster(settings)
   await started.ready
   const url = `http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`
-  const play_url = await deploy(url, folder, options.deploy)
+  const play_url = await deploy(url, folder, options.deploy, options.deploy_env)
   const player = createClient({ url, headers: { origin: new URL(play_url).origin } })
   return {
     folder,
@@ -49,11 +49,16 @@ export async function startArena(
 }
 
 /** As a developer deploys: the script of the example, with the operator's token. */
-async function deploy(url: string, folder: string, options: string[]): Promise<string> {
+async function deploy(
+  url: string,
+  folder: string,
+  options: string[],
+  env: Record<string, string> = {},
+): Promise<string> {
   const token = readFileSync(join(folder, 'admin-token'), 'utf8').trim()
   const { PATH, HOME } = process.env
   const child = spawn(process.execPath, [DEPLOY, ...options], {
-    env: { PATH, HOME, MUSTER_URL: url, MUSTER_TOKEN: token },
+    env: { PATH, HOME, MUSTER_URL: url, MUSTER_TOKEN: token, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''

@@ -68,9 +68,19 @@ export type Player = {
 type ArenaWindow = { arena?: { lobby_id: string; players: () => PlayerView[] } }
 
 export async function play(browser: Browser, play_url: string, name: string): Promise<Player> {
+  return playerOf(await openDoor(browser, play_url, name))
+}
+
+/** A page that has asked for a seat, and has yet to get in. */
+export async function openDoor(browser: Browser, play_url: string, name: string): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
   const page = await context.newPage()
   await page.goto(`${play_url}?name=${name}&autoplay`)
+  return page
+}
+
+/** Resolves once the page is in the arena. */
+export async function playerOf(page: Page): Promise<Player> {
   await page.waitForFunction(() => Boolean((globalThis as ArenaWindow).arena?.lobby_id))
   await page.waitForFunction(() => ((globalThis as ArenaWindow).arena?.players() ?? []).length > 0)
   return {
@@ -87,7 +97,7 @@ export async function play(browser: Browser, play_url: string, name: string): Pr
         count,
       )
     },
-    leave: () => context.close(),
+    leave: () => page.context().close(),
   }
 }
 
