@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ErrorCode, Operation } from '@muster/contract'
+import { createCloudToken, createGame, type ErrorCode, getGameById, type Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
+import { newBuild, newSite } from '../cloud/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { type Answer, requireRefusal } from './ask.ts'
 import { askFor, CALLERS, type Call, type CallerName, callBy, callOf, createWorld, dump, type World } from './calls.ts'
@@ -16,6 +17,7 @@ const STRANGERS = {
   garbage: 'TOKEN_INVALID',
   forged: 'TOKEN_INVALID',
   expired: 'TOKEN_EXPIRED',
+  revoked: 'TOKEN_REVOKED',
 } as const
 const NOBODY: Row = {
   ...STRANGERS,
@@ -27,6 +29,7 @@ const NOBODY: Row = {
   lobby: 'API_FORBIDDEN',
   other_lobby: 'API_FORBIDDEN',
   player: 'API_FORBIDDEN',
+  development_player: 'API_FORBIDDEN',
   development: 'API_FORBIDDEN',
   identity: 'API_FORBIDDEN',
   other_identity: 'API_FORBIDDEN',
@@ -266,46 +269,116 @@ test('an Authorization header that is no bearer token is refused as it stands', 
   }
 })
 
+/** To the operator every group and game is his; a development token is answered the same whatever it names. */
+const UNBOUND = ['admin', 'development', 'stranger']
+const BOUND = CALLERS.filter((caller) => !UNBOUND.includes(caller) && !caller.startsWith('other_'))
+/** A code of a mail is for whoever knows both; nothing else is known by it. */
+const UNBOUND_IDS = new Set(['verification_id'])
+/** Who is not in the lobby is out of it already. */
+const IDEMPOTENT = new Set(['games.matchmaker.deleteMatchmakerLobbyPlayer player_id'])
+/** What a member is, a user is: there is no page of users. */
+const NO_SUCH = /_NOT_FOUND$|^GROUP_NOT_MEMBER$/
+
 test('what is not there and what is not yours get one answer', async (t) => {
   const platform = await startPlatform(t)
   const world = await createWorld(platform)
-  const { game, other } = world
-  const verify = (token: string | null) => platform.ctx.keys.verify(token ?? '', platform.ctx.now())
-  const swaps: Record<string, string> = {
+  const { other } = world
+  const tokenOf = (token: string | null) => platform.ctx.keys.verify(token ?? '', platform.ctx.now())
+  const [stranger, seat] = [tokenOf(world.tokens.stranger), tokenOf(world.other_seat.player.token)]
+  assert.ok(stranger.kind === 'user' && seat.kind === 'player')
+  const foreign: Record<string, string> = {
     game_id: other.game_id,
     namespace_id: other.namespace_id,
     version_id: other.version_id,
+    build_id: await newBuild(platform, other.game_id),
+    site_id: await newSite(platform, other.game_id),
     upload_id: await uploadOf(world, other.game_id),
     lobby_id: world.other_seat.lobby.lobby_id,
+    player_id: seat.player_id,
     developer_group_id: other.group_id,
     group_id: other.group_id,
-    token_id: verify(world.tokens.other_cloud).token_id,
+    identity_id: stranger.user_id,
+    new_owner_identity_id: stranger.user_id,
+    token_id: tokenOf(world.tokens.other_cloud).token_id,
   }
-  const before = await dump(platform)
-  for (const operation of OPERATIONS) {
-    const call = operation.auth.includes('cloud') ? callBy(world, operation, 'cloud') : callOf(world, operation)
-    // To the operator every game and group is his.
-    const token = operation.auth.includes('cloud')
-      ? world.tokens.cloud
-      : operation.auth.includes('namespace')
-        ? game.public_token
-        : operation.auth.includes('user')
-          ? world.tokens.owner
-          : null
-    if (token === null) continue
-    for (const [name, foreign_id] of Object.entries(swaps)) {
-      const [foreign, unknown] = [withId(call, name, foreign_id), withId(call, name, UNKNOWN_ID)]
-      if (foreign === null || unknown === null) continue
-      const answer: Answer = await askFor(world, operation, foreign, token)
-      const told = tell(answer)
-      assert.deepEqual(told, tell(await askFor(world, operation, unknown, token)), `${operation.id} ${name}`)
-      assert.match(String(told.code), /_NOT_FOUND$/, `${operation.id} ${name}`)
-      const foreign_ids = [...Object.values(swaps), other.name_id]
-      for (const id of foreign_ids) assert.ok(!answer.text.includes(id), `${operation.id} tells ${id}`)
+  for (const { id, params, body } of OPERATIONS) {
+    for (const name of [params, body].flatMap(idsOf)) {
+      assert.ok(name in foreign || UNBOUND_IDS.has(name), `nobody has tried a foreign ${name} at ${id}`)
     }
   }
+  const before = await dump(platform)
+  let tried = 0
+  for (const operation of OPERATIONS) {
+    for (const caller of BOUND.filter((name) => TABLE[operation.id]?.[name] === 'in')) {
+      for (const [name, id] of Object.entries(foreign)) {
+        if (await isAsUnknown(world, operation, caller, name, id, Object.values(foreign))) tried++
+      }
+    }
+  }
+  assert.ok(tried > 300, String(tried))
   assert.equal(await dump(platform), before)
 })
+
+test('what is of another game is not found in this one, though both are of one group', async (t) => {
+  const platform = await startPlatform(t)
+  const world = await createWorld(platform)
+  const { client, ctx } = platform
+  const { group_id } = world.game
+  const { game_id } = await client.call(createGame, { body: { display_name: 'Two', developer_group_id: group_id } })
+  const { game } = await client.call(getGameById, { params: { game_id } })
+  const { token } = await client.call(createCloudToken, { params: { game_id } })
+  const sibling: Record<string, string> = {
+    namespace_id: game.namespaces[0]!.namespace_id,
+    version_id: game.versions[0]!.version_id,
+    build_id: await newBuild(platform, game_id),
+    site_id: await newSite(platform, game_id),
+    upload_id: await uploadOf(world, game_id),
+    lobby_id: world.other_seat.lobby.lobby_id,
+    token_id: ctx.keys.verify(token, ctx.now()).token_id,
+  }
+  const before = await dump(platform)
+  let tried = 0
+  for (const operation of OPERATIONS.filter(({ params }) => 'game_id' in params.properties)) {
+    for (const caller of ['admin', 'owner', 'developer', 'cloud'] as const) {
+      if (TABLE[operation.id]?.[caller] !== 'in') continue
+      for (const [name, id] of Object.entries(sibling)) {
+        if (await isAsUnknown(world, operation, caller, name, id, Object.values(sibling))) tried++
+      }
+    }
+  }
+  assert.ok(tried > 100, String(tried))
+  assert.equal(await dump(platform), before)
+})
+
+/** Asserts that the caller is told the same of that id as of one that nobody has; false when the call has no such member. */
+async function isAsUnknown(
+  world: World,
+  operation: Operation,
+  caller: CallerName,
+  name: string,
+  id: string,
+  canaries: readonly string[],
+): Promise<boolean> {
+  const call = callBy(world, operation, caller)
+  const [foreign, unknown] = [withId(call, name, id), withId(call, name, UNKNOWN_ID)]
+  if (foreign === null || unknown === null) return false
+  const token = world.tokens[caller]
+  const what = `${caller} on ${operation.id} with ${name}`
+  const answer = await askFor(world, operation, foreign, token)
+  const told = tell(answer)
+  assert.deepEqual(told, tell(await askFor(world, operation, unknown, token)), what)
+  if (IDEMPOTENT.has(`${operation.id} ${name}`)) assert.deepEqual(told, { status: 200, did_remove: false }, what)
+  else assert.match(String(told.code), NO_SUCH, what)
+  const all = `${JSON.stringify(answer.headers)} ${answer.text}`
+  for (const canary of [...canaries, world.other.name_id]) assert.ok(!all.includes(canary), `${what} tells ${canary}`)
+  return true
+}
+
+/** The members of a schema that are ids. */
+function idsOf(schema: object): string[] {
+  const members = 'properties' in schema ? Object.entries(schema.properties as Record<string, { format?: string }>) : []
+  return members.flatMap(([name, { format }]) => (format === 'uuid' ? [name] : []))
+}
 
 function tell({ status, text }: Answer): Record<string, unknown> {
   const { ray_id, ...body } = JSON.parse(text) as Record<string, unknown>

@@ -8,9 +8,11 @@ import {
   createGameNamespaceTokenDevelopment,
   createGameNamespaceTokenPublic,
   createGroupInvite,
+  findLobby,
   type GroupRole,
   MATCHMAKER_PATH,
   type Operation,
+  revokeGameCloudToken,
   setupIdentity,
 } from '@muster/contract'
 import { sql } from 'kysely'
@@ -41,6 +43,7 @@ export const CALLERS = [
   'garbage',
   'forged',
   'expired',
+  'revoked',
   'admin',
   'cloud',
   'other_cloud',
@@ -49,6 +52,7 @@ export const CALLERS = [
   'lobby',
   'other_lobby',
   'player',
+  'development_player',
   'development',
   'identity',
   'other_identity',
@@ -91,8 +95,11 @@ export async function createWorld(platform: Platform): Promise<World> {
     params: { group_id: game.group_id },
     body: { use_count: 256 },
   })
+  const revoked = await cloudToken(game.game_id)
   const now_ms = ctx.now()
   const idOf = (token: string): string => ctx.keys.verify(token, now_ms).token_id
+  await client.call(revokeGameCloudToken, { params: { ...params, token_id: idOf(revoked) } })
+  await until('the revocation to be known', () => ctx.revoked.has(idOf(revoked)))
   return {
     platform,
     game,
@@ -109,6 +116,7 @@ export async function createWorld(platform: Platform): Promise<World> {
       garbage: 'nonsense',
       forged: `${cloud.slice(0, -6)}AAAAAA`,
       expired: ctx.keys.issue({ kind: 'access', name: 'x' }, { now_ms: now_ms - 120_000, lifetime_ms: 60_000 }),
+      revoked,
       admin: platform.token,
       cloud,
       other_cloud: await cloudToken(other.game_id),
@@ -117,6 +125,7 @@ export async function createWorld(platform: Platform): Promise<World> {
       lobby: platform.lobbyToken({ lobby_id: seat.lobby.lobby_id, namespace_id: game.namespace_id }),
       other_lobby: platform.lobbyToken({ lobby_id: other_seat.lobby.lobby_id, namespace_id: other.namespace_id }),
       player: seat.player.token,
+      development_player: await developmentPlayerOf(platform, development.token),
       development: development.token,
       identity: await identityOf(game),
       other_identity: await identityOf(other),
@@ -127,6 +136,11 @@ export async function createWorld(platform: Platform): Promise<World> {
       device: deviceLinkOf(platform),
     },
   }
+}
+
+/** The player whom a find with a development token answers. */
+async function developmentPlayerOf(platform: Platform, token: string): Promise<string> {
+  return (await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })).player.token
 }
 
 async function identityOf(game: TestGame): Promise<string> {

@@ -172,7 +172,7 @@ export async function deploy(platform: Platform, game: TestGame, game_modes: Gam
 }
 
 /** After the call the matchmaker has been told of the namespace's change: it hears it by the same listener, before us. */
-async function told(platform: Platform, call: Promise<unknown>): Promise<void> {
+export async function told(platform: Platform, call: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const unsubscribe = platform.ctx.listener.on('namespaces', () => resolve())
   await Promise.all([call, promise])
