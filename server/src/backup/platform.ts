@@ -1,4 +1,4 @@
-// Whether a platform is whole, running or stopped: its seats, its stored files, what its versions name, its keys. One
+// Whether a platform is whole, running or stopped: its seats, its stored files, what its versions name, what it has sealed, its keys. One
 // snapshot of the database, which nobody waits for.
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
@@ -10,6 +10,7 @@ import { forEachAtOnce } from './files.ts'
 import { knownMigrations } from './migrations.ts'
 import { type Check, counted, inMegabytes } from './report.ts'
 import { readTables } from './rows.ts'
+import { checkSeals } from './sealed.ts'
 import { checkSeats } from './seats.ts'
 import { type StoredFile, storedFiles } from './stored.ts'
 import type { Platform } from './take.ts'
@@ -26,6 +27,7 @@ export async function checkPlatform(platform: Platform, now_ms: number): Promise
     await checkSeats(client),
     await checkStored(platform),
     await checkVersions(client),
+    await checkSeals(client, data_dir),
   ]
   await client.query('commit')
   return [...checks, await checkCredentials(data_dir, now_ms)]

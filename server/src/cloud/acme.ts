@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import { parseNetworks } from '../net/public-address.ts'
 import { createNames } from '../net/resolve.ts'
 import { type FetchRules, safeFetch } from '../net/safe-fetch.ts'
+import { ACME_ACCOUNT_KEYS } from '../tokens/sealed-columns.ts'
 
 type Acme = NonNullable<Config['acme']>
 export type Issued = { chain: string; private_key: string; expire_ms: number }
@@ -98,7 +99,7 @@ async function createAcmeClient(ctx: Context, acme: Acme): Promise<Client> {
 
 /** One account for the platform, whichever of its processes comes first. */
 async function accountKey(ctx: Context, { directory_url }: Acme): Promise<string> {
-  const purpose = `acme account ${directory_url}`
+  const purpose = ACME_ACCOUNT_KEYS.purposeOf(directory_url)
   const made = String(await crypto.createPrivateEcdsaKey())
   await ctx.db
     .insertInto('acme_accounts')

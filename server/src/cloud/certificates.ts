@@ -7,6 +7,7 @@ import { certifiedHosts } from '../config.ts'
 import type { Context } from '../context.ts'
 import { isServed } from '../database/served-hosts.ts'
 import { newId } from '../ids.ts'
+import { CERTIFICATE_KEYS } from '../tokens/sealed-columns.ts'
 import { addCertificateRun } from './jobs.ts'
 
 const MINUTE_MS = 60_000
@@ -90,7 +91,7 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | n
       .updateTable('certificates')
       .set({
         chain: issued.chain,
-        private_key: ctx.seals.seal(`certificate ${host}`, issued.private_key, now_ms),
+        private_key: ctx.seals.seal(CERTIFICATE_KEYS.purposeOf(host), issued.private_key, now_ms),
         expire_ts: new Date(issued.expire_ms),
         // When two thirds of its life are over.
         next_ts: new Date(now_ms + ((issued.expire_ms - now_ms) * 2) / 3),

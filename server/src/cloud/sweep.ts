@@ -3,7 +3,7 @@
 import type { Context } from '../context.ts'
 import { type Sweeper, type SweepStep, startSweeper, sweepOnce } from '../database/sweeper.ts'
 import { deleteUploads, sweepRemovedObjects } from './removed-objects.ts'
-import { resealVersions } from './reseal.ts'
+import { resealAll } from './reseal.ts'
 import { retentionSteps } from './retention.ts'
 
 const SWEEP_EVERY_MS = 60_000
@@ -21,8 +21,8 @@ function sweepSteps(ctx: Context): SweepStep[] {
 
 /** Removes nothing, but runs as often. */
 async function reseal(ctx: Context): Promise<number> {
-  const versions = await resealVersions(ctx)
-  if (versions > 0) ctx.log.info({ versions }, 'closed secrets with the current key')
+  const seals = await resealAll(ctx)
+  if (seals > 0) ctx.log.info({ seals }, 'closed secrets with the current key')
   return 0
 }
 

@@ -18,7 +18,7 @@ const TOKEN_RING: RingKind = { file: 'ring.json', algorithms: RING_ALGORITHMS, l
 export const SEAL_RING: RingKind = {
   file: 'seals.json',
   algorithms: ['aes-256-gcm'],
-  lost: 'the secrets of all versions are lost',
+  lost: 'the secrets of all versions and the keys of all certificates are lost',
 }
 
 /** `secret` is base64url: PKCS #8 for ed25519, 32 random bytes for the others. */

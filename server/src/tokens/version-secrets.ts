@@ -2,6 +2,7 @@
 // also what the API answers; the texts themselves lie beside it in `secrets`, sealed for this version. Only who calls a
 // captcha provider or a game's own endpoint takes them in again.
 import { SEAT_ACTIONS, type VersionConfig } from '@muster/contract'
+import { VERSION_SECRETS } from './sealed-columns.ts'
 import type { Seals } from './seals.ts'
 
 /** By where each stands in the config: its path, joined with dots. */
@@ -10,7 +11,7 @@ type Secrets = Record<string, string>
 /** One place of a config that holds a secret. */
 type Place = { path: readonly string[]; read: () => string; write: (text: string) => void }
 
-const purposeOf = (version_id: string): string => `version ${version_id}`
+const { purposeOf } = VERSION_SECRETS
 
 /** What may be shown of a config, and the rest of it, sealed; null when it has no secrets. */
 export function closeConfig(
@@ -43,12 +44,6 @@ export function openConfig(
     if (text !== undefined) write(text)
   }
   return opened
-}
-
-/** The same secrets under the current key. */
-export function resealConfig(seals: Seals, row: { version_id: string; secrets: string }, now_ms: number): string {
-  const purpose = purposeOf(row.version_id)
-  return seals.seal(purpose, seals.open(purpose, row.secrets), now_ms)
 }
 
 /** Where a config has secrets, in no particular order. */

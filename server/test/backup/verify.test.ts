@@ -90,6 +90,12 @@ test('verify names what is wrong, and nothing else', async (t) => {
       `update versions set config = config - 'cdn'`,
     ],
     [
+      /^private_key of certificates play\.example does not open: .*closed with a key that seals\.json does not have/,
+      `insert into certificates (host, wish_ts, next_ts, private_key)
+        values ('play.example', now(), now(), 's1.0123456789ab.${'A'.repeat(60)}')`,
+      'delete from certificates',
+    ],
+    [
       /^It was made by a newer version of Muster/,
       "insert into migrations values ('9999-more', '')",
       "delete from migrations where name = '9999-more'",
@@ -158,6 +164,14 @@ test('verify names what is wrong, and nothing else', async (t) => {
     await rename(path, `${path}.away`)
     await expectFinding(new RegExp(`^object ${object_key} is missing$`))
     await rename(`${path}.away`, path)
+    await expectSound()
+    const account = ['https://acme.example/', ctx.seals.seal('acme account https://acme.example/', 'key', ctx.now())]
+    await client.query('insert into acme_accounts values ($1, $2)', account)
+    await expectSound()
+    const seals = join(data_dir, 'keys', 'seals.json')
+    await rename(seals, `${seals}.away`)
+    await expectFinding(/^private_key of acme_accounts \S+ does not open: keys\/seals\.json is missing$/)
+    await rename(`${seals}.away`, seals)
     await expectSound()
     const ring = join(data_dir, 'keys', 'ring.json')
     await changeByte(ring, 0, 1)

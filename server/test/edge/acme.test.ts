@@ -8,11 +8,13 @@ import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
 import { sql } from 'kysely'
+import { backup, restore } from '../../src/backup/command.ts'
 import { BUDGET_MS, DOMAIN_BUDGET_MS, ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/certificates.ts'
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
 import { makeAuthority } from '../certificates.ts'
+import { createDatabase } from '../database.ts'
 import { startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from './platform.ts'
@@ -29,22 +31,27 @@ async function start(t: TestContext, env: Record<string, string> = {}) {
   names.zones.set(ACME_HOST, { A: ['127.0.0.1'] })
   let edge_port = 0
   const acme = await startAcme(t, { authority, edgePort: () => edge_port })
-  const platform = await startPlatform(t, {
-    roles: 'api,edge',
-    env: {
-      MUSTER_DOMAIN_MAIN: MAIN,
-      MUSTER_DOMAIN_CDN: 'pages.test',
-      MUSTER_DOMAIN_JOB: 'lobbies.invalid',
-      MUSTER_ADVERTISED_HTTPS_PORT: '443',
-      MUSTER_ACME: acme.directory_url,
-      MUSTER_ACME_EMAIL: 'operator@muster.example',
-      MUSTER_FETCH_AUTHORITIES: trusted,
-      MUSTER_DNS_SERVERS: names.address,
-      ...env,
-    },
-  })
-  edge_port = platform.ctx.config.edge_http_port
-  return { platform, acme, authority }
+  /** Proofs are fetched from the platform that was started last. */
+  const startAnother = async (place: { database_url?: string; data_dir?: string } = {}): Promise<Platform> => {
+    const platform = await startPlatform(t, {
+      ...place,
+      roles: 'api,edge',
+      env: {
+        MUSTER_DOMAIN_MAIN: MAIN,
+        MUSTER_DOMAIN_CDN: 'pages.test',
+        MUSTER_DOMAIN_JOB: 'lobbies.invalid',
+        MUSTER_ADVERTISED_HTTPS_PORT: '443',
+        MUSTER_ACME: acme.directory_url,
+        MUSTER_ACME_EMAIL: 'operator@muster.example',
+        MUSTER_FETCH_AUTHORITIES: trusted,
+        MUSTER_DNS_SERVERS: names.address,
+        ...env,
+      },
+    })
+    edge_port = platform.ctx.config.edge_http_port
+    return platform
+  }
+  return { platform: await startAnother(), startAnother, acme, authority, folder }
 }
 
 async function get(platform: Platform, host: string, path = '/') {
@@ -65,12 +72,12 @@ async function shown(
   platform: Platform,
   host: string,
   ca: string,
-): Promise<{ names?: string; valid_to: string } | null> {
+): Promise<{ names?: string; valid_to: string; fingerprint256: string } | null> {
   const socket = connect({ port: platform.ctx.config.edge_https_port, host: '127.0.0.1', servername: host, ca })
   try {
     await once(socket, 'secureConnect')
-    const { subjectaltname, valid_to } = socket.getPeerCertificate()
-    return { ...(subjectaltname !== undefined && { names: subjectaltname }), valid_to }
+    const { subjectaltname, valid_to, fingerprint256 } = socket.getPeerCertificate()
+    return { ...(subjectaltname !== undefined && { names: subjectaltname }), valid_to, fingerprint256 }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE') return null
     throw error
@@ -185,6 +192,32 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     assert.equal(after?.failure_count, 0)
     assert.notEqual(await shown(platform, MAIN, ca), null)
   })
+})
+
+test('a platform that was restored shows the same certificate, orders nothing, and renews with the same account', async (t) => {
+  const { platform, startAnother, acme, authority, folder } = await start(t)
+  const ca = authority.cert
+  await get(platform, MAIN)
+  await until('the certificate', async () => (await shown(platform, MAIN, ca)) !== null)
+  const before = await shown(platform, MAIN, ca)
+  const taken = join(folder, 'backup')
+  await backup({ MUSTER_DATA: platform.data_dir, DATABASE_URL: platform.ctx.config.database_url! }, taken)
+  await platform.close()
+
+  const place = { database_url: await createDatabase(t), data_dir: join(folder, 'restored') }
+  await restore({ MUSTER_DATA: place.data_dir, DATABASE_URL: place.database_url }, taken)
+  const restored = await startAnother(place)
+  assert.deepEqual(await shown(restored, MAIN, ca), before)
+  assert.equal((await get(restored, MAIN, '/cloud/bootstrap')).status, 308)
+  await orderCertificates(restored.ctx)
+  assert.equal(countOrders(acme, MAIN), 1)
+  const row = await rowOf(restored, MAIN)
+  assert.ok(row?.expire_ts)
+  restored.advance((row.expire_ts.getTime() - restored.ctx.now()) * 0.8)
+  await orderCertificates(restored.ctx)
+  assert.equal(countOrders(acme, MAIN), 2)
+  await until('the new one', async () => (await shown(restored, MAIN, ca))?.fingerprint256 !== before?.fingerprint256)
+  assert.equal(acme.accounts.size, 1)
 })
 
 test('what fails is told and tried again after growing pauses', async (t) => {

@@ -1,0 +1,33 @@
+// Every column of the database that holds seals, and what each seal in it is for. Who closes and opens takes the purpose
+// from here; the sweep after a rotation and `muster verify` go through the list.
+
+export type SealedColumn = {
+  table: 'versions' | 'certificates' | 'acme_accounts'
+  /** The key of the table, which the purpose is made of. */
+  id: string
+  column: string
+  purposeOf: (id: string) => string
+}
+
+export const VERSION_SECRETS: SealedColumn = {
+  table: 'versions',
+  id: 'version_id',
+  column: 'secrets',
+  purposeOf: (version_id) => `version ${version_id}`,
+}
+
+export const CERTIFICATE_KEYS: SealedColumn = {
+  table: 'certificates',
+  id: 'host',
+  column: 'private_key',
+  purposeOf: (host) => `certificate ${host}`,
+}
+
+export const ACME_ACCOUNT_KEYS: SealedColumn = {
+  table: 'acme_accounts',
+  id: 'directory_url',
+  column: 'private_key',
+  purposeOf: (directory_url) => `acme account ${directory_url}`,
+}
+
+export const SEALED_COLUMNS: readonly SealedColumn[] = [VERSION_SECRETS, CERTIFICATE_KEYS, ACME_ACCOUNT_KEYS]
