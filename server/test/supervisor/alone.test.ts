@@ -1,37 +1,10 @@
 // The program without a supervisor, as in production: its own signals, its own migration.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { startEmbedded } from '../../src/database/embedded.ts'
+import { runProgram } from './program.ts'
 import { freeSettings, statusOf, temporaryFolder, until } from './started.ts'
-
-const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-
-function runProgram(settings: Record<string, string>): {
-  output: () => string
-  kill: (signal: NodeJS.Signals) => void
-  code: Promise<number | null>
-} {
-  const { PATH, HOME } = process.env
-  const child = spawn(process.execPath, [PROGRAM], {
-    env: { PATH, HOME, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => {
-      output += chunk
-    })
-  }
-  return {
-    output: () => output,
-    kill: (signal) => void child.kill(signal),
-    code: once(child, 'close').then(([code]) => code as number | null),
-  }
-}
 
 test('two programs started at once on an empty database both serve, and end by themselves on SIGTERM', async (t) => {
   const folder = temporaryFolder(t)

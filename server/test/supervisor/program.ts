@@ -1,0 +1,33 @@
+// The program itself, without a supervisor, as it runs in production: some roles in a process of their own.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+export type Program = {
+  /** Everything it printed. */
+  output: () => string
+  kill: (signal: NodeJS.Signals) => void
+  /** Resolves when it has ended; null when a signal has ended it. */
+  code: Promise<number | null>
+}
+
+export function runProgram(settings: Record<string, string>): Program {
+  const { PATH, HOME } = process.env
+  const child = spawn(process.execPath, [PROGRAM], {
+    env: { PATH, HOME, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+    })
+  }
+  return {
+    output: () => output,
+    kill: (signal) => void child.kill(signal),
+    code: once(child, 'close').then(([code]) => code as number | null),
+  }
+}
