@@ -36,8 +36,10 @@ export type Edge = {
   trusted: TrustedProxies
 }
 
+/** `req` null: what waits is a refusal. */
+type Waiting = { req: IncomingMessage | null; start: () => void }
 /** One connection: the request that is being answered, and those that wait for it. */
-type Peer = { busy: Pick<Exchange, 'req' | 'res'> | null; waiting: (() => void)[] }
+type Peer = { busy: Pick<Exchange, 'req' | 'res'> | null; waiting: Waiting[] }
 
 export function serveHttp(edge: Edge, server: Server): void {
   const { refuse } = edge
@@ -60,12 +62,12 @@ export function serveHttp(edge: Edge, server: Server): void {
       res.once('close', () => {
         peer.busy = null
         if (req.socket.destroyed) peer.waiting.length = 0
-        else peer.waiting.shift()?.()
+        else peer.waiting.shift()?.start()
       })
       answer({ req, res, expects_continue, upgrade: null })
     }
     if (peer.busy === null) start()
-    else if (peer.waiting.length < PIPELINED_MAX) peer.waiting.push(start)
+    else if (peer.waiting.length < PIPELINED_MAX) peer.waiting.push({ req, start })
     else req.socket.destroy()
   }
 
@@ -95,9 +97,10 @@ export function serveHttp(edge: Edge, server: Server): void {
     const has_no_words = error.code === 'ECONNRESET' || HANDSHAKE_FAILED.test(error.code ?? '')
     if (has_no_words || !socket.writable) socket.destroy()
     else if (peer.busy === null) refuseNow()
-    // What is broken comes after a whole request: that one is answered first.
-    else if (peer.busy.req.complete) peer.waiting.push(refuseNow)
-    else if (peer.busy.res.headersSent) socket.destroySoon()
+    else if (peer.busy.req.complete) {
+      // What is broken comes after whole requests: these are answered first. One whose rest will never come is not begun.
+      peer.waiting = [...peer.waiting.filter(({ req }) => req?.complete), { req: null, start: refuseNow }]
+    } else if (peer.busy.res.headersSent) socket.destroySoon()
     else refuseNow()
   })
 }

@@ -126,6 +126,21 @@ test('what a client sends ahead is begun only when the answer before it has left
   assert.deepEqual(started, ['/1', '/3', '/2'])
 })
 
+test('a request that breaks off behind another one is refused, and not begun', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const whole = 'GET /whole HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  const broken = 'POST /broken HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n'
+  const client = rawClient(t, edge.port)
+  client.write(`${whole}${broken}`)
+  const answer = await client.end()
+  assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 400 API_BAD_REQUEST\r\n/)
+  assert.deepEqual(
+    api.seen.map(({ url }) => url),
+    ['/whole'],
+  )
+})
+
 test('a host that is none, two of them, and a target that disagrees are refused', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
