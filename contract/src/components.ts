@@ -10,6 +10,7 @@ import { LobbyPlayer } from './cloud/lobbies.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
+import { Explanation } from './cloud/rays.ts'
 import { SiteSummary } from './cloud/sites.ts'
 import { RegionTier } from './cloud/tiers.ts'
 import { TokenSummary } from './cloud/tokens.ts'
@@ -29,6 +30,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   DevelopmentPort,
   Empty,
   ErrorDetail: ErrorDetailRecord,
+  Explanation,
   GameFull,
   GameMode,
   GameSummary,

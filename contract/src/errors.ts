@@ -52,6 +52,10 @@ export const ERRORS = {
   CLOUD_DEVICE_LINK_ALREADY_COMPLETE: { status: 409, message: 'The device link has been completed already.' },
   GAME_NOT_FOUND: { status: 404, message: 'There is no such game.' },
   NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace.' },
+  RAY_NOT_FOUND: {
+    status: 404,
+    message: 'There is no such ray, or it was not kept: all refusals of seats are for a while, and some of the seats.',
+  },
   VERSION_NOT_FOUND: { status: 404, message: 'There is no such version.' },
   BUILD_NOT_FOUND: { status: 404, message: 'There is no such build.' },
   SITE_NOT_FOUND: { status: 404, message: 'There is no such site.' },

@@ -62,6 +62,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
+import { explainRay } from './cloud/rays.ts'
 import {
   renameGame,
   renameGameBuild,
@@ -199,4 +200,5 @@ export const OPERATIONS: readonly Operation[] = [
   listMatchmakerLobbyPlayers,
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
+  explainRay,
 ] as readonly unknown[] as readonly Operation[]

@@ -44,6 +44,7 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Running lobbies',
     description: 'What the developers of a game do to its lobbies and their players.',
   },
+  logs: { name: 'Rays', description: 'What is known of a request, by the ray id of its answer.' },
   uploads: {
     name: 'Uploads',
     description:

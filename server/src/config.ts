@@ -110,6 +110,7 @@ export type Config = {
     journal_ms: number | null
     players_ms: number | null
     lobbies_ms: number | null
+    rays_ms: number | null
     identities_ms: number | null
     runs_ms: number | null
     tokens_ms: number | null
@@ -293,6 +294,7 @@ export const SETTINGS = [
     default: '400',
     description: 'Runs that have ended, which usage is told from.',
   },
+  { name: 'MUSTER_RETENTION_RAYS_DAYS', default: '7', description: 'Rays that are kept to be explained.' },
   { name: 'MUSTER_RETENTION_TOKENS_DAYS', default: '30', description: 'Tokens that have expired.' },
   { name: 'MUSTER_RETENTION_SESSIONS_DAYS', default: '30', description: 'Sessions that have ended.' },
   { name: 'MUSTER_RETENTION_LOGIN_CODES_HOURS', default: '24', description: 'Login codes, from when they were sent.' },
@@ -542,6 +544,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       players_ms: integer('MUSTER_RETENTION_PLAYERS_DAYS', 30, 10_000) * DAY_MS || null,
       identities_ms: integer('MUSTER_RETENTION_IDENTITIES_DAYS', 400, 10_000) * DAY_MS || null,
       lobbies_ms: integer('MUSTER_RETENTION_LOBBIES_DAYS', 30, 10_000) * DAY_MS || null,
+      rays_ms: integer('MUSTER_RETENTION_RAYS_DAYS', 7, 10_000) * DAY_MS || null,
       runs_ms: integer('MUSTER_RETENTION_RUNS_DAYS', 400, 10_000) * DAY_MS || null,
       tokens_ms: integer('MUSTER_RETENTION_TOKENS_DAYS', 30, 10_000) * DAY_MS || null,
       sessions_ms: integer('MUSTER_RETENTION_SESSIONS_DAYS', 30, 10_000) * DAY_MS || null,

@@ -44,6 +44,7 @@ export type Schema = {
   captcha_clients: CaptchaClientTable
   captcha_claims: CaptchaClaimTable
   draining_versions: DrainingVersionTable
+  rays: RayTable
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
   identities: IdentityTable
@@ -344,6 +345,17 @@ type CaptchaClientTable = {
   request_count: number
 }
 
+/** Requests for seats that are kept to be explained. `explanation` is JSON text: nothing that a player sends can make it refused. */
+type RayTable = {
+  ray_id: string
+  namespace_id: string
+  operation: string
+  create_ts: Date
+  duration_us: string
+  /** Null: a seat was given. */
+  code: string | null
+  explanation: string
+}
 /** Versions that drain in a namespace, and those that did; projected like players. */
 type DrainingVersionTable = { namespace_id: string; version_id: string; shard: number; is_draining: boolean }
 /** Responses of captchas that were sent to us, each good once for whoever came with it first. */
@@ -412,6 +424,8 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
+  /** The last lines that a server wrote which failed; null of all others. */
+  log_tail: ColumnType<string[] | null, string | null | undefined, string | null>
   /** The time of one core that it used; null while it runs, and where nobody counted. */
   cpu_ms: ColumnType<number | null, number | null | undefined, number | null>
   /** What it may use, and whose: runs are kept when their lobby, and even their namespace, is gone. Null in old rows only. */

@@ -41,6 +41,7 @@ import { type Door, mount } from './implement.ts'
 import { hands } from './matchmaker/hands.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { players } from './matchmaker/players.ts'
+import { rays } from './matchmaker/rays.ts'
 import { regions } from './matchmaker/regions.ts'
 import { registerObjectRoutes } from './objects.ts'
 import { keepToItself } from './own-pages.ts'
@@ -124,6 +125,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     ...regions(matchmaker),
     ...guests,
     ...hands(ctx, matchmaker),
+    ...rays(ctx, matchmaker),
   ]) {
     mount(app, door, implementation)
   }

@@ -420,6 +420,11 @@ export class Book {
     }
   }
 
+  /** Live, reserved and held. */
+  playersOf(client: string): number {
+    return this.#clientPlayers.get(client) ?? 0
+  }
+
   /** Nothing would be lost with it. */
   isEmpty(): boolean {
     const { lobbies, players, verified, draining } = this

@@ -4,8 +4,9 @@ import { ApiError, type BodyOf, type createLobby, type findLobby, type joinLobby
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
+import type { Rays } from '../observe/rays.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
-import type { Books } from './books.ts'
+import type { Books, Patience, WaitEnd } from './books.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
 import type { AskProvider } from './captcha-provider.ts'
 import { requireIdentity } from './identity-rules.ts'
@@ -13,6 +14,7 @@ import { clientLimit, limited } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { whenPortsOpen } from './port-wait.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
+import type { Teller } from './tale.ts'
 import { type Verification, type Verifying, verifiedModes, verifiedSeat } from './verification.ts'
 import type { AskGame } from './verification-calls.ts'
 import { requireSmallData } from './verification-payload.ts'
@@ -37,6 +39,8 @@ export type Desk = {
   askGame: AskGame
   /** Requests that are verified now, by namespace and key. */
   verifying: Map<string, Verifying>
+  rays: Rays
+  teller: Teller
 }
 
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
@@ -141,11 +145,12 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
   const { wish, attempts_max } = order
   const patience = { deadline_ms: desk.ctx.now() + START_WAIT_MS, isGone: visitor.isGone }
   const request = openRequest(desk, namespace_id, wish)
+  visitor.tale?.checked({ captcha: order.gate !== null, verification: order.verification !== null })
   try {
     for (let attempt = 0; attempt < attempts_max; attempt++) {
       const seat = await placed(desk, visitor, order, attempt)
       try {
-        const end = seat.is_ready ? 'ready' : await desk.books.waitUntilReady(namespace_id, seat, patience)
+        const end = seat.is_ready ? 'ready' : await waited(desk, visitor, seat, patience)
         if (end === 'gone' && !visitor.isGone()) continue
         if (end === 'ready' && !visitor.isGone()) {
           const answer = await seatAnswer(desk, namespace_id, seat)
@@ -165,6 +170,13 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
   } finally {
     closeRequest(desk, namespace_id, wish, request)
   }
+}
+
+async function waited(desk: Desk, visitor: Visitor, seat: Seat, patience: Patience): Promise<WaitEnd> {
+  const since = performance.now()
+  const end = await desk.books.waitUntilReady(visitor.namespace_id, seat, patience)
+  visitor.tale?.waited(seat.lobby_id, end, since)
+  return end
 }
 
 /** A seat by one command of the book, or by two with the game's endpoint asked in between. */

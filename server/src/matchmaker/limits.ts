@@ -7,7 +7,7 @@ import type { Visitor } from './visitor.ts'
 type LimitName = 'max_players_per_client' | `max_players_per_client_${AddressClass}`
 export type ClientLimits = Record<LimitName, number>
 /** The limit that decides, and its number. */
-type ClientLimit = { limit: LimitName; players_max: number }
+export type ClientLimit = { limit: LimitName; players_max: number }
 
 type Command<T> = (book: Book, ids: FreshIds, now_ms: number) => Decision<T>
 
@@ -31,7 +31,7 @@ export function clientLimit(limits: ClientLimits, { classes }: Pick<AddressFacts
 export function limited<T>(
   { ip_intelligence }: { ip_intelligence: IpIntelligence },
   limits: ClientLimits,
-  { address, is_backend }: Pick<Visitor, 'address' | 'is_backend'>,
+  { address, is_backend, tale }: Pick<Visitor, 'address' | 'is_backend' | 'tale'>,
   wish: SeatWish,
   command: Command<T>,
 ): Command<T> {
@@ -39,6 +39,7 @@ export function limited<T>(
     const limit = clientLimit(limits, ip_intelligence.factsOf(address))
     wish.client_players_max = limit.players_max
     const decision = command(book, ids, now_ms)
+    tale?.decided(book, { wish, decision, limit })
     const is_over = 'refused' in decision && decision.refused === 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
     return is_over && is_backend ? { ...decision, metadata: limit } : decision
   }

@@ -9,22 +9,29 @@ import type { Pool } from 'pg'
 import type { Context } from '../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../database/remove-old.ts'
 import { type Sweeper, startSweeper } from '../database/sweeper.ts'
+import type { Rays } from '../observe/rays.ts'
 import { MEMORY_MS } from './book.ts'
 import { SHARD_COUNT } from './journal.ts'
 
 const SWEEP_EVERY_MS = 60_000
 
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
+const OLD_RAYS: OldRows = { table: 'rays', ended: 'create_ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
 export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
-export function startRetention(ctx: Context): Sweeper {
-  const { journal_ms, lobbies_ms, players_ms, identities_ms } = ctx.config.retention
+export function startRetention(ctx: Context, rays: Rays): Sweeper {
+  const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
   return startSweeper(ctx.log, SWEEP_EVERY_MS, [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, ctx.now()) },
+    {
+      what: 'rays',
+      remove: async () =>
+        (await rays.trim()) + (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_RAYS, ctx.now() - rays_ms)),
+    },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, ctx.now()) },
     {
       what: 'identities',

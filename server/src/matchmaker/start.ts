@@ -4,6 +4,7 @@ import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
+import { createRays } from '../observe/rays.ts'
 import { openAddressData } from './address-data.ts'
 import { type Books, createBooks } from './books.ts'
 import { startCaptchaSweep } from './captcha-claims.ts'
@@ -17,6 +18,7 @@ import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
 import { startRetention } from './retention.ts'
 import { type RunWatch, watchRuns } from './runs.ts'
+import { createTeller } from './tale.ts'
 import { createAskGame } from './verification-calls.ts'
 
 export type Matchmaker = {
@@ -69,6 +71,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     const ports = await watchPorts(ctx, books)
     const disks = await watchDisks(ctx, books)
     const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
+    const rays = createRays(ctx)
     const desk: Desk = {
       ctx,
       books,
@@ -80,6 +83,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       solving: new Map(),
       askGame,
       verifying: new Map(),
+      rays,
+      teller: createTeller(ctx, rays),
     }
     office = {
       books,
@@ -88,7 +93,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       idle_lobbies,
       ports,
       disks,
-      retention: startRetention(ctx),
+      retention: startRetention(ctx, rays),
       captcha_sweep: startCaptchaSweep(ctx),
       desk,
     }
@@ -106,6 +111,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.disks.close()
     await closing.books.close()
     await closing.projection.close()
+    await closing.desk.rays.close()
   }
 
   /** One change of office at a time. */

@@ -4,6 +4,7 @@ import { ApiError, type BodyOf, type findLobby, validationError } from '@muster/
 import type { Caller, CallerOf } from '../caller.ts'
 import { canonicalAddress, clientBucket } from '../net/client-ip.ts'
 import type { Namespaces } from './namespaces.ts'
+import type { Tale } from './tale.ts'
 
 export type Visitor = {
   namespace_id: string
@@ -17,12 +18,14 @@ export type Visitor = {
   client: string
   user_agent: string | null
   idempotency_key: string | null
+  /** What is noted of the request, to explain how it ended; null: nothing is. */
+  tale: Tale | null
   /** True once nobody waits for the answer any more. */
   isGone: () => boolean
 }
 
 /** A request for a seat, as the HTTP door saw it. */
-export type SeatRequest = Omit<Visitor, 'namespace_id' | 'identity_id' | 'is_backend'> & {
+export type SeatRequest = Omit<Visitor, 'namespace_id' | 'identity_id' | 'is_backend' | 'tale'> & {
   caller: Caller
   body: BackendWords
 }
@@ -39,12 +42,22 @@ export async function visitorOf(namespaces: Namespaces, request: SeatRequest): P
   const { caller, body, address, client, user_agent, idempotency_key, isGone } = request
   if (caller.kind === 'cloud') {
     const player = await playerOfBackend(namespaces, caller, body)
-    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone }
+    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone, tale: null }
   }
   requireNoBackend(body)
   if (caller.kind !== 'namespace') throw new ApiError('API_FORBIDDEN')
   const { namespace_id, identity_id } = caller
-  return { namespace_id, identity_id, is_backend: false, address, client, user_agent, idempotency_key, isGone }
+  return {
+    namespace_id,
+    identity_id,
+    is_backend: false,
+    address,
+    client,
+    user_agent,
+    idempotency_key,
+    isGone,
+    tale: null,
+  }
 }
 
 /** A player must not say who he is: his address is the one that he has. */

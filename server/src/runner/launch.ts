@@ -48,7 +48,8 @@ export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { f
       tier: tierOf(lobby),
     })
     if ('refused' in started) {
-      await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason: started.refused, cpu_ms: null })
+      const exit = { exit_code: null, reason: started.refused, cpu_ms: null }
+      await recordExit(ctx, lobby.lobby_id, exit, [started.message])
       return letGo(launch, numbers)
     }
     return { handle: started.handle, ports, build_id: mode.image_id }
@@ -67,7 +68,7 @@ export async function refuse(
 ): Promise<null> {
   if (!(await insertRun(ctx, lobby, driver.name, {}, null))) return null
   driver.note(lobby.lobby_id, message)
-  await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason, cpu_ms: null })
+  await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason, cpu_ms: null }, [message])
   return null
 }
 

@@ -11,6 +11,7 @@ import type { Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
 import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from './launch.ts'
+import { logTail } from './logs/tail.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
 
@@ -132,7 +133,8 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     }
     const exit = await driver.exitOf(row.lobby_id)
     ctx.log.warn({ lobby_id: row.lobby_id, ...exit }, 'a run ended unseen')
-    await recordExit(ctx, row.lobby_id, exit.reason === 'lost' || row.is_wanted ? exit : { ...exit, reason: 'stopped' })
+    const told: Exit = exit.reason === 'lost' || row.is_wanted ? exit : { ...exit, reason: 'stopped' }
+    await recordExit(ctx, row.lobby_id, told, await logTail(driver, row.lobby_id))
   }
 
   function takeOver(row: OpenRun, handle: Run['handle']): void {
@@ -155,7 +157,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       const seen = await driver.exit(run.handle)
       if (seen === null) return
       const exit: Exit = run.is_ending ? { ...seen, reason: 'stopped' } : seen
-      await recordExit(ctx, lobby_id, exit)
+      await recordExit(ctx, lobby_id, exit, await logTail(driver, lobby_id))
       for (const port of portsOf(run)) ports.release(port)
       runs.delete(lobby_id)
       ctx.log.info({ lobby_id, ...exit }, 'a lobby has ended')

@@ -119,17 +119,25 @@ export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
   })
 }
 
-/** The run has ended: tells the same. The first word stands. */
-export async function recordExit(ctx: Context, lobby_id: string, exit: Exit): Promise<void> {
+/** The run has ended: tells the same. The first word stands. Of a server that failed its last lines are kept too. */
+export async function recordExit(
+  ctx: Context,
+  lobby_id: string,
+  exit: Exit,
+  log_tail: readonly string[],
+): Promise<void> {
   await ctx.pool.query({
     name: 'runner-exit',
     text: `
       with run as (
-        update lobby_runs set exit_ts = $2, exit_code = $3, exit_reason = $4, cpu_ms = $5
+        update lobby_runs set exit_ts = $2, exit_code = $3, exit_reason = $4, cpu_ms = $5, log_tail = case
+          when $4 <> 'stopped' or exists (
+            select from lobbies where lobbies.lobby_id = $1 and lobbies.stop_reason = 'never_ready'
+          ) then $6::jsonb end
         where lobby_id = $1 and exit_ts is null returning lobby_id
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
-    values: [lobby_id, new Date(ctx.now()), exit.exit_code, exit.reason, exit.cpu_ms],
+    values: [lobby_id, new Date(ctx.now()), exit.exit_code, exit.reason, exit.cpu_ms, JSON.stringify(log_tail)],
   })
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createCloudToken, createGame, type ErrorCode, getGameById, type Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { newBuild, newSite } from '../cloud/steps.ts'
-import { startPlatform } from '../platform.ts'
+import { startPlatform, type TestGame } from '../platform.ts'
 import { type Answer, requireRefusal } from './ask.ts'
 import { askFor, CALLERS, type Call, type CallerName, callBy, callOf, createWorld, dump, type World } from './calls.ts'
 import { UNKNOWN_ID } from './steps.ts'
@@ -179,6 +179,8 @@ const TABLE: Record<string, Row> = {
   'games.matchmaker.listMatchmakerLobbyPlayers': GAME,
   'games.matchmaker.deleteMatchmakerLobbyPlayer': GAME_DEVELOPERS,
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
+  // What a ray says to whom is in matchmaker/explain.test.ts; here there is none.
+  'logs.explainRay': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
 }
 
 /** What may stand between a caller who was let in and his 200. */
@@ -192,6 +194,7 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.builds.deleteGameBuild': 'BUILD_NOT_FOUND',
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
   'games.matchmaker.deleteMatchmakerLobby': 'LOBBY_NOT_FOUND',
+  'logs.explainRay': 'RAY_NOT_FOUND',
   'uploads.completeUpload': 'UPLOAD_INCOMPLETE',
   'games.gameLogoUploadComplete': 'UPLOAD_NOT_FOUND',
   'games.gameBannerUploadComplete': 'UPLOAD_NOT_FOUND',
@@ -295,6 +298,7 @@ test('what is not there and what is not yours get one answer', async (t) => {
     upload_id: await uploadOf(world, other.game_id),
     lobby_id: world.other_seat.lobby.lobby_id,
     player_id: seat.player_id,
+    ray_id: await rayOf(world, other),
     developer_group_id: other.group_id,
     group_id: other.group_id,
     identity_id: stranger.user_id,
@@ -391,6 +395,13 @@ function withId(call: Call, name: string, id: string): Call | null {
   const { body } = call
   if (typeof body === 'object' && body !== null && name in body) return { ...call, body: { ...body, [name]: id } }
   return null
+}
+
+/** Of a refusal in that game: one that is kept. */
+async function rayOf(world: World, { public_token }: TestGame): Promise<string> {
+  const operation = OPERATIONS.find(({ id }) => id === 'lobbies.find')!
+  const { headers } = await askFor(world, operation, { body: { game_modes: ['nothing'] } }, public_token)
+  return String(headers['x-ray-id'])
 }
 
 async function uploadOf({ platform }: World, game_id: string): Promise<string> {

@@ -41,6 +41,7 @@ const HELD: ReadonlySet<string> = new Set([
   'games.cdn.deleteGameCdnSite',
   'games.namespaces.removeNamespaceDomain',
   'games.matchmaker.deleteMatchmakerLobby',
+  'logs.explainRay',
   'groups.setMemberRole',
   'groups.kickMember',
   'groups.transferOwnership',
@@ -130,8 +131,11 @@ function requirePaths({ metadata }: ErrorBody): void {
   }
 }
 
-/** Of these the journal is asked instead: they are written behind it, and the lease all the time. */
-const BEHIND = ['lobbies', 'players', 'shards', 'captcha_clients', 'journal', 'journal_readers', 'matchmaker_lease']
+/** Of these the journal is asked instead: they are written behind it, and the lease all the time; rays tell of refusals. */
+const BEHIND = [
+  ...['lobbies', 'players', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
+  ...['matchmaker_lease', 'rays'],
+]
 /** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. */
 const COUNTED = ['captcha_claims', 'email_verifications']
 

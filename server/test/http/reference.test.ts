@@ -186,6 +186,7 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     VERSION_ID: game.version_id,
     LOBBY_ID: seat.lobby.lobby_id,
     PLAYER_ID: unknown,
+    RAY_ID: unknown,
     UPLOAD_ID: world.upload_id,
     SITE_ID: site.site_id,
     BUILD_ID: builds[0]!.build_id,

@@ -16,6 +16,7 @@ import { statements as certificates } from './0016-certificates.ts'
 import { statements as identities } from './0017-identities.ts'
 import { statements as runners } from './0018-runners.ts'
 import { statements as draining } from './0019-draining.ts'
+import { statements as rays } from './0020-rays.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0017-identities', statements: identities },
   { name: '0018-runners', statements: runners },
   { name: '0019-draining', statements: draining },
+  { name: '0020-rays', statements: rays },
 ]

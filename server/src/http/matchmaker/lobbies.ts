@@ -14,24 +14,24 @@ import { createSeat, findSeat, joinSeat } from '../../matchmaker/desk.ts'
 import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/development.ts'
 import { closeLobby, listOpenLobbies, readyLobby, stateOfLobby, writeLobbyState } from '../../matchmaker/lobbies.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
-import { visitorOf } from '../../matchmaker/visitor.ts'
+import { type SeatRequest, type Visitor, visitorOf } from '../../matchmaker/visitor.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
   implement(findLobby, async (request) =>
     request.caller.kind === 'development'
       ? developmentSeat(matchmaker.desk(), request.caller, request.body)
-      : findSeat(matchmaker.desk(), await visitorOf(matchmaker.namespaces, request), request.body),
+      : told(matchmaker, findLobby.id, request, (visitor) => findSeat(matchmaker.desk(), visitor, request.body)),
   ),
   implement(joinLobby, async (request) =>
     request.caller.kind === 'development'
       ? developmentSeat(matchmaker.desk(), request.caller, request.body)
-      : joinSeat(matchmaker.desk(), await visitorOf(matchmaker.namespaces, request), request.body),
+      : told(matchmaker, joinLobby.id, request, (visitor) => joinSeat(matchmaker.desk(), visitor, request.body)),
   ),
   implement(createLobby, async (request) =>
     request.caller.kind === 'development'
       ? developmentSeat(matchmaker.desk(), request.caller, request.body)
-      : createSeat(matchmaker.desk(), await visitorOf(matchmaker.namespaces, request), request.body),
+      : told(matchmaker, createLobby.id, request, (visitor) => createSeat(matchmaker.desk(), visitor, request.body)),
   ),
   implement(setLobbyReady, ({ caller }) =>
     caller.kind === 'development'
@@ -59,6 +59,18 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
       : listOpenLobbies(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, address, query),
   ),
 ]
+
+/** So that it can be explained how it ended. */
+async function told<T>(
+  matchmaker: Matchmaker,
+  operation: string,
+  request: SeatRequest & { ray_id: string },
+  take: (visitor: Visitor) => Promise<T>,
+): Promise<T> {
+  const visitor = await visitorOf(matchmaker.namespaces, request)
+  const { ray_id, body } = request
+  return matchmaker.desk().teller.tell({ ray_id, operation, body }, visitor, () => take(visitor))
+}
 
 /** The contract has let nobody else in; this tells the compiler so. */
 export function requireKind<K extends Caller['kind']>(caller: Caller, kind: K): CallerOf<K> {
