@@ -22,8 +22,10 @@ const map = <T extends Parameters<typeof Type.Record>[1]>(
  * What the edge carries: http with WebSockets in it, both over TLS, and raw tcp, over TLS too, and udp. The server itself
  * speaks without TLS.
  */
-const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'tcp_tls', 'udp'])
+const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'tcp_tls', 'udp'], { description: 'https when absent.' })
 export type PortProtocol = Static<typeof PortProtocol>
+/** Of a port that does not say. */
+export const PORT_PROTOCOL_DEFAULT: PortProtocol = 'https'
 
 const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
 
@@ -60,7 +62,7 @@ const Port = object({
         "In the place of `port`: players reach these tcp or udp ports of the machine with no proxy between. Network mode host only, within the operator's MUSTER_HOST_PORT_RANGES. Lobbies share them: the server takes a free one.",
     }),
   ),
-  protocol: PortProtocol,
+  protocol: Type.Optional(PortProtocol),
   proxy: Type.Optional(
     Type.Enum(['game_guard', 'none'], { description: 'none is for port_range, which has no other; all else has one.' }),
   ),
@@ -274,7 +276,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       network_mode: docker?.network_mode ?? 'bridge',
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
-        protocol: port.protocol,
+        protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,
         port: port.port ?? null,
         port_range: port.port_range ?? null,
         proxy_protocol: port.proxy_protocol ?? false,

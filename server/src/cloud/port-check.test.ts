@@ -22,6 +22,7 @@ test('ports of every protocol, with what they may say of themselves, are good', 
   assert.deepStrictEqual(
     wrongs({
       web: { protocol: 'http', port: 80, proxy: 'game_guard' },
+      rest: {},
       raw: { protocol: 'tcp', proxy_protocol: true },
       voice: { protocol: 'udp', port: 80, proxy_protocol: true, require_player_token: true },
     }),
@@ -44,6 +45,7 @@ test('ports of every protocol, with what they may say of themselves, are good', 
 test('a range is of tcp or udp ports, in network mode host, in order, and within what the operator gives', () => {
   const cases: [Ports[string], string[]][] = [
     [{ protocol: 'http', ...range(27_000, 27_001) }, ['docker.ports.x.protocol not_allowed']],
+    [{ ...range(27_000, 27_001) }, ['docker.ports.x.protocol not_allowed']],
     [{ protocol: 'tcp', ...range(27_001, 27_000) }, ['docker.ports.x.port_range range_min_gt_max']],
     [{ protocol: 'tcp', ...range(26_999, 27_000) }, ['docker.ports.x.port_range port_out_of_range']],
     [{ protocol: 'udp', ...range(27_990, 28_000) }, ['docker.ports.x.port_range port_out_of_range']],

@@ -1,8 +1,14 @@
 // The ports of a version config: what of it fits together, and what the operator of this platform allows.
-import type { ErrorDetail, PortRange, VersionConfig } from '@muster/contract'
+import {
+  type ErrorDetail,
+  PORT_PROTOCOL_DEFAULT,
+  type PortProtocol,
+  type PortRange,
+  type VersionConfig,
+} from '@muster/contract'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
-type Port = NonNullable<Docker['ports']>[string]
+type Port = NonNullable<Docker['ports']>[string] & { protocol: PortProtocol }
 type Wrong = (at: string[], reason: string, message: string) => ErrorDetail
 
 /** `path` is the docker block's. `host_ranges`: what lobbies in network mode host may have. */
@@ -17,7 +23,10 @@ export function checkPorts(
     const message = 'This platform has no ports for network mode host.'
     errors.push(wrong(['network_mode'], 'host_networking_disabled', message))
   }
-  const entries = Object.entries(docker.ports ?? {})
+  const entries = Object.entries(docker.ports ?? {}).map(([name, port]): [string, Port] => [
+    name,
+    { ...port, protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT },
+  ])
   for (const [name, port] of entries) {
     const at: Wrong = (rest, reason, message) => wrong(['ports', name, ...rest], reason, message)
     errors.push(...checkOptions(name, port, at))

@@ -11,6 +11,7 @@ import {
   completeAccessTokenVerification,
   createGameVersion,
   getGameById,
+  listGroups,
   prepareDeviceLink,
   refreshIdentityToken,
   updateGameNamespaceVersion,
@@ -61,11 +62,17 @@ async function ask(platform: Platform, url: string, wish: Wish = {}) {
     port: is_secure ? edge_https_port : edge_http_port,
     method: wish.method ?? 'GET',
     path: `${pathname}${search}`,
-    headers: { ...wish.headers, host, ...(wish.body !== undefined && { 'content-type': 'application/json' }) },
+    headers: { ...(wish.body !== undefined && { 'content-type': 'application/json' }), ...wish.headers, host },
     agent: false as const,
   }
   const req = is_secure ? requestHttps({ ...options, servername: host, ca: authority.cert }) : requestHttp(options)
-  req.end(wish.body === undefined ? undefined : Buffer.isBuffer(wish.body) ? wish.body : JSON.stringify(wish.body))
+  req.end(
+    wish.body === undefined
+      ? undefined
+      : typeof wish.body === 'string' || Buffer.isBuffer(wish.body)
+        ? wish.body
+        : JSON.stringify(wish.body),
+  )
   const [res] = (await once(req, 'response')) as [IncomingMessage]
   return { status: res.statusCode, headers: res.headers, body: await text(res) }
 }
@@ -104,6 +111,49 @@ test('production is https, from the hub to the last link', async (t) => {
     assert.equal((await refreshed(`http://${MAIN}`)).status, 403)
     assert.equal((await refreshed(`https://game.pages.test`)).status, 403)
     assert.equal((await refreshed(ORIGIN)).status, 200)
+  })
+
+  await t.test('no page but the hub can use the cookie, whatever it makes a browser send', async () => {
+    const login = completeAccessTokenVerification
+    const evil = 'https://evil.example'
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const json = { 'content-type': 'application/json' }
+    const plain = { 'content-type': 'text/plain' }
+    const said = await ask(platform, `${ORIGIN}${login.path}`, {
+      ...{ method: login.method, headers: { origin: ORIGIN }, body: { access_token: platform.token } },
+    })
+    const cookie = said.headers['set-cookie']![0]!.split(';')[0]!
+    const post = (headers: Record<string, string>, body: string) =>
+      ask(platform, `${ORIGIN}${refreshIdentityToken.path}`, { method: refreshIdentityToken.method, headers, body })
+    const attempts: [what: string, headers: Record<string, string>, body: string][] = [
+      ['a form of another site', { cookie, origin: evil, ...form }, 'logout=true'],
+      ['a form that says it is of the hub', { cookie, origin: ORIGIN, ...form }, 'logout=true'],
+      ['a form without an origin', { cookie, ...form }, 'logout=true'],
+      ['JSON as text', { cookie, origin: evil, ...plain }, '{"logout":true}'],
+      ['JSON as text of the hub', { cookie, origin: ORIGIN, ...plain }, '{"logout":true}'],
+      ['JSON of another site', { cookie, origin: evil, ...json }, '{"logout":true}'],
+      ['JSON without an origin', { cookie, ...json }, '{"logout":true}'],
+      ['JSON of a sandboxed frame', { cookie, origin: 'null', ...json }, '{"logout":true}'],
+      ['JSON of a lobby', { cookie, origin: 'https://x-game.lobby.local.lobbies.invalid', ...json }, '{"logout":true}'],
+      [
+        'the cookie under the name of a laptop',
+        { cookie: cookie.replace('__Host-', ''), origin: ORIGIN, ...json },
+        '{}',
+      ],
+    ]
+    for (const [what, headers, body] of attempts) {
+      const answer = await post(headers, body)
+      assert.ok([400, 401, 403, 415].includes(answer.status ?? 0), `${what}: ${answer.status} ${answer.body}`)
+      assert.equal(answer.headers['set-cookie'], undefined, what)
+    }
+    const { method, path } = listGroups
+    assert.equal((await ask(platform, `${ORIGIN}${path}`, { method, headers: { cookie, origin: ORIGIN } })).status, 401)
+    assert.equal((await post({ cookie, origin: ORIGIN, ...json }, '{}')).status, 200, 'none of it ended the session')
+    const planted = await ask(platform, `${ORIGIN}${login.path}`, {
+      ...{ method: login.method, headers: { origin: evil }, body: { access_token: platform.token } },
+    })
+    assert.equal(planted.status, 403)
+    assert.equal(planted.headers['set-cookie'], undefined)
   })
 
   const { site_url, presigned } = await deploySite(platform, game, authorization)
@@ -249,7 +299,7 @@ async function deploySite(
     .select('versions.config')
     .executeTakeFirstOrThrow()
   const { matchmaker } = versions.config as { matchmaker: NonNullable<VersionConfig['matchmaker']> }
-  const ports = { game: { protocol: 'https' as const }, plain: { protocol: 'http' as const } }
+  const ports = { game: {}, plain: { protocol: 'http' as const } }
   const docker = { ...matchmaker.docker, ports }
   const config = { matchmaker: { ...matchmaker, docker }, cdn: { site_id: made.site_id } }
   const { version_id } = await platform.client.call(createGameVersion, {
