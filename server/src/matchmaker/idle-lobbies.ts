@@ -37,6 +37,7 @@ const LATER: ReadonlySet<ErrorCode> = new Set([
 ])
 
 type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }
+type Deployed = { namespace_id: string; version_id: string }
 type Rest = { failure_count: number; until_ms: number }
 
 export type IdleLobbies = { close: () => Promise<void> }
@@ -46,6 +47,8 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
   const wanted = new Map<string, Wanted>()
   const rests = new Map<string, Rest>()
   const lacking = new Set<string>()
+  /** Namespaces that have got a lobby and were not known to have any. */
+  const unknown = new Set<string>()
   let working: Promise<void> | null = null
   let must_look = true
   /** Something has changed since the work under way began. */
@@ -60,28 +63,55 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
   }
 
   /** Reads which versions are deployed where lobbies live, or are wanted. */
-  async function look(): Promise<void> {
-    const rows = await ctx.db
-      .selectFrom('namespaces')
-      .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+  async function lookAtAll(): Promise<void> {
+    const rows = await deployed()
       .where((where) =>
         where.or([
           where('namespace_id', '=', sql<string>`any(${books.namespaceIds()})`),
-          sql<boolean>`jsonb_path_exists(config::jsonb, '$.matchmaker.**.idle_lobbies')`,
+          sql<boolean>`jsonb_path_exists(config, '$.matchmaker.**.idle_lobbies')`,
         ]),
       )
-      .select(['namespace_id', 'versions.version_id'])
       .limit(NAMESPACES_MAX)
       .execute()
     const there = new Set(rows.map(({ namespace_id }) => namespace_id))
-    for (const namespace_id of wanted.keys()) if (!there.has(namespace_id)) wanted.delete(namespace_id)
-    for (const { namespace_id, version_id } of rows) {
-      if (wanted.get(namespace_id)?.version_id !== version_id) await learn(namespace_id, version_id)
-      tell(namespace_id)
+    for (const namespace_id of wanted.keys()) if (!there.has(namespace_id)) forget(namespace_id)
+    await learnAll(rows)
+  }
+
+  async function lookAt(namespace_ids: readonly string[]): Promise<void> {
+    const rows = await deployed().where('namespace_id', '=', sql<string>`any(${namespace_ids})`).execute()
+    await learnAll(rows)
+  }
+
+  /** Whatever is wrong with the version of one, the others must not suffer. */
+  async function learnAll(rows: readonly Deployed[]): Promise<void> {
+    for (const row of rows) {
+      try {
+        await learn(row)
+      } catch (error) {
+        must_look = true
+        ctx.log.error({ err: error, ...row }, 'a version could not be read; trying again')
+      }
     }
   }
 
-  async function learn(namespace_id: string, version_id: string): Promise<void> {
+  const deployed = () =>
+    ctx.db
+      .selectFrom('namespaces')
+      .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+      .select(['namespace_id', 'versions.version_id'])
+
+  function forget(namespace_id: string): void {
+    wanted.delete(namespace_id)
+    for (const key of rests.keys()) if (key.startsWith(`${namespace_id}\n`)) rests.delete(key)
+  }
+
+  async function learn({ namespace_id, version_id }: Deployed): Promise<void> {
+    if (wanted.get(namespace_id)?.version_id === version_id) {
+      tell(namespace_id)
+      return
+    }
+    forget(namespace_id)
     const game_modes = await namespaces.gameModes(version_id)
     const places = plansOf(ctx.config, version_id, game_modes.values()).map((plan) => {
       const { min, max } = idleLobbiesIn(game_modes.get(plan.game_mode)!, plan.region)
@@ -93,25 +123,27 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
       rules: { version_id, idle_max: (place) => idle_max.get(keyOf(namespace_id, place)) ?? 0 },
       plans: places.filter(({ idle_min }) => idle_min > 0),
     })
-    for (const key of rests.keys()) if (key.startsWith(`${namespace_id}\n`)) rests.delete(key)
+    tell(namespace_id)
     lacking.add(namespace_id)
   }
 
   async function work(): Promise<void> {
     again = false
     try {
+      const fresh = [...unknown]
+      unknown.clear()
       if (must_look) {
         must_look = false
-        await look()
-      }
-      for (const namespace_id of [...lacking]) {
-        if (is_closed) return
-        lacking.delete(namespace_id)
-        if (!(await fill(namespace_id))) lacking.add(namespace_id)
-      }
+        await lookAtAll()
+      } else if (fresh.length > 0) await lookAt(fresh)
     } catch (error) {
       must_look = true
-      ctx.log.warn({ err: error }, 'idle lobbies could not be looked after; trying again')
+      ctx.log.warn({ err: error }, 'which versions are deployed could not be read; trying again')
+    }
+    for (const namespace_id of [...lacking]) {
+      if (is_closed) return
+      lacking.delete(namespace_id)
+      if (!(await fill(namespace_id))) lacking.add(namespace_id)
     }
   }
 
@@ -138,10 +170,10 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
         })
         if (!is_started) return true
       } catch (error) {
-        if (!(error instanceof ApiError)) throw error
-        if (error.code === 'NAMESPACE_NOT_FOUND') return true
-        if (LATER.has(error.code)) return false
-        throw error
+        if (error instanceof ApiError && error.code === 'NAMESPACE_NOT_FOUND') return true
+        if (error instanceof ApiError && LATER.has(error.code)) return false
+        ctx.log.error({ err: error, namespace_id }, 'an idle lobby could not be started; trying again')
+        return false
       }
     }
     return false
@@ -162,7 +194,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
     if (plans === undefined) {
       // The first lobby of a namespace that was not known to have any.
       if (!changes.some(({ kind }) => kind === 'lobby_created')) return
-      must_look = true
+      unknown.add(namespace_id)
       setImmediate(wake)
       return
     }
@@ -208,7 +240,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
     },
   })
   const retrying = setInterval(() => {
-    if (must_look || lacking.size > 0) wake()
+    if (must_look || lacking.size + unknown.size > 0) wake()
   }, RETRY_MS)
   const looking = setInterval(() => {
     must_look = true
