@@ -16,6 +16,19 @@ const SUBJECTS: { subject: Subject; name?: string; label: string }[] = [
   { subject: { kind: 'public', namespace_id: ID }, name: 'prod-eu', label: 'pub_prod_eu' },
   { subject: { kind: 'lobby', lobby_id: ID, namespace_id: OTHER }, label: 'lobby' },
   { subject: { kind: 'player', player_id: ID, lobby_id: OTHER, namespace_id: OTHER }, label: 'player' },
+  { subject: { kind: 'user', user_id: ID, session_id: OTHER }, label: 'usr' },
+  { subject: { kind: 'device', device_link_id: ID }, label: 'device' },
+  { subject: { kind: 'dev_player', namespace_id: ID, player_id: OTHER }, label: 'dev_player' },
+  {
+    subject: {
+      kind: 'development',
+      namespace_id: ID,
+      hostname: 'localhost',
+      ports: [{ name: 'game', protocol: 'udp', port: null, port_range: { min: 26_000, max: 26_010 } }],
+    },
+    name: 'prod',
+    label: 'dev_prod',
+  },
   { subject: { kind: 'game_user', identity_id: ID, namespace_id: OTHER }, label: 'game_user' },
 ]
 const LOBBY: Token = { kind: 'lobby', lobby_id: ID, namespace_id: OTHER, token_id: ID, issue_ms: NOW, expire_ms: null }
@@ -112,21 +125,11 @@ for (const { subject, name, label } of SUBJECTS) {
     const signer = header === hmac.header ? hmac : ed25519
     const bytes = Buffer.from(claims, 'base64url')
     keys.verify(craft(label, signer, bytes), NOW)
-    for (const other of [
-      'access',
-      'cloud',
-      'pub',
-      'pub_',
-      'pub_A',
-      'pub_x',
-      'lobby',
-      'player',
-      'game_user',
-      '',
-      'x',
-      label.toUpperCase(),
-    ]) {
-      if (other === label || (other === 'pub_x' && subject.kind === 'public')) continue
+    const labels = ['access', 'cloud', 'pub', 'pub_', 'pub_A', 'pub_x', 'lobby', 'player', 'usr', 'device', 'game_user']
+    for (const other of [...labels, 'dev', 'dev_', 'dev_x', 'dev_player', '', 'x', label.toUpperCase()]) {
+      // Another namespace's name: what counts is the id inside, and the kind beside it.
+      const is_name = name !== undefined && /^\w+_[a-z]+$/.test(other) && other.slice(0, 4) === label.slice(0, 4)
+      if (other === label || is_name) continue
       refuses(craft(other, signer, bytes))
     }
   })
