@@ -17,7 +17,9 @@ import { TokenSummary } from './cloud/tokens.ts'
 import { PrepareFile, PresignedRequest } from './cloud/uploads.ts'
 import { ValidationErrors } from './cloud/validation.ts'
 import { VersionFull, VersionSummary } from './cloud/versions.ts'
+import { GlobalEvent } from './identity/events.ts'
 import { JoinPort, LobbyInfo, Seat } from './matchmaker/lobbies.ts'
+import { Party } from './matchmaker/parties.ts'
 import { RegionInfo } from './matchmaker/regions.ts'
 import { Empty, ErrorDetailRecord } from './records.ts'
 import { GameMode, VersionConfig } from './version-config.ts'
@@ -34,6 +36,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   GameFull,
   GameMode,
   GameSummary,
+  GlobalEvent,
   GroupHandle,
   GroupSummary,
   JoinPort,
@@ -44,6 +47,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   NamespaceFull,
   NamespaceSummary,
   NamespaceVersion,
+  Party,
   PrepareFile,
   PresignedRequest,
   RegionInfo,

@@ -128,6 +128,7 @@ export const ERRORS = {
     message: 'The game mode takes registered players only, not guests.',
   },
   MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED: { status: 400, message: 'You have as many custom lobbies as you may have.' },
+  MATCHMAKER_PARTY_TOO_LARGE: { status: 400, message: 'The party has more members than a lobby takes.' },
   MATCHMAKER_LOBBY_NOT_FOUND: { status: 400, message: 'There is no such lobby.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
   MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped.' },
@@ -136,6 +137,14 @@ export const ERRORS = {
   MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY: { status: 400, message: 'The player belongs to another lobby.' },
   MATCHMAKER_PLAYER_REGISTRATION_EXPIRED: { status: 400, message: 'The player did not connect in time.' },
   MATCHMAKER_PLAYER_REMOVED: { status: 400, message: 'The player has left the lobby.' },
+
+  // Parties.
+  PARTY_NOT_FOUND: { status: 404, message: 'You are in no party.' },
+  PARTY_CODE_INVALID: { status: 404, message: 'No party has this code any more.' },
+  PARTY_FULL: { status: 409, message: 'The party has as many members as one may have.' },
+  PARTY_ALREADY_MEMBER: { status: 409, message: 'You are in another party: leave it first.' },
+  PARTY_LEADER_REQUIRED: { status: 403, message: 'Only the leader of the party may do this.' },
+  PARTY_MEMBER_NOT_FOUND: { status: 404, message: 'The party has no such other member.' },
 } as const satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof ERRORS

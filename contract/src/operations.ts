@@ -81,6 +81,7 @@ import {
 } from './cloud/tokens.ts'
 import { completeUpload } from './cloud/uploads.ts'
 import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from './cloud/versions.ts'
+import { watchEvents } from './identity/events.ts'
 import { setupIdentity } from './identity/identities.ts'
 import {
   completeAccessTokenVerification,
@@ -99,6 +100,14 @@ import {
   setLobbyReady,
   setLobbyState,
 } from './matchmaker/lobbies.ts'
+import {
+  createParty,
+  getParty,
+  joinParty,
+  leaveParty,
+  removePartyMember,
+  setPartyLeader,
+} from './matchmaker/parties.ts'
 import { getPlayerStatistics, playerConnected, playerDisconnected } from './matchmaker/players.ts'
 import { listRegions } from './matchmaker/regions.ts'
 import type { Operation } from './operation.ts'
@@ -201,4 +210,11 @@ export const OPERATIONS: readonly Operation[] = [
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
   explainRay,
+  createParty,
+  getParty,
+  joinParty,
+  setPartyLeader,
+  removePartyMember,
+  leaveParty,
+  watchEvents,
 ] as readonly unknown[] as readonly Operation[]

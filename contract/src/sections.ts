@@ -55,6 +55,8 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     name: 'Lobbies',
     description: 'A seat in a running game server for a player; and what the game server tells of itself.',
   },
+  parties: { name: 'Parties', description: 'Players who are seated together: all of them, or nobody.' },
+  'identities.events': { name: 'Events', description: 'What a player is told while he listens.' },
   regions: { name: 'Regions', description: 'Where lobbies run, and how far that is from whoever asks.' },
   players: { name: 'Players', description: 'What a lobby server says of the players who come and go.' },
 }

@@ -63,6 +63,7 @@ export const PURE = [
   'holds',
   'idle',
   'listing',
+  'parties',
   'rules',
   'shelves',
   'sorted',

@@ -28,6 +28,11 @@ const VerificationData = Type.Unknown({
     "JSON of at most 16 KiB and a depth of 32, passed on as it is to the game's own verification, where it has one.",
 })
 
+const WithParty = Type.Boolean({
+  description:
+    'By the leader of a party, with his identity token: seats for all of it, or for nobody. Each member is told of his own by an event.',
+})
+
 /** The backend of a game speaks for a player of it. */
 const backend = {
   namespace_id: Type.Optional(
@@ -83,10 +88,16 @@ const DOOR_ERRORS = [
   'MATCHMAKER_VERIFICATION_REQUEST_FAILED',
 ] as const
 
-const IDENTITY_ERRORS = ['MATCHMAKER_IDENTITY_REQUIRED', 'MATCHMAKER_REGISTRATION_REQUIRED'] as const
+const IDENTITY_ERRORS = [
+  'MATCHMAKER_IDENTITY_REQUIRED',
+  'MATCHMAKER_REGISTRATION_REQUIRED',
+  'PARTY_NOT_FOUND',
+  'PARTY_LEADER_REQUIRED',
+] as const
 
 const SEAT_ERRORS = [
   ...IDENTITY_ERRORS,
+  'MATCHMAKER_PARTY_TOO_LARGE',
   ...DOOR_ERRORS,
   'MATCHMAKER_GAME_MODE_NOT_FOUND',
   'MATCHMAKER_REGION_NOT_FOUND',
@@ -119,6 +130,7 @@ export const findLobby = operation({
     prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
+    party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
     ...backend,
@@ -145,6 +157,7 @@ export const joinLobby = operation({
   idempotent: true,
   body: object({
     lobby_id: Id,
+    party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
     ...backend,
@@ -180,6 +193,7 @@ export const createLobby = operation({
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
     lobby_config: Type.Optional(Type.Unknown({ description: 'JSON of at most 16 KiB, handed to the lobby server.' })),
+    party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
     ...backend,

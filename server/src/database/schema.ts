@@ -49,6 +49,7 @@ export type Schema = {
   edge_ports: EdgePortTable
   identities: IdentityTable
   runners: RunnerTable
+  parties: PartyTable
 }
 
 // Written by api.
@@ -332,6 +333,9 @@ type PlayerTable = {
   seat_key: string | null
   connect_key: string | null
   disconnect_key: string | null
+  /** Who plays, where he has said so; and whose party he came with, by its leader's player. */
+  identity_id: string | null
+  leader_player_id: string | null
 }
 
 /** Clients of a namespace that have solved a captcha, until it no longer helps them; projected like players. */
@@ -387,6 +391,28 @@ type AcmeOrderTable = {
   registrable_domain: string
   is_renewal: boolean
   create_ts: Date
+}
+
+/** Players who are seated together; projected like players. An ended one is kept for a while. */
+type PartyTable = {
+  party_id: string
+  namespace_id: string
+  shard: number
+  code: string
+  leader_identity_id: string
+  members: JsonColumn<PartyMemberRow[]>
+  revision: number
+  create_ts: Date
+  expire_ts: Date
+  end_ts: Date | null
+}
+
+type PartyMemberRow = {
+  identity_id: string
+  address: string
+  client: string
+  user_agent: string | null
+  join_ms: number
 }
 
 /** A game's player: a guest of one namespace. `seen_ts`: when his device came back, to a day. */

@@ -40,6 +40,7 @@ import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
 import { hands } from './matchmaker/hands.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
+import { parties } from './matchmaker/parties.ts'
 import { players } from './matchmaker/players.ts'
 import { rays } from './matchmaker/rays.ts'
 import { regions } from './matchmaker/regions.ts'
@@ -123,6 +124,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     ...lobbies(matchmaker),
     ...players(matchmaker),
     ...regions(matchmaker),
+    ...parties(matchmaker),
     ...guests,
     ...hands(ctx, matchmaker),
     ...rays(ctx, matchmaker),

@@ -15,10 +15,10 @@ import {
   type SeatWish,
   type Undo,
 } from './book.ts'
-import type { Change, Lobby, Player } from './changes.ts'
+import type { Change, Lobby, PartyMember, Player } from './changes.ts'
 import { type IdleRules, NO_IDLE_RULES } from './idle.ts'
-import { toLobby, toPlayer, toVerifiedClient } from './load.ts'
-import { captchaClientRow, lobbyRow, playerRow } from './rows.ts'
+import { toLobby, toParty, toPlayer, toVerifiedClient } from './load.ts'
+import { captchaClientRow, lobbyRow, partyRow, playerRow } from './rows.ts'
 
 const RUNS = 10_000
 const STEPS_MAX = 60
@@ -26,24 +26,11 @@ const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_00
 const KINDS = [
   ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
   ...['disconnected', 'dropped', 'expel', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
-  ...[
-    'solve',
-    'request',
-    'request',
-    'hold',
-    'hold',
-    'hold',
-    'hold',
-    'sit',
-    'sit',
-    'let_go',
-    'drain',
-    'drain',
-    'prepare',
-    'prepare',
-  ],
+  ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go'],
+  ...['drain', 'drain', 'prepare', 'prepare', 'party', 'party', 'enter', 'enter', 'enter', 'lead', 'kick', 'quit'],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
+const PEOPLE = ['ada', 'grace', 'joan', 'mary']
 const KEYS = [null, null, null, 'a', 'b', 'c']
 const MODES = [['m'], ['m'], ['n'], ['m', 'n']]
 const REGIONS = [['r'], ['r'], ['s'], ['r', 's']]
@@ -84,6 +71,16 @@ function planOf(number: number): LobbyPlan {
 }
 
 const rulesOf = ({ version, max }: plain.PlainIdle): IdleRules => ({ version_id: version, idle_max: () => max })
+function memberOf(identity_id: string, client: string, join_ms: number): PartyMember {
+  return { identity_id, client, address: client, user_agent: null, join_ms }
+}
+
+/** Under which the places of a hold, and of those who came with it, are held. */
+function idsOf(reference: plain.PlainBook, found: plain.PlainHold | undefined) {
+  if (found === undefined) return { player: 'nobody', members: [] }
+  const party = reference.holds.filter(({ wish }) => wish === found.wish).map(({ player }) => player)
+  return { player: party[0]!, members: party.slice(1) }
+}
 
 /** Both books, and what a shard keeps beside its own. */
 function createPair() {
@@ -114,9 +111,10 @@ function createPair() {
 
   /** Ids whose order is not that of their making: nothing may rest on it but the tie of one millisecond. */
   function freshIds() {
-    last_id += 2
+    last_id += 6
     const scrambled = (number: number): string => idOf((number * 7_368_787) % 16_777_213)
-    return { lobby_id: scrambled(last_id), player_id: scrambled(last_id + 1) }
+    const member_ids = PEOPLE.slice(1).map((_, index) => scrambled(last_id + 2 + index))
+    return { lobby_id: scrambled(last_id), player_id: scrambled(last_id + 1), member_ids }
   }
 
   function step([kind_number, who, what, time]: Step): void {
@@ -168,7 +166,9 @@ function createPair() {
     what: number,
   ): unknown {
     const ids = freshIds()
-    const of = { lobby: ids.lobby_id, player: ids.player_id }
+    const of = { lobby: ids.lobby_id, player: ids.player_id, members: ids.member_ids }
+    const person = pick(PEOPLE, who >> 10)
+    const with_party = (who >> 12) % 3 === 0
     const lobby = pick([...reference.lobbies.map((one) => one.id), 'nowhere'], who)
     const player = pick([...reference.players, undefined], what)
     const player_id = player?.id ?? 'nobody'
@@ -181,13 +181,20 @@ function createPair() {
       seat_key: pick(KEYS, who >> 2),
       client_players_max: pick([0, 1, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX], who >> 5),
       lobby_count_max: pick([0, 2, LOBBIES_MAX, LOBBIES_MAX], who >> 8),
+      identity_id: with_party || who % 2 === 0 ? person : null,
+      party: with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,
     }
     const of_wish = {
       client: wish.client,
       key: wish.seat_key,
       client_max: wish.client_players_max,
       lobby_max: wish.lobby_count_max,
+      who: wish.identity_id,
+      with_party,
+      member_max: CLIENT_PLAYERS_MAX,
     }
+    const member = { who: person, client: wish.client }
+    const comer = memberOf(person, wish.client, now_ms)
     switch (kind) {
       case 'find': {
         const [modes, regions, tags] = [pick(MODES, what), pick(REGIONS, what >> 2), pick(TAGS, what >> 4)]
@@ -267,20 +274,55 @@ function createPair() {
       }
       case 'sit': {
         const found = pick([...reference.holds, undefined], what)
-        const sitter = { ...wish, client: found?.wish.client ?? wish.client, seat_key: found?.wish.key ?? null }
-        const of_sitter = { ...of_wish, client: sitter.client, key: sitter.seat_key }
-        const player_of_hold = found?.player ?? 'nobody'
+        const asked = found === undefined ? of_wish : found.wish
+        const sitter = {
+          ...wish,
+          client: asked.client,
+          seat_key: found === undefined ? null : asked.key,
+          identity_id: asked.who,
+          party: asked.with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,
+        }
+        const of_sitter = {
+          ...asked,
+          client_max: of_wish.client_max,
+          lobby_max: of_wish.lobby_max,
+          key: sitter.seat_key,
+        }
+        const held_ids = idsOf(reference, found)
         return same(
-          book.seatHeld(player_of_hold, sitter, now_ms),
-          plain.seatHeld(reference, player_of_hold, of_sitter, now_ms),
+          book.seatHeld({ player_id: held_ids.player, member_ids: held_ids.members }, sitter, now_ms),
+          plain.seatHeld(reference, held_ids, of_sitter, now_ms),
         )
       }
       case 'let_go': {
         const found = pick([...reference.holds, undefined], what)
-        book.letGo(found?.player ?? 'nobody')
-        plain.letGo(reference, found?.player ?? 'nobody')
+        const held_ids = idsOf(reference, found)
+        book.letGo({ player_id: held_ids.player, member_ids: held_ids.members })
+        plain.letGo(reference, held_ids)
         return null
       }
+      case 'party':
+        return said(
+          book.parties.create(comer, { party_id: ids.lobby_id, code: ids.lobby_id }),
+          plain.makeParty(reference, member, { id: ids.lobby_id, code: ids.lobby_id }, now_ms),
+        )
+      case 'enter': {
+        const into = pick([...reference.parties.map((party) => party.code), 'nowhere'], what)
+        return said(book.parties.join(comer, into), plain.joinParty(reference, member, into, now_ms))
+      }
+      case 'lead': {
+        const next = pick(PEOPLE, what)
+        return said(book.parties.lead(person, next, now_ms), plain.leadParty(reference, person, next, now_ms))
+      }
+      case 'kick': {
+        const [gone, fresh] = [pick(PEOPLE, what), { code: ids.lobby_id }]
+        return said(
+          book.parties.remove(person, gone, fresh, now_ms),
+          plain.kickMember(reference, person, gone, fresh.code, now_ms),
+        )
+      }
+      case 'quit':
+        return said(book.parties.leave(person, now_ms), plain.leaveParty(reference, person, now_ms))
       case 'release':
         return same(book.release(player_id, now_ms), plain.release(reference, player_id, now_ms))
     }
@@ -294,7 +336,7 @@ function createPair() {
     wish: SeatWish,
     of_wish: plain.Wish,
   ): unknown {
-    const of = { lobby: ids.lobby_id, player: ids.player_id }
+    const of = { lobby: ids.lobby_id, player: ids.player_id, members: ids.member_ids ?? [] }
     const plan = planOf(what)
     let asked: HoldWish
     let of_asked: plain.PlainAsked
@@ -344,9 +386,14 @@ function createPair() {
     return decision
   }
 
+  /** Of a party what is answered is the party itself, which is compared after every step. */
+  function said(decision: Decision<unknown>, answer: plain.Answer): unknown {
+    return same('refused' in decision ? decision : { ...decision, result: null }, answer)
+  }
+
   /** From its journal, and from its tables and the journal after them, the book is made again as it is. */
   function rebuild(): void {
-    for (const { player } of reference.holds) book.letGo(player)
+    for (const { player } of reference.holds) book.letGo({ player_id: player })
     assert.equal(rooms.size, 0, 'what is let go takes no room')
     const changes = [...committed, ...uncommitted]
     const durable_ms = now_ms
@@ -386,7 +433,8 @@ function assertSameEnd(books: readonly Book[], from_ms: number): void {
 
 /** Everything that can be told of a book from outside. */
 function fingerprint(book: Book, now_ms: number): string {
-  const wish = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null }
+  const nobody = { identity_id: null, party: null }
+  const wish = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...nobody }
   const chosen = ['m', 'n'].flatMap((game_mode) =>
     ['r', 's'].flatMap((region) =>
       TAGS.map((tags) => {
@@ -417,7 +465,9 @@ function fingerprint(book: Book, now_ms: number): string {
     players: sorted([...book.players.values()]),
     live: book.live_lobby_count,
     draining: [...book.draining],
+    parties: sorted([...book.parties.all()]),
     verified: CLIENTS.map((client) => book.verified.get(client)),
+    told: PEOPLE.map((person) => [...book.partySeatsOf(person)].map(({ player_id }) => player_id).sort()),
     due: book.nextDueMs(),
     chosen: chosen.map((decision) => ('changes' in decision ? decision.result : decision)),
     listed: ['m', 'n'].map((game_mode) =>
@@ -438,6 +488,7 @@ function rowsOf(book: Book) {
       captchaClientRow('namespace', 1, verified),
     ),
     draining: [...book.draining],
+    parties: [...book.parties.all()].map((party) => partyRow('namespace', 1, party)),
   }
 }
 
@@ -459,7 +510,14 @@ function loadRows(book: Book, text: string): void {
   const verified = rows.verified.map((row) =>
     toVerifiedClient(dated(row) as unknown as Parameters<typeof toVerifiedClient>[0]),
   )
-  book.load(lobbies, players, verified, rows.draining)
+  const parties = rows.parties.filter(({ end_ts }) => end_ts === null)
+  book.load(
+    lobbies,
+    players,
+    verified,
+    rows.draining,
+    parties.map((row) => toParty(dated(row) as unknown as Parameters<typeof toParty>[0])),
+  )
 }
 
 function assertSame(book: Book, reference: plain.PlainBook): void {
@@ -486,8 +544,24 @@ function assertSame(book: Book, reference: plain.PlainBook): void {
   for (const expected of reference.players) {
     const player = book.players.get(expected.id)!
     assert.deepEqual(
-      [player.lobby_id, player.client, player.deadline_ms, player.connect_ms, player.connect_key],
-      [expected.lobby, expected.client, expected.deadline, expected.connected, expected.connect_key],
+      [
+        player.identity_id,
+        player.leader_player_id,
+        player.lobby_id,
+        player.client,
+        player.deadline_ms,
+        player.connect_ms,
+        player.connect_key,
+      ],
+      [
+        expected.who,
+        expected.leader,
+        expected.lobby,
+        expected.client,
+        expected.deadline,
+        expected.connected,
+        expected.connect_key,
+      ],
     )
     assert.deepEqual(
       [player.remove_ms, player.remove_reason, player.disconnect_key],
@@ -495,6 +569,17 @@ function assertSame(book: Book, reference: plain.PlainBook): void {
     )
     due_ms = Math.min(due_ms, plain.dueOf(reference, expected))
   }
+  for (const { id, code, leader, members, until } of reference.parties) {
+    const party = book.parties.get(id)!
+    assert.deepEqual(
+      [party.code, party.leader_identity_id, party.expire_ms, party.members.map(({ client }) => client)],
+      [code, leader, until, members.map(({ client }) => client)],
+    )
+    for (const { who } of members) assert.equal(book.parties.ofMember(who), party, 'an identity is in one party')
+    due_ms = Math.min(due_ms, until)
+  }
+  const members = reference.parties.flatMap((party) => party.members.map(({ who }) => who))
+  for (const person of PEOPLE) if (!members.includes(person)) assert.equal(book.parties.ofMember(person), undefined)
   assert.equal(book.nextDueMs(), Number.isFinite(due_ms) ? due_ms : null)
 }
 

@@ -8,11 +8,23 @@
 // for MEMORY_MS, so that repeated and late calls get the right answer.
 import type { ErrorCode, ErrorMetadata } from '@muster/contract'
 import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
-import type { Change, EdgePort, Lobby, LobbyRecord, Player, PlayerRecord, RemoveReason, StopReason } from './changes.ts'
+import type {
+  Change,
+  EdgePort,
+  Lobby,
+  LobbyRecord,
+  PartyMember,
+  PartyRecord,
+  Player,
+  PlayerRecord,
+  RemoveReason,
+  StopReason,
+} from './changes.ts'
 import { createHeap } from './heap.ts'
 import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
 import { createIdle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing } from './listing.ts'
+import { createParties, type Parties } from './parties.ts'
 import { takenPlaces } from './rules.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
 
@@ -59,6 +71,14 @@ export type SeatWish = {
   /** Live and reserved players that this client may have in the namespace. */
   client_players_max: number
   lobby_count_max: number
+  identity_id: string | null
+  /** He asks for all of the party that he leads; null: for himself. */
+  party: PartyWish | null
+}
+
+export type PartyWish = {
+  /** What client_players_max is for one who comes from that address. */
+  playersMaxOf: (address: string) => number
 }
 
 export type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
@@ -76,9 +96,21 @@ export type Held = { hold: Hold } | { seat: SeatTaken }
 /** Told of the room that planned lobbies will need, which is not the book's to know. */
 export type KeepRoom = (lobby: Lobby, sign: 1 | -1) => void
 
-export type FreshIds = { lobby_id: string; player_id: string }
+/** `member_ids`: players of the other members, where a party may come. */
+export type FreshIds = { lobby_id: string; player_id: string; member_ids?: readonly string[] }
+/** Under which places are held. */
+export type HeldIds = Omit<FreshIds, 'lobby_id'>
 /** `is_ready`: as of the same decision, so that it is as durable as the seat when the answer leaves. */
 export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }
+
+/** Who is about to sit down: the one who asks, or all of his party, he first. */
+type Sitter = {
+  player_id: string
+  client: string
+  players_max: number
+  identity_id: string | null
+  member: PartyMember | null
+}
 
 const refuse = (refused: ErrorCode): Refused => ({ refused })
 const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
@@ -105,6 +137,7 @@ export class Book {
   readonly verified: CaptchaMemory = createCaptchaMemory()
   /** Versions whose lobbies take no new players, and of which no more are started. */
   readonly draining = new Set<string>()
+  readonly parties: Parties = createParties()
   /** No deadline is earlier: see postpone(). */
   #postponed_ms = 0
   readonly #shelves = createShelves()
@@ -116,6 +149,8 @@ export class Book {
   /** By the record in the decision itself: limits change, so what is read from the journal is not held to them again. */
   readonly #limits = new WeakMap<PlayerRecord, SeatLimits>()
   readonly #seatKeys = new Map<string, Player>()
+  /** Seats that were taken for a party, by who sits there. */
+  readonly #partySeats = new Map<string, Set<Player>>()
   /** Live and planned lobbies, by the identity that created them. */
   readonly #creatorLobbies = new Map<string, number>()
   /** What has not ended, by the time that will end it; and what has, by the time it did. */
@@ -148,21 +183,23 @@ export class Book {
   ): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
-    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    const sitters = this.#sitters(wish, ids)
+    if ('refused' in sitters) return sitters
     if (this.#isDraining(wish.places)) return refuse('MATCHMAKER_VERSION_DRAINING')
-    const lobby = this.#shelves.choose(wish.places, wish.tags)
-    if (lobby !== null) return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
+    const lobby = this.#shelves.choose(wish.places, wish.tags, partySize(sitters))
+    if (lobby !== null) return this.#reserve(lobby, lobby.ready_ms !== null, wish, sitters, now_ms)
     if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-    return this.#open(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
+    return this.#open(wish.plan, wish, sitters, ids, now_ms, hasRoom, choosePorts)
   }
 
   /** A seat in this lobby, closed or not, private or not. Whether its game mode allows join is the desk's to know. */
   join(wish: JoinWish, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
-    const lobby = this.#joinable(wish)
-    if ('refused' in lobby) return lobby
-    return this.#reserve(lobby, lobby.ready_ms !== null, wish, ids.player_id, now_ms)
+    const joinable = this.#joinable(wish, ids)
+    if ('refused' in joinable) return joinable
+    const { lobby, sitters } = joinable
+    return this.#reserve(lobby, lobby.ready_ms !== null, wish, sitters, now_ms)
   }
 
   /** A new custom lobby, and the first seat in it. */
@@ -175,14 +212,15 @@ export class Book {
   ): Decision<SeatTaken> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
-    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    const sitters = this.#sitters(wish, ids)
+    if ('refused' in sitters) return sitters
     if (this.#isDraining([wish.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
-    return this.#open(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
+    return this.#open(wish.plan, wish, sitters, ids, now_ms, hasRoom, choosePorts)
   }
 
   /**
-   * The place that the wish would get, held until seatHeld() or letGo(), or for HOLD_MS. A hold of the same player_id is
-   * let go first: the command may be carried out again. It changes nothing that is journalled.
+   * The place that the wish would get, or the places of a party, held until seatHeld() or letGo(), or for HOLD_MS. Holds of
+   * the same ids are let go first: the command may be carried out again. It changes nothing that is journalled.
    */
   hold(
     asked: HoldWish,
@@ -191,61 +229,62 @@ export class Book {
     hasRoom: HasRoom = ALWAYS,
     choosePorts: ChoosePorts = NONE,
   ): Decision<Held> {
-    this.letGo(ids.player_id)
+    this.letGo(ids)
     const { action, wish } = asked
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant({ seat: before })
     if (action === 'join') {
-      const lobby = this.#joinable(wish)
-      return 'refused' in lobby ? lobby : this.#keep({ lobby, plan: null }, asked, ids, now_ms)
+      const joinable = this.#joinable(wish, ids)
+      if ('refused' in joinable) return joinable
+      return this.#keep({ lobby: joinable.lobby, plan: null }, asked, joinable.sitters, now_ms)
     }
-    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    const sitters = this.#sitters(wish, ids)
+    if ('refused' in sitters) return sitters
     if (this.#isDraining(action === 'find' ? wish.places : [wish.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
     if (action === 'find') {
-      const lobby = this.#shelves.choose(wish.places, wish.tags)
-      const plan = lobby === null ? this.#holds.choose(wish.places, wish.tags) : null
+      const size = partySize(sitters)
+      const lobby = this.#shelves.choose(wish.places, wish.tags, size)
+      const plan = lobby === null ? this.#holds.choose(wish.places, wish.tags, size) : null
       const game_mode = (lobby ?? plan ?? wish.plan)?.game_mode
       if (game_mode === undefined) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
       if (!asked.verified_modes.has(game_mode)) {
         const decision = this.find(wish, ids, now_ms, hasRoom, choosePorts)
         return 'refused' in decision ? decision : { ...decision, result: { seat: decision.result } }
       }
-      if (lobby !== null) return this.#keep({ lobby, plan: null }, asked, ids, now_ms)
-      if (plan !== null) return this.#keep({ lobby: plan, plan }, asked, ids, now_ms)
+      if (lobby !== null) return this.#keep({ lobby, plan: null }, asked, sitters, now_ms)
+      if (plan !== null) return this.#keep({ lobby: plan, plan }, asked, sitters, now_ms)
     }
     if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+    if (isTooLarge(sitters, wish.plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
     const record = this.#planned(wish.plan, wish, ids, now_ms, hasRoom, choosePorts)
     if ('refused' in record) return record
     // Its ports are chosen when it is created: until then they are anybody's.
     const { edge_ports_wanted, creator_lobbies_max } = wish.plan
     const plan = { ...newLobby({ ...record, edge_ports: [] }), edge_ports_wanted, creator_lobbies_max }
-    return this.#keep({ lobby: plan, plan }, asked, ids, now_ms)
+    return this.#keep({ lobby: plan, plan }, asked, sitters, now_ms)
   }
 
   /**
    * The seat of a hold, every limit looked at again; its own place is in all of them. (The room that it needs in its
    * region was kept.) Null: there is nothing to sit on any more, and the wish may be made again.
    */
-  seatHeld(
-    player_id: string,
-    wish: SeatWish,
-    now_ms: number,
-    choosePorts: ChoosePorts = NONE,
-  ): Decision<SeatTaken | null> {
+  seatHeld(ids: HeldIds, wish: SeatWish, now_ms: number, choosePorts: ChoosePorts = NONE): Decision<SeatTaken | null> {
     const before = this.#remembered(wish.seat_key, now_ms)
     if (before !== null) return grant(before)
-    const hold = this.#holds.get(player_id)
+    const hold = this.#holds.get(ids.player_id)
     if (hold === undefined || hold.expire_ms <= now_ms) return grant(null)
+    const sitters = this.#seated(wish, ids)
+    if (sitters === null) return grant(null)
     const { lobby, plan, action } = hold
     if (lobby.stop_ms !== null || (action === 'find' && lobby.is_closed)) return grant(null)
-    if ((this.#clientPlayers.get(hold.client) ?? 0) > wish.client_players_max) {
+    if (sitters.some(({ client, players_max }) => (this.#clientPlayers.get(client) ?? 0) > players_max)) {
       return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     }
     if (this.#isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
     if (plan === null) {
       const places = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
-      if (takenPlaces(lobby) > places) return grant(null)
-      return this.#reserve(lobby, lobby.ready_ms !== null, wish, player_id, now_ms)
+      if (takenPlaces(lobby) > (wish.party === null ? places : lobby.max_players_party)) return grant(null)
+      return this.#reserve(lobby, lobby.ready_ms !== null, wish, sitters, now_ms)
     }
     if (this.#lobbyCount() > wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
     if (plan.creator_lobbies_max !== null && this.#lobbiesBy(plan) > plan.creator_lobbies_max) {
@@ -254,13 +293,20 @@ export class Book {
     const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms)
     if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
     const record = { ...recordOf(plan, now_ms), edge_ports }
-    const seat = this.#reserve(record, false, wish, player_id, now_ms)
+    const seat = this.#reserve(record, false, wish, sitters, now_ms)
     return { changes: [{ kind: 'lobby_created', lobby: record }, ...seat.changes], result: seat.result }
   }
 
-  /** Does nothing when the hold is over already. */
-  letGo(player_id: string): void {
+  /** Does nothing where the hold is over already. */
+  letGo({ player_id, member_ids = [] }: HeldIds): void {
     this.#holds.drop(player_id)
+    for (const member_id of member_ids) this.#holds.drop(member_id)
+  }
+
+  /** Who comes along with a hold; null: he came alone. The leader is the first. */
+  heldParty({ player_id, member_ids = [] }: HeldIds): PartyMember[] | null {
+    if (this.#holds.get(player_id)?.member === null) return null
+    return [player_id, ...member_ids].flatMap((id) => this.#holds.get(id)?.member ?? [])
   }
 
   /** Whether the key's request has its seat: then it is answered, and nothing else is asked of it. */
@@ -354,11 +400,23 @@ export class Book {
     return grant(null, { kind: 'version_draining', version_id, is_draining })
   }
 
-  /** Takes back a seat whose request could not be answered. A player who has connected meanwhile stays. */
+  /**
+   * Takes back a seat whose request could not be answered, or all seats of the party. A player who has connected meanwhile
+   * stays; and so does a party whose lobby is ready, for its members have been told.
+   */
   release(player_id: string, now_ms: number): Decision<null> {
     const player = this.players.get(player_id)
     if (player === undefined || player.remove_ms !== null || player.connect_ms !== null) return grant(null)
-    return grant(null, removal(player_id, now_ms, 'unanswered', null))
+    if (player.leader_player_id === null) return grant(null, removal(player_id, now_ms, 'unanswered', null))
+    const lobby = this.#lobby(player.lobby_id)
+    if (lobby.ready_ms !== null) return grant(null)
+    const party = [...lobby.players.values()].filter((one) => one.leader_player_id === player_id)
+    return grant(null, ...party.map((one) => removal(one.player_id, now_ms, 'unanswered', null)))
+  }
+
+  /** Seats that were taken for a party and are this identity's, as far as they are remembered. */
+  partySeatsOf(identity_id: string): Iterable<Player> {
+    return this.#partySeats.get(identity_id) ?? []
   }
 
   /** Answers whether it ran until now. */
@@ -377,7 +435,7 @@ export class Book {
       return { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason }
     }
     const next = this.#due.peek()
-    if (next === undefined || dueAt(next) > now_ms) return null
+    if (next === undefined || dueAt(next) > now_ms) return this.parties.expire(now_ms)
     if (!isLobby(next)) return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
     return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason: 'never_ready' }
   }
@@ -412,6 +470,7 @@ export class Book {
    */
   forget(durable_ms: number): void {
     this.verified.forget(durable_ms)
+    this.parties.forget(durable_ms)
     for (let forgotten = 0; forgotten < FORGOTTEN_MAX; forgotten++) {
       const first = this.#over.peek()
       if (first === undefined || endOf(first) + MEMORY_MS > durable_ms) return
@@ -427,14 +486,15 @@ export class Book {
 
   /** Nothing would be lost with it. */
   isEmpty(): boolean {
-    const { lobbies, players, verified, draining } = this
-    return lobbies.size + players.size + verified.size() + draining.size + this.#holds.size() === 0
+    const { lobbies, players, verified, parties, draining } = this
+    return lobbies.size + players.size + verified.size() + parties.size() + draining.size + this.#holds.size() === 0
   }
 
   /** When expire() has something to do next; null: never. */
   nextDueMs(): number | null {
     const next = this.#due.peek()
-    const due = Math.min(this.#idle.dueMs(), next === undefined ? Number.POSITIVE_INFINITY : dueAt(next))
+    const due_ms = next === undefined ? Number.POSITIVE_INFINITY : dueAt(next)
+    const due = Math.min(this.#idle.dueMs(), due_ms, this.parties.nextDueMs() ?? Number.POSITIVE_INFINITY)
     return Number.isFinite(due) ? due : null
   }
 
@@ -485,6 +545,10 @@ export class Book {
         return this.verified.verify(change.client, change.ms, change.expire_ms)
       case 'client_counted':
         return this.verified.count(change.client)
+      case 'party_put':
+        return this.parties.put(change.party)
+      case 'party_ended':
+        return this.parties.end(change.party_id, change.ms)
     }
   }
 
@@ -497,8 +561,10 @@ export class Book {
     players: readonly Player[],
     verified: readonly VerifiedClient[] = [],
     draining: readonly string[] = [],
+    parties: readonly PartyRecord[] = [],
   ): void {
     this.verified.load(verified)
+    this.parties.load(parties)
     for (const version_id of draining) this.draining.add(version_id)
     for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map(), held_count: 0 })
     for (const player of players) {
@@ -510,6 +576,7 @@ export class Book {
   /** After a load nobody is expired by the platform's own absence: every deadline is at least this far away. */
   postpone(until_ms: number): void {
     this.#postponed_ms = until_ms
+    this.parties.postpone(until_ms)
     for (const lobby of this.lobbies.values()) {
       if (lobby.stop_ms !== null) continue
       lobby.ready_deadline_ms = Math.max(lobby.ready_deadline_ms, until_ms)
@@ -538,24 +605,70 @@ export class Book {
     return this.draining.size > 0 && of.some(({ version_id }) => this.draining.has(version_id))
   }
 
-  #isClientFull(wish: SeatWish): boolean {
-    return (this.#clientPlayers.get(wish.client) ?? 0) >= wish.client_players_max
+  /** Who sits down by this wish, if the limits of their clients let all of them. */
+  #sitters(wish: SeatWish, ids: HeldIds): Sitter[] | Refused {
+    const sitters = this.#comers(wish, ids)
+    if ('refused' in sitters) return sitters
+    const counts = new Map<string, number>()
+    for (const { client, players_max } of sitters) {
+      const count = (counts.get(client) ?? this.#clientPlayers.get(client) ?? 0) + 1
+      if (count > players_max) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+      counts.set(client, count)
+    }
+    return sitters
   }
 
-  #joinable(wish: JoinWish): Lobby | Refused {
+  #comers(wish: SeatWish, { player_id, member_ids = [] }: HeldIds): Sitter[] | Refused {
+    const { client, client_players_max, identity_id } = wish
+    if (wish.party === null) return [{ player_id, client, players_max: client_players_max, identity_id, member: null }]
+    const party = identity_id === null ? undefined : this.parties.ofMember(identity_id)
+    if (party === undefined) return refuse('PARTY_NOT_FOUND')
+    if (party.leader_identity_id !== identity_id) return refuse('PARTY_LEADER_REQUIRED')
+    const leader = party.members.find((member) => member.identity_id === identity_id)!
+    const others = party.members.filter((member) => member !== leader)
+    // Where the leader is he has shown just now.
+    const first = { player_id, client, players_max: client_players_max, identity_id, member: leader }
+    const rest = others.map((member, index): Sitter => {
+      const players_max = wish.party!.playersMaxOf(member.address)
+      return { ...member, player_id: member_ids[index]!, players_max, member }
+    })
+    return [first, ...rest]
+  }
+
+  /** Those whose places are held by these ids; null: one of the holds is over, or the party is another one by now. */
+  #seated(wish: SeatWish, ids: HeldIds): Sitter[] | null {
+    const sitters = this.#comers(wish, ids)
+    if ('refused' in sitters) return null
+    const are_held = sitters.every(({ player_id, member }) => {
+      const hold = this.#holds.get(player_id)
+      return hold !== undefined && hold.member?.identity_id === member?.identity_id
+    })
+    const more = ids.member_ids?.[sitters.length - 1]
+    return are_held && (more === undefined || this.#holds.get(more) === undefined) ? sitters : null
+  }
+
+  #joinable(wish: JoinWish, ids: FreshIds): { lobby: Lobby; sitters: Sitter[] } | Refused {
     const lobby = this.lobbies.get(wish.lobby_id)
     if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
     if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
-    if (this.#isClientFull(wish)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    const sitters = this.#sitters(wish, ids)
+    if ('refused' in sitters) return sitters
     if (this.#isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
-    return takenPlaces(lobby) >= lobby.max_players_direct ? refuse('MATCHMAKER_LOBBY_FULL') : lobby
+    const places = wish.party === null ? lobby.max_players_direct : lobby.max_players_party
+    return takenPlaces(lobby) + sitters.length > places ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, sitters }
   }
 
-  #keep(on: Pick<Hold, 'lobby' | 'plan'>, { action, wish }: HoldWish, ids: FreshIds, now_ms: number): Granted<Held> {
-    const { player_id } = ids
-    const hold = { player_id, client: wish.client, action, ...on, expire_ms: now_ms + HOLD_MS }
-    this.#holds.put(hold)
-    return grant({ hold })
+  #keep(
+    on: Pick<Hold, 'lobby' | 'plan'>,
+    { action }: HoldWish,
+    sitters: readonly Sitter[],
+    now_ms: number,
+  ): Granted<Held> {
+    const holds = sitters.map(({ player_id, client, member }): Hold => {
+      return { player_id, client, member, action, ...on, expire_ms: now_ms + HOLD_MS }
+    })
+    for (const hold of holds) this.#holds.put(hold)
+    return grant({ hold: holds[0]! })
   }
 
   #lobbiesBy({ creator_identity_id }: Pick<LobbyRecord, 'creator_identity_id'>): number {
@@ -591,14 +704,16 @@ export class Book {
   #open(
     plan: LobbyPlan,
     wish: SeatWish,
+    sitters: readonly Sitter[],
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom,
     choosePorts: ChoosePorts,
   ): Decision<SeatTaken> {
+    if (isTooLarge(sitters, plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
     const lobby = this.#planned(plan, wish, ids, now_ms, hasRoom, choosePorts)
     if ('refused' in lobby) return lobby
-    const seat = this.#reserve(lobby, false, wish, ids.player_id, now_ms)
+    const seat = this.#reserve(lobby, false, wish, sitters, now_ms)
     return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
   }
 
@@ -606,23 +721,31 @@ export class Book {
     lobby: LobbyRecord,
     is_ready: boolean,
     wish: SeatWish,
-    player_id: string,
+    sitters: readonly Sitter[],
     now_ms: number,
   ): Granted<SeatTaken> {
     // Time to connect counts from ready: until then only the lobby's own deadline can end the seat.
     const from_ms = is_ready ? now_ms : Math.max(now_ms, lobby.ready_deadline_ms)
-    const player: PlayerRecord = {
-      player_id,
-      lobby_id: lobby.lobby_id,
-      client: wish.client,
-      create_ms: now_ms,
-      deadline_ms: from_ms + lobby.player_deadline_ms,
-      seat_key: wish.seat_key,
-    }
+    const first = sitters[0]!
+    const { lobby_count_max } = wish
     const is_opened = !this.lobbies.has(lobby.lobby_id)
-    const { client_players_max, lobby_count_max } = wish
-    this.#limits.set(player, { client_players_max, lobby_count_max: is_opened ? lobby_count_max : null })
-    return grant({ lobby_id: lobby.lobby_id, player_id, is_ready }, { kind: 'player_reserved', player })
+    const changes = sitters.map(({ player_id, client, identity_id, players_max }): Change => {
+      const player: PlayerRecord = {
+        player_id,
+        lobby_id: lobby.lobby_id,
+        client,
+        create_ms: now_ms,
+        deadline_ms: from_ms + lobby.player_deadline_ms,
+        seat_key: player_id === first.player_id ? wish.seat_key : null,
+        identity_id,
+        leader_player_id: wish.party === null ? null : first.player_id,
+      }
+      const limits = { client_players_max: players_max, lobby_count_max: is_opened ? lobby_count_max : null }
+      this.#limits.set(player, limits)
+      return { kind: 'player_reserved', player }
+    })
+    if (wish.party !== null) changes.push(...this.parties.renew(this.parties.ofMember(first.identity_id!)!, now_ms))
+    return grant({ lobby_id: lobby.lobby_id, player_id: first.player_id, is_ready }, ...changes)
   }
 
   #setDraining(version_id: string, is_draining: boolean): Undo {
@@ -774,6 +897,10 @@ export class Book {
     invariant(!this.players.has(player.player_id), 'L2: a player is seated once', player)
     this.players.set(player.player_id, player)
     if (player.seat_key !== null) this.#seatKeys.set(player.seat_key, player)
+    if (isOfParty(player)) {
+      const seats = this.#partySeats.get(player.identity_id) ?? new Set()
+      this.#partySeats.set(player.identity_id, seats.add(player))
+    }
     this.#schedule(player)
   }
 
@@ -781,6 +908,11 @@ export class Book {
     this.players.delete(player.player_id)
     if (player.seat_key !== null && this.#seatKeys.get(player.seat_key) === player) {
       this.#seatKeys.delete(player.seat_key)
+    }
+    if (isOfParty(player)) {
+      const seats = this.#partySeats.get(player.identity_id)
+      seats?.delete(player)
+      if (seats?.size === 0) this.#partySeats.delete(player.identity_id)
     }
     this.#due.remove(player)
     this.#over.remove(player)
@@ -868,6 +1000,19 @@ function countIn(counts: Map<string, number>, key: string, difference: 1 | -1): 
   const count = (counts.get(key) ?? 0) + difference
   if (count === 0) counts.delete(key)
   else counts.set(key, count)
+}
+
+/** Null: no party comes. */
+function partySize(sitters: readonly Sitter[]): number | null {
+  return sitters[0]!.member === null ? null : sitters.length
+}
+
+function isTooLarge(sitters: readonly Sitter[], { max_players_party }: LobbyPlan): boolean {
+  return (partySize(sitters) ?? 0) > max_players_party
+}
+
+function isOfParty(player: Player): player is Player & { identity_id: string } {
+  return player.leader_player_id !== null && player.identity_id !== null
 }
 
 function isLobby(timed: Lobby | Player): timed is Lobby {

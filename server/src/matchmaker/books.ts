@@ -6,6 +6,7 @@ import type { Config } from '../config.ts'
 import type { Book, ChoosePorts, Decision, HasRoom, Refused, SeatTaken } from './book.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import type { Change, EdgePort, Lobby } from './changes.ts'
+import { createIdentityWatch, type IdentityWatch } from './identity-watch.ts'
 import { SHARD_COUNT, shardOf } from './journal.ts'
 import { createPortPool } from './port-pool.ts'
 import type { Projection } from './project.ts'
@@ -42,6 +43,10 @@ export type Books = {
   morePorts: (wait_ms: number) => Promise<void>
   /** Waits until the lobby of this seat is ready, or will never be for this player, durably. */
   waitUntilReady: (namespace_id: string, seat: SeatTaken, patience: Patience) => Promise<WaitEnd>
+  /** Who waits for events and for what becomes of his party. */
+  watch: IdentityWatch
+  /** Whether nobody is to wait any longer. */
+  isWaitingOver: () => boolean
   /** Ends all waiting, now and from now on: the process is about to stop. */
   endWaiting: () => void
   /** Takes all shards over and reads them. */
@@ -85,6 +90,7 @@ export function createBooks(options: BooksOptions): Books {
   let is_deposed = false
   const capacity = createCapacity(options.regions)
   const ports = createPortPool(options.log)
+  const watch = createIdentityWatch(options.now)
   let more_ports = Promise.withResolvers<void>()
   const shards: Shard[] = Array.from({ length: SHARD_COUNT }, (_, shard) =>
     createShard({ ...options, capacity, ports, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
@@ -118,6 +124,7 @@ export function createBooks(options: BooksOptions): Books {
   /** Told of what has become durable; memory is ahead of that, so only what never changes is read from it. */
   function wake(namespace_id: string, changes: readonly Change[]): void {
     for (const watcher of watchers) watcher.onCommit(namespace_id, changes)
+    watch.told(shardFor(namespace_id).book(namespace_id), changes)
     if (waiter_count === 0) return
     for (const change of changes) {
       if (change.kind === 'lobby_ready') endAll(change.lobby_id, () => 'ready')
@@ -132,6 +139,7 @@ export function createBooks(options: BooksOptions): Books {
   /** After a reload memory is what is durable. */
   function wakeAll(): void {
     for (const watcher of watchers) watcher.onReload()
+    watch.wakeAll()
     for (const lobby_id of [...waiters.keys()]) {
       endAll(lobby_id, (waiter) => stateOf(shardFor(waiter.namespace_id).book(waiter.namespace_id), waiter))
     }
@@ -163,6 +171,7 @@ export function createBooks(options: BooksOptions): Books {
 
   function endWaiting(): void {
     is_waiting_over = true
+    watch.wakeAll()
     for (const lobby_id of [...waiters.keys()]) endAll(lobby_id, () => 'timeout')
   }
 
@@ -210,6 +219,7 @@ export function createBooks(options: BooksOptions): Books {
     clearInterval(timer)
     await Promise.all(shards.map((shard) => shard.close()))
     endWaiting()
+    watch.close()
   }
 
   return {
@@ -236,6 +246,8 @@ export function createBooks(options: BooksOptions): Books {
       clearTimeout(timer)
     },
     waitUntilReady,
+    watch,
+    isWaitingOver: () => is_waiting_over,
     endWaiting,
     open,
     close,

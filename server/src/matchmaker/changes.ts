@@ -45,6 +45,34 @@ export type PlayerRecord = {
   deadline_ms: number
   /** Action, caller and Idempotency-Key of the request that took the seat. */
   seat_key: string | null
+  /** Who plays, where he has said so. */
+  identity_id: string | null
+  /** The seats of a party are taken together: its leader's player, which is in all of them. Null: he came alone. */
+  leader_player_id: string | null
+}
+
+/** Who is in a party, and from where he came when he joined it. */
+export type PartyMember = {
+  identity_id: string
+  address: string
+  /** The client bucket of that address. */
+  client: string
+  user_agent: string | null
+  join_ms: number
+}
+
+/** Players who are seated together. As a whole in every change of it: it is small. */
+export type PartyRecord = {
+  party_id: string
+  /** Whoever has it may join. */
+  code: string
+  leader_identity_id: string
+  /** In the order in which they came. */
+  members: readonly PartyMember[]
+  create_ms: number
+  expire_ms: number
+  /** Counts its changes. */
+  revision: number
 }
 
 export type StopReason =
@@ -82,6 +110,9 @@ export type Change =
   | { kind: 'client_verified'; client: string; ms: number; expire_ms: number }
   /** A request of a client that had solved one before. */
   | { kind: 'client_counted'; client: string }
+  /** The party is like this from now on; `left`: who was in it until now. */
+  | { kind: 'party_put'; party: PartyRecord; left: string | null }
+  | { kind: 'party_ended'; party_id: string; ms: number }
 
 /** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
 export type Lobby = LobbyRecord & {

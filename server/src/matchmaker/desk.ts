@@ -1,14 +1,21 @@
 // The desk: the story of a request for a seat, from who asks to a token in his hand. Whatever fails after a seat was
 // taken gives the seat back.
-import { ApiError, type BodyOf, type createLobby, type findLobby, type joinLobby } from '@muster/contract'
+import {
+  ApiError,
+  type BodyOf,
+  type createLobby,
+  type findLobby,
+  type joinLobby,
+  type SeatAction,
+} from '@muster/contract'
 import type { Context } from '../context.ts'
-import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import type { Rays } from '../observe/rays.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books, Patience, WaitEnd } from './books.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha.ts'
 import type { AskProvider } from './captcha-provider.ts'
+import { freshIds } from './fresh-ids.ts'
 import { requireIdentity } from './identity-rules.ts'
 import { clientLimit, limited } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
@@ -69,7 +76,7 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   const facts = await factsOf(desk, visitor)
   const wish = {
     ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
-    ...seatWish(namespace, visitor, facts, 'find'),
+    ...seatWish(namespace, visitor, facts, 'find', body.party),
   }
   requireSmallData(body.verification_data)
   const verified_modes = verifiedModes(namespace.game_modes, body.game_modes, 'find')
@@ -91,7 +98,7 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   requireIdentity(visitor, 'join', [mode])
   if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   const facts = await factsOf(desk, visitor)
-  const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, facts, 'join') }
+  const wish = { lobby_id: body.lobby_id, ...seatWish(namespace, visitor, facts, 'join', body.party) }
   requireSmallData(body.verification_data)
   const { verification_data } = body
   return takeSeat(desk, visitor, {
@@ -114,7 +121,7 @@ export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<type
   requireIdentity(visitor, 'create', [namespace.game_modes.get(body.game_mode)])
   const facts = await factsOf(desk, visitor)
   const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates, visitor.identity_id)
-  const wish = { plan, ...seatWish(namespace, visitor, facts, 'create') }
+  const wish = { plan, ...seatWish(namespace, visitor, facts, 'create', body.party) }
   requireSmallData(body.verification_data)
   const is_verified = namespace.game_modes.get(body.game_mode)?.verification.create
   return takeSeat(desk, visitor, {
@@ -189,13 +196,13 @@ async function placed(desk: Desk, visitor: Visitor, order: SeatOrder, attempt: n
   const limits = await desk.namespaces.get(namespace_id)
   return whenPortsOpen(desk.books, isGone, (is_first) => {
     const command = gate !== null && is_first ? gated(gate, wish, take) : take
-    return commitSeat(desk, namespace_id, limited(desk, limits, visitor, wish, command))
+    return commitSeat(desk, namespace_id, wish, limited(desk, limits, visitor, wish, command))
   })
 }
 
-function commitSeat(desk: Desk, namespace_id: string, take: Take): Promise<Seat> {
+function commitSeat(desk: Desk, namespace_id: string, wish: SeatWish, take: Take): Promise<Seat> {
   return desk.books.commit(namespace_id, (book, now_ms) => {
-    const decision = take(book, { lobby_id: newId(now_ms), player_id: newId(now_ms) }, now_ms)
+    const decision = take(book, freshIds(wish, now_ms), now_ms)
     if ('refused' in decision) return decision
     return { changes: decision.changes, result: { ...decision.result, is_new: decision.changes.length > 0 } }
   })
@@ -234,19 +241,31 @@ async function factsOf({ ip_intelligence }: Desk, { address }: Visitor): Promise
   return ip_intelligence.factsOf(address)
 }
 
-/** The key is good for one action of one client: nobody can ask for another's seat with it, nor for one of a backend's. */
+/**
+ * The key is good for one action of one client or identity: nobody can ask for another's seat with it, nor for one of a
+ * backend's. Throws MATCHMAKER_IDENTITY_REQUIRED.
+ */
 function seatWish(
   namespace: NamespaceRecord,
   visitor: Visitor,
   facts: AddressFacts,
-  action: 'find' | 'join' | 'create',
+  action: SeatAction,
+  with_party = false,
 ): SeatWish {
-  const { client, is_backend, idempotency_key } = visitor
-  const owner = is_backend ? `backend ${client}` : client
+  const { client, identity_id, idempotency_key } = visitor
+  if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
+  const { players_max } = clientLimit(namespace, facts)
   return {
     client,
-    seat_key: idempotency_key === null ? null : `${action} ${owner} ${idempotency_key}`,
-    client_players_max: clientLimit(namespace, facts).players_max,
+    seat_key: idempotency_key === null ? null : `${action} ${ownerOf(visitor, with_party)} ${idempotency_key}`,
+    client_players_max: players_max,
     lobby_count_max: namespace.lobby_count_max,
+    identity_id,
+    party: with_party ? { playersMaxOf: () => players_max } : null,
   }
+}
+
+function ownerOf({ client, identity_id, is_backend }: Visitor, with_party: boolean): string {
+  if (identity_id !== null) return `${with_party ? 'party' : 'identity'} ${identity_id}`
+  return is_backend ? `backend ${client}` : client
 }

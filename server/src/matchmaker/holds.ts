@@ -4,7 +4,7 @@
 // seat, by being let go, or by its time. A part of the book: no clock, no I/O.
 import type { SeatAction } from '@muster/contract'
 import type { LobbyPlan } from './book.ts'
-import type { Lobby } from './changes.ts'
+import type { Lobby, PartyMember } from './changes.ts'
 import { createHeap } from './heap.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
 
@@ -18,6 +18,8 @@ export type PlannedLobby = Lobby & Pick<LobbyPlan, 'edge_ports_wanted' | 'creato
 export type Hold = {
   player_id: string
   client: string
+  /** Whose it is, where a party is seated. */
+  member: PartyMember | null
   action: SeatAction
   lobby: Lobby
   /** The same lobby, while it is yet to be created; null once it is there. */
@@ -40,7 +42,7 @@ export type Holds = {
   /** The hold as it was; undefined when there is none. */
   drop: (player_id: string) => Hold | undefined
   /** A planned lobby that a find may share: the fullest, among equals the oldest. */
-  choose: (places: readonly Place[], tags: Tags) => PlannedLobby | null
+  choose: (places: readonly Place[], tags: Tags, party_size: number | null) => PlannedLobby | null
   planned_count: () => number
   /** The lobby comes into being: holds of its plan are holds of it. Answers the plan, if there was one. */
   create: (lobby: Lobby) => PlannedLobby | undefined
@@ -104,8 +106,8 @@ export function createHolds(counts: HoldCounts): Holds {
     get: (player_id) => holds.get(player_id),
     put,
     drop,
-    choose(places, tags) {
-      const chosen = plans.size === 0 ? null : shelves.choose(places, tags)
+    choose(places, tags, party_size) {
+      const chosen = plans.size === 0 ? null : shelves.choose(places, tags, party_size)
       return chosen === null ? null : plans.get(chosen.lobby_id)!
     },
     planned_count: () => plans.size,

@@ -38,6 +38,9 @@ export function limited<T>(
   return (book, ids, now_ms) => {
     const limit = clientLimit(limits, ip_intelligence.factsOf(address))
     wish.client_players_max = limit.players_max
+    if (wish.party !== null) {
+      wish.party.playersMaxOf = (member) => clientLimit(limits, ip_intelligence.factsOf(member)).players_max
+    }
     const decision = command(book, ids, now_ms)
     tale?.decided(book, { wish, decision, limit })
     const is_over = 'refused' in decision && decision.refused === 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'

@@ -6,7 +6,16 @@ import type { Logger } from 'pino'
 import type { Schema } from '../database/schema.ts'
 import { Book, MEMORY_MS } from './book.ts'
 import type { VerifiedClient } from './captcha-memory.ts'
-import type { Change, Lobby, LobbyRecord, Player, RemoveReason, StopReason } from './changes.ts'
+import type {
+  Change,
+  Lobby,
+  LobbyRecord,
+  PartyRecord,
+  Player,
+  PlayerRecord,
+  RemoveReason,
+  StopReason,
+} from './changes.ts'
 import type { Takeover } from './fence.ts'
 import { readPages } from './journal.ts'
 import { emptyImages, type Images } from './rows.ts'
@@ -30,11 +39,13 @@ export async function loadShard(
   newBook: NewBook = () => new Book(),
 ): Promise<LoadedShard> {
   const books = new Map<string, Book>()
-  const { projected_seq, lobbies, players, verified, draining } = await readTables(pool, shard, takeover.ms)
-  for (const namespace_id of new Set([...lobbies.keys(), ...players.keys(), ...verified.keys(), ...draining.keys()])) {
+  const { projected_seq, lobbies, players, verified, draining, parties } = await readTables(pool, shard, takeover.ms)
+  for (const namespace_id of new Set(
+    [lobbies, players, verified, draining, parties].flatMap((rows) => [...rows.keys()]),
+  )) {
     const rowsOf = <T>(rows: Map<string, T[]>): T[] => rows.get(namespace_id) ?? []
     const book = bookOf(books, namespace_id, newBook)
-    book.load(rowsOf(lobbies), rowsOf(players), rowsOf(verified), rowsOf(draining))
+    book.load(rowsOf(lobbies), rowsOf(players), rowsOf(verified), rowsOf(draining), rowsOf(parties))
   }
 
   const touched = new Map<string, Set<string>>()
@@ -61,10 +72,15 @@ export async function loadShard(
   return { books, images }
 }
 
+const UNSAID_OF_PLAYER = { identity_id: null, leader_player_id: null }
 /** What lobbies of an older journal do not say of themselves: they get what their rows got. */
 const UNSAID = { tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024, edge_ports: [], creator_identity_id: null }
 
 function completed(change: Change): Change {
+  if (change.kind === 'player_reserved') {
+    const said: Partial<PlayerRecord> = change.player
+    return { ...change, player: { ...UNSAID_OF_PLAYER, ...said } as PlayerRecord }
+  }
   if (change.kind !== 'lobby_created') return change
   const said: Partial<LobbyRecord> = change.lobby
   return { ...change, lobby: { ...UNSAID, ...said } as LobbyRecord }
@@ -80,7 +96,10 @@ function canApply(book: Book, change: Change): boolean {
     case 'client_verified':
     case 'client_counted':
     case 'version_draining':
+    case 'party_put':
       return true
+    case 'party_ended':
+      return book.parties.get(change.party_id) !== undefined
     case 'player_reserved':
       return book.lobbies.has(change.player.lobby_id)
     case 'player_connected':
@@ -111,6 +130,7 @@ type Tables = {
   verified: Map<string, VerifiedClient[]>
   /** Ids of versions. */
   draining: Map<string, string[]>
+  parties: Map<string, PartyRecord[]>
 }
 
 /** One snapshot, so that the rows and the seq that they reflect belong together. */
@@ -153,12 +173,17 @@ async function readSnapshot(client: PoolClient, shard: number, now_ms: number): 
     'select * from draining_versions where shard = $1 and is_draining',
     [shard],
   )
+  const parties = await client.query<Selectable<Schema['parties']>>(
+    'select * from parties where shard = $1 and end_ts is null order by create_ts, party_id',
+    [shard],
+  )
   return {
     projected_seq: state.rows[0]!.projected_seq,
     lobbies: byNamespace(lobbies.rows, toLobby),
     players: byNamespace(players.rows, toPlayer),
     verified: byNamespace(verified.rows, toVerifiedClient),
     draining: byNamespace(draining.rows, (row) => row.version_id),
+    parties: byNamespace(parties.rows, toParty),
   }
 }
 
@@ -216,6 +241,8 @@ export function toPlayer(row: Selectable<Schema['players']>): Player {
     seat_key: row.seat_key,
     connect_key: row.connect_key,
     disconnect_key: row.disconnect_key,
+    identity_id: row.identity_id,
+    leader_player_id: row.leader_player_id,
   }
 }
 
@@ -225,5 +252,17 @@ export function toVerifiedClient(row: Selectable<Schema['captcha_clients']>): Ve
     verify_ms: row.verify_ts.getTime(),
     expire_ms: row.expire_ts.getTime(),
     request_count: row.request_count,
+  }
+}
+
+export function toParty(row: Selectable<Schema['parties']>): PartyRecord {
+  return {
+    party_id: row.party_id,
+    code: row.code,
+    leader_identity_id: row.leader_identity_id,
+    members: row.members,
+    create_ms: row.create_ts.getTime(),
+    expire_ms: row.expire_ts.getTime(),
+    revision: row.revision,
   }
 }

@@ -1,4 +1,4 @@
-// The tables lobbies, players, captcha_clients and draining_versions: what the journal says, for api, runner, edge and people to read. Written in batches
+// The tables lobbies, players, captcha_clients, parties and draining_versions: what the journal says, for api, runner, edge and people to read. Written in batches
 // about once a second, and at once when a lobby starts or stops, together with the seq that they reflect. A row is
 // always an image of committed state, so writing it twice, or writing an older one that the guard lets through, changes
 // nothing.
@@ -43,6 +43,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       for (const [id, row] of images.players) noted.images.players.set(id, row)
       for (const [id, row] of images.captcha_clients) noted.images.captcha_clients.set(id, row)
       for (const [id, row] of images.draining_versions) noted.images.draining_versions.set(id, row)
+      for (const [id, row] of images.parties) noted.images.parties.set(id, row)
     }
     if (is_urgent) void write(shard)
   }
@@ -148,6 +149,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
     for (const [id, row] of batch.images.draining_versions) {
       if (!newer.images.draining_versions.has(id)) newer.images.draining_versions.set(id, row)
     }
+    for (const [id, row] of batch.images.parties) if (!newer.images.parties.has(id)) newer.images.parties.set(id, row)
   }
 
   async function flush(): Promise<void> {
@@ -173,10 +175,13 @@ export function createProjection(pool: Pool, log: Logger): Projection {
 
 type Piece = ProjectedRows
 
-const newPiece = (): Piece => ({ lobbies: [], players: [], captcha_clients: [], draining_versions: [] })
+const newPiece = (): Piece => ({ lobbies: [], players: [], captcha_clients: [], draining_versions: [], parties: [] })
 
 /** At least one, also when there is no row: the seq is to be written. */
-function piecesOf({ lobbies, players, captcha_clients, draining_versions }: Images, rows_max: number): Piece[] {
+function piecesOf(
+  { lobbies, players, captcha_clients, draining_versions, parties }: Images,
+  rows_max: number,
+): Piece[] {
   const pieces: Piece[] = [newPiece()]
   let rows = 0
   const room = (): Piece => {
@@ -187,6 +192,7 @@ function piecesOf({ lobbies, players, captcha_clients, draining_versions }: Imag
   for (const row of players.values()) room().players.push(row)
   for (const row of captcha_clients.values()) room().captcha_clients.push(row)
   for (const row of draining_versions.values()) room().draining_versions.push(row)
+  for (const row of parties.values()) room().parties.push(row)
   return pieces
 }
 

@@ -18,6 +18,7 @@ const SWEEP_EVERY_MS = 60_000
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
 const OLD_RAYS: OldRows = { table: 'rays', ended: 'create_ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
+export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
 export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
@@ -27,6 +28,7 @@ export function startRetention(ctx: Context, rays: Rays): Sweeper {
   return startSweeper(ctx.log, SWEEP_EVERY_MS, [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, ctx.now()) },
+    { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, ctx.now()) },
     {
       what: 'rays',
       remove: async () =>

@@ -1,7 +1,8 @@
-// The rows of the tables lobbies, players, captcha_clients and draining_versions, from the book to the statement that writes them. An image is taken on the
+// The rows of the tables lobbies, players, captcha_clients, parties and draining_versions, from the book to the statement that writes them. An image is taken on the
 // way of a find, so it is a plain copy of the book's values; what the database wants instead is made when it is written.
 import type { VerifiedClient } from './captcha-memory.ts'
 import type { Lobby, Player } from './changes.ts'
+import type { Party } from './parties.ts'
 
 /** Rows of the tables, by id; of clients and draining versions, by namespace and client or version. Times are ms since the epoch. */
 export type Images = {
@@ -9,15 +10,23 @@ export type Images = {
   players: Map<string, PlayerRow>
   captcha_clients: Map<string, CaptchaClientRow>
   draining_versions: Map<string, DrainingVersionRow>
+  parties: Map<string, PartyRow>
 }
 
 export type LobbyRow = ReturnType<typeof lobbyRow>
 export type PlayerRow = ReturnType<typeof playerRow>
 export type CaptchaClientRow = ReturnType<typeof captchaClientRow>
 export type DrainingVersionRow = ReturnType<typeof drainingVersionRow>
+export type PartyRow = ReturnType<typeof partyRow>
 
 export function emptyImages(): Images {
-  return { lobbies: new Map(), players: new Map(), captcha_clients: new Map(), draining_versions: new Map() }
+  return {
+    lobbies: new Map(),
+    players: new Map(),
+    captcha_clients: new Map(),
+    draining_versions: new Map(),
+    parties: new Map(),
+  }
 }
 
 export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
@@ -69,6 +78,8 @@ export function playerRow(namespace_id: string, shard: number, player: Player) {
     seat_key: player.seat_key,
     connect_key: player.connect_key,
     disconnect_key: player.disconnect_key,
+    identity_id: player.identity_id,
+    leader_player_id: player.leader_player_id,
   }
 }
 
@@ -88,6 +99,21 @@ export function drainingVersionRow(namespace_id: string, shard: number, version_
   return { namespace_id, version_id, shard, is_draining }
 }
 
+export function partyRow(namespace_id: string, shard: number, party: Party) {
+  return {
+    party_id: party.party_id,
+    namespace_id,
+    shard,
+    code: party.code,
+    leader_identity_id: party.leader_identity_id,
+    members: party.members,
+    revision: party.revision,
+    create_ts: party.create_ms,
+    expire_ts: party.expire_ms,
+    end_ts: party.end_ms,
+  }
+}
+
 /** One statement: the guard, the rows that depend on it, and the wake-up of the runner. */
 const PROJECT_SQL = `
   with guard as (
@@ -101,12 +127,13 @@ const PROJECT_SQL = `
   ), written_players as (
     insert into players (
       player_id, lobby_id, namespace_id, shard, client, create_ts, deadline_ts, connect_ts, remove_ts, remove_reason,
-      seat_key, connect_key, disconnect_key
+      seat_key, connect_key, disconnect_key, identity_id, leader_player_id
     )
     select p, l, n, shard, c, to_timestamp(t::float8 / 1000), to_timestamp(d::float8 / 1000), to_timestamp(k::float8 / 1000),
-      to_timestamp(r::float8 / 1000), rr, sk, ck, dk
+      to_timestamp(r::float8 / 1000), rr, sk, ck, dk, i, lp
     from guard, json_to_recordset($4) as image (
-      p uuid, l uuid, n uuid, c text, t bigint, d bigint, k bigint, r bigint, rr text, sk text, ck text, dk text
+      p uuid, l uuid, n uuid, c text, t bigint, d bigint, k bigint, r bigint, rr text, sk text, ck text, dk text,
+      i uuid, lp uuid
     )
     on conflict (player_id) do update set
       deadline_ts = excluded.deadline_ts, connect_ts = excluded.connect_ts, remove_ts = excluded.remove_ts,
@@ -119,6 +146,11 @@ const PROJECT_SQL = `
   ), written_draining as (
     insert into draining_versions select image.* from guard, json_populate_recordset(null::draining_versions, $7) as image
     on conflict (namespace_id, version_id) do update set is_draining = excluded.is_draining
+  ), written_parties as (
+    insert into parties select image.* from guard, json_populate_recordset(null::parties, $8) as image
+    on conflict (party_id) do update set
+      code = excluded.code, leader_identity_id = excluded.leader_identity_id, members = excluded.members,
+      revision = excluded.revision, expire_ts = excluded.expire_ts, end_ts = excluded.end_ts
   )
   select case when $5 then pg_notify('lobbies', '') end from guard`
 
@@ -128,6 +160,7 @@ export type ProjectedRows = {
   players: PlayerRow[]
   captcha_clients: CaptchaClientRow[]
   draining_versions: DrainingVersionRow[]
+  parties: PartyRow[]
 }
 
 export function projectQuery(shard: number, seq: number, rows: ProjectedRows, wake: boolean) {
@@ -137,10 +170,18 @@ export function projectQuery(shard: number, seq: number, rows: ProjectedRows, wa
     rows.captcha_clients.map((row) => ({ ...row, verify_ts: time(row.verify_ts), expire_ts: time(row.expire_ts) })),
   )
   const draining_versions = JSON.stringify(rows.draining_versions)
+  const parties = JSON.stringify(
+    rows.parties.map((row) => ({
+      ...row,
+      create_ts: time(row.create_ts),
+      expire_ts: time(row.expire_ts),
+      end_ts: time(row.end_ts),
+    })),
+  )
   return {
     name: 'project',
     text: PROJECT_SQL,
-    values: [shard, seq, lobbies, players, wake, captcha_clients, draining_versions],
+    values: [shard, seq, lobbies, players, wake, captcha_clients, draining_versions, parties],
   }
 }
 
@@ -174,5 +215,7 @@ function briefly(row: PlayerRow) {
     sk: row.seat_key ?? undefined,
     ck: row.connect_key ?? undefined,
     dk: row.disconnect_key ?? undefined,
+    i: row.identity_id ?? undefined,
+    lp: row.leader_player_id ?? undefined,
   }
 }

@@ -12,9 +12,19 @@ function freePlaces(lobby: Lobby): number {
   return lobby.max_players_normal - takenPlaces(lobby)
 }
 
-/** Found only while it is open: running or starting, public, not closed, with room. */
+/** Seats that are left for the members of a party. */
+export function partyPlaces(lobby: Lobby): number {
+  return lobby.max_players_party - takenPlaces(lobby)
+}
+
+/** Running or starting, public, not closed: found where there is room. */
+export function isFindable(lobby: Lobby): boolean {
+  return lobby.stop_ms === null && !lobby.is_closed && lobby.publicity === 'public'
+}
+
+/** Found by one player. */
 export function isOpen(lobby: Lobby): boolean {
-  return lobby.stop_ms === null && !lobby.is_closed && lobby.publicity === 'public' && freePlaces(lobby) > 0
+  return isFindable(lobby) && freePlaces(lobby) > 0
 }
 
 export function isBetter(a: Lobby, b: Lobby): boolean {

@@ -1,12 +1,12 @@
 // Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
 import type { Book } from './book.ts'
 import type { Change } from './changes.ts'
-import { captchaClientRow, drainingVersionRow, type Images, lobbyRow, playerRow } from './rows.ts'
+import { captchaClientRow, drainingVersionRow, type Images, lobbyRow, partyRow, playerRow } from './rows.ts'
 
 /** Marks the id of a version among those of lobbies and players. */
 const VERSION_PREFIX = 'version '
 
-/** Ids of lobbies and players, and clients, and marked ids of versions, whose rows the change makes different. To be asked before the change is applied. */
+/** Ids of lobbies, players and parties, and clients, and marked ids of versions, whose rows the change makes different. To be asked before the change is applied. */
 export function touchedBy(book: Book, change: Change): string[] {
   switch (change.kind) {
     case 'lobby_created':
@@ -31,6 +31,10 @@ export function touchedBy(book: Book, change: Change): string[] {
     case 'client_verified':
     case 'client_counted':
       return [change.client]
+    case 'party_put':
+      return [change.party.party_id]
+    case 'party_ended':
+      return [change.party_id]
   }
 }
 
@@ -46,6 +50,8 @@ export function imagesOf(book: Book, namespace_id: string, shard: number, ids: I
     if (lobby !== undefined) images.lobbies.set(id, lobbyRow(namespace_id, shard, lobby))
     const player = book.players.get(id)
     if (player !== undefined) images.players.set(id, playerRow(namespace_id, shard, player))
+    const party = book.parties.get(id)
+    if (party !== undefined) images.parties.set(id, partyRow(namespace_id, shard, party))
     const verified = book.verified.get(id)
     if (verified !== undefined) {
       images.captcha_clients.set(`${namespace_id} ${id}`, captchaClientRow(namespace_id, shard, verified))

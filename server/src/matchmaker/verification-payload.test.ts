@@ -45,6 +45,7 @@ test('the payload is what it has always been', () => {
       const hold: Hold = {
         player_id: 'x',
         client: 'x',
+        member: null,
         action,
         lobby: LOBBY,
         plan: is_planned ? { ...LOBBY, edge_ports_wanted, creator_lobbies_max: null } : null,

@@ -2,11 +2,11 @@
 // it, and the hold becomes the seat, if it still can: choose, hold, ask, convert. While the endpoint thinks, nobody else
 // gets the place, and it counts in every limit. Refused, failed, late or hung up: the hold is let go.
 import { ApiError, type SeatAction } from '@muster/contract'
-import { newId } from '../ids.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import type { Book, Decision, FreshIds, Held, HoldWish, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
 import { type CaptchaGate, gated } from './captcha.ts'
+import { freshIds } from './fresh-ids.ts'
 import { HOLD_MS, type Hold } from './holds.ts'
 import { limited } from './limits.ts'
 import type { GameModes, Namespaces } from './namespaces.ts'
@@ -82,15 +82,15 @@ async function verify(
   const { asked } = verification
   const deadline_ms = desk.ctx.now() + HOLD_MS
   for (let attempt = 0; attempt < HOLDS_MAX; attempt++) {
-    const ids = { lobby_id: newId(desk.ctx.now()), player_id: newId(desk.ctx.now()) }
+    const ids = freshIds(asked.wish, desk.ctx.now())
     try {
       const held = await hold(desk, visitor, asked, ids, attempt === 0 ? gate : null)
       if ('seat' in held) return { ...held.seat, is_new: held.seat.player_id === ids.player_id }
-      await askAbout(desk, visitor, verification, held.hold, { deadline_ms, isGone })
+      await askAbout(desk, visitor, verification, held.hold, ids, { deadline_ms, isGone })
       const seat = await convert(desk, visitor, asked.wish, ids)
       if (seat !== null) return { ...seat, is_new: seat.player_id === ids.player_id }
     } finally {
-      desk.books.book(namespace_id)?.letGo(ids.player_id)
+      desk.books.book(namespace_id)?.letGo(ids)
     }
   }
   throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
@@ -122,8 +122,8 @@ async function convert(desk: Desk, visitor: Visitor, asked: SeatWish, ids: Fresh
   const { namespace_id, isGone } = visitor
   const limits = await desk.namespaces.get(namespace_id)
   const wish = { ...asked, lobby_count_max: limits.lobby_count_max }
-  const within = limited(desk, limits, visitor, wish, (book, { player_id }, now_ms) =>
-    book.seatHeld(player_id, wish, now_ms, books.choosePorts),
+  const within = limited(desk, limits, visitor, wish, (book, fresh, now_ms) =>
+    book.seatHeld(fresh, wish, now_ms, books.choosePorts),
   )
   return whenPortsOpen(books, isGone, () => books.commit(namespace_id, (book, now_ms) => within(book, ids, now_ms)))
 }
@@ -134,14 +134,21 @@ async function askAbout(
   visitor: Visitor,
   { words, facts }: Verification,
   hold: Hold,
+  ids: FreshIds,
   patience: { deadline_ms: number; isGone: () => boolean },
 ): Promise<void> {
   const { namespace_id, address, user_agent } = visitor
   const modes = await desk.namespaces.gameModes(hold.lobby.version_id)
   const endpoint = modes.get(hold.lobby.game_mode)?.verification[hold.action]
   if (!endpoint) throw new Error(`the game mode ${hold.lobby.game_mode} has lost its verification`)
-  const players = [{ address, user_agent, coordinates: facts.coordinates }]
-  const body = verificationPayload({ namespace_id, hold, players, join_kind: 'normal', words })
+  const party = desk.books.book(namespace_id)?.heldParty(ids) ?? null
+  const others = (party ?? []).slice(1).map((member) => {
+    const { coordinates } = desk.ip_intelligence.factsOf(member.address)
+    return { address: member.address, user_agent: member.user_agent, coordinates }
+  })
+  const players = [{ address, user_agent, coordinates: facts.coordinates }, ...others]
+  const join_kind = party === null ? 'normal' : 'party'
+  const body = verificationPayload({ namespace_id, hold, players, join_kind, words })
   const nobody = new AbortController()
   const looking = setInterval(() => {
     if (patience.isGone()) nobody.abort()

@@ -112,7 +112,16 @@ test('verify names what is wrong, and nothing else', async (t) => {
 
   const seat: Change = {
     kind: 'player_reserved',
-    player: { player_id, lobby_id, client: '10.0.0.1', create_ms: 1, deadline_ms: 2, seat_key: null },
+    player: {
+      player_id,
+      lobby_id,
+      client: '10.0.0.1',
+      create_ms: 1,
+      deadline_ms: 2,
+      seat_key: null,
+      identity_id: null,
+      leader_player_id: null,
+    },
   }
   const connected: Change = { kind: 'player_connected', player_id, ms: 1, deadline_ms: 2, connect_key: null }
   const removed: Change = { kind: 'player_removed', player_id, ms: 1, reason: 'disconnected', disconnect_key: null }

@@ -56,6 +56,7 @@ const NAMESPACE: Row = {
   identity: 'in',
   other_identity: 'in',
 }
+const IDENTITY: Row = { ...NOBODY, identity: 'in', other_identity: 'in' }
 /** A game's backend too. */
 const SEAT: Row = { ...NAMESPACE, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
@@ -181,6 +182,13 @@ const TABLE: Record<string, Row> = {
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
   // What a ray says to whom is in matchmaker/explain.test.ts; here there is none.
   'logs.explainRay': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
+  'parties.create': IDENTITY,
+  'parties.getSelf': { ...IDENTITY, other_identity: 'PARTY_NOT_FOUND' },
+  'parties.join': { ...IDENTITY, other_identity: 'PARTY_CODE_INVALID' },
+  'parties.setLeader': { ...IDENTITY, other_identity: 'PARTY_NOT_FOUND' },
+  'parties.removeMember': { ...IDENTITY, other_identity: 'PARTY_NOT_FOUND' },
+  'parties.leave': IDENTITY,
+  'identities.events.watch': IDENTITY,
 }
 
 /** What may stand between a caller who was let in and his 200. */
@@ -202,6 +210,7 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   'groups.setMemberRole': 'GROUP_NOT_MEMBER',
   'groups.kickMember': 'GROUP_NOT_MEMBER',
   'groups.transferOwnership': 'GROUP_NOT_MEMBER',
+  'parties.removeMember': 'PARTY_MEMBER_NOT_FOUND',
   // It asks for the hub's Origin.
   'auth.tokens.refreshIdentityToken': 'API_FORBIDDEN',
 }

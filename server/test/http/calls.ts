@@ -8,6 +8,7 @@ import {
   createGameNamespaceTokenDevelopment,
   createGameNamespaceTokenPublic,
   createGroupInvite,
+  createParty,
   findLobby,
   type GroupRole,
   MATCHMAKER_PATH,
@@ -35,6 +36,9 @@ export type World = {
   spare_public_id: string
   spare_development_id: string
   invite_code: string
+  /** The party that the identity leads, and who that is. */
+  party_code: string
+  identity_id: string
   tokens: Record<CallerName, string | null>
 }
 
@@ -96,6 +100,8 @@ export async function createWorld(platform: Platform): Promise<World> {
     body: { use_count: 256 },
   })
   const revoked = await cloudToken(game.game_id)
+  const identity = await identityOf(game)
+  const { party } = await platform.as(identity).call(createParty, {})
   const now_ms = ctx.now()
   const idOf = (token: string): string => ctx.keys.verify(token, now_ms).token_id
   await client.call(revokeGameCloudToken, { params: { ...params, token_id: idOf(revoked) } })
@@ -111,6 +117,8 @@ export async function createWorld(platform: Platform): Promise<World> {
     spare_public_id: idOf(spare.token),
     spare_development_id: idOf(spare_development.token),
     invite_code: invite.code,
+    party_code: party.code,
+    identity_id: party.leader_identity_id,
     tokens: {
       none: null,
       garbage: 'nonsense',
@@ -127,7 +135,7 @@ export async function createWorld(platform: Platform): Promise<World> {
       player: seat.player.token,
       development_player: await developmentPlayerOf(platform, development.token),
       development: development.token,
-      identity: await identityOf(game),
+      identity,
       other_identity: await identityOf(other),
       owner: await personOf(platform, game.group_id, 'owner'),
       developer: await personOf(platform, game.group_id, 'developer'),
@@ -291,6 +299,13 @@ export function callOf(world: World, operation: Operation): Call {
       params: { ...namespace, version_id },
       body: { is_draining: false },
     },
+    'parties.create': {},
+    'parties.getSelf': {},
+    'parties.join': { body: { code: world.party_code } },
+    'parties.leave': {},
+    'parties.setLeader': { body: { identity_id: world.identity_id } },
+    'parties.removeMember': { params: { identity_id: UNKNOWN_ID } },
+    'identities.events.watch': {},
   }
   const call = calls[operation.id]
   assert.ok(call, `calls.ts has no row for ${operation.id}`)

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  createParty,
   type ErrorCode,
+  joinParty,
   playerConnected,
   playerDisconnected,
   setMatchmakerVersionDraining,
@@ -108,6 +110,13 @@ const CASES: Record<MatchmakerCode, Case> = {
     find(await ownGame({ matchmaker: { game_modes: asking('guest') } })),
   MATCHMAKER_REGISTRATION_REQUIRED: async (world) =>
     find(await guestOf(world, await world.ownGame({ matchmaker: { game_modes: asking('registered') } }))),
+  MATCHMAKER_PARTY_TOO_LARGE: async (world) => {
+    const game = await world.ownGame({ matchmaker: { game_modes: { default: { max_players: 1 } } } })
+    const [leader, other] = [await guestOf(world, game), await guestOf(world, game)]
+    const { party } = await leader.player.call(createParty, {})
+    await other.player.call(joinParty, { body: { code: party.code } })
+    return find(leader, { party: true })
+  },
   MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED: ({ game }) => find(game, { max_players: 4 }),
   MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID: ({ game }) => find(game, { game_modes: ['sized'], max_players: 9 }),
   MATCHMAKER_TAGS_DISABLED: ({ game }) => find(game, { tags: { a: 'b' } }),

@@ -48,6 +48,7 @@ const HELD: ReadonlySet<string> = new Set([
   'groups.leave',
   'groups.invites.consumeInvite',
   'auth.tokens.refreshIdentityToken',
+  'parties.removeMember',
 ])
 
 type Checks = {
@@ -133,7 +134,7 @@ function requirePaths({ metadata }: ErrorBody): void {
 
 /** Of these the journal is asked instead: they are written behind it, and the lease all the time; rays tell of refusals. */
 const BEHIND = [
-  ...['lobbies', 'players', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
+  ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
   ...['matchmaker_lease', 'rays'],
 ]
 /** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. */

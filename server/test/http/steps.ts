@@ -238,9 +238,13 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
  * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
  * matchmaker/captcha.test.ts captchas, matchmaker/ports.test.ts ports that are all taken,
  * matchmaker/verification.test.ts games that verify, hands.test.ts versions that drain,
- * identity/guests.test.ts game modes that ask for an identity.
+ * identity/guests.test.ts game modes that ask for an identity,
+ * matchmaker/parties.test.ts parties.
  */
 const SHOWN_ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
+  'PARTY_NOT_FOUND',
+  'PARTY_LEADER_REQUIRED',
+  'MATCHMAKER_PARTY_TOO_LARGE',
   'MATCHMAKER_REGION_FULL',
   'MATCHMAKER_NO_PORTS',
   'MATCHMAKER_VERSION_DRAINING',

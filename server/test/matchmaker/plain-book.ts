@@ -7,6 +7,7 @@ import { VERSION } from './plain-wishes.ts'
 
 const TEN_MINUTES_MS = 600_000
 const EIGHT_HOURS_MS = 28_800_000
+const DAY_MS = 86_400_000
 
 export type PlainLobby = {
   id: string
@@ -26,6 +27,9 @@ export type PlainPlayer = {
   id: string
   lobby: string
   client: string
+  who: string | null
+  /** The player of him who led the party that this one came with. */
+  leader: string | null
   created: number
   deadline: number
   key: string | null
@@ -40,7 +44,18 @@ export type PlainPlayer = {
 export type PlainSolver = { client: string; solved: number; until: number; requests: number }
 
 /** A place that is kept for a player who is being verified. */
-export type PlainHold = { player: string; lobby: string; wish: Wish; action: 'find' | 'join' | 'create'; until: number }
+export type PlainHold = {
+  player: string
+  client: string
+  who: string | null
+  lobby: string
+  wish: Wish
+  action: 'find' | 'join' | 'create'
+  until: number
+}
+/** Members in the order in which they came. */
+export type PlainParty = { id: string; code: string; leader: string; members: PlainMember[]; until: number }
+export type PlainMember = { who: string; client: string }
 /** A lobby that will be, if one of its holds becomes a seat. */
 export type PlainPlan = { id: string; plan: LobbyPlan; made: number }
 
@@ -59,6 +74,7 @@ export type PlainBook = {
   plans: PlainPlan[]
   /** Holds that have become seats which may still be undone. */
   seated: PlainHold[]
+  parties: PlainParty[]
 }
 
 export function emptyBook(): PlainBook {
@@ -71,12 +87,23 @@ export function emptyBook(): PlainBook {
     holds: [],
     plans: [],
     seated: [],
+    parties: [],
   }
 }
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
-export type Wish = { client: string; key: string | null; client_max: number; lobby_max: number }
-type Ids = { lobby: string; player: string }
+/** `member_max`: the limit of the others of a party, each for his own client. */
+export type Wish = {
+  client: string
+  key: string | null
+  client_max: number
+  lobby_max: number
+  who: string | null
+  with_party: boolean
+  member_max: number
+}
+type Ids = { lobby: string; player: string; members: readonly string[] }
+type Comer = { player: string; client: string; max: number; who: string | null }
 
 const refused = (code: ErrorCode): Answer => ({ refused: code })
 
@@ -89,7 +116,7 @@ function lobbyOf(book: PlainBook, id: string): PlainLobby | undefined {
 }
 
 function playersOf(book: PlainBook, client: string): number {
-  const holds = book.holds.filter((hold) => hold.wish.client === client)
+  const holds = book.holds.filter((hold) => hold.client === client)
   return book.players.filter((player) => player.client === client && player.left === null).length + holds.length
 }
 
@@ -168,19 +195,44 @@ function answered(book: PlainBook, key: string | null, now: number): Answer {
   return seat.left === null || was_answered ? { lobby: seat.lobby, player: seat.id, is_ready: ready !== null } : null
 }
 
+function placesOf(plan: LobbyPlan, party: number | null, alone: 'normal' | 'direct' = 'normal'): number {
+  return party === null ? plan[`max_players_${alone}`] : plan.max_players_party
+}
+
+/** Who would sit down: the one who asks, or his party, he first. */
+function comersOf(book: PlainBook, wish: Wish, ids: Ids): Comer[] | { refused: ErrorCode } {
+  const first = { player: ids.player, client: wish.client, max: wish.client_max, who: wish.who }
+  if (!wish.with_party) return [first]
+  const party = book.parties.find(({ members }) => members.some(({ who }) => who === wish.who))
+  if (party === undefined) return { refused: 'PARTY_NOT_FOUND' }
+  if (party.leader !== wish.who) return { refused: 'PARTY_LEADER_REQUIRED' }
+  const others = party.members.filter(({ who }) => who !== wish.who)
+  return [first, ...others.map((one, index) => ({ ...one, player: ids.members[index]!, max: wish.member_max }))]
+}
+
+function tooMany(book: PlainBook, comers: readonly Comer[], more: 0 | 1 = 1): boolean {
+  return comers.some(({ client, max }, index) => {
+    const before = comers.slice(0, index + 1).filter((one) => one.client === client).length
+    return playersOf(book, client) + more * before > max
+  })
+}
+
+const sizeOf = (wish: Wish, comers: readonly Comer[]): number | null => (wish.with_party ? comers.length : null)
+
 /** The best of the lobbies that a find may enter. */
 function bestOf(
   book: PlainBook,
   modes: readonly string[],
   regions: readonly string[],
   tags: Readonly<Record<string, string>>,
+  party: number | null,
 ): PlainLobby | undefined {
-  const free = (lobby: PlainLobby): number => lobby.plan.max_players_normal - takenIn(book, lobby.id)
+  const free = (lobby: PlainLobby): number => placesOf(lobby.plan, party) - takenIn(book, lobby.id)
   return book.lobbies
     .filter((lobby) => lobby.stopped === null && !lobby.closed && lobby.plan.publicity === 'public')
     .filter((lobby) => modes.includes(lobby.plan.game_mode) && regions.includes(lobby.plan.region))
     .filter((lobby) => Object.entries(tags).every(([name, value]) => lobby.plan.tags[name] === value))
-    .filter((lobby) => free(lobby) > 0)
+    .filter((lobby) => free(lobby) >= (party ?? 1))
     .sort((a, b) => free(a) - free(b) || a.created - b.created || (a.id < b.id ? -1 : 1))[0]
 }
 
@@ -194,12 +246,14 @@ export type FindWish = Wish & {
 export function find(book: PlainBook, wish: FindWish, ids: Ids, now: number): Answer {
   const before = answered(book, wish.key, now)
   if (before !== null) return before
-  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  const comers = comersOf(book, wish, ids)
+  if ('refused' in comers) return comers
+  if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (wish.modes.length > 0 && book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
-  const best = bestOf(book, wish.modes, wish.regions, wish.tags)
-  if (best !== undefined) return sit(book, best, wish, ids, now)
+  const best = bestOf(book, wish.modes, wish.regions, wish.tags, sizeOf(wish, comers))
+  if (best !== undefined) return sit(book, best, wish, comers, now)
   if (wish.plan === null) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-  return open(book, wish.plan, wish, ids, now)
+  return open(book, wish.plan, wish, comers, ids, now)
 }
 
 export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, now: number): Answer {
@@ -208,29 +262,35 @@ export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, 
   const lobby = lobbyOf(book, wish.lobby)
   if (lobby === undefined) return refused('MATCHMAKER_LOBBY_NOT_FOUND')
   if (lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
-  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  const comers = comersOf(book, wish, ids)
+  if ('refused' in comers) return comers
+  if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
-  if (takenIn(book, lobby.id) >= lobby.plan.max_players_direct) return refused('MATCHMAKER_LOBBY_FULL')
-  return sit(book, lobby, wish, ids, now)
+  const places = placesOf(lobby.plan, sizeOf(wish, comers), 'direct')
+  if (takenIn(book, lobby.id) + comers.length > places) return refused('MATCHMAKER_LOBBY_FULL')
+  return sit(book, lobby, wish, comers, now)
 }
 
 export function create(book: PlainBook, wish: Wish & { plan: LobbyPlan }, ids: Ids, now: number): Answer {
   const before = answered(book, wish.key, now)
   if (before !== null) return before
-  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  const comers = comersOf(book, wish, ids)
+  if ('refused' in comers) return comers
+  if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
-  return open(book, wish.plan, wish, ids, now)
+  return open(book, wish.plan, wish, comers, ids, now)
 }
 
-function open(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: number): Answer {
+function open(book: PlainBook, plan: LobbyPlan, wish: Wish, comers: readonly Comer[], ids: Ids, now: number): Answer {
+  if (wish.with_party && comers.length > plan.max_players_party) return refused('MATCHMAKER_PARTY_TOO_LARGE')
   if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  return make(book, plan, wish, ids, now)
+  return make(book, plan, wish, comers, ids.lobby, now)
 }
 
-function make(book: PlainBook, plan: LobbyPlan, wish: Wish, ids: Ids, now: number): Answer {
-  const lobby = lobbyAfter(plan, ids.lobby, now)
+function make(book: PlainBook, plan: LobbyPlan, wish: Wish, comers: readonly Comer[], id: string, now: number): Answer {
+  const lobby = lobbyAfter(plan, id, now)
   book.lobbies.push(lobby)
-  return sit(book, lobby, wish, ids, now)
+  return sit(book, lobby, wish, comers, now)
 }
 
 function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
@@ -248,32 +308,50 @@ function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
   }
 }
 
-function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, ids: Ids, now: number): Answer {
+function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, comers: readonly Comer[], now: number): Answer {
+  const first = comers[0]!.player
+  for (const comer of comers) {
+    const key = comer.player === first ? wish.key : null
+    seat(book, lobby, comer, { key, leader: wish.with_party ? first : null }, now)
+  }
+  const party = wish.with_party ? book.parties.find(({ leader }) => leader === wish.who) : undefined
+  if (party !== undefined && party.until - now <= DAY_MS / 2) party.until = now + DAY_MS
+  return { lobby: lobby.id, player: first, is_ready: lobby.ready !== null }
+}
+
+function seat(
+  book: PlainBook,
+  lobby: PlainLobby,
+  comer: Comer,
+  { key, leader }: { key: string | null; leader: string | null },
+  now: number,
+): void {
   lobby.empty_since = null
   book.players.push({
-    id: ids.player,
+    id: comer.player,
     lobby: lobby.id,
-    client: wish.client,
+    client: comer.client,
+    who: comer.who,
+    leader,
     created: now,
     deadline: (lobby.ready === null ? Math.max(now, lobby.ready_by) : now) + lobby.plan.player_deadline_ms,
-    key: wish.key,
+    key,
     connected: null,
     connect_key: null,
     left: null,
     why: null,
     leave_key: null,
   })
-  return { lobby: lobby.id, player: ids.player, is_ready: lobby.ready !== null }
 }
 
 /** The fullest, then oldest, of the planned lobbies that a find may share. */
-function bestPlanned(book: PlainBook, wish: FindWish): PlainPlan | undefined {
-  const free = ({ id, plan }: PlainPlan): number => plan.max_players_normal - takenIn(book, id)
+function bestPlanned(book: PlainBook, wish: FindWish, party: number | null): PlainPlan | undefined {
+  const free = ({ id, plan }: PlainPlan): number => placesOf(plan, party) - takenIn(book, id)
   return plannedIn(book)
     .filter(({ plan }) => !plan.is_custom && plan.publicity === 'public')
     .filter(({ plan }) => wish.modes.includes(plan.game_mode) && wish.regions.includes(plan.region))
     .filter(({ plan }) => Object.entries(wish.tags).every(([name, value]) => plan.tags[name] === value))
-    .filter((plan) => free(plan) > 0)
+    .filter((plan) => free(plan) >= (party ?? 1))
     .sort((a, b) => free(a) - free(b) || a.made - b.made || (a.id < b.id ? -1 : 1))[0]
 }
 
@@ -287,8 +365,11 @@ export function hold(book: PlainBook, asked: PlainAsked, ids: Ids, now: number):
   const { action, wish } = asked
   const before = answered(book, wish.key, now)
   if (before !== null) return before
+  const comers = comersOf(book, wish, ids)
   const keep = (lobby: string): { held: string } => {
-    book.holds.push({ player: ids.player, lobby, wish, action, until: now + 10_000 })
+    for (const { player, client, who } of comers as Comer[]) {
+      book.holds.push({ player, client, who, lobby, wish, action, until: now + 10_000 })
+    }
     return { held: lobby }
   }
   if (action === 'join') {
@@ -296,43 +377,51 @@ export function hold(book: PlainBook, asked: PlainAsked, ids: Ids, now: number):
     const answer = join(attempt, wish, ids, now)
     return answer !== null && 'refused' in answer ? answer : keep(wish.lobby)
   }
-  if (playersOf(book, wish.client) >= wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if ('refused' in comers) return comers
+  if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
+  const size = sizeOf(wish, comers)
   if (action === 'find') {
-    const best = bestOf(book, wish.modes, wish.regions, wish.tags) ?? bestPlanned(book, wish)
+    const best = bestOf(book, wish.modes, wish.regions, wish.tags, size) ?? bestPlanned(book, wish, size)
     const mode = (best?.plan ?? wish.plan)?.game_mode
     if (mode === undefined) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
     if (!asked.verified.has(mode)) return find(book, wish, ids, now)
     if (best !== undefined) return keep(best.id)
   }
+  if (size !== null && size > wish.plan!.max_players_party) return refused('MATCHMAKER_PARTY_TOO_LARGE')
   if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
   book.plans.push({ id: ids.lobby, plan: wish.plan!, made: now })
   return keep(ids.lobby)
 }
 
-export function seatHeld(book: PlainBook, player: string, wish: Wish, now: number): Answer {
+export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, wish: Wish, now: number): Answer {
   const before = answered(book, wish.key, now)
   if (before !== null) return before
-  const found = book.holds.find((one) => one.player === player)
+  const found = book.holds.find((one) => one.player === ids.player)
   if (found === undefined) return null
+  const comers = comersOf(book, wish, { ...ids, lobby: found.lobby })
+  // The party must be the one that was held.
+  const held = book.holds.filter((one) => one.player === ids.player || ids.members.includes(one.player))
+  if ('refused' in comers || held.length !== comers.length) return null
+  if (held.some((one) => wish.with_party && comers.find(({ player }) => player === one.player)?.who !== one.who))
+    return null
   const lobby = lobbyOf(book, found.lobby)
   const plan = book.plans.find((one) => one.id === found.lobby)
   if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && lobby.closed))) return null
-  if (playersOf(book, found.wish.client) > wish.client_max) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  if (tooMany(book, comers, 0)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (lobby !== undefined) {
-    const { max_players_normal, max_players_direct } = lobby.plan
-    const places = found.action === 'find' ? max_players_normal : max_players_direct
+    const places = placesOf(lobby.plan, sizeOf(wish, comers), found.action === 'find' ? 'normal' : 'direct')
     if (takenIn(book, lobby.id) > places) return null
   } else if (lobbyCount(book) > wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  letGo(book, player)
-  book.seated.push(found)
-  if (lobby !== undefined) return sit(book, lobby, wish, { lobby: lobby.id, player }, now)
-  return make(book, plan!.plan, wish, { lobby: found.lobby, player }, now)
+  letGo(book, ids)
+  book.seated.push(...held)
+  if (lobby !== undefined) return sit(book, lobby, wish, comers, now)
+  return make(book, plan!.plan, wish, comers, found.lobby, now)
 }
 
-export function letGo(book: PlainBook, player: string): void {
-  book.holds = book.holds.filter((one) => one.player !== player)
+export function letGo(book: PlainBook, { player, members }: Omit<Ids, 'lobby'>): void {
+  book.holds = book.holds.filter((one) => one.player !== player && !members.includes(one.player))
 }
 
 export function expireHolds(book: PlainBook, now: number): void {
@@ -424,7 +513,11 @@ export function drain(book: PlainBook, version: string, is_draining: boolean): A
 
 export function release(book: PlainBook, id: string, now: number): Answer {
   const player = book.players.find((other) => other.id === id)
-  if (player !== undefined && player.left === null && player.connected === null) leave(book, player, 'unanswered', now)
+  if (player === undefined || player.left !== null || player.connected !== null) return null
+  if (player.leader === null) leave(book, player, 'unanswered', now)
+  else if (lobbyOf(book, player.lobby)?.ready === null) {
+    for (const one of seatsOf(book, player.lobby)) if (one.leader === id) leave(book, one, 'unanswered', now)
+  }
   return null
 }
 
@@ -453,6 +546,11 @@ export function takeExpiry(book: PlainBook, change: Change, now: number): boolea
     stop(book, lobby.id, change.reason, now)
     return is_right
   }
+  if (change.kind === 'party_ended') {
+    const party = book.parties.find(({ id }) => id === change.party_id)!
+    book.parties = book.parties.filter((one) => one !== party)
+    return party.until <= now && change.ms === now
+  }
   if (change.kind !== 'player_removed') return false
   const player = book.players.find((other) => other.id === change.player_id)!
   const why = player.connected === null ? 'expired' : 'too_long'
@@ -465,4 +563,64 @@ export function forget(book: PlainBook, now: number): void {
   book.players = book.players.filter((player) => player.left === null || player.left + TEN_MINUTES_MS > now)
   book.lobbies = book.lobbies.filter((lobby) => lobby.stopped === null || lobby.stopped + TEN_MINUTES_MS > now)
   book.solvers = book.solvers.filter((solver) => solver.until > now)
+}
+
+const partyWith = (book: PlainBook, who: string): PlainParty | undefined =>
+  book.parties.find(({ members }) => members.some((member) => member.who === who))
+
+export function makeParty(
+  book: PlainBook,
+  member: PlainMember,
+  made: { id: string; code: string },
+  now: number,
+): Answer {
+  const own = partyWith(book, member.who)
+  if (own !== undefined) return own.leader === member.who ? null : refused('PARTY_ALREADY_MEMBER')
+  book.parties.push({ ...made, leader: member.who, members: [member], until: now + DAY_MS })
+  return null
+}
+
+export function joinParty(book: PlainBook, member: PlainMember, code: string, now: number): Answer {
+  const party = book.parties.find((one) => one.code === code)
+  if (party === undefined) return refused('PARTY_CODE_INVALID')
+  const own = partyWith(book, member.who)
+  if (own !== undefined && own !== party) return refused('PARTY_ALREADY_MEMBER')
+  const before = party.members.find(({ who }) => who === member.who)
+  if (before?.client === member.client) return null
+  if (before === undefined) party.members.push({ ...member })
+  else before.client = member.client
+  party.until = now + DAY_MS
+  return null
+}
+
+export function leaveParty(book: PlainBook, who: string, now: number): Answer {
+  const party = partyWith(book, who)
+  if (party === undefined) return null
+  party.members = party.members.filter((member) => member.who !== who)
+  if (party.members.length === 0) book.parties = book.parties.filter((one) => one !== party)
+  else if (party.leader === who) party.leader = party.members[0]!.who
+  party.until = now + DAY_MS
+  return null
+}
+
+export function leadParty(book: PlainBook, by: string, who: string, now: number): Answer {
+  const party = partyWith(book, by)
+  if (party === undefined) return refused('PARTY_NOT_FOUND')
+  if (party.leader !== by) return refused('PARTY_LEADER_REQUIRED')
+  if (partyWith(book, who) !== party) return refused('PARTY_MEMBER_NOT_FOUND')
+  if (who === by) return null
+  party.leader = who
+  party.until = now + DAY_MS
+  return null
+}
+
+export function kickMember(book: PlainBook, by: string, who: string, code: string, now: number): Answer {
+  const party = partyWith(book, by)
+  if (party === undefined) return refused('PARTY_NOT_FOUND')
+  if (party.leader !== by) return refused('PARTY_LEADER_REQUIRED')
+  if (who === by || partyWith(book, who) !== party) return refused('PARTY_MEMBER_NOT_FOUND')
+  party.members = party.members.filter((member) => member.who !== who)
+  party.code = code
+  party.until = now + DAY_MS
+  return null
 }

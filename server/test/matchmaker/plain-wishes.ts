@@ -42,7 +42,15 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
 }
 
 export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
-  return { client: '192.0.2.1', seat_key: null, client_players_max: 1_000_000, lobby_count_max: 1_000_000, ...changes }
+  return {
+    client: '192.0.2.1',
+    seat_key: null,
+    client_players_max: 1_000_000,
+    lobby_count_max: 1_000_000,
+    identity_id: null,
+    party: null,
+    ...changes,
+  }
 }
 
 type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }

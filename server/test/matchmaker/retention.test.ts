@@ -13,6 +13,7 @@ import { shardOf } from '../../src/matchmaker/journal.ts'
 import {
   OLD_IDENTITIES,
   OLD_LOBBIES,
+  OLD_PARTIES,
   OLD_PLAYERS,
   OLD_SHARDS_SQL,
   REMOVE_PAGES_SQL,
@@ -220,6 +221,7 @@ test('no removal reads a table that is filled from end to end', async (t) => {
       select gen_random_uuid(), 'r', 'process', '{}', '{}', ${times} ${numbers};
     insert into lobbies select gen_random_uuid(), gen_random_uuid(), 1, gen_random_uuid(), 'm', 'r', 'public', false, false,
       1, 1, 1, '{}', null, null, 0, 1, 1, now(), now(), null, null, ${times} ${numbers};
+    insert into parties select gen_random_uuid(), gen_random_uuid(), 1, 'c', gen_random_uuid(), '[]', 1, now(), now(), ${times} ${numbers};
     insert into revoked_tokens (token_id, expire_ts) select gen_random_uuid(), ${times} ${numbers};
     insert into users (user_id, email, display_name) values (gen_random_uuid(), 'a@example.com', 'a');
     insert into user_sessions (session_id, user_id, create_ts, refresh_ts, expire_ts, end_ts)
@@ -241,7 +243,7 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     const { rows } = await db.query(`explain ${text}`, values)
     return rows.map((row) => row['QUERY PLAN']).join('\n')
   }
-  const rules: readonly OldRows[] = [...OLD_ROWS, OLD_LOBBIES, OLD_PLAYERS, OLD_RUNS, OLD_IDENTITIES]
+  const rules: readonly OldRows[] = [...OLD_ROWS, OLD_LOBBIES, OLD_PLAYERS, OLD_RUNS, OLD_IDENTITIES, OLD_PARTIES]
   for (const rule of rules) {
     const text = await plan(removeOldSql(rule), [new Date(), 1_000])
     assert.match(text, new RegExp(`Index Scan using \\w+ on ${rule.table}`), text)

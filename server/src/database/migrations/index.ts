@@ -17,6 +17,7 @@ import { statements as identities } from './0017-identities.ts'
 import { statements as runners } from './0018-runners.ts'
 import { statements as draining } from './0019-draining.ts'
 import { statements as rays } from './0020-rays.ts'
+import { statements as parties } from './0021-parties.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0018-runners', statements: runners },
   { name: '0019-draining', statements: draining },
   { name: '0020-rays', statements: rays },
+  { name: '0021-parties', statements: parties },
 ]
