@@ -149,6 +149,13 @@ test(
     const own = header('7f000001', plain.localPort!)
     plain.end('hi')
     assert.strictEqual(String(await readAll(plain)), `${own}6869`)
+    // Who is no balancer has nothing but bytes to say, whatever they look like.
+    const liar = dial(t, number)
+    await once(liar, 'connect')
+    const lie = Buffer.from(`${SIGNATURE.toString('hex')}2111000cc0000201c633640a1f900050`, 'hex')
+    const of_liar = header('7f000001', liar.localPort!)
+    liar.end(lie)
+    assert.strictEqual(String(await readAll(liar)), `${of_liar}${lie.toString('hex')}`)
 
     const told = (command: string, family: string, body: string) =>
       Buffer.from(

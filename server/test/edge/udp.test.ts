@@ -2,6 +2,7 @@ import assert from 'node:assert'
 import { randomBytes } from 'node:crypto'
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
+import { networkInterfaces } from 'node:os'
 import { type TestContext, test } from 'node:test'
 import { UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { openDatagrams } from '../end-to-end/raw-server.ts'
@@ -32,6 +33,12 @@ async function startServer(t: TestContext, reply: (datagram: Buffer, source: Rem
 
 const echo = (datagram: Buffer): Buffer[] => [datagram]
 const at = (number: number): string => `udp://127.0.0.1:${number}`
+
+/** Sources on loopback need no proof. Another address of this machine does, and its datagrams stay here too. */
+const ELSEWHERE = Object.values(networkInterfaces())
+  .flat()
+  .find((found) => found?.family === 'IPv4' && !found.internal)?.address
+const FAR = { ...TIMEOUT, skip: ELSEWHERE === undefined && 'the machine has no address but loopback' }
 
 test('datagrams of every length arrive whole, one by one, as they were sent', TIMEOUT, async (t) => {
   const server = await startServer(t, echo)
@@ -190,3 +197,59 @@ test(
     assert.strictEqual(thief.received.length, 0)
   },
 )
+
+test(
+  'through the edge a source gets three times its bytes at most, until it sends back what it got',
+  FAR,
+  async (t) => {
+    let answered = 0
+    const server = await startServer(t, () => {
+      answered++
+      return Array.from({ length: 10 }, () => randomBytes(100))
+    })
+    const edge = await startTestEdge(t)
+    const { number } = await edge.raw('udp', server.port)
+    const marks = await openDatagrams(t, at((await edge.raw('udp', (await startServer(t, echo)).port)).number))
+    const source = await openDatagrams(t, at(number), ELSEWHERE)
+    const sumOf = (): number => source.received.reduce((sum, datagram) => sum + datagram.length, 0)
+    /** One after another, each with all of its answers: none is lost because a buffer is full. */
+    const ask = async (datagram: Buffer): Promise<void> => {
+      const before = answered
+      source.send(datagram)
+      await until('the server has answered', () => answered > before)
+      // The edge takes what the server sent before it takes what was sent later.
+      for (let round = 0; round < 3; round++) {
+        marks.send('mark')
+        await marks.next()
+      }
+    }
+    let sent = 0
+    for (const length of [0, 1, 40, 100, 100, 333, 100]) {
+      await ask(randomBytes(length))
+      sent += length
+      assert.ok(sumOf() <= 3 * sent, `${sumOf()} bytes for ${sent}`)
+    }
+    assert.ok(sumOf() > sent, 'what is allowed arrives')
+    // What was sent first: only so much of it is remembered.
+    const echoed = source.received[0]!.subarray(20, 40)
+    const before = source.received.length
+    source.send(echoed)
+    await until('it is proven: all ten answers come', () => source.received.length === before + 10)
+  },
+)
+
+test('sources that prove nothing make room for each other, and take no place from one that plays', FAR, async (t) => {
+  const server = await startServer(t, (datagram, { port }) => [Buffer.concat([datagram, Buffer.from(` ${port}`)])])
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', server.port)
+  const player = await openDatagrams(t, at(number), '127.0.0.2')
+  player.send('in')
+  const place = String(await player.next())
+  for (let count = 0; count < UDP_SESSIONS_PER_CLIENT_MAX + 50; count++) {
+    const source = await openDatagrams(t, at(number), ELSEWHERE)
+    source.send(`source ${count}`)
+    assert.ok(String(await source.next()).startsWith(`source ${count} `))
+  }
+  player.send('in')
+  assert.strictEqual(String(await player.next()), place, 'the player still has its own socket towards the lobby')
+})
