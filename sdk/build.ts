@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { basename, join, resolve } from 'node:path'
 
-const MODULES = ['browser', 'server', 'error']
+const MODULES = ['browser', 'player', 'server', 'request', 'error']
 
 const [target] = process.argv.slice(2)
 if (target === undefined) {

@@ -2,6 +2,7 @@
 // not fit the contract becomes VALIDATION_ERROR with the paths; everything else is for the operator: logged whole, and
 // answered as INTERNAL_ERROR without a detail.
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { ApiError, type ErrorCode, type ErrorDetail, errorBody, validationError } from '@muster/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config.ts'
@@ -87,23 +88,33 @@ const PARSER_CODES: Record<string, ErrorCode> = {
 
 /** Answers bytes that are no request, and closes: nobody knows where the next one would begin. */
 export function createParserErrorHandler(ctx: Context) {
-  const main_url = mainUrl(ctx.config)
   return function handleParserError(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    const refusal = new ApiError(PARSER_CODES[error.code ?? ''] ?? 'API_BAD_REQUEST')
-    const ray_id = newId(ctx.now())
-    const body = JSON.stringify(errorBody(refusal, { ray_id, main_url }))
-    const head = [
-      `HTTP/1.1 ${refusal.status} ${refusal.code}`,
-      'content-type: application/json; charset=utf-8',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-ray-id: ${ray_id}`,
-      'connection: close',
-    ]
-    socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
-    socket.destroySoon()
+    refuseSocket(ctx, socket, new ApiError(PARSER_CODES[error.code ?? ''] ?? 'API_BAD_REQUEST'))
   }
+}
+
+/** Answers over a bare socket, and closes it. */
+function refuseSocket(ctx: Context, socket: Duplex, refusal: ApiError): void {
+  const ray_id = newId(ctx.now())
+  const body = JSON.stringify(errorBody(refusal, { ray_id, main_url: mainUrl(ctx.config) }))
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${refusal.code}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-ray-id: ${ray_id}`,
+    ...(refusal.retry_after_s === undefined ? [] : [`retry-after: ${refusal.retry_after_s}`]),
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** A request that leaves HTTP behind and is not let: there is no reply to answer by. */
+export function refuseUpgrade(ctx: Context, socket: Duplex, error: unknown): void {
+  const refusal = toApiError(error, null)
+  if (refusal === null) ctx.log.error({ err: error }, 'a WebSocket could not be opened')
+  refuseSocket(ctx, socket, refusal ?? new ApiError('INTERNAL_ERROR'))
 }

@@ -1,5 +1,6 @@
 // An operation of the contract, made to answer: schema in, schema out, caller, rate limit, ray id. Written once, used
 // by every operation; a handler only says what is done.
+import type { IncomingMessage } from 'node:http'
 import {
   ApiError,
   type BodyOf,
@@ -72,7 +73,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
   const admitted = new WeakMap<FastifyRequest, Admitted>()
 
   const admit = (request: FastifyRequest, caller: Caller): void => {
-    const address = addressOf(door, request)
+    const address = addressOf(door, request.raw)
     const client = clientBucket(address)
     requireRate(door, operation, caller, client)
     admitted.set(request, { caller, address, client })
@@ -147,16 +148,16 @@ function noBodyIsEmpty(request: FastifyRequest, _reply: FastifyReply, done: () =
 }
 
 /** The edge has made one address of what it was told; anybody else is believed by the proxies that are trusted. */
-function addressOf(door: Door, request: FastifyRequest): string {
+export function addressOf(door: Door, request: IncomingMessage): string {
   const forwarded_for = request.headers['x-forwarded-for']
-  const peer = request.raw.socket.remoteAddress ?? '0.0.0.0'
+  const peer = request.socket.remoteAddress ?? '0.0.0.0'
   if (typeof forwarded_for !== 'string') return peer
   if (request.headers[EDGE_PROOF_HEADER] === door.edge_proof) return forwarded_for
   return clientAddress({ peer, forwarded_for }, door.trusted)
 }
 
 /** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */
-function requireRate(door: Door, operation: Operation, caller: Caller, client: string): void {
+export function requireRate(door: Door, operation: Operation, caller: Caller, client: string): void {
   if (operation.rate_limit === 'none') return
   const key = bucketOf(caller) ?? client
   // A backend asks for all its players: what is counted is how often it calls, as everywhere.

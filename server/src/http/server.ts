@@ -35,6 +35,7 @@ import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import { guests } from './identity/guests.ts'
+import { isLiveUpgrade, openLiveEvents } from './identity/live.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
@@ -131,11 +132,13 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   ]) {
     mount(app, door, implementation)
   }
+  const live = openLiveEvents(app.server, door, matchmaker)
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
   return {
     address: role.address,
     async stop(how) {
       matchmaker.refuse()
+      live.close()
       await role.stop(how)
       await matchmaker.close()
     },
@@ -172,6 +175,7 @@ function createApp(
     requestTimeout: request_timeout_ms,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     exposeHeadRoutes: false,
+    http: { shouldUpgradeCallback: isLiveUpgrade },
     // What comes on an open connection while the role stops is answered like everything else.
     return503OnClosing: false,
     forceCloseConnections: 'idle',

@@ -82,6 +82,11 @@ function toldWith(before: Told, events: readonly SeatEvent[]): Told {
   return { ms, player_ids: before.ms === ms ? [...before.player_ids, ...now] : now }
 }
 
+/** Throws VALIDATION_ERROR for what is no index. */
+export function requireIndex(text: string): void {
+  readIndex(text)
+}
+
 function readIndex(text: string): Told {
   const match = INDEX.exec(text)
   if (match === null) {

@@ -27,6 +27,7 @@ import {
   LONG_MS,
   ready,
   refused,
+  seatsTaken,
   serverOf,
   starting,
   TRUSTING,
@@ -34,6 +35,7 @@ import {
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../runner/until.ts'
+import { startGameEndpoint } from './game-endpoint.ts'
 
 type Member = { identity_id: string; client: Client; headers: Record<string, string> }
 type Seat = ResponseOf<typeof findLobby>
@@ -285,6 +287,49 @@ test('a leader who hangs up before the lobby is ready takes all seats back with 
   })
   await ready(platform, game, lobby_id)
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 0)
+})
+
+test('where the game verifies it is asked once, about all members, and its no is for all of them', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' } })
+  platform.playServers()
+  const verification_config = { url: endpoint.url, headers: {} }
+  const actions = { find: { enabled: true, verification_config } }
+  const game_modes = { default: { idle_grace_ms: LONG_MS, max_players: 4, actions } }
+  const game = await platform.game({ matchmaker: { game_modes }, limits: { max_players_per_client: 1 } })
+  const members = await partyOf(platform, game, 3)
+  const [leader, second] = members as [Member, Member, Member]
+  const ask = () => leader.client.call(find, { body: { ...WISH, party: true }, headers: leader.headers })
+  endpoint.answer((res) => res.writeHead(403).end())
+  await refused(platform, 'MATCHMAKER_VERIFICATION_FAILED', ask)
+  endpoint.answer(null)
+
+  // While the game thinks, their places are held: each counts for his own client, and another party has no room.
+  const { waiting, say } = endpoint.think()
+  const found = ask()
+  await until('the question', () => waiting() === 1)
+  await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () =>
+    game.player.call(find, { body: WISH, headers: second.headers }),
+  )
+  say(200)
+  await found
+  const { payload } = endpoint.asked.at(-1)!
+  assert.equal(endpoint.asked.length, 2)
+  assert.equal(payload.join_kind, 'party')
+  assert.deepEqual(Object.keys(payload.clients), ['192.0.2.1', '192.0.2.2', '192.0.2.3'])
+  for (const member of members) assert.equal((await toldTo(member)).seats.length, 1)
+  assert.equal(await seatsTaken(game), 3)
+
+  // A party that is another one when the answer comes is asked about again.
+  const others = await partyOf(platform, game, 2, 20)
+  const again = endpoint.think()
+  const late = others[0]!.client.call(find, { body: { ...WISH, party: true }, headers: others[0]!.headers })
+  await until('the question', () => again.waiting() === 1)
+  await others[1]!.client.call(leaveParty, {})
+  again.say(200)
+  await late
+  assert.deepEqual(Object.keys(endpoint.asked.at(-1)!.payload.clients), ['192.0.2.20'])
+  assert.equal((await toldTo(others[1]!)).seats.length, 0)
 })
 
 test('parties, and what their members are to be told, outlive the matchmaker', async (t) => {

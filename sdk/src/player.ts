@@ -1,0 +1,140 @@
+// Who plays, with whom: an identity that this device keeps, its party, and the events that tell of seats. A guest is made
+// at the first visit; from then on every call is his.
+import { type CallOptions, type Client, type ClientOptions, createClient, type Seat } from './browser.ts'
+import { MusterError } from './error.ts'
+import { matchmakerAddress, pause, retrying, send } from './request.ts'
+
+export type Identity = { identity_id: string; display_name: string; account_number?: number; is_registered: boolean }
+
+export type Party = {
+  party_id: string
+  /** For those who are to join. */
+  code: string
+  leader_identity_id: string
+  members: { identity_id: string; join_ts: string }[]
+}
+
+export type PlayerOptions = ClientOptions & {
+  /** Where the identity's token is kept; absent: localStorage. Without one, everybody is new at every visit. */
+  storage?: Pick<Storage, 'getItem' | 'setItem'> | null
+}
+
+/** A client whose calls are this player's; with `party: true` its find, join and create are for his party. */
+export type Player = Client & {
+  identity: Identity
+  createParty(options?: CallOptions): Promise<Party>
+  joinParty(code: string, options?: CallOptions): Promise<Party>
+  leaveParty(options?: CallOptions): Promise<void>
+  setLeader(identity_id: string, options?: CallOptions): Promise<Party>
+  removeMember(identity_id: string, options?: CallOptions): Promise<Party>
+  /** The party as it is; null when in none. */
+  party(options?: CallOptions): Promise<Party | null>
+  /** Tells the party now and whenever it changes, null when there is none any more; until the signal is aborted. */
+  watchParty(tell: (party: Party | null) => void, options?: CallOptions): Promise<void>
+  /** Hands over each seat that the party's leader gets for this player, once; until the signal is aborted. */
+  watchSeats(tell: (seat: Seat) => void, options?: CallOptions): Promise<void>
+}
+
+const STORAGE_KEY = 'muster.identity'
+/** After a failure that the retries of a call did not outlast. */
+const WATCH_PAUSE_MS = 5_000
+
+type Request = { method: string; path: string; body?: unknown }
+type Event = { event_id: string; kind: { matchmaker_lobby_join?: Seat } }
+
+/** Throws a MusterError when the platform does not know this page's origin or token. */
+export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOptions = {}): Promise<Player> {
+  const storage = options.storage === undefined ? globalThis.localStorage : options.storage
+  const url = (options.matchmaker_url ?? (await matchmakerAddress(signal))).replace(/\/$/, '')
+
+  const ask = <T>(token: string | undefined, { method, path, body }: Request, callOptions: CallOptions = {}) =>
+    retrying(() => {
+      const request: RequestInit = { method, headers: {} }
+      const headers: Record<string, string> = {}
+      if (token !== undefined) headers.authorization = `Bearer ${token}`
+      if (body !== undefined) {
+        headers['content-type'] = 'application/json'
+        request.body = JSON.stringify(body)
+      }
+      request.headers = headers
+      if (callOptions.signal !== undefined) request.signal = callOptions.signal
+      return send(`${url}${path}`, request)
+    }, callOptions.signal) as Promise<T>
+
+  const kept = storage?.getItem(STORAGE_KEY) ?? null
+  const { identity, identity_token: token } = await ask<{ identity: Identity; identity_token: string }>(
+    options.token,
+    { method: 'POST', path: '/identity/identities', body: kept === null ? {} : { existing_identity_token: kept } },
+    signal === undefined ? {} : { signal },
+  )
+  storage?.setItem(STORAGE_KEY, token)
+
+  const post = async (path: string, body: unknown, callOptions?: CallOptions): Promise<Party> =>
+    (await ask<{ party: Party }>(token, { method: 'POST', path, body }, callOptions)).party
+
+  const party = async (watch_index: string | null, callOptions?: CallOptions) => {
+    const query = watch_index === null ? '' : `?watch_index=${encodeURIComponent(watch_index)}`
+    try {
+      const request = { method: 'GET', path: `/parties/self${query}` }
+      return await ask<{ party: Party; watch: { index: string } }>(token, request, callOptions)
+    } catch (error) {
+      if (error instanceof MusterError && error.code === 'PARTY_NOT_FOUND') return null
+      throw error
+    }
+  }
+
+  return {
+    ...createClient({ ...options, matchmaker_url: url, token }),
+    identity,
+    createParty: (callOptions) => post('/parties', {}, callOptions),
+    joinParty: (code, callOptions) => post('/parties/join', { code }, callOptions),
+    leaveParty: async (callOptions) => void (await post('/parties/leave', {}, callOptions)),
+    setLeader: (identity_id, callOptions) => post('/parties/leader', { identity_id }, callOptions),
+    async removeMember(identity_id, callOptions) {
+      const path = `/parties/members/${encodeURIComponent(identity_id)}`
+      return (await ask<{ party: Party }>(token, { method: 'DELETE', path }, callOptions)).party
+    },
+    party: async (callOptions) => (await party(null, callOptions))?.party ?? null,
+    async watchParty(tell, callOptions = {}) {
+      let index: string | null = null
+      await keepWatching(async () => {
+        const found = await party(index, callOptions)
+        const before: string | null = index
+        index = found?.watch.index ?? null
+        if (found === null || index !== before) tell(found?.party ?? null)
+        return found !== null
+      }, callOptions.signal)
+    },
+    async watchSeats(tell, callOptions = {}) {
+      // The platform tells at least once: what was told is remembered.
+      const told = new Set<string>()
+      let query = ''
+      await keepWatching(async () => {
+        const request = { method: 'GET', path: `/identity/events/live${query}` }
+        const news = await ask<{ events: Event[]; watch: { index: string } }>(token, request, callOptions)
+        for (const { event_id, kind } of news.events) {
+          if (kind.matchmaker_lobby_join === undefined || told.has(event_id)) continue
+          told.add(event_id)
+          tell(kind.matchmaker_lobby_join)
+        }
+        query = `?watch_index=${encodeURIComponent(news.watch.index)}`
+        return true
+      }, callOptions.signal)
+    },
+  }
+}
+
+/** Looks again and again, until it answers false or the signal is aborted. Throws what is not for now only. */
+async function keepWatching(look: () => Promise<boolean>, signal: AbortSignal | undefined): Promise<void> {
+  while (!signal?.aborted) {
+    try {
+      if (!(await look())) return
+    } catch (error) {
+      if (signal?.aborted) return
+      const is_for_now =
+        error instanceof MusterError && (error.status === 0 || error.status === 429 || error.status >= 500)
+      if (!is_for_now) throw error
+      await pause(error.retry_after_ms ?? WATCH_PAUSE_MS, signal).catch(() => {})
+    }
+  }
+}

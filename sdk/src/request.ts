@@ -1,0 +1,64 @@
+// How the browser's side asks: one request, what is not the platform's answer, and repetition while it says "not now".
+import { errorOf, isTemporary, MusterError, retryDelay } from './error.ts'
+
+const ATTEMPTS_MAX = 32
+/** No new attempt begins after this. The first may last longer: a find waits for a starting server. */
+const RETRYING_MS_MAX = 30_000
+
+export async function matchmakerAddress(signal: AbortSignal | undefined): Promise<string> {
+  const answer = await send('/.well-known/muster.json', signal === undefined ? {} : { signal })
+  const { matchmaker_url } = answer as { matchmaker_url?: unknown }
+  if (typeof matchmaker_url === 'string') return matchmaker_url
+  throw new MusterError('BAD_ANSWER', 'This page was not served by the platform: give createClient a matchmaker_url.')
+}
+
+export async function send(url: string, request: RequestInit): Promise<object> {
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(url, request)
+    text = await response.text()
+  } catch (error) {
+    if (request.signal?.aborted) throw error
+    throw new MusterError('CONNECTION_FAILED', 'The platform cannot be reached.')
+  }
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    // Not the platform's answer, perhaps a proxy's page: errorOf below says so.
+  }
+  if (response.ok && typeof body === 'object' && body !== null) return body
+  throw errorOf(response.status, body, response.headers.get('retry-after'))
+}
+
+export async function retrying<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  const begin_ms = performance.now()
+  for (let count = 0; ; count++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
+      // Up to half as much again, so that the players of a lobby that died do not come back all at once.
+      const delay_ms = retryDelay(error, count) * (1 + Math.random() / 2)
+      if (performance.now() - begin_ms + delay_ms > RETRYING_MS_MAX) throw error
+      await pause(delay_ms, signal)
+    }
+  }
+}
+
+/** Rejects with the signal's reason when it is aborted. */
+export function pause(delay_ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, delay_ms)
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+  })
+}

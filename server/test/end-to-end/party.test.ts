@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createParty, findLobby, joinParty, type ResponseOf, setupIdentity, watchEvents } from '@muster/contract'
+import { type Client, createClient } from '@muster/contract/client'
+import { roleOf, until } from '../supervisor/started.ts'
+import { type Arena, startArena } from './arena.ts'
+import { openBrowser } from './browser.ts'
+import { deployPage } from './party-page.ts'
+
+type Seat = ResponseOf<typeof findLobby>
+/** What the page of party-page.ts shows. */
+type PartyWindow = { party?: { code?: string; size?: number; lobby_id?: string; welcome?: boolean; fault?: string } }
+
+const PAGE_MS_MAX = 30_000
+
+test('a party of four pages lands in one lobby by the event', async (t) => {
+  const browser = await openBrowser(t)
+  if (browser === null) return
+  const arena = await startArena(t, { deploy: ['--max-players', '8'] })
+  await deployPage(arena)
+  const open = async (query: string) => {
+    const page = await (await browser.newContext()).newPage()
+    await page.goto(`${arena.play_url}?${query}`)
+    return page
+  }
+  const shows = async (page: Awaited<ReturnType<typeof open>>, what: keyof NonNullable<PartyWindow['party']>) => {
+    const timeout = PAGE_MS_MAX
+    const wanted = (name: string) => {
+      const party = (globalThis as PartyWindow).party as Record<string, unknown> | undefined
+      return party?.[name] ?? party?.fault
+    }
+    const found = await page.waitForFunction(wanted, what, { timeout })
+    assert.equal(await page.evaluate(() => (globalThis as PartyWindow).party?.fault), undefined)
+    return found.jsonValue()
+  }
+
+  const leader = await open('name=Ada')
+  const code = String(await shows(leader, 'code'))
+  const others = await Promise.all(['Grace', 'Joan', 'Mary'].map((name) => open(`name=${name}&code=${code}`)))
+  await leader.waitForFunction(() => (globalThis as PartyWindow).party?.size === 4, null, { timeout: PAGE_MS_MAX })
+  await leader.click('button')
+  const pages = [leader, ...others]
+  for (const page of pages) assert.equal(await shows(page, 'welcome'), true, 'the game server let it in')
+  const lobbies = new Set(await Promise.all(pages.map((page) => shows(page, 'lobby_id'))))
+  assert.equal(lobbies.size, 1)
+  const [lobby] = await arena.lobbies()
+  assert.deepEqual([lobby?.lobby_id, lobby?.total_player_count], [[...lobbies][0], 4])
+})
+
+test('the matchmaker is killed before and after the seats are ready: every member is told of his', async (t) => {
+  const arena = await startArena(t, { deploy: ['--max-players', '8'] })
+  const members = await Promise.all([1, 2, 3, 4].map(() => memberOf(arena)))
+  const leader = members[0]!
+  const { party } = await leader.call(createParty, {})
+  for (const member of members.slice(1)) await member.call(joinParty, { body: { code: party.code } })
+  const starts = await Promise.all(members.map(async (member) => (await member.call(watchEvents, {})).watch.index))
+
+  // The seats are committed and their lobby is about to start; whoever listens is cut off with the leader.
+  const told = members.map((member, number) => seatAfter(member, starts[number]!))
+  const found = repeated(() => find(leader, 'one-key'))
+  await until('the lobby to be there', async () => (await arena.lobbies().catch(() => [])).length === 1)
+  await killMatchmaker(arena)
+  const answer = await found
+  const seats = await Promise.all(told)
+  assert.deepEqual(seats[0]!.seat, answer)
+  assert.deepEqual([...new Set(seats.map(({ seat }) => seat.lobby.lobby_id))], [answer.lobby.lobby_id])
+  assert.equal(new Set(seats.map(({ seat }) => seat.player.token)).size, 4)
+
+  // Now they are ready and the leader knows, but nobody else was told when the matchmaker falls.
+  const second = await repeated(() => find(leader, 'another-key'))
+  await killMatchmaker(arena)
+  for (const [number, member] of members.entries()) {
+    const { seat } = await seatAfter(member, seats[number]!.index)
+    assert.equal(seat.lobby.lobby_id, second.lobby.lobby_id)
+    assert.notEqual(seat.player.token, seats[number]!.seat.player.token)
+    // And told again, for he has not shown that he knows.
+    assert.deepEqual((await seatAfter(member, seats[number]!.index)).seat, seat)
+  }
+})
+
+function find(leader: Client, key: string): Promise<Seat> {
+  const body = { game_modes: ['default'], party: true }
+  return leader.call(findLobby, { body, headers: { 'idempotency-key': key } })
+}
+
+/** The first seat behind the index, and the index behind it. */
+async function seatAfter(member: Client, watch_index: string): Promise<{ seat: Seat; index: string }> {
+  const { events, watch } = await repeated(async () => {
+    const news = await member.call(watchEvents, { query: { watch_index } })
+    return news.events.length > 0 && news
+  })
+  assert.equal(events.length, 1)
+  return { seat: events[0]!.kind.matchmaker_lobby_join!, index: watch.index }
+}
+
+/** Again while the platform says "not now", or the connection broke: what the SDK does. */
+async function repeated<T>(call: () => Promise<T | false>): Promise<T> {
+  return until('an answer', async () => {
+    try {
+      return await call()
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (code !== undefined && !/^(API_NOT_AVAILABLE|LOBBY_NOT_REACHABLE|MATCHMAKER_LOBBY_NOT_STARTED)$/.test(code)) {
+        throw error
+      }
+      return false
+    }
+  }) as Promise<T>
+}
+
+async function memberOf(arena: Arena): Promise<Client> {
+  const { identity_token } = await arena.player.call(setupIdentity, { body: {} })
+  const url = `http://localhost:${arena.settings.MUSTER_EDGE_HTTP_PORT}`
+  return createClient({ url, token: identity_token })
+}
+
+async function killMatchmaker(arena: Arena): Promise<void> {
+  const pid = await until('a matchmaker', () => roleOf(arena.folder, 'matchmaker'))
+  process.kill(pid, 'SIGKILL')
+  await until('another matchmaker', () => {
+    const other = roleOf(arena.folder, 'matchmaker')
+    return other !== undefined && other !== pid
+  })
+}
