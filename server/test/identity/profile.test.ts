@@ -24,6 +24,7 @@ test('a person is told who he is, and renames himself; his groups see it', async
   assert.deepEqual(rest, {
     identity_id: ada.user_id,
     display_name: 'ada',
+    is_registered: true,
     is_admin: false,
     linked_accounts: [{ email: { email: 'ada@example.com' } }],
   })
