@@ -6,6 +6,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../context.ts'
+import { watchChannel } from '../database/watch.ts'
 import { PORTS_EVERY_MS, PORTS_OPENING_MAX, PORTS_START_MS_MAX } from './limits.ts'
 import type { Owners, PortOwners, Transport } from './port-owners.ts'
 
@@ -26,8 +27,6 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   const cursor = { tcp: randomInt(candidates.length || 1), udp: randomInt(candidates.length || 1) }
   let has_recovered = false
   let is_closed = false
-  let is_due = false
-  let passing: Promise<void> | null = null
 
   async function openAll(transport: Transport, ports: Iterable<number>): Promise<void> {
     const left = [...ports].filter((port) => !opened[transport].has(port)).values()
@@ -109,33 +108,17 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
     await record(owned)
   }
 
-  async function passAll(): Promise<void> {
-    while (is_due && !is_closed) {
-      is_due = false
-      try {
-        await pass()
-      } catch (error) {
-        ctx.log.warn({ err: error }, "the edge's ports could not be looked after; trying again")
-      }
-    }
-    passing = null
-  }
-
-  function wake(): void {
-    is_due = true
-    if (!is_closed) passing ??= passAll()
-  }
-
-  const unsubscribe = ctx.listener.on('lobbies', wake)
-  const timer = setInterval(wake, PORTS_EVERY_MS)
-  wake()
-  await Promise.race([passing, delay(PORTS_START_MS_MAX, undefined, { ref: false })])
+  const watch = watchChannel(ctx, {
+    channel: 'lobbies',
+    every_ms: PORTS_EVERY_MS,
+    look: pass,
+    failure: "the edge's ports could not be looked after; trying again",
+  })
+  await Promise.race([watch.looking(), delay(PORTS_START_MS_MAX, undefined, { ref: false })])
   return {
     async close() {
       is_closed = true
-      clearInterval(timer)
-      unsubscribe()
-      await passing
+      await watch.close()
       for (const transport of TRANSPORTS) for (const open of opened[transport].values()) open.close()
     },
   }

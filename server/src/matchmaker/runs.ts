@@ -1,6 +1,7 @@
 // What became of the lobbies' processes: the runner writes lobby_runs, and a lobby whose run has ended is stopped here.
 // Looked at when the runner says that something happened, and every RUNS_EVERY_MS in case the word was lost.
 import type { Context } from '../context.ts'
+import { type Watch, watchChannel } from '../database/watch.ts'
 import type { Books } from './books.ts'
 
 const RUNS_EVERY_MS = 1_000
@@ -9,24 +10,10 @@ const RUNS_MAX = 500
 /** Before all ids. */
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
-export type RunWatch = { close: () => Promise<void> }
+export type RunWatch = Pick<Watch, 'close'>
 
 export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: Books): RunWatch {
   let is_closed = false
-  let looking: Promise<void> | null = null
-  let look_again = false
-
-  async function look(): Promise<void> {
-    do {
-      look_again = false
-      try {
-        await takeInAll()
-      } catch (error) {
-        ctx.log.warn({ err: error }, 'the ends of lobby runs could not be taken in; trying again')
-      }
-    } while (look_again && !is_closed)
-    looking = null
-  }
 
   /** By id: the table still has those that were taken in just now as they were. */
   async function takeInAll(): Promise<void> {
@@ -51,21 +38,16 @@ export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: 
     }
   }
 
-  function wake(): void {
-    if (is_closed) return
-    if (looking === null) looking = look()
-    else look_again = true
-  }
-
-  const unsubscribe = ctx.listener.on('lobby_runs', wake)
-  const timer = setInterval(wake, RUNS_EVERY_MS)
-  wake()
+  const watch = watchChannel(ctx, {
+    channel: 'lobby_runs',
+    every_ms: RUNS_EVERY_MS,
+    look: takeInAll,
+    failure: 'the ends of lobby runs could not be taken in; trying again',
+  })
   return {
-    async close() {
+    close() {
       is_closed = true
-      clearInterval(timer)
-      unsubscribe()
-      await looking
+      return watch.close()
     },
   }
 }
