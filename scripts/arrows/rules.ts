@@ -24,16 +24,18 @@ export const ARROWS: Record<string, readonly string[]> = {
   shape: ['contract'],
   'start-error': ['config'],
 
+  // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
+  journal: ['context', 'database'],
   http: [...ROOM, 'cloud', 'matchmaker', 'identity'],
-  cloud: ROOM,
+  cloud: [...ROOM, 'journal'],
   identity: ROOM,
-  matchmaker: ROOM,
+  matchmaker: [...ROOM, 'journal'],
   runner: ROOM,
   edge: ROOM,
   // The roles are its children, and no code of theirs runs in it.
   supervisor: ROOM,
   // It reads what the matchmaker wrote, and takes the data folder as the supervisor does.
-  backup: [...ROOM, 'supervisor', 'matchmaker'],
+  backup: [...ROOM, 'supervisor', 'matchmaker', 'journal'],
 
   tokens: ['ids', 'contract'],
   objects: ['tokens', 'contract'],
@@ -56,18 +58,19 @@ export const FILE_ARROWS = [
 
 /** The matchmaker's core: a function of what it is given, so that it can be simulated and replayed. */
 export const PURE = [
-  'book',
-  'captcha-memory',
-  'changes',
-  'heap',
-  'holds',
-  'idle',
-  'listing',
-  'parties',
-  'rules',
-  'shelves',
-  'sorted',
-].map((name) => `server/src/matchmaker/${name}.ts`)
+  'journal/changes',
+  'matchmaker/book',
+  'matchmaker/captcha-memory',
+  'matchmaker/heap',
+  'matchmaker/holds',
+  'matchmaker/idle',
+  'matchmaker/listing',
+  'matchmaker/lobby',
+  'matchmaker/parties',
+  'matchmaker/rules',
+  'matchmaker/shelves',
+  'matchmaker/sorted',
+].map((path) => `server/src/${path}.ts`)
 
 /** What a pure file may not say. */
 export const IMPURE_WORDS =

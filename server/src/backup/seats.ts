@@ -2,8 +2,8 @@
 // the journal said up to a row of it; what follows is replayed over them. A lobby has no more players than it holds; a
 // seat is consumed once and ends once; a namespace has no more lobbies, and a client no more players, than they may.
 import type { ClientBase } from 'pg'
-import type { Change } from '../matchmaker/changes.ts'
-import { decodePage } from '../matchmaker/journal.ts'
+import type { Change } from '../journal/changes.ts'
+import { decodePage } from '../journal/pages.ts'
 import { type Check, counted } from './report.ts'
 
 const PAGE_ROWS_MAX = 1_000

@@ -10,10 +10,16 @@ export type Watch = {
   close: () => Promise<void>
 }
 
-/** Begins with a look. One that fails is logged with `failure`, and made again in time. */
+/** Begins with a look. One that fails is logged with `failure`, and made again in time. `concerns`: by the payload. */
 export function watchChannel(
   ctx: { listener: Pick<Listener, 'on'>; log: Logger },
-  options: { channel: Parameters<Listener['on']>[0]; every_ms: number; look: () => Promise<void>; failure: string },
+  options: {
+    channel: Parameters<Listener['on']>[0]
+    concerns?: (payload: string) => boolean
+    every_ms: number
+    look: () => Promise<void>
+    failure: string
+  },
 ): Watch {
   let is_closed = false
   let is_due = false
@@ -36,7 +42,10 @@ export function watchChannel(
     if (!is_closed) looking ??= lookAll()
   }
 
-  const unsubscribe = ctx.listener.on(options.channel, wake)
+  const { channel, concerns = () => true } = options
+  const unsubscribe = ctx.listener.on(channel, (payload) => {
+    if (concerns(payload)) wake()
+  })
   const timer = setInterval(wake, options.every_ms)
   wake()
   return {

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import * as plain from '../../test/matchmaker/plain-book.ts'
 import { idOf, lobbyPlan, START_MS, VERSION } from '../../test/matchmaker/plain-wishes.ts'
+import type { Change, PartyMember } from '../journal/changes.ts'
 import {
   Book,
   type Decision,
@@ -15,9 +16,9 @@ import {
   type SeatWish,
   type Undo,
 } from './book.ts'
-import type { Change, Lobby, PartyMember, Player } from './changes.ts'
 import { type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { toLobby, toParty, toPlayer, toVerifiedClient } from './load.ts'
+import type { Lobby, Player } from './lobby.ts'
 import { captchaClientRow, lobbyRow, partyRow, playerRow } from './rows.ts'
 
 const RUNS = 10_000

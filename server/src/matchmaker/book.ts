@@ -7,23 +7,22 @@
 // connected, and leaves by disconnecting, by its deadline, or with its lobby. What has stopped or left is remembered
 // for MEMORY_MS, so that repeated and late calls get the right answer.
 import type { ErrorCode, ErrorMetadata } from '@muster/contract'
-import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
 import type {
   Change,
   EdgePort,
-  Lobby,
   LobbyRecord,
   PartyMember,
   PartyRecord,
-  Player,
   PlayerRecord,
   RemoveReason,
   StopReason,
-} from './changes.ts'
+} from '../journal/changes.ts'
+import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
 import { createHeap } from './heap.ts'
 import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
 import { createIdle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing } from './listing.ts'
+import type { Lobby, Player } from './lobby.ts'
 import { createParties, type Parties } from './parties.ts'
 import { takenPlaces } from './rules.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'

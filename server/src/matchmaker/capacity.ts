@@ -4,8 +4,8 @@
 // on another shard's lobby that is not committed yet: it errs on the side of "full", for as long as an append takes.
 // A region whose disk is nearly full (disks.ts) has no room either, whatever is given back.
 import type { Region } from '../config.ts'
+import { SHARD_COUNT } from '../journal/pages.ts'
 import type { Book } from './book.ts'
-import { SHARD_COUNT } from './journal.ts'
 
 /** Sums of fractions such as 1/3 are not exact; a thousandth of a lobby is none. */
 const ROUNDING = 1e-6

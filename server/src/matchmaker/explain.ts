@@ -2,8 +2,8 @@
 // they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
 import type { Attempt, Verdict } from '@muster/contract'
 import type { Book, Decision, FindWish, Held, JoinWish, SeatTaken, SeatWish } from './book.ts'
-import type { Lobby } from './changes.ts'
 import type { ClientLimit } from './limits.ts'
+import type { Lobby } from './lobby.ts'
 import { hasTags, takenPlaces } from './rules.ts'
 import type { Place } from './shelves.ts'
 

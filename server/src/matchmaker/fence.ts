@@ -4,7 +4,7 @@
 // writer's next append breaks on the key. Each takeover has a fresh writer id, so that "did my batch commit?" is one
 // look-up. ARCHITECTURE.md states the protocol; no lease is needed for it.
 import type { Pool, QueryConfig } from 'pg'
-import { decodePage, encodePage } from './journal.ts'
+import { decodePage, encodePage } from '../journal/pages.ts'
 
 /** A takeover that meets this many appends in a row gives up: somebody else is writing well. */
 const TAKEOVER_TRIES_MAX = 1_000

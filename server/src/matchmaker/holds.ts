@@ -3,9 +3,10 @@
 // client, the namespace's lobbies, the region's room) and in no journal: a book that is read anew has none. It ends as a
 // seat, by being let go, or by its time. A part of the book: no clock, no I/O.
 import type { SeatAction } from '@muster/contract'
+import type { PartyMember } from '../journal/changes.ts'
 import type { LobbyPlan } from './book.ts'
-import type { Lobby, PartyMember } from './changes.ts'
 import { createHeap } from './heap.ts'
+import type { Lobby } from './lobby.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'
 
 /** The game's endpoint must have answered by then. */

@@ -1,8 +1,8 @@
 // Who waits for something that concerns an identity: its seats in a party, or the party itself. A waiter is woken by what
 // has become durable and looks for himself; he is also woken when his time is over, or when he has gone.
 import { ApiError } from '@muster/contract'
+import type { Change } from '../journal/changes.ts'
 import type { Book } from './book.ts'
-import type { Change } from './changes.ts'
 
 /** Of a process; and of one identity: its tabs and devices. */
 const WATCHERS_MAX = 50_000

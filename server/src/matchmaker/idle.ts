@@ -2,8 +2,9 @@
 // stopped next. As many as the place may keep stay for as long as it may; of more, the one whose grace ran out first
 // goes. A lobby that is nobody's to find (custom, closed) is not counted and goes when its grace is over, and one of a
 // version that takes no more players at once. A part of the book: no clock, no I/O.
-import type { Lobby } from './changes.ts'
+
 import { createHeap, type Heap } from './heap.ts'
+import type { Lobby } from './lobby.ts'
 import { isOlder } from './rules.ts'
 import type { Place } from './shelves.ts'
 

@@ -1,7 +1,7 @@
 // The lobbies of a book that may be listed, in the order in which they are: those of each version and game mode, oldest
 // first, so that a page costs what is on it, however many lobbies there are. One that nobody is in is listed only while
 // it is the only one of its game mode.
-import type { Lobby } from './changes.ts'
+import type { Lobby } from './lobby.ts'
 import { isOlder } from './rules.ts'
 import { createSorted, type Sorted } from './sorted.ts'
 

@@ -4,20 +4,12 @@ import type { Selectable } from 'kysely'
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import type { Schema } from '../database/schema.ts'
+import type { Change, LobbyRecord, PartyRecord, PlayerRecord, RemoveReason, StopReason } from '../journal/changes.ts'
+import { readPages } from '../journal/read.ts'
 import { Book, MEMORY_MS } from './book.ts'
 import type { VerifiedClient } from './captcha-memory.ts'
-import type {
-  Change,
-  Lobby,
-  LobbyRecord,
-  PartyRecord,
-  Player,
-  PlayerRecord,
-  RemoveReason,
-  StopReason,
-} from './changes.ts'
 import type { Takeover } from './fence.ts'
-import { readPages } from './journal.ts'
+import type { Lobby, Player } from './lobby.ts'
 import { emptyImages, type Images } from './rows.ts'
 import { imagesOf, touchedBy } from './touched.ts'
 

@@ -3,8 +3,9 @@
 //
 // A party is there from its first member on, until the last has left or nobody has joined, led or been seated for
 // PARTY_MS. An identity is in one party at a time. What has ended is remembered until that is durable.
+
+import type { Change, PartyMember, PartyRecord } from '../journal/changes.ts'
 import type { Decision, Undo } from './book.ts'
-import type { Change, PartyMember, PartyRecord } from './changes.ts'
 import { createHeap } from './heap.ts'
 
 export const PARTY_MEMBERS_MAX = 32

@@ -2,7 +2,7 @@ import assert from 'node:assert'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { pino } from 'pino'
-import type { EdgePort } from './changes.ts'
+import type { EdgePort } from '../journal/changes.ts'
 import { createPortPool } from './port-pool.ts'
 
 const log = pino({ level: 'silent' })

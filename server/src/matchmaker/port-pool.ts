@@ -3,9 +3,9 @@
 // the journal, so that a load finds it again. A port is unopened until the edge listens at it; then free; taken; and
 // after its lobby's end is durable, quarantined, so that whoever still sends to that lobby does not reach the next.
 import type { Logger } from 'pino'
+import type { EdgePort } from '../journal/changes.ts'
+import { SHARD_COUNT } from '../journal/pages.ts'
 import type { Book, ChoosePorts } from './book.ts'
-import type { EdgePort } from './changes.ts'
-import { SHARD_COUNT } from './journal.ts'
 
 const QUARANTINE_MS = 60_000
 

@@ -9,9 +9,9 @@ import type { Pool } from 'pg'
 import type { Context } from '../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../database/remove-old.ts'
 import { type Sweeper, startSweeper } from '../database/sweeper.ts'
+import { SHARD_COUNT } from '../journal/pages.ts'
 import type { Rays } from '../observe/rays.ts'
 import { MEMORY_MS } from './book.ts'
-import { SHARD_COUNT } from './journal.ts'
 
 const SWEEP_EVERY_MS = 60_000
 

@@ -1,7 +1,7 @@
 // The rows of the tables lobbies, players, captcha_clients, parties and draining_versions, from the book to the statement that writes them. An image is taken on the
 // way of a find, so it is a plain copy of the book's values; what the database wants instead is made when it is written.
 import type { VerifiedClient } from './captcha-memory.ts'
-import type { Lobby, Player } from './changes.ts'
+import type { Lobby, Player } from './lobby.ts'
 import type { Party } from './parties.ts'
 
 /** Rows of the tables, by id; of clients and draining versions, by namespace and client or version. Times are ms since the epoch. */

@@ -1,6 +1,6 @@
 // Which lobby: the fullest that has room, among equals the oldest. Pure and deterministic, so that a decision can be
 // replayed and explained.
-import type { Lobby } from './changes.ts'
+import type { Lobby } from './lobby.ts'
 
 /** Seats that are taken, and places that are held for some. */
 export function takenPlaces(lobby: Lobby): number {

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { type Prepared, prepare } from '../prepared.ts'
 import type { SeatTaken } from './book.ts'
 import type { Books } from './books.ts'
-import type { Lobby } from './changes.ts'
+import type { Lobby } from './lobby.ts'
 import type { Namespaces } from './namespaces.ts'
 import { streamPort } from './stream-port.ts'
 

@@ -1,8 +1,9 @@
 // The open lobbies of a book, arranged so that the fullest is found without a scan: a shelf for each (version, region,
 // game mode), ordered by the rules, with a posting list for each tag that its lobbies carry. For parties the same lobbies
 // stand in rooms, by how many members there is place for.
-import type { Lobby } from './changes.ts'
+
 import { createHeap, type Heap } from './heap.ts'
+import type { Lobby } from './lobby.ts'
 import { hasTags, isBetter, isFindable, isOlder, isOpen, partyPlaces } from './rules.ts'
 import { createSorted, type Sorted } from './sorted.ts'
 

@@ -20,6 +20,7 @@ import { startRetention } from './retention.ts'
 import { type RunWatch, watchRuns } from './runs.ts'
 import { createTeller } from './tale.ts'
 import { createAskGame } from './verification-calls.ts'
+import { type ReaderWaker, wakeReaders } from './wake-readers.ts'
 
 export type Matchmaker = {
   namespaces: Namespaces
@@ -39,6 +40,7 @@ type Office = {
   ports: PortWatch
   disks: DiskWatch
   captcha_sweep: { stop: () => Promise<void> }
+  waker: ReaderWaker
   desk: Desk
 }
 
@@ -95,6 +97,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       disks,
       retention: startRetention(ctx, rays),
       captcha_sweep: startCaptchaSweep(ctx),
+      waker: wakeReaders(ctx.listener, books),
       desk,
     }
   }
@@ -110,6 +113,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.ports.close()
     await closing.disks.close()
     await closing.books.close()
+    closing.waker.close()
     await closing.projection.close()
     await closing.desk.rays.close()
   }

@@ -1,7 +1,7 @@
 // How players are told a tcp, tcp_tls or udp port of a lobby: at a number of the edge's, or as the range of the machine's own.
 import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
 import type { Config } from '../config.ts'
-import type { Lobby } from './changes.ts'
+import type { Lobby } from './lobby.ts'
 
 type JoinPort = ResponseOf<typeof findLobby>['ports'][string]
 

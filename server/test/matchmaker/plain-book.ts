@@ -1,8 +1,8 @@
 // The book as one would write it who has all the time in the world: two lists, searched from end to end. Written from
 // the decisions and not from book.ts, so that both are wrong together only where the words are.
 import type { ErrorCode } from '@muster/contract'
+import type { Change, RemoveReason, StopReason } from '../../src/journal/changes.ts'
 import type { LobbyPlan } from '../../src/matchmaker/book.ts'
-import type { Change, RemoveReason, StopReason } from '../../src/matchmaker/changes.ts'
 import { VERSION } from './plain-wishes.ts'
 
 const TEN_MINUTES_MS = 600_000

@@ -7,9 +7,9 @@ import type pg from 'pg'
 import { OLD_ROWS } from '../../src/cloud/retention.ts'
 import { type OldRows, removeOldSql } from '../../src/database/remove-old.ts'
 import { newId } from '../../src/ids.ts'
+import { shardOf } from '../../src/journal/pages.ts'
 import type { Book } from '../../src/matchmaker/book.ts'
 import { append, takeOver } from '../../src/matchmaker/fence.ts'
-import { shardOf } from '../../src/matchmaker/journal.ts'
 import {
   OLD_IDENTITIES,
   OLD_LOBBIES,

@@ -1,5 +1,5 @@
-// What the book of a namespace is made of, and what can happen to it. A Change is what the journal holds: plain JSON,
-// complete in itself, never changed once it is released. Times are milliseconds since the epoch.
+// What can happen in a namespace. A Change is what the journal holds: plain JSON, complete in itself, never changed once
+// it is released; what was added later is absent in older rows. Times are milliseconds since the epoch.
 
 export type Publicity = 'public' | 'private'
 
@@ -113,26 +113,3 @@ export type Change =
   /** The party is like this from now on; `left`: who was in it until now. */
   | { kind: 'party_put'; party: PartyRecord; left: string | null }
   | { kind: 'party_ended'; party_id: string; ms: number }
-
-/** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
-export type Lobby = LobbyRecord & {
-  is_closed: boolean
-  state: string | null
-  ready_ms: number | null
-  /** When it is stopped for want of players; null while it has some. */
-  idle_ms: number | null
-  stop_ms: number | null
-  stop_reason: StopReason | null
-  players: Map<string, Player>
-  /** Places that are held (holds.ts): in memory only. */
-  held_count: number
-}
-
-/** A player: reserved, connected, removed. A removed one is remembered for a while, to answer repeats. */
-export type Player = PlayerRecord & {
-  connect_ms: number | null
-  remove_ms: number | null
-  remove_reason: RemoveReason | null
-  connect_key: string | null
-  disconnect_key: string | null
-}

@@ -1,11 +1,9 @@
 // The journal: what the books are, as rows that are only ever appended. One row holds all that one shard decided since
-// the row before it. It is truth, event, outbox and replay in one.
-import type { Pool } from 'pg'
+// the row before it. It is truth, event, outbox and replay in one. The matchmaker alone writes it (matchmaker/fence.ts);
+// whoever wants to know what has happened reads it by seq (read.ts), or follows it (follow.ts).
 import type { Change } from './changes.ts'
 
 export const SHARD_COUNT = 64
-/** A reload reads this many rows at a time. */
-const READ_ROWS_MAX = 1_000
 
 export type Entry = { namespace_id: string; changes: readonly Change[] }
 
@@ -26,25 +24,4 @@ export function decodePage(payload: Buffer): Page {
   const page = JSON.parse(payload.toString()) as Page
   if (page.format !== 1) throw new Error(`the journal holds a page of format ${page.format}, newer than this program`)
   return page
-}
-
-/** The pages after `seq`, in order, up to and including `last`. */
-export async function* readPages(
-  pool: Pool,
-  range: { shard: number; after: number; last: number },
-): AsyncGenerator<Page> {
-  let after = range.after
-  while (after < range.last) {
-    const { rows } = await pool.query<{ seq: number; payload: Buffer }>({
-      name: 'journal-read',
-      text: 'select seq, payload from journal where shard = $1 and seq > $2 and seq <= $3 order by seq limit $4',
-      values: [range.shard, after, range.last, READ_ROWS_MAX],
-    })
-    for (const row of rows) {
-      if (row.seq !== after + 1) throw new Error(`shard ${range.shard} has no row ${after + 1} in its journal`)
-      after = row.seq
-      yield decodePage(row.payload)
-    }
-    if (rows.length === 0) throw new Error(`shard ${range.shard} has no row ${after + 1} in its journal`)
-  }
 }

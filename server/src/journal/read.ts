@@ -1,0 +1,47 @@
+// Reading the journal by seq. A shard's rows become visible in the order of their seq and without a gap: whoever has read
+// up to one and asks for what is after it misses nothing. Only what is old goes, from the beginning on, and of that not
+// what a reader still waits for who says so (matchmaker/retention.ts).
+import type { ClientBase, Pool } from 'pg'
+import { decodePage, type Page } from './pages.ts'
+
+/** Rows that are read at a time: some 100 KB each at most. */
+export const READ_ROWS_MAX = 1_000
+
+export type Row = { seq: number; page: Page }
+
+/** The row after the last that was read has been removed as old: what it said is only in the tables. */
+export class JournalGap extends Error {
+  constructor(shard: number, seq: number) {
+    super(`shard ${shard} has no row ${seq} in its journal`)
+    this.name = 'JournalGap'
+  }
+}
+
+/** The rows after `after`, in order, as many as there are and `rows_max` at most. Throws JournalGap. */
+export async function readRows(
+  db: Pool | ClientBase,
+  { shard, after, rows_max = READ_ROWS_MAX }: { shard: number; after: number; rows_max?: number },
+): Promise<Row[]> {
+  const { rows } = await db.query<{ seq: number; payload: Buffer }>({
+    name: 'journal-read',
+    text: 'select seq, payload from journal where shard = $1 and seq > $2 order by seq limit $3',
+    values: [shard, after, rows_max],
+  })
+  return rows.map(({ seq, payload }, index) => {
+    if (seq !== after + 1 + index) throw new JournalGap(shard, after + 1 + index)
+    return { seq, page: decodePage(payload) }
+  })
+}
+
+/** The pages after `after`, in order, up to and including `last`, which is there. */
+export async function* readPages(
+  db: Pool | ClientBase,
+  { shard, after, last }: { shard: number; after: number; last: number },
+): AsyncGenerator<Page> {
+  while (after < last) {
+    const rows = await readRows(db, { shard, after, rows_max: Math.min(READ_ROWS_MAX, last - after) })
+    if (rows.length === 0) throw new JournalGap(shard, after + 1)
+    for (const row of rows) yield row.page
+    after = rows.at(-1)!.seq
+  }
+}
