@@ -14,6 +14,9 @@ export type Client = {
   call: <O extends Operation>(operation: O, input: CallInput<O>) => Promise<ResponseOf<O>>
 }
 
+/** A list is said by repeating the name. */
+type QueryValue = string | number | boolean
+
 export type ClientOptions = {
   /** The main address, or the address of one role. */
   url: string
@@ -37,7 +40,7 @@ export function createClient(options: ClientOptions): Client {
     async call(operation, input) {
       const given = input as {
         params?: Record<string, string>
-        query?: Record<string, string | number | boolean | undefined>
+        query?: Record<string, QueryValue | readonly QueryValue[] | undefined>
         body?: unknown
         headers?: Record<string, string>
         signal?: AbortSignal
@@ -47,7 +50,7 @@ export function createClient(options: ClientOptions): Client {
       )
       const query = new URLSearchParams()
       for (const [name, value] of Object.entries(given.query ?? {})) {
-        if (value !== undefined) query.set(name, String(value))
+        for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) query.append(name, String(one))
       }
       const response = await fetch(`${options.url}${path}${query.size > 0 ? `?${query}` : ''}`, {
         method: operation.method,

@@ -18,6 +18,7 @@ import { PrepareFile, PresignedRequest } from './cloud/uploads.ts'
 import { ValidationErrors } from './cloud/validation.ts'
 import { VersionFull, VersionSummary } from './cloud/versions.ts'
 import { GlobalEvent } from './identity/events.ts'
+import { KvEntry } from './kv/entries.ts'
 import { JoinPort, LobbyInfo, Seat } from './matchmaker/lobbies.ts'
 import { Party } from './matchmaker/parties.ts'
 import { RegionInfo } from './matchmaker/regions.ts'
@@ -40,6 +41,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   GroupHandle,
   GroupSummary,
   JoinPort,
+  KvEntry,
   LobbyInfo,
   LobbyPlayer,
   MatchmakerLimits,

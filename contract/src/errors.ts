@@ -80,6 +80,13 @@ export const ERRORS = {
   IMAGE_INVALID: { status: 400, message: 'The file is not a picture that the platform shows.' },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
+  // What games keep.
+  KV_KEY_VALIDATION_ERROR: { status: 400, message: 'A key has 1 to 511 bytes, and no NUL.' },
+  KV_VALUE_TOO_LONG: { status: 400, message: 'A value has at most 262,144 bytes of JSON.' },
+  KV_KEYS_MISSING: { status: 400, message: 'At least one key must be named.' },
+  KV_ENTRIES_MISSING: { status: 400, message: 'At least one entry must be given.' },
+  KV_BATCH_TOO_LARGE: { status: 400, message: 'A batch has at most 64 keys, and 16 when it is watched.' },
+
   // The edge.
   LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby, or it has ended, or it has no such port.' },
   CDN_RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such range.' },

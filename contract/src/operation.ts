@@ -29,7 +29,7 @@ export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const
 export type GroupRole = (typeof GROUP_ROLES)[number]
 
 /** Which rate limit an operation draws from. */
-export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud'
+export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud' | 'kv'
 
 export type Operation<
   Params extends TObject = TObject,

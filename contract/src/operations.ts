@@ -91,6 +91,15 @@ import {
 } from './identity/login.ts'
 import { getSelfProfile, updateProfile, validateProfile } from './identity/profile.ts'
 import {
+  deleteKvBatch,
+  deleteKvEntry,
+  getKvBatch,
+  getKvEntry,
+  listKvEntries,
+  putKvBatch,
+  putKvEntry,
+} from './kv/entries.ts'
+import {
   createLobby,
   findLobby,
   getLobbyState,
@@ -217,4 +226,11 @@ export const OPERATIONS: readonly Operation[] = [
   removePartyMember,
   leaveParty,
   watchEvents,
+  getKvEntry,
+  putKvEntry,
+  deleteKvEntry,
+  getKvBatch,
+  putKvBatch,
+  deleteKvBatch,
+  listKvEntries,
 ] as readonly unknown[] as readonly Operation[]

@@ -58,6 +58,7 @@ const TEXTS: Record<string, { name: string; description: string }> = {
   parties: { name: 'Parties', description: 'Players who are seated together: all of them, or nobody.' },
   'identities.events': { name: 'Events', description: 'What a player is told while he listens.' },
   regions: { name: 'Regions', description: 'Where lobbies run, and how far that is from whoever asks.' },
+  kv: { name: 'Entries', description: 'What a game keeps beyond its lobbies: JSON by key, in a namespace.' },
   players: { name: 'Players', description: 'What a lobby server says of the players who come and go.' },
 }
 

@@ -171,6 +171,7 @@ const CdnRoute = object({
 export type CdnRoute = Static<typeof CdnRoute>
 
 export const VersionConfig = object({
+  kv: Type.Optional(object({}, 'With it the namespaces of the version keep entries.')),
   cdn: Type.Optional(
     object({
       site_id: Type.Optional(Id),

@@ -26,9 +26,10 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
   journal: ['context', 'database'],
-  http: [...ROOM, 'cloud', 'matchmaker', 'identity'],
+  http: [...ROOM, 'cloud', 'matchmaker', 'identity', 'kv'],
   cloud: [...ROOM, 'journal'],
   identity: ROOM,
+  kv: ROOM,
   matchmaker: [...ROOM, 'journal'],
   runner: ROOM,
   edge: ROOM,

@@ -73,6 +73,7 @@ export type Config = {
     seats_per_minute: number
     matchmaker_per_minute: number
     cloud_per_minute: number
+    kv_per_minute: number
     /** Login codes that one client bucket may ask for in a quarter of an hour; 0 switches the limit off. */
     logins_per_quarter_hour: number
   }
@@ -90,6 +91,8 @@ export type Config = {
     domains: number | null
     members: number
   }
+  /** What a namespace keeps by key. */
+  kv: { entries_max: number; bytes_max: number }
   uploads: {
     /** A sender must keep to this pace; 0 lets it be as slow as it likes. */
     bytes_per_second_min: number
@@ -247,6 +250,11 @@ export const SETTINGS = [
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
   { name: 'MUSTER_RATE_LIMIT_CLOUD', default: '1200', description: 'Cloud calls a minute and token.' },
+  {
+    name: 'MUSTER_RATE_LIMIT_KV',
+    default: '6000',
+    description: 'Reads and writes of entries a minute and lobby or client.',
+  },
   { name: 'MUSTER_QUOTA_GAMES', default: '100', description: 'Games that a group may have; 0 is off.' },
   { name: 'MUSTER_QUOTA_NAMESPACES', default: '1000', description: "Namespaces of all of a group's games; 0 is off." },
   { name: 'MUSTER_QUOTA_BUILDS', default: '1000', description: "Builds of all of a group's games; 0 is off." },
@@ -258,6 +266,8 @@ export const SETTINGS = [
   },
   { name: 'MUSTER_QUOTA_DOMAINS', default: '100', description: "Custom domains of all of a group's games; 0 is off." },
   { name: 'MUSTER_QUOTA_MEMBERS', default: '256', description: 'Members of a group, 256 at most; 0 is as many.' },
+  { name: 'MUSTER_KV_ENTRIES_MAX', default: '1000000', description: 'Entries that a namespace may keep.' },
+  { name: 'MUSTER_KV_MB_MAX', default: '1000', description: 'Megabytes of keys and values that a namespace may keep.' },
   {
     name: 'MUSTER_UPLOAD_RATE_MIN',
     default: '1024',
@@ -520,6 +530,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
       matchmaker_per_minute: integer('MUSTER_RATE_LIMIT_MATCHMAKER', 600, 1_000_000),
       cloud_per_minute: integer('MUSTER_RATE_LIMIT_CLOUD', 1200, 1_000_000),
+      kv_per_minute: integer('MUSTER_RATE_LIMIT_KV', 6_000, 1_000_000),
       logins_per_quarter_hour: integer('MUSTER_RATE_LIMIT_LOGIN', 20, 1_000_000),
     },
     quotas: {
@@ -530,6 +541,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       bytes: integer('MUSTER_QUOTA_STORAGE_MB', 100_000, 100_000_000) * MB || null,
       domains: integer('MUSTER_QUOTA_DOMAINS', 100, 1_000_000) || null,
       members: integer('MUSTER_QUOTA_MEMBERS', MEMBERS_MAX, MEMBERS_MAX) || MEMBERS_MAX,
+    },
+    kv: {
+      entries_max: integer('MUSTER_KV_ENTRIES_MAX', 1_000_000, 100_000_000),
+      bytes_max: integer('MUSTER_KV_MB_MAX', 1_000, 100_000_000) * MB,
     },
     uploads: {
       bytes_per_second_min: integer('MUSTER_UPLOAD_RATE_MIN', 1_024, 100_000_000),

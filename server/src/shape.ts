@@ -33,10 +33,10 @@ export type Fault = Pick<ErrorObject, 'instancePath' | 'keyword' | 'message' | '
 
 export type ShapeCheck = (value: unknown) => ErrorDetail[]
 
-/** `coerce`: what comes as text (query and path) is read as the number or boolean that the schema asks for. */
+/** `coerce`: what comes as text (query and path) is read as the number, boolean or list of one that the schema asks for. */
 export function createValidator(options: { coerce: boolean }): Ajv {
   // With all errors, so that whoever mends a request mends it once; bodies are bounded, and so is their number.
-  return new Ajv({ allErrors: true, coerceTypes: options.coerce, verbose: true, formats: { ...FORMATS } })
+  return new Ajv({ allErrors: true, coerceTypes: options.coerce && 'array', verbose: true, formats: { ...FORMATS } })
 }
 
 /** A check of values against one schema, compiled once. It answers what is wrong, at most 32 details. */

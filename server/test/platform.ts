@@ -94,6 +94,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_RATE_LIMIT_CLOUD: '0',
+    MUSTER_RATE_LIMIT_KV: '0',
     MUSTER_CAPACITY_CORES: '0',
     MUSTER_CAPACITY_MEMORY_MB: '0',
     // Nobody answers there: a test asks no name server of this machine.
@@ -177,7 +178,7 @@ export async function createTestGame(
     params: { game_id },
     body: {
       display_name: '1.0.0',
-      config: { matchmaker: { docker, game_modes: { default: {} }, ...options.matchmaker } },
+      config: { matchmaker: { docker, game_modes: { default: {} }, ...options.matchmaker }, kv: {} },
     },
   })
   await client.call(updateGameNamespaceVersion, { params, body: { version_id } })

@@ -1,20 +1,18 @@
 // Device links: prepared -> complete, or expired. Until it is complete a link is only its token, so that strangers who
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
-import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, type ResponseOf } from '@muster/contract'
 import type { Caller } from '../caller.ts'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
+import { createWaiting } from '../database/waiting.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
 import { CLOUD_TOKEN_LIFETIME_MS, recordToken } from './tokens.ts'
 
 const LINK_LIFETIME_MS = 60 * 60_000
-/** How long one request waits, and how often it looks by itself: a wake-up may be lost. */
-const WAIT_MS_MAX = 40_000
+/** How often a request that waits looks by itself: a wake-up may be lost. */
 const LOOK_MS = 4_000
-const LOOKS_MAX = Math.ceil(WAIT_MS_MAX / LOOK_MS)
 const WAITING_MAX = 1_000
 const RETRY_AFTER_S = 5
 
@@ -67,55 +65,17 @@ export async function completeLink(
 }
 
 export function openDeviceLinks(ctx: Context): DeviceLinks {
-  const closing = new AbortController()
-  const waiting = new Map<symbol, { device_link_id: string; wake: () => void }>()
-  const unsubscribe = ctx.listener.on(CHANNEL, (woken_id) => {
-    for (const { device_link_id, wake } of waiting.values()) {
-      if (woken_id === '' || woken_id === device_link_id) wake()
-    }
-  })
-
-  /** Until a look finds the link complete, or it is time to answer that it is not. */
-  async function wait(device_link_id: string, isGone: () => boolean): Promise<string | null> {
-    if (waiting.size >= WAITING_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
-    const key = Symbol(device_link_id)
-    try {
-      for (let look = 0; look < LOOKS_MAX; look++) {
-        // Before the look, so that a wake-up right after it is heard.
-        const { promise, resolve } = Promise.withResolvers<void>()
-        waiting.set(key, { device_link_id, wake: resolve })
-        const token = await cloudTokenOf(ctx, device_link_id)
-        if (token !== null || closing.signal.aborted || isGone()) return token
-        await pause(promise)
-      }
-      return null
-    } finally {
-      waiting.delete(key)
-    }
-  }
-
-  async function pause(woken: Promise<void>): Promise<void> {
-    const over = new AbortController()
-    const signal = AbortSignal.any([over.signal, closing.signal])
-    // Its timer must not outlive the wait; that it was cut short is no fault.
-    const slept = delay(LOOK_MS, undefined, { signal }).catch(() => {})
-    await Promise.race([woken, slept])
-    over.abort()
-  }
-
+  const waiting = createWaiting(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   return {
     async get({ device_link_token, watch_index }, isGone) {
       const device_link_id = readLink(ctx, device_link_token)
-      const cloud_token = await (watch_index === PENDING
-        ? wait(device_link_id, isGone)
-        : cloudTokenOf(ctx, device_link_id))
+      const look = () => cloudTokenOf(ctx, device_link_id)
+      const cloud_token = await (watch_index === PENDING ? waiting.until([device_link_id], look, isGone) : look())
+      if (cloud_token === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
       if (cloud_token === null) return { watch: { index: PENDING } }
       return { cloud_token, watch: { index: COMPLETE } }
     },
-    close() {
-      unsubscribe()
-      closing.abort()
-    },
+    close: waiting.close,
   }
 }
 

@@ -50,9 +50,24 @@ export type Schema = {
   identities: IdentityTable
   runners: RunnerTable
   parties: PartyTable
+  kv_entries: KvEntryTable
+  kv_usage: KvUsageTable
 }
 
 // Written by api.
+
+/** `value` is JSON text, as it is answered. `revision`: of all writes of the namespace, which one it came with. */
+type KvEntryTable = {
+  namespace_id: string
+  key: string
+  directory: string
+  value: string
+  revision: number
+  update_ts: Date
+}
+
+/** What the entries of a namespace come to; `revision` counts its writes. */
+type KvUsageTable = { namespace_id: string; entry_count: number; byte_count: number; revision: number }
 
 type GroupTable = { group_id: string; display_name: string; create_ts: CreateTime }
 

@@ -1,4 +1,4 @@
-// CORS (Fetch standard, 3.2) of the matchmaker: exactly the origins that stand for a namespace, and the hub's.
+// CORS (Fetch standard, 3.2) of what pages of games call: exactly the origins that stand for a namespace, and the hub's.
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
@@ -6,7 +6,13 @@ import type { OriginLookup } from './auth.ts'
 
 const PREFLIGHT_AGE_S = 3600
 
-export function allowOrigins(app: FastifyInstance, ctx: Context, namespaceOfOrigin: OriginLookup): void {
+/** For the routes of `app`, whose addresses are all below `paths`. */
+export function allowOrigins(
+  app: FastifyInstance,
+  ctx: Context,
+  namespaceOfOrigin: OriginLookup,
+  paths: '/*' | '/kv/*' = '/*',
+): void {
   const hub = mainUrl(ctx.config)
   // Not an async function: most requests of the hot path have no Origin, and would pay for the promise.
   app.addHook('onRequest', (request, reply, done) => {
@@ -29,7 +35,7 @@ export function allowOrigins(app: FastifyInstance, ctx: Context, namespaceOfOrig
     allow(namespace_id)
     done()
   })
-  app.options('/*', (_request, reply) => answerPreflight(reply))
+  app.options(paths, (_request, reply) => answerPreflight(reply))
 }
 
 function answerPreflight(reply: FastifyReply): FastifyReply {

@@ -161,7 +161,8 @@ export function requireRate(door: Door, operation: Operation, caller: Caller, cl
   if (operation.rate_limit === 'none') return
   const key = bucketOf(caller) ?? client
   // A backend asks for all its players: what is counted is how often it calls, as everywhere.
-  const limiter = door.limiters[caller.kind === 'cloud' ? 'cloud' : operation.rate_limit]
+  const asks_for_all = caller.kind === 'cloud' && operation.rate_limit !== 'kv'
+  const limiter = door.limiters[asks_for_all ? 'cloud' : operation.rate_limit]
   const wait_ms = limiter.take(key, door.ctx.now())
   if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
 }

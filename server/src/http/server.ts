@@ -10,6 +10,8 @@ import { startSweeping } from '../cloud/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { newId } from '../ids.ts'
+import { openKv } from '../kv/entries.ts'
+import { createNamespaces } from '../matchmaker/namespaces.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
 import { edgeProof } from '../net/edge-proof.ts'
@@ -39,6 +41,7 @@ import { isLiveUpgrade, openLiveEvents } from './identity/live.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
+import { kvEntries } from './kv/entries.ts'
 import { hands } from './matchmaker/hands.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { parties } from './matchmaker/parties.ts'
@@ -90,6 +93,18 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   ]) {
     mount(app, door, implementation)
   }
+  const kv = openKv(ctx)
+  const sites_of_games = createNamespaces(ctx)
+  // Of all that the api serves, pages of games call only this.
+  app.register(async (scope) => {
+    allowOrigins(scope, ctx, sites_of_games.ofOrigin, '/kv/*')
+    for (const implementation of kvEntries(kv)) mount(scope, door, implementation)
+  })
+  const close = (): void => {
+    links.close()
+    kv.close()
+    sites_of_games.close()
+  }
   registerObjectRoutes(app, ctx)
   await registerPages(app, ctx)
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
@@ -100,7 +115,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     return {
       address: role.address,
       async stop(how) {
-        links.close()
+        close()
         stopOrdering()
         await role.stop(how)
         await sweeper.stop()
@@ -109,7 +124,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     }
   } catch (error) {
     await jobs.stop()
-    links.close()
+    close()
     throw error
   }
 }
@@ -146,7 +161,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
 }
 
 function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
-  const { seats_per_minute, matchmaker_per_minute, cloud_per_minute } = ctx.config.rate_limits
+  const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
   const limiter = (per_minute: number) => createRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
   return {
     ctx,
@@ -156,6 +171,7 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
       seats: limiter(seats_per_minute),
       matchmaker: limiter(matchmaker_per_minute),
       cloud: limiter(cloud_per_minute),
+      kv: limiter(kv_per_minute),
     },
     namespaceOfOrigin,
   }

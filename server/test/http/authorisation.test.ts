@@ -60,6 +60,16 @@ const IDENTITY: Row = { ...NOBODY, identity: 'in', other_identity: 'in' }
 /** A game's backend too. */
 const SEAT: Row = { ...NAMESPACE, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
+/** Who has a namespace of his own reads and writes there. */
+const KV_WRITERS: Row = {
+  ...GAME_DEVELOPERS,
+  other_cloud: 'NAMESPACE_NOT_FOUND',
+  stranger: 'NAMESPACE_NOT_FOUND',
+  lobby: 'in',
+  other_lobby: 'in',
+  development: 'in',
+}
+const KV_READERS: Row = { ...KV_WRITERS, viewer: 'in', identity: 'in', other_identity: 'in' }
 const PLAYERS: Row = {
   ...LOBBY,
   other_lobby: 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY',
@@ -189,6 +199,13 @@ const TABLE: Record<string, Row> = {
   'parties.removeMember': { ...IDENTITY, other_identity: 'PARTY_NOT_FOUND' },
   'parties.leave': IDENTITY,
   'identities.events.watch': IDENTITY,
+  'kv.get': KV_READERS,
+  'kv.put': KV_WRITERS,
+  'kv.delete': KV_WRITERS,
+  'kv.getBatch': KV_READERS,
+  'kv.putBatch': KV_WRITERS,
+  'kv.deleteBatch': KV_WRITERS,
+  'kv.list': KV_READERS,
 }
 
 /** What may stand between a caller who was let in and his 200. */

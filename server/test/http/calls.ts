@@ -12,6 +12,7 @@ import {
   findLobby,
   type GroupRole,
   MATCHMAKER_PATH,
+  NO_BODY,
   type Operation,
   revokeGameCloudToken,
   setupIdentity,
@@ -308,15 +309,31 @@ export function callOf(world: World, operation: Operation): Call {
     'parties.setLeader': { body: { identity_id: world.identity_id } },
     'parties.removeMember': { params: { identity_id: UNKNOWN_ID } },
     'identities.events.watch': {},
+    'kv.get': { query: { key: 'a/b' } },
+    'kv.put': { body: { key: name, value: { score: 1 } } },
+    'kv.delete': { query: { key: name } },
+    'kv.getBatch': { query: { keys: 'a/b' } },
+    'kv.putBatch': { body: { entries: [{ key: name, value: [1] }] } },
+    'kv.deleteBatch': { query: { keys: name } },
+    'kv.list': { query: { directory: '' } },
   }
   const call = calls[operation.id]
   assert.ok(call, `calls.ts has no row for ${operation.id}`)
   return call
 }
 
+/** Those whose token stands for no namespace, and who therefore name it. */
+const NAMELESS: readonly CallerName[] = ['admin', 'cloud', 'other_cloud', 'owner', 'developer', 'viewer', 'stranger']
+
+function naming(call: Call, { body }: Operation, { game: { namespace_id } }: World): Call {
+  const part = body === NO_BODY ? 'query' : 'body'
+  return { ...call, [part]: { ...(call[part] as object), namespace_id } }
+}
+
 /** The same as that caller makes it: a game's backend says in which namespace and for whom. */
 export function callBy(world: World, operation: Operation, caller: CallerName): Call {
   const call = callOf(world, operation)
+  if (operation.rate_limit === 'kv') return NAMELESS.includes(caller) ? naming(call, operation, world) : call
   const takes_seat = operation.rate_limit === 'seats'
   if (!takes_seat || (caller !== 'cloud' && caller !== 'other_cloud')) return call
   const words = { namespace_id: world.game.namespace_id, clients: [{ address: '192.0.2.77' }] }

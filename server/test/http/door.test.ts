@@ -388,8 +388,9 @@ promise('only the documented method of an address answers', async () => {
     for (const operation of OPERATIONS) {
       const [call, token] = [callOf(world(), operation), rightTokenOf(world(), operation)]
       for (const path of [operation.path, ...operation.aliases]) {
-        // What a browser may send it asks the matchmaker, whose operations pages call.
-        for (const method of isMatchmaker(operation) ? methods : [...methods, 'OPTIONS']) {
+        // What a browser may send it asks of operations that pages call: the matchmaker's, and those on entries.
+        const isForPages = isMatchmaker(operation) || operation.rate_limit === 'kv'
+        for (const method of isForPages ? methods : [...methods, 'OPTIONS']) {
           if (documented.has(`${method} ${path}`)) continue
           const overriding = { 'x-http-method-override': operation.method, 'x-http-method': operation.method }
           const answer = askFor(world(), operation, call, token, { method, path, headers: overriding })

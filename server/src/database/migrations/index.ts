@@ -18,6 +18,7 @@ import { statements as runners } from './0018-runners.ts'
 import { statements as draining } from './0019-draining.ts'
 import { statements as rays } from './0020-rays.ts'
 import { statements as parties } from './0021-parties.ts'
+import { statements as kv } from './0022-kv.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -41,4 +42,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0019-draining', statements: draining },
   { name: '0020-rays', statements: rays },
   { name: '0021-parties', statements: parties },
+  { name: '0022-kv', statements: kv },
 ]

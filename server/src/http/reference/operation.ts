@@ -22,6 +22,7 @@ const RATES = {
   seats: 'Counts as a request for a seat.',
   matchmaker: 'Counts as a matchmaker call.',
   cloud: null,
+  kv: 'Counts as a read or write of entries.',
 } as const
 
 export type OperationParts = {

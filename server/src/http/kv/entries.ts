@@ -1,0 +1,47 @@
+import {
+  deleteKvBatch,
+  deleteKvEntry,
+  getKvBatch,
+  getKvEntry,
+  listKvEntries,
+  putKvBatch,
+  putKvEntry,
+} from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import { requireGame } from '../../cloud/access.ts'
+import type { Context } from '../../context.ts'
+import type { Kv } from '../../kv/entries.ts'
+import { requireKvNamespace } from '../../kv/namespace.ts'
+import { type Implementation, implement } from '../implement.ts'
+
+export const kvEntries = (kv: Kv): Implementation[] => [
+  implement(getKvEntry, async ({ ctx, caller, query, isGone }) =>
+    kv.get(await namespaceOf(ctx, caller, query), query, isGone),
+  ),
+  implement(putKvEntry, async ({ ctx, caller, body }) => {
+    await kv.put(await namespaceOf(ctx, caller, body), body)
+    return {}
+  }),
+  implement(deleteKvEntry, async ({ ctx, caller, query }) => {
+    await kv.remove(await namespaceOf(ctx, caller, query), query.key)
+    return {}
+  }),
+  implement(getKvBatch, async ({ ctx, caller, query, isGone }) =>
+    kv.getBatch(await namespaceOf(ctx, caller, query), query, isGone),
+  ),
+  implement(putKvBatch, async ({ ctx, caller, body }) => {
+    await kv.putBatch(await namespaceOf(ctx, caller, body), body)
+    return {}
+  }),
+  implement(deleteKvBatch, async ({ ctx, caller, query }) => {
+    await kv.removeBatch(await namespaceOf(ctx, caller, query), query)
+    return {}
+  }),
+  implement(listKvEntries, async ({ ctx, caller, query }) => kv.list(await namespaceOf(ctx, caller, query), query)),
+]
+
+function namespaceOf(ctx: Context, caller: Caller, { namespace_id }: { namespace_id?: string }): Promise<string> {
+  return requireKvNamespace(ctx, caller, namespace_id, (game_id) =>
+    requireGame(ctx, caller, game_id, 'NAMESPACE_NOT_FOUND'),
+  )
+}
