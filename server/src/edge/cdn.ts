@@ -5,15 +5,16 @@
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { CHALLENGE, createBasicAuth } from './basic-auth.ts'
-import type { Exchange } from './forward.ts'
-import { endAfterBody, type Refuse } from './refuse.ts'
+import { answer as answerHead, type Exchange } from './exchange.ts'
+import { headerOf } from './head.ts'
+import type { Refuse } from './refuse.ts'
 import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 import type { SiteEntry, SiteHost, Sites } from './sites.ts'
 
 export type Cdn = {
-  /** Answers the exchange. `source` is who asks, see lookups.ts. */
-  serve: (exchange: Exchange, host: { game: string; namespace: string }, source: string) => void
+  /** Answers the exchange. */
+  serve: (exchange: Exchange, host: { game: string; namespace: string }) => void
 }
 
 const WELL_KNOWN_PATH = '.well-known/muster.json'
@@ -32,10 +33,10 @@ export function createCdn(
   const { sites, refuse, send, mainUrl } = options
   const auth = createBasicAuth(ctx)
 
-  function answerWellKnown({ req, res }: Exchange, { game_id, namespace_id }: SiteHost): void {
+  function answerWellKnown(exchange: Exchange, { game_id, namespace_id }: SiteHost): void {
     const body = Buffer.from(JSON.stringify({ matchmaker_url: mainUrl(), game_id, namespace_id }))
     const headers = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', ...NOSNIFF]
-    send.bytes({ req, res }, 200, headers, body)
+    send.bytes(exchange, 200, headers, body)
   }
 
   function findFile(host: SiteHost, path: string, source: string): SiteEntry | Promise<SiteEntry> {
@@ -53,8 +54,10 @@ export function createCdn(
     })
   }
 
-  function answerFile({ req, res }: Exchange, host: SiteHost, path: string, entry: SiteEntry): void | Promise<void> {
-    const { range: wanted, 'if-range': if_range, 'accept-encoding': accept, 'if-none-match': known } = req.headers
+  function answerFile(exchange: Exchange, host: SiteHost, path: string, entry: SiteEntry): void | Promise<void> {
+    const { head, method } = exchange
+    const wanted = headerOf(head, 'range')
+    const accept = headerOf(head, 'accept-encoding')
     const { file, packed, varies } = chooseRepresentation(entry, accept, wanted !== undefined)
     const own = host.headersOf(path)
     const etag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
@@ -62,31 +65,30 @@ export function createCdn(
     if (etag !== null) headers.push('etag', etag)
     if (varies || host.users !== null) headers.push('vary', varyOf(varies, host.users !== null))
     if (own.others.length > 0) headers.push(...own.others)
-    if (etag !== null && isKnown(known, etag)) {
-      res.writeHead(304, headers)
-      endAfterBody(req, res)
+    if (etag !== null && isKnown(headerOf(head, 'if-none-match'), etag)) {
+      answerHead(exchange, 304, headers, null)
       return
     }
     const encoding = packed ?? file.content_encoding
     headers.push('content-type', own.content_type ?? file.content_type)
     if (encoding !== null) headers.push('content-encoding', encoding)
-    if (packed !== null) return send.packed({ req, res }, file, packed, headers)
+    if (packed !== null) return send.packed(exchange, file, packed, headers)
     headers.push('accept-ranges', 'bytes')
-    const range = req.method === 'GET' ? rangeOf(wanted, if_range?.toString(), file) : null
-    return send.file({ req, res }, file, range, headers)
+    const range = method === 'GET' ? rangeOf(wanted, headerOf(head, 'if-range'), file) : null
+    return send.file(exchange, file, range, headers)
   }
 
-  function requireUser({ req }: Exchange, host: SiteHost, source: string): void | Promise<void> {
+  function requireUser({ head }: Exchange, host: SiteHost, source: string): void | Promise<void> {
     if (host.users === null) return
     const site = { namespace_id: host.namespace_id, users: host.users }
-    return then(auth.isUser(site, req.headers.authorization, source), (is_user) => {
+    return then(auth.isUser(site, headerOf(head, 'authorization'), source), (is_user) => {
       if (!is_user) throw new ApiError('API_UNAUTHORIZED', {}, { message: 'This site asks for a name and a password.' })
     })
   }
 
   function answer(exchange: Exchange, game: string, namespace: string, source: string): void | Promise<void> {
-    const { req } = exchange
-    if (req.method !== 'GET' && req.method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
+    const { method } = exchange
+    if (method !== 'GET' && method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
     const path = filePath(exchange.path)
     return then(sites.host(game, namespace, source), (host) => {
       if (host === null) throw new ApiError('SITE_NOT_FOUND')
@@ -98,11 +100,10 @@ export function createCdn(
   }
 
   return {
-    serve(exchange, { game, namespace }, source) {
-      const { req, res } = exchange
-      const onError = (error: unknown) => refuse.request(req, res, error, headersOfRefusal(error))
+    serve(exchange, { game, namespace }) {
+      const onError = (error: unknown) => refuse.request(exchange, error, headersOfRefusal(error))
       try {
-        answer(exchange, game, namespace, source)?.catch(onError)
+        answer(exchange, game, namespace, exchange.source)?.catch(onError)
       } catch (error) {
         onError(error)
       }

@@ -1,219 +1,262 @@
 // One request on its way to a backend and the answer on its way back. A request whose connection could not even be made
 // may be tried again; once it has been sent, it is never sent twice: what it did over there is not known. The client's
-// body is not read before there is somebody to read it, and neither side is read faster than the other takes it.
-import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { ApiError } from '@muster/contract'
-import { giveBack } from '../net/give-back.ts'
-import type { Agents } from './agents.ts'
-import { type RawHeaders, type RequestHead, responseHeaders } from './head.ts'
-import { CONNECT_MS_MAX, HANDSHAKE_MS_MAX } from './limits.ts'
-import { endAfterBody, type Refuse } from './refuse.ts'
+// body is not read before there is somebody to read it, and neither side is read faster than the other takes it. An
+// answer that could be read in two ways is none, and the connection that it came on serves nobody else.
+import type { ApiError } from '@muster/contract'
+import { carryBody, createBody, lastChunk } from './body.ts'
+import { breakAnswer, connectionLines, type Exchange, endAnswer } from './exchange.ts'
+import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from './head.ts'
+import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from './limits.ts'
+import { findHeadEnd, mayBecomeHead, type NameTable } from './lines.ts'
+import type { Refuse } from './refuse.ts'
 import type { Address } from './routes.ts'
 import { splice } from './splice.ts'
-
-export type Exchange = {
-  req: IncomingMessage
-  res: ServerResponse
-  head: RequestHead
-  host: string
-  /** In origin form, as the backend is to see it. */
-  path: string
-  /** The client's address. */
-  client: string
-  /** The client came over TLS, to us or to a proxy that we trust. */
-  is_secure: boolean
-  /** The client sends its body when it has been told that somebody wants it. */
-  expects_continue: boolean
-  /** Of a WebSocket handshake: what the client has sent after it. `res` then is for an answer other than 101. */
-  upgrade: { socket: Socket; head: Buffer } | null
-}
+import type { Ticks } from './ticks.ts'
+import { createWires, type Wire } from './wires.ts'
 
 export type Upstream = {
-  address: Address
   /** No connection could be made, for the nth time: where to try next, or null to give up. May throw an ApiError. */
-  again: (attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
+  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
   /** What the client is told when there is no answer, or none that is HTTP. */
   unavailable: () => ApiError
-  /** Left out, and put in, on the way. */
-  request_dropped?: ReadonlySet<string>
-  request_added?: RawHeaders
-  response_dropped?: ReadonlySet<string>
-  response_added?: RawHeaders
+  /** Left out, and put in, on the way; what is put in as whole lines. */
+  request_dropped: ReadonlySet<string> | null
+  request_added: string
+  response_dropped: NameTable<true> | undefined
+  response_added: string
 }
 
-/** Methods for which node:http assumes a body, unless told otherwise, are told. */
+export type Forward = {
+  /** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */
+  send: (exchange: Exchange, upstream: Upstream, address: Address) => void
+  /** Nobody waits for the answer any more: the backend is told at once. */
+  abandon: (exchange: Exchange) => void
+  close: () => void
+}
+
+/** Methods for which a backend assumes a body, unless told otherwise, are told. */
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
-const STATUS_FINAL_MIN = 200
-const SMALL_BYTES_MAX = 4 * 1024
+export function createForward({ ticks, refuse }: { ticks: Ticks; refuse: Refuse }): Forward {
+  const wires = createWires({ ticks, onConnected: begin, onBytes, onDrain, onEnd, onLost })
 
-/** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */
-export function forward(agents: Agents, refuse: Refuse, exchange: Exchange, upstream: Upstream): void {
-  const { req, res, head, upgrade } = exchange
-  const method = req.method ?? 'GET'
-  const headers = requestHeaders(exchange, upstream, method)
-  const agent = upgrade === null ? agents.kept : agents.single
-  let out: ClientRequest
-  let attempt = 0
-  let is_over = false
-  /** The connection behind may serve another request by now. */
-  let is_returned = false
-
-  const fail = (error: unknown) => {
-    if (is_over) return
-    is_over = true
-    refuse.request(req, res, error)
-  }
-  res.once('close', () => {
-    is_over = true
-    if (!res.writableFinished && !is_returned) abandon(out)
-  })
-  send(upstream.address)
-
-  function send(address: Address): void {
-    let has_begun = false
-    try {
-      out = request({ agent, host: address.hostname, port: address.port, method, path: exchange.path, headers })
-    } catch {
-      // A header that the parser in front let through and the one behind must not see.
-      fail(new ApiError('API_BAD_REQUEST'))
+  function send(exchange: Exchange, upstream: Upstream, address: Address, attempt = 0): void {
+    const wire = wires.take(address, exchange.head.is_upgrade)
+    if (wire === null) {
+      refuse.request(exchange, upstream.unavailable())
       return
     }
-    const begin = () => {
-      has_begun = true
-      if (head.body !== 'none') sendBody(exchange, out)
-    }
-    out.once('socket', (socket) => {
-      if (!socket.connecting) begin()
-      else awaitConnection(socket, begin)
-    })
-    out.once('response', (incoming) => {
-      if (is_over) abandon(out)
-      else relay(incoming)
-    })
-    out.once('upgrade', (incoming, socket, first) => switchProtocols(incoming, socket as Socket, first))
-    out.on('error', (error) => {
-      if (is_over) return
-      if (has_begun || res.headersSent) fail(upstream.unavailable())
-      else sendAgain(error)
-    })
-    if (upgrade !== null)
-      out.setTimeout(HANDSHAKE_MS_MAX, () => out.destroy(new Error('The handshake takes too long.')))
-    if (head.body === 'none') out.end()
+    wire.exchange = exchange
+    wire.upstream = upstream
+    wire.attempt = attempt
+    exchange.wire = wire
+    if (wire.is_connected) begin(wire)
   }
 
-  function sendAgain(error: NodeJS.ErrnoException): void {
-    attempt++
-    upstream.again(attempt, error).then(
+  function sendAgain(exchange: Exchange, upstream: Upstream, attempt: number, error: NodeJS.ErrnoException): void {
+    upstream.again(exchange, attempt, error).then(
       (address) => {
-        if (is_over) return
-        if (address === null) fail(upstream.unavailable())
-        else send(address)
+        if (exchange.is_over) return
+        if (address === null) refuse.request(exchange, upstream.unavailable())
+        else send(exchange, upstream, address, attempt)
       },
-      (reason: unknown) => fail(reason),
+      (reason: unknown) => refuse.request(exchange, reason),
     )
   }
 
-  function relay(incoming: IncomingMessage): void {
-    const answer = responseHeaders(incoming.rawHeaders, upstream.response_dropped)
-    if (upstream.response_added !== undefined) answer.push(...upstream.response_added)
-    const status = incoming.statusCode ?? 0
-    try {
-      // A 101 that names no protocol comes this way too.
-      if (status < STATUS_FINAL_MIN) throw new RangeError(`The status is ${status}.`)
-      res.writeHead(status, incoming.statusMessage, answer)
-    } catch {
-      fail(upstream.unavailable())
-      abandon(out)
+  function begin(wire: Wire): void {
+    const exchange = wire.exchange!
+    const { connection, body, head } = exchange
+    const text = requestHead(exchange, wire.upstream!)
+    wire.is_begun = true
+    wire.since = ticks.now
+    if (head.expects_continue && !body.is_done) {
+      wire.socket.write(text, 'latin1')
+      connection.socket.write(CONTINUE, 'latin1')
+      connection.keeper.sendBody(exchange, '')
+    } else {
+      connection.keeper.sendBody(exchange, text)
+    }
+  }
+
+  function onBytes(wire: Wire, chunk: Buffer, is_own: boolean): void {
+    const { exchange } = wire
+    if (exchange === null) {
+      // Nobody has asked for it.
+      wire.socket.destroy()
       return
     }
-    incoming.on('data', (chunk: Buffer) => {
-      // As text of the same bytes, a small answer leaves in one piece with its head.
-      const is_small = chunk.length <= SMALL_BYTES_MAX
-      const goes_on = is_small ? res.write(chunk.toString('latin1'), 'latin1') : res.write(chunk, givingBack(chunk))
-      if (!goes_on) incoming.pause()
-    })
-    res.on('drain', () => incoming.resume())
-    // An answer that breaks off breaks off for the client too: it must not look complete.
-    incoming.once('error', () => res.destroy())
-    incoming.once('end', () => {
-      if (!req.complete) out.destroy()
-      is_over = true
-      is_returned = true
-      endAfterBody(req, res)
-    })
-  }
-
-  function switchProtocols(incoming: IncomingMessage, socket: Socket, first: Buffer): void {
-    socket.on('error', () => {})
-    if (upgrade === null || is_over) {
-      socket.resetAndDestroy()
-      fail(upstream.unavailable())
-      return
+    const { connection } = exchange
+    const bytes = wire.pending === null ? chunk : Buffer.concat([wire.pending, chunk])
+    connection.since = ticks.now
+    wire.pending = null
+    let at = 0
+    let before = ''
+    while (wire.answer === null) {
+      const head_end = findHeadEnd(bytes, at, at + wire.looked_at)
+      if (head_end === -1) {
+        if (mayBecomeAnswer(wire, bytes, at)) hold(wire, bytes, at)
+        else onNonsense(wire)
+        return
+      }
+      const options = { to_head: exchange.method === 'HEAD', dropped: wire.upstream!.response_dropped }
+      const head = head_end - at > HEADER_BYTES_MAX ? null : readAnswerHead(bytes, at, head_end, options)
+      wire.looked_at = 0
+      at = head_end + 2
+      if (head?.status === STATUS_SWITCHING && head.is_upgrade && wire.is_single) {
+        switchProtocols(wire, exchange, head, bytes.subarray(at))
+        return
+      }
+      if (head === null || head.status === STATUS_SWITCHING || !isBounded(wire, head)) {
+        onNonsense(wire)
+        return
+      }
+      if (head.status >= STATUS_FINAL_MIN) before = beginRelay(wire, exchange, head)
     }
-    is_over = true
-    res.detachSocket(upgrade.socket)
-    // What the handshake left there would keep all of it in memory for as long as the connection lives.
-    for (const event of ['drain', 'timeout']) upgrade.socket.removeAllListeners(event)
-    upgrade.socket.write(switchingHead(incoming), 'latin1')
-    if (first.length > 0) upgrade.socket.write(first)
-    if (upgrade.head.length > 0) socket.write(upgrade.head)
-    splice(upgrade.socket, socket)
+    const { answer } = wire
+    const from = { bytes, start: at, end: bytes.length, is_own: is_own || bytes !== chunk }
+    const end = carryBody(answer, from, connection.socket, before, wire.to_chunks)
+    if (answer.is_broken) onNonsense(wire)
+    else if (answer.is_done) finish(wire, exchange, end === bytes.length)
+    else if (connection.socket.writableNeedDrain) wire.socket.pause()
   }
-}
 
-function requestHeaders(exchange: Exchange, upstream: Upstream, method: string): RawHeaders {
-  const { head, client, upgrade } = exchange
-  const headers: RawHeaders = []
-  for (let index = 0; index < head.headers.length; index += 2) {
-    if (upstream.request_dropped?.has(head.headers[index]!.toLowerCase())) continue
-    headers.push(head.headers[index]!, head.headers[index + 1]!)
+  /** The answer's head as the client gets it. */
+  function beginRelay(wire: Wire, exchange: Exchange, head: AnswerHead): string {
+    const { response_added } = wire.upstream!
+    const { framing } = head
+    const has_length = framing === 'none' || typeof framing === 'number'
+    wire.answer = createBody(framing)
+    wire.keeps_alive = head.keeps_alive && framing !== 'until_end' && !wire.is_single
+    wire.to_chunks = !has_length && !exchange.head.is_version_1_0
+    if (!has_length && !wire.to_chunks) {
+      exchange.keeps_alive = false
+      exchange.is_until_end = true
+    }
+    exchange.is_answering = true
+    const date = head.has_date ? '' : ticks.date_line
+    const chunks = wire.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
+    const lines = `${head.lines}${response_added}${date}${chunks}${connectionLines(exchange)}`
+    return `HTTP/1.1 ${head.status} ${head.reason}\r\n${lines}\r\n`
   }
-  headers.push('X-Forwarded-For', client, 'X-Forwarded-Proto', exchange.is_secure ? 'https' : 'http')
-  headers.push(...(upstream.request_added ?? []))
-  if (upgrade !== null) headers.push('Connection', 'Upgrade', 'Upgrade', 'websocket')
-  if (head.body === 'chunked') headers.push('Transfer-Encoding', 'chunked')
-  else if (head.body !== 'none') headers.push('Content-Length', head.body.content_length)
-  else if (!METHODS_WITHOUT_BODY.has(method)) headers.push('Content-Length', '0')
-  return headers
-}
 
-function sendBody({ req, res, expects_continue }: Exchange, out: ClientRequest): void {
-  if (expects_continue) res.writeContinue()
-  req.on('data', (chunk: Buffer) => {
-    if (!out.write(chunk, givingBack(chunk))) req.pause()
-  })
-  out.on('drain', () => req.resume())
-  req.once('end', () => out.end())
-}
-
-/** For when a chunk has been written; of one that was not, the system may still hold the memory. */
-function givingBack(chunk: Buffer): (error?: Error | null) => void {
-  return (error) => {
-    if (error == null) giveBack(chunk)
+  /** `is_clean`: nothing has come behind the answer. */
+  function finish(wire: Wire, exchange: Exchange, is_clean: boolean): void {
+    part(wire, exchange)
+    wire.answer = null
+    if (is_clean && wire.keeps_alive && exchange.body.is_done) wires.putBack(wire)
+    else wire.socket.destroy()
+    endAnswer(exchange)
   }
+
+  /** What came is no answer, or none any more. */
+  function onNonsense(wire: Wire): void {
+    const exchange = wire.exchange!
+    const has_begun = wire.answer?.has_begun ?? false
+    part(wire, exchange)
+    wire.socket.resetAndDestroy()
+    exchange.is_answering = has_begun
+    refuse.request(exchange, wire.upstream!.unavailable())
+  }
+
+  function onDrain({ exchange }: Wire): void {
+    exchange?.connection.keeper.sendBody(exchange, '')
+  }
+
+  function onEnd(wire: Wire): void {
+    const { exchange, answer } = wire
+    if (exchange !== null && answer?.framing === 'until_end') {
+      const last = lastChunk(wire.to_chunks)
+      if (last !== '') exchange.connection.socket.write(last, 'latin1')
+      finish(wire, exchange, false)
+    } else {
+      wire.socket.destroy()
+    }
+  }
+
+  function onLost(wire: Wire): void {
+    const { exchange } = wire
+    if (exchange === null) return
+    part(wire, exchange)
+    if (exchange.is_over) return
+    const error = wire.error ?? new Error('The connection was closed.')
+    if (!wire.is_begun) sendAgain(exchange, wire.upstream!, wire.attempt + 1, error)
+    else if (exchange.is_answering) breakAnswer(exchange)
+    else refuse.request(exchange, wire.upstream!.unavailable())
+  }
+
+  function switchProtocols(wire: Wire, exchange: Exchange, head: AnswerHead, first: Buffer): void {
+    const { connection } = exchange
+    const client = connection.socket
+    part(wire, exchange)
+    exchange.is_over = true
+    wires.release(wire)
+    const sent_ahead = connection.keeper.release(connection)
+    client.write(
+      `HTTP/1.1 101 ${head.reason}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head.lines}\r\n`,
+      'latin1',
+    )
+    if (first.length > 0) client.write(first)
+    if (sent_ahead !== null) wire.socket.write(sent_ahead)
+    splice(client, wire.socket)
+    client.resume()
+    wire.socket.resume()
+  }
+
+  function abandon(exchange: Exchange): void {
+    const { wire } = exchange
+    if (wire === null) return
+    part(wire, exchange)
+    if (wire.is_connected) wire.socket.resetAndDestroy()
+    else wire.socket.destroy()
+  }
+
+  return { send, abandon, close: wires.close }
 }
 
-function awaitConnection(socket: Socket, begin: () => void): void {
-  const timer = setTimeout(() => socket.destroy(new Error('The connection takes too long.')), CONNECT_MS_MAX)
-  socket.once('connect', () => {
-    clearTimeout(timer)
-    begin()
-  })
-  socket.once('close', () => clearTimeout(timer))
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+const ANSWER_BEGINS = Buffer.from('HTTP/1.')
+
+function part(wire: Wire, exchange: Exchange): void {
+  wire.exchange = null
+  exchange.wire = null
 }
 
-/** The client is gone, or what came is not HTTP: the connection is of no use any more, and the backend is told at once. */
-function abandon(out: ClientRequest | undefined): void {
-  if (out?.socket && !out.socket.connecting) out.socket.resetAndDestroy()
-  out?.destroy()
+/** What comes of a head that is not all there is used again by the next read. */
+function hold(wire: Wire, bytes: Buffer, at: number): void {
+  wire.pending = Buffer.from(bytes.subarray(at))
+  wire.looked_at = wire.pending.length
 }
 
-/** The values have gone through the parser: there is no line end in them. */
-function switchingHead(incoming: IncomingMessage): string {
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket']
-  const headers = responseHeaders(incoming.rawHeaders)
-  for (let index = 0; index < headers.length; index += 2) lines.push(`${headers[index]}: ${headers[index + 1]}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
+function mayBecomeAnswer(wire: Wire, bytes: Buffer, at: number): boolean {
+  const length = bytes.length - at
+  const begin = Math.min(length, ANSWER_BEGINS.length)
+  return (
+    length <= HEADER_BYTES_MAX &&
+    ANSWER_BEGINS.compare(bytes, at, at + begin, 0, begin) === 0 &&
+    mayBecomeHead(bytes, at + Math.max(0, wire.looked_at - 1), bytes.length)
+  )
+}
+
+/** Answers that only announce another one are passed over, up to a number of them. */
+function isBounded(wire: Wire, { status }: AnswerHead): boolean {
+  if (status < STATUS_FINAL_MIN) wire.interim_answers++
+  return wire.interim_answers <= INTERIM_ANSWERS_MAX
+}
+
+/** The head of a request as a backend sees it: the one place where the edge speaks to what is behind it. */
+function requestHead(exchange: Exchange, upstream: Upstream): string {
+  const { head, method, path, client } = exchange
+  const { request_dropped, request_added } = upstream
+  const lines = request_dropped === null ? head.lines : linesWithout(head.lines, request_dropped)
+  const scheme = exchange.is_secure ? 'https' : 'http'
+  const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n`
+  const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
+  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${connection}${framingOf(exchange)}\r\n`
+}
+
+function framingOf({ head, method }: Exchange): string {
+  if (head.framing === 'chunked') return 'Transfer-Encoding: chunked\r\n'
+  if (head.framing !== 'none') return `Content-Length: ${head.framing}\r\n`
+  return METHODS_WITHOUT_BODY.has(method) ? '' : 'Content-Length: 0\r\n'
 }

@@ -32,32 +32,37 @@ export function canonicalHost(host: string): string | null {
   return name
 }
 
-/**
- * The host of a request and its target in origin form (a path with its query). Throws API_BAD_REQUEST unless there is
- * exactly one Host header and an absolute target agrees with it.
- */
-export function hostAndTarget(hosts: readonly string[], target: string): { host: string; path: string } {
+/** Throws API_BAD_REQUEST unless there is exactly one Host header. Answers it as it came. */
+export function requireHostHeader(hosts: readonly string[]): string {
   const header = hosts[0]
   if (header === undefined || hosts.length > 1)
     throw new ApiError('API_BAD_REQUEST', {}, { message: 'A request has one Host header.' })
+  return header
+}
+
+/** The canonical form of a Host header. Throws API_BAD_REQUEST when there is none. */
+export function requireHost(header: string): string {
   const host = canonicalHost(header)
   if (host === null) throw new ApiError('API_BAD_REQUEST', {}, { message: 'The Host header is not a host.' })
-  if (!TARGET.test(target))
-    throw new ApiError('API_BAD_REQUEST', {}, { message: 'The target of the request is not a path.' })
-  if (target.startsWith('/')) return { host, path: target }
+  return host
+}
 
+/**
+ * A request's target in origin form (a path with its query). Throws API_BAD_REQUEST for what is neither that nor an
+ * absolute target that agrees with the Host header.
+ */
+export function requirePath(target: string, host_header: string): string {
+  if (target.startsWith('/')) return target
   const absolute = ABSOLUTE_TARGET.exec(target)
   if (absolute === null)
     throw new ApiError('API_BAD_REQUEST', {}, { message: 'The target of the request is not a path.' })
-  if (absolute[1]?.toLowerCase() !== header.toLowerCase()) {
+  if (absolute[1]?.toLowerCase() !== host_header.toLowerCase()) {
     throw new ApiError('API_BAD_REQUEST', {}, { message: 'The target and the Host header name different hosts.' })
   }
   const rest = absolute[2] ?? ''
-  return { host, path: rest.startsWith('/') ? rest : `/${rest}` }
+  return rest.startsWith('/') ? rest : `/${rest}`
 }
 
-/** Visible ASCII, no fragment. */
-const TARGET = /^[\x21\x22\x24-\x7e]+$/
 const ABSOLUTE_TARGET = /^https?:\/\/([^/?]+)((?:\/|\?).*)?$/i
 
 /** A function from canonical host to its meaning; null: nothing of ours. */

@@ -13,13 +13,20 @@ export const CONNECTIONS_PER_SOURCE_SHARE = 0.5
 /** All header lines of a request together. */
 export const HEADER_BYTES_MAX = 16 * 1024
 export const HEADERS_MAX = 100
+/** A backend's answer may have as many lines as fit: the shortest is a letter, a colon and its end. */
+export const ANSWER_LINES_MAX = HEADER_BYTES_MAX / 4
+/** Answers of a backend's that only announce another one, to one request. */
+export const INTERIM_ANSWERS_MAX = 16
+/** A chunk's first line, and what all chunks of a body may say there beside their sizes. */
+export const CHUNK_LINE_BYTES_MAX = 1_024
+export const CHUNK_EXTENSIONS_BYTES_MAX = 16 * 1024
 export const HOST_LENGTH_MAX = 255
 
 /** From the connection's first moment, or the request's first byte, to the end of its header. */
 export const HEADER_MS_MAX = 10_000
 /** From a secure connection's first moment to the end of its handshake. */
 export const TLS_HANDSHAKE_MS_MAX = 10_000
-/** How often late headers are looked for: a header is cut off at most this much later. */
+/** How often connections are looked at for what is late: it is cut off at most this much later. */
 export const HEADER_CHECK_MS = 1_000
 /** A connection with a request on it over which no byte moves in either direction. Longer than any wait for a lobby. */
 export const REQUEST_IDLE_MS_MAX = 120_000
@@ -76,12 +83,15 @@ export const ECHO_DATAGRAMS_MAX = 32
 export const SEATS_AGE_MS = 250
 export const SEATS_READING_MAX = 8
 
-/** Requests waiting on one connection for the one before them. */
-export const PIPELINED_MAX = 32
+/** Bytes of a client's that are held while nobody can take them yet; there is more only in the system's buffers. */
+export const READ_AHEAD_BYTES_MAX = 64 * 1024
+/** What is shorter leaves in one piece with its head. */
+export const SMALL_BYTES_MAX = 16 * 1024
 
 /** Connections to one lobby, or to one role. */
 export const SOCKETS_PER_TARGET_MAX = 8_192
 export const FREE_SOCKETS_PER_TARGET_MAX = 256
+export const FREE_SOCKETS_MAX = 2_048
 /** Below the five seconds after which many servers close an idle connection, so that they do not do it under a request. */
 export const FREE_SOCKET_MS_MAX = 4_000
 export const CONNECT_MS_MAX = 5_000

@@ -5,16 +5,17 @@ import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { imagePath } from '../objects/image.ts'
 import { ObjectNotFound } from '../objects/objects.ts'
-import type { Exchange } from './forward.ts'
+import { answer as answerHead, type Exchange } from './exchange.ts'
+import { headerOf } from './head.ts'
 import { MEDIA_AGE_MS_MAX, MEDIA_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
-import { endAfterBody, type Refuse } from './refuse.ts'
+import type { Refuse } from './refuse.ts'
 import { isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 
 export type Media = {
-  /** Answers the exchange. `source` is who asks, see lookups.ts. */
-  serve: (exchange: Exchange, source: string) => void
+  /** Answers the exchange. */
+  serve: (exchange: Exchange) => void
 }
 
 type MediaFile = { path: string; object_key: string; content_length: number; content_type: string; etag: string }
@@ -46,21 +47,20 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
     return ask(sha256, source)
   }
 
-  function answerFile({ req, res }: Exchange, file: MediaFile): void | Promise<void> {
-    const { range: wanted, 'if-range': if_range, 'if-none-match': tags } = req.headers
+  function answerFile(exchange: Exchange, file: MediaFile): void | Promise<void> {
+    const { head, method } = exchange
     const headers = [...HEADERS, 'etag', file.etag]
-    if (isKnown(tags, file.etag)) {
-      res.writeHead(304, headers)
-      endAfterBody(req, res)
+    if (isKnown(headerOf(head, 'if-none-match'), file.etag)) {
+      answerHead(exchange, 304, headers, null)
       return
     }
     headers.push('content-type', file.content_type, 'accept-ranges', 'bytes')
-    const range = req.method === 'GET' ? rangeOf(wanted, if_range?.toString(), file) : null
-    return send.file({ req, res }, file, range, headers)
+    const range = method === 'GET' ? rangeOf(headerOf(head, 'range'), headerOf(head, 'if-range'), file) : null
+    return send.file(exchange, file, range, headers)
   }
 
   function answer(exchange: Exchange, source: string): void | Promise<void> {
-    const { method } = exchange.req
+    const { method } = exchange
     if (method !== 'GET' && method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
     const path = exchange.path.split('?', 1)[0]!
     const sha256 = PATH.exec(path)?.[1]
@@ -72,17 +72,16 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
   }
 
   return {
-    serve(exchange, source) {
-      const { req, res } = exchange
+    serve(exchange) {
       const onError = (error: unknown) => {
         // It was replaced, or went with its game, a while ago.
         const refusal = error instanceof ObjectNotFound ? noSuchPicture() : error
         const is_range = refusal instanceof ApiError && refusal.code === 'CDN_RANGE_NOT_SATISFIABLE'
         const more = is_range ? ['content-range', `bytes */${String(refusal.metadata.content_length)}`] : []
-        refuse.request(req, res, refusal, more)
+        refuse.request(exchange, refusal, more)
       }
       try {
-        answer(exchange, source)?.catch(onError)
+        answer(exchange, exchange.source)?.catch(onError)
       } catch (error) {
         onError(error)
       }

@@ -1,22 +1,20 @@
 // Stored files as answers: small ones from memory, large ones streamed as fast as they are taken. Where everything is at
 // hand the answer leaves without a turn of the event loop.
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from '../context.ts'
+import { answer, beginAnswer, breakAnswer, type Exchange, endAnswer } from './exchange.ts'
 import { MEMORY_FILE_BYTES_MAX } from './limits.ts'
 import { createMemory, type Encoding } from './memory.ts'
-import { endAfterBody } from './refuse.ts'
 import type { Range } from './representation.ts'
 
-type Answering = { req: IncomingMessage; res: ServerResponse }
 type StoredFile = { object_key: string; content_length: number }
 
 /** Each adds Content-Length to the headers; to a HEAD it answers no more than them. */
 export type Send = {
-  bytes: (to: Answering, status: number, headers: string[], body: Buffer) => void
+  bytes: (to: Exchange, status: number, headers: string[], body: Buffer) => void
   /** The file, or a range of it with its Content-Range. */
-  file: (to: Answering, file: StoredFile, range: Range | null, headers: string[]) => void | Promise<void>
+  file: (to: Exchange, file: StoredFile, range: Range | null, headers: string[]) => void | Promise<void>
   /** The file, packed by us. */
-  packed: (to: Answering, file: StoredFile, encoding: Encoding, headers: string[]) => void | Promise<void>
+  packed: (to: Exchange, file: StoredFile, encoding: Encoding, headers: string[]) => void | Promise<void>
 }
 
 export const NOSNIFF = ['x-content-type-options', 'nosniff']
@@ -24,8 +22,8 @@ export const NOSNIFF = ['x-content-type-options', 'nosniff']
 export function createSend(ctx: Context): Send {
   const memory = createMemory(ctx.objects)
 
-  function bytes(to: Answering, status: number, headers: string[], body: Buffer): void {
-    sendBytes(to, status, [...headers, 'content-length', String(body.length)], body)
+  function bytes(to: Exchange, status: number, headers: string[], body: Buffer): void {
+    answer(to, status, [...headers, 'content-length', String(body.length)], body)
   }
 
   return {
@@ -35,14 +33,14 @@ export function createSend(ctx: Context): Send {
       const status = range === null ? 200 : 206
       if (range !== null) headers.push('content-range', `bytes ${start}-${end}/${content_length}`)
       headers.push('content-length', String(end + 1 - start))
-      if (to.req.method === 'HEAD') {
-        sendBytes(to, status, headers, null)
+      if (to.method === 'HEAD') {
+        answer(to, status, headers, null)
       } else if (content_length <= MEMORY_FILE_BYTES_MAX) {
         return then(memory.read(object_key, null), (all) =>
-          sendBytes(to, status, headers, range === null ? all : all.subarray(start, end + 1)),
+          answer(to, status, headers, range === null ? all : all.subarray(start, end + 1)),
         )
       } else {
-        return streamFile(ctx, to, { object_key, range: { start, end } }, () => to.res.writeHead(status, headers))
+        return streamFile(ctx, to, { object_key, range: { start, end } }, () => beginAnswer(to, status, headers))
       }
     },
     packed: (to, { object_key }, encoding, headers) =>
@@ -55,46 +53,33 @@ export function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<
   return value instanceof Promise ? value.then(go) : go(value)
 }
 
-/** `body` null, or to a HEAD: the header only. */
-function sendBytes({ req, res }: Answering, status: number, headers: string[], body: Buffer | null): void {
-  res.writeHead(status, headers)
-  const is_body = body !== null && req.method !== 'HEAD'
-  if (req.complete) {
-    req.resume()
-    if (is_body) res.end(body)
-    else res.end()
-    return
-  }
-  if (is_body) res.write(body)
-  endAfterBody(req, res)
-}
-
 async function streamFile(
   ctx: Context,
-  { req, res }: Answering,
+  to: Exchange,
   { object_key, range }: { object_key: string; range: Range },
-  writeHead: () => void,
+  begin: () => void,
 ): Promise<void> {
   const bytes = await ctx.objects.read(object_key, range)
-  if (res.destroyed) {
+  if (to.is_over) {
     bytes.destroy()
     return
   }
+  const { socket } = to.connection
   let left = range.end + 1 - range.start
-  writeHead()
+  begin()
+  to.onDrain = () => void bytes.resume()
+  to.onLost = () => void bytes.destroy()
   bytes.on('data', (chunk: Buffer) => {
     left -= chunk.length
-    if (!res.write(chunk)) bytes.pause()
+    if (!socket.write(chunk)) bytes.pause()
   })
-  res.on('drain', () => bytes.resume())
-  res.once('close', () => bytes.destroy())
   const onError = (error: Error) => {
     ctx.log.error({ err: error, object_key }, 'a stored file cannot be read')
-    res.destroy()
+    breakAnswer(to)
   }
   bytes.once('error', onError)
   bytes.once('end', () => {
-    if (left === 0) endAfterBody(req, res)
+    if (left === 0) endAnswer(to)
     else onError(new Error('The object is shorter than its row says.'))
   })
 }

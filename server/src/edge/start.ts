@@ -2,13 +2,11 @@
 // the connections that went through it, and the next one is as good.
 
 import { once } from 'node:events'
-import type { Server } from 'node:http'
-import { type AddressInfo, isIPv6 } from 'node:net'
+import { type AddressInfo, isIPv6, type Server } from 'node:net'
 import { publicUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
 import { StartError, startSentence } from '../start-error.ts'
-import { createAgents } from './agents.ts'
 import { createCdn } from './cdn.ts'
 import { createCertificates } from './certificates.ts'
 import { type Crowd, createCrowd } from './crowd.ts'
@@ -16,7 +14,7 @@ import { createDomains } from './domains.ts'
 import { createDoor } from './door.ts'
 import { type EdgePorts, keepPortsOpen } from './edge-ports.ts'
 import { createHosts } from './hosts.ts'
-import { type Edge, serveHttp } from './http.ts'
+import { createHttp, type Edge } from './http.ts'
 import { createLookups, type Lookups } from './lookups.ts'
 import { createMedia } from './media.ts'
 import { createPortOwners } from './port-owners.ts'
@@ -26,6 +24,7 @@ import { createSeats } from './seats.ts'
 import { createSend } from './send.ts'
 import { createSites } from './sites.ts'
 import { createTcp } from './tcp.ts'
+import { createTicks } from './ticks.ts'
 import { tlsOptions } from './tls.ts'
 import { createUdp } from './udp.ts'
 
@@ -39,7 +38,6 @@ export type RunningEdge = RunningRole & { https_port: number | null }
 export async function startEdge(ctx: Context): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
   const crowd = createCrowd()
-  const door = createDoor(crowd)
   let { edge_http_port: http_port, edge_https_port: https_port } = ctx.config
   const mainUrl = () => {
     const ports = {
@@ -58,7 +56,7 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
   opened.defer(() => sites.close())
   const edge: Edge = {
     ctx,
-    agents: createAgents(),
+    ticks: createTicks(ctx),
     routes: createRoutes(ctx, lookups),
     cdn: createCdn(ctx, { sites, refuse, send, mainUrl }),
     media: createMedia(ctx, { lookups, refuse, send }),
@@ -69,25 +67,20 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     lookups,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
   }
-  for (const part of [edge.domains, edge.routes, edge.agents]) opened.defer(() => part.close())
+  for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
+  const http = createHttp(edge)
+  opened.defer(() => http.close())
+  const door = createDoor(crowd, http)
 
   // Before HTTP, over which addresses are found: those are good at once, also after a crash.
   const ports = await openPorts(ctx, edge, crowd, lookups)
   opened.defer(() => ports.close())
-  const servers = await listen(ctx, http_port, () => {
-    const server = door.plain()
-    serveHttp(edge, server)
-    return server
-  })
+  const servers = await listen(ctx, http_port, door.plain)
   opened.defer(() => door.close(servers))
   http_port = portOf(servers[0]!)
   if (certificates !== null) {
     const options = tlsOptions(ctx, certificates)
-    const secure_servers = await listen(ctx, https_port, () => {
-      const server = door.secure(options)
-      serveHttp(edge, server)
-      return server
-    })
+    const secure_servers = await listen(ctx, https_port, () => door.secure(options))
     https_port = portOf(secure_servers[0]!)
     // All at once: what is under way on either has the same time to end.
     servers.push(...secure_servers)

@@ -3,8 +3,9 @@
 import assert from 'node:assert'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { rawClient, startTestEdge } from './platform.ts'
+import { startStrictBackend } from './strict-backend.ts'
 
 const HOST = 'Host: localhost\r\n'
 const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
@@ -143,57 +144,6 @@ const CASES: Record<string, { bytes: string; expected: 'refused' | number }> = {
     bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\nhi${HIDDEN}`,
     expected: 2,
   },
-}
-
-type Strict = { port: number; requests: string[]; open: Set<Socket> }
-
-/**
- * A backend with a parser of its own, which takes from the bytes exactly what RFC 9112 says and nothing more lenient:
- * one framing a request, and whatever follows it is another request.
- */
-async function startStrictBackend(t: TestContext): Promise<Strict> {
-  const requests: string[] = []
-  const open = new Set<Socket>()
-  const server = createServer((socket) => {
-    open.add(socket)
-    let bytes = ''
-    socket.setEncoding('latin1')
-    socket.on('error', () => {})
-    socket.on('close', () => open.delete(socket))
-    socket.on('data', (chunk) => {
-      bytes += chunk
-      for (let request = takeRequest(bytes); request !== null; request = takeRequest(bytes)) {
-        requests.push(bytes.slice(0, request))
-        bytes = bytes.slice(request)
-        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
-      }
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    for (const socket of open) socket.destroy()
-  })
-  return { port: (server.address() as AddressInfo).port, requests, open }
-}
-
-/** The length of the request at the beginning, null when it is not all there. */
-function takeRequest(bytes: string): number | null {
-  const head_end = bytes.indexOf('\r\n\r\n')
-  if (head_end === -1) return null
-  const head = bytes.slice(0, head_end)
-  const lengths = [...head.matchAll(/^content-length: *(\d+)\r?$/gim)]
-  const codings = [...head.matchAll(/^transfer-encoding: *(.*?)\r?$/gim)]
-  assert.ok(lengths.length + codings.length <= 1, `two framings: ${head}`)
-  const body = head_end + 4
-  if (codings.length === 1) {
-    assert.equal(codings[0]?.[1], 'chunked')
-    const end = /^(?:[0-9a-f]+\r\n[\s\S]*?\r\n)*?0\r\n\r\n/i.exec(bytes.slice(body))
-    return end === null ? null : body + end[0].length
-  }
-  const end = body + Number(lengths[0]?.[1] ?? 0)
-  return bytes.length < end ? null : end
 }
 
 test('no bytes make the backend see a request that the edge did not', async (t) => {

@@ -1,0 +1,271 @@
+// What backends answer that is no answer, or more than one: the client that asked is told so, the connection serves nobody
+// else, and the next client's answer is his own.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from '../../src/edge/limits.ts'
+import { errorOf, rawClient, startTestEdge, until } from './platform.ts'
+import { startBytes } from './strict-backend.ts'
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine'
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+/** A lobby that answers every request by `answers`, and `/fine` as it should. */
+async function startLobby(t: TestContext, answer: (socket: Socket, request: string) => void) {
+  const backend = await startBytes(t, (socket) => {
+    socket.on('data', (bytes) => {
+      const request = bytes.toString('latin1')
+      if (request.includes(' /fine ')) socket.write(OK)
+      else answer(socket, request)
+    })
+  })
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: backend.port })
+  const host = `Host: ${lobby_id}-default.lobby.local.localhost\r\n`
+  const ask = (path: string, more = '', method = 'GET', version = '1.1') => {
+    const client = rawClient(t, edge.port)
+    client.write(`${method} ${path} HTTP/${version}\r\n${host}${more}\r\n`)
+    return client
+  }
+  /** The connection that was misused is gone, and the next one gets its own answer. */
+  const requireNext = async (what: string) => {
+    await until(`${what}: the connection is closed`, () => backend.open.size === 0)
+    assert.match(await ask('/fine', 'Connection: close\r\n').end(), /^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nfine$/, what)
+    for (const socket of backend.open) socket.destroy()
+  }
+  return { backend, edge, host, ask, requireNext }
+}
+
+test('what is no answer is a 502, and its connection serves nobody else', async (t) => {
+  const length = 'Content-Length: 2\r\n'
+  const answers: Record<string, string> = {
+    'another protocol': 'SSH-2.0-OpenSSH_9.2\r\n',
+    'another version': `HTTP/2.0 200 OK\r\n${length}\r\nok`,
+    'no version': `HTTP 200 OK\r\n${length}\r\nok`,
+    'a status of four digits': `HTTP/1.1 2000 OK\r\n${length}\r\nok`,
+    'a status of two digits': `HTTP/1.1 20 OK\r\n${length}\r\nok`,
+    'a status below 100': `HTTP/1.1 099 OK\r\n${length}\r\nok`,
+    'a control character in the reason': `HTTP/1.1 200 O\0K\r\n${length}\r\nok`,
+    'two equal lengths': `HTTP/1.1 200 OK\r\n${length}${length}\r\nok`,
+    'a list of lengths': 'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok',
+    'a signed length': 'HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok',
+    'a length and chunks': `HTTP/1.1 200 OK\r\n${length}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`,
+    'chunks and a length': `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${length}\r\n2\r\nok\r\n0\r\n\r\n`,
+    'chunked twice': 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    'another coding': 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+    'chunks in HTTP/1.0': 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    'a folded line': `HTTP/1.1 200 OK\r\nX: a\r\n b\r\n${length}\r\nok`,
+    'a bare LF': `HTTP/1.1 200 OK\n${length}\n\nok`,
+    'a bare CR': `HTTP/1.1 200 OK\r\nX: a\rb\r\n${length}\r\nok`,
+    'a line without a colon': `HTTP/1.1 200 OK\r\nnonsense\r\n${length}\r\nok`,
+    'a space before the colon': `HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok`,
+    'a head that is too large': `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}\r\n${length}\r\nok`,
+    'a head that does not end': `HTTP/1.1 200 OK\r\n${'X: y\r\n'.repeat(HEADER_BYTES_MAX / 6 + 1)}`,
+    'a chunk size that is none': `${CHUNKED}zz\r\nok\r\n0\r\n\r\n`,
+    'a chunk size beyond all': `${CHUNKED}ffffffffffffffff2\r\nok\r\n0\r\n\r\n`,
+    'a chunk longer than its size': `${CHUNKED}2\r\nokok\r\n0\r\n\r\n`,
+    'a chunk ended by a bare LF': `${CHUNKED}2\nok\n0\n\n`,
+    'a length behind the chunks': `${CHUNKED}2\r\nok\r\n0\r\nContent-Length: 3\r\n\r\n`,
+    'a switch that nobody asked for':
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    'announcements without end': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(INTERIM_ANSWERS_MAX + 1) + OK,
+  }
+  const lobby = await startLobby(t, (socket, request) => {
+    socket.write(answers[decodeURIComponent(request.split(' ', 2)[1]!.slice(1))]!, 'latin1')
+  })
+  for (const what of Object.keys(answers)) {
+    const client = lobby.ask(`/${encodeURIComponent(what)}`)
+    const { status, code } = errorOf(await client.read((bytes) => bytes.endsWith('}')))
+    assert.deepEqual([status, code], [502, 'LOBBY_NOT_REACHABLE'], what)
+    await lobby.requireNext(what)
+    // The client's connection is as good as before.
+    client.write(`GET /fine HTTP/1.1\r\n${lobby.host}\r\n`)
+    await client.read((bytes) => bytes.endsWith('fine'))
+    for (const socket of lobby.backend.open) socket.destroy()
+  }
+})
+
+test("what comes behind an answer is nobody's", async (t) => {
+  const stolen = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen'
+  const answers: Record<string, { bytes: string; method?: string; expected: RegExp }> = {
+    '/length': { bytes: `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok${stolen}`, expected: /\r\n\r\nok$/ },
+    '/chunks': { bytes: `${CHUNKED}2\r\nok\r\n0\r\n\r\n${stolen}`, expected: /\r\n\r\n2\r\nok\r\n0\r\n\r\n$/ },
+    '/204': {
+      bytes: `HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok${stolen}`,
+      expected: /^HTTP\/1\.1 204 (?![\s\S]*content-length)[\s\S]*\r\n\r\n$/i,
+    },
+    '/304': {
+      bytes: `HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n${stolen}`,
+      expected: /^HTTP\/1\.1 304 [\s\S]*\r\n\r\n$/,
+    },
+    '/head': {
+      bytes: `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok${stolen}`,
+      method: 'HEAD',
+      expected: /Content-Length: 2\r\n[\s\S]*\r\n\r\n$/,
+    },
+  }
+  const lobby = await startLobby(t, (socket, request) => void socket.write(answers[request.split(' ', 2)[1]!]!.bytes))
+  for (const [path, { method, expected }] of Object.entries(answers)) {
+    assert.match(await lobby.ask(path, 'Connection: close\r\n', method).end(), expected)
+    await lobby.requireNext(path)
+  }
+})
+
+test('what a backend says unasked on a connection that waits ends it, and answers nobody', async (t) => {
+  const lobby = await startLobby(t, () => {})
+  const first = lobby.ask('/fine')
+  await first.read((bytes) => bytes.endsWith('fine'))
+  const [socket] = [...lobby.backend.open]
+  socket!.write('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen')
+  await lobby.requireNext('unasked')
+})
+
+test('an answer to the end of the connection is whole when it ended, and broken when it broke', async (t) => {
+  const lobby = await startLobby(t, (socket, request) => {
+    socket.write('HTTP/1.1 200 OK\r\n\r\na part', () => {
+      if (request.includes('/whole')) socket.end(' and the rest')
+      else socket.resetAndDestroy()
+    })
+  })
+  assert.match(
+    await lobby.ask('/whole', 'Connection: close\r\n').end(),
+    /Transfer-Encoding: chunked[\s\S]*and the rest\r\n0\r\n\r\n$/,
+  )
+  const old = await lobby.ask('/whole', '', 'GET', '1.0').end()
+  assert.match(old, /\r\n\r\na part and the rest$/)
+  assert.doesNotMatch(old, /transfer-encoding/i)
+  assert.doesNotMatch(await lobby.ask('/broken').end(), /\r\n0\r\n\r\n$/)
+  const broken = lobby.ask('/broken', '', 'GET', '1.0')
+  const [error] = (await once(broken.socket, 'error')) as [NodeJS.ErrnoException]
+  assert.equal(error.code, 'ECONNRESET')
+})
+
+test('an answer that ends early breaks off, however it was framed', async (t) => {
+  const lobby = await startLobby(t, (socket, request) => {
+    const head = request.includes('/length') ? 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n' : CHUNKED
+    const rest = { '/length': 'a part', '/chunks': '6\r\na part\r\n', '/bad': '6\r\na part\r\n' }
+    const path = request.split(' ', 2)[1] as keyof typeof rest
+    socket.write(head + rest[path], () => {
+      if (path === '/bad') setImmediate(() => socket.write('nonsense\r\n'))
+      else socket.end()
+    })
+  })
+  for (const path of ['/length', '/chunks', '/bad']) {
+    const answer = await lobby.ask(path, 'Connection: close\r\n').end()
+    assert.match(answer, /^HTTP\/1\.1 (?:200 OK\r\n[\s\S]*a part|502 )/, path)
+    assert.doesNotMatch(answer, /0\r\n\r\n$/, path)
+    await lobby.requireNext(path)
+  }
+})
+
+test('an answer before the request has ended is passed on, and neither connection is mixed up by the rest', async (t) => {
+  const lobby = await startLobby(
+    t,
+    (socket) => void socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!'),
+  )
+  for (const rest of ['x'.repeat(10), 'GET /fine HTTP/1.1\r\n\r\n']) {
+    const client = lobby.ask('/early', `Content-Length: ${4 + rest.length}\r\n`, 'POST')
+    client.write('body')
+    await client.read((bytes) => bytes.endsWith('no!'))
+    await until('its connection is closed', () => lobby.backend.open.size === 0)
+    client.write(rest)
+    client.write(`GET /fine HTTP/1.1\r\n${lobby.host}\r\n`)
+    const all = await client.read((bytes) => bytes.endsWith('fine'))
+    assert.equal(all.match(/HTTP\/1\.1 /g)?.length, 2)
+    for (const socket of lobby.backend.open) socket.destroy()
+  }
+})
+
+test('an answer arrives to the byte, in whatever pieces it came', async (t) => {
+  let pieces: Buffer[] = []
+  const lobby = await startLobby(t, (socket) => {
+    const own = pieces
+    const next = () => {
+      const piece = own.shift()
+      if (piece !== undefined) socket.write(piece, () => setImmediate(next))
+    }
+    next()
+  })
+  const content = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40_000 }), { maxLength: 4 })
+  const interim = fc.constantFrom('', 'HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n')
+  await fc.assert(
+    fc.asyncProperty(
+      content,
+      interim,
+      fc.boolean(),
+      fc.array(fc.integer({ min: 1, max: 5_000 }), { maxLength: 8 }),
+      async (parts, before, is_chunked, lengths) => {
+        const whole = Buffer.concat(parts)
+        const chunks = parts.flatMap((part) => [
+          Buffer.from(`${part.length.toString(16)}\r\n`),
+          part,
+          Buffer.from('\r\n'),
+        ])
+        const head = is_chunked ? CHUNKED : `HTTP/1.1 200 OK\r\nContent-Length: ${whole.length}\r\n\r\n`
+        const bytes = Buffer.concat([
+          Buffer.from(before + head),
+          ...(is_chunked ? [...chunks, Buffer.from('0\r\n\r\n')] : [whole]),
+        ])
+        pieces = []
+        let at = 0
+        for (const length of lengths) {
+          pieces.push(bytes.subarray(at, at + length))
+          at += length
+        }
+        pieces.push(bytes.subarray(at))
+        const answer = await lobby.ask('/', 'Connection: close\r\n').end()
+        assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+        const sent = answer.slice(answer.indexOf('\r\n\r\n') + 4)
+        const received = is_chunked ? chunksOf(sent) : sent
+        assert.ok(Buffer.from(received, 'latin1').equals(whole))
+      },
+    ),
+    { numRuns: 100 },
+  )
+})
+
+function chunksOf(bytes: string): string {
+  let body = ''
+  for (let at = 0; ; ) {
+    const line_end = bytes.indexOf('\r\n', at)
+    const size = Number.parseInt(bytes.slice(at, line_end), 16)
+    if (size === 0) return body
+    body += bytes.slice(line_end + 2, line_end + 2 + size)
+    at = line_end + 2 + size + 2
+  }
+}
+
+test('what is sent ahead is answered in order, and what nobody can take yet is left with its sender', async (t) => {
+  const AHEAD = 2_000
+  const SENT_MAX = 64 * 1024 * 1024
+  let answered = 0
+  const release = Promise.withResolvers<void>()
+  const lobby = await startLobby(t, (socket, request) => {
+    const answer = () =>
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n${String(answered++).padStart(6, '0')}`)
+    if (request.includes(' /wait ')) release.promise.then(answer)
+    else if (request.includes(' /next ')) answer()
+  })
+  const next = `GET /next HTTP/1.1\r\n${lobby.host}\r\n`
+  const client = lobby.ask('/wait')
+  client.write(next.repeat(AHEAD))
+  const hoarder = lobby.ask('/never')
+  hoarder.write(Buffer.alloc(SENT_MAX, next))
+  let [last, same] = [-1, 0]
+  await until('nothing moves any more', () => {
+    same = hoarder.socket.writableLength === last ? same + 1 : 0
+    last = hoarder.socket.writableLength
+    return same > 40
+  })
+  assert.ok(last > SENT_MAX / 2, `${last} bytes are left to send`)
+  hoarder.socket.destroy()
+  release.resolve()
+  const all = await client.read((bytes) => bytes.endsWith(String(AHEAD).padStart(6, '0')))
+  const order = [...all.matchAll(/\r\n\r\n(\d{6})/g)].map(([, number]) => Number(number))
+  assert.deepEqual(
+    order,
+    Array.from({ length: AHEAD + 1 }, (_, index) => index),
+  )
+})
