@@ -143,6 +143,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const { connection, body, wire } = exchange
     const bytes = connection.pending
     const { socket } = wire!
+    connection.since = ticks.now
     if (body.is_done || bytes === null) {
       if (before !== '') socket.write(before, 'latin1')
     } else {

@@ -48,7 +48,7 @@ export function createDoor(crowd: Crowd, http: Http): Door {
     secure(options) {
       const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
         socket.on('error', () => {})
-        http.serve(socket)
+        if (!socket.destroyed) http.serve(socket)
       })
       // The alert has been sent, and nothing else can be said.
       server.on('tlsClientError', (_error, socket) => void socket.destroy())

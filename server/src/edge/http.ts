@@ -1,5 +1,6 @@
 // The edge's HTTP: each request goes where its own Host says, whatever the one before it on the same connection said.
 import type { Socket } from 'node:net'
+import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, isTrustedPeer, type TrustedProxies } from '../net/client-ip.ts'
 import type { Cdn } from './cdn.ts'
@@ -80,6 +81,8 @@ export function createHttp(edge: Edge): Http {
 /** Who asks, for what, of whom. Throws API_BAD_REQUEST and API_MISDIRECTED_REQUEST. */
 function arrive(edge: Edge, exchange: Exchange): void {
   const { connection, head } = exchange
+  // The client was gone before anybody could see who it is: nothing may be counted as somebody else's.
+  if (connection.peer === '') throw new ApiError('API_BAD_REQUEST')
   const header = requireHostHeader(head.hosts)
   if (connection.host?.header !== header) {
     const host = requireHost(header)
