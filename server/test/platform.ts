@@ -23,6 +23,7 @@ import { readConfig } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { startRoles } from '../src/main.ts'
 import { LEAST_SERVER, uploadBuild } from './builds.ts'
+import { createClock } from './clock.ts'
 import { createDatabase } from './database.ts'
 import { freePorts } from './free-ports.ts'
 
@@ -39,6 +40,8 @@ export type Platform = {
   as: (token: string) => Client
   /** Moves the platform's clock. */
   advance: (ms: number) => void
+  /** From now on the clock stands, and only `advance` moves it: what fills up with time does not while a test is slow. */
+  holdClock: () => void
   game: (options?: GameOptions) => Promise<TestGame>
   /** What the lobby's server would call itself with. */
   lobbyToken: (lobby: { lobby_id: string; namespace_id: string }) => string
@@ -105,8 +108,8 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     MUSTER_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...options.env,
   })
-  let moved_ms = 0
-  const running = await startRoles(config, { now: () => Date.now() + moved_ms })
+  const clock = createClock()
+  const running = await startRoles(config, { now: clock.now })
   const { ctx } = running
   const urls = {
     api_url: `http://127.0.0.1:${api_port}`,
@@ -124,9 +127,8 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     client: as(token),
     token,
     as,
-    advance(ms) {
-      moved_ms += ms
-    },
+    advance: clock.advance,
+    holdClock: clock.hold,
     game: (wish) => createTestGame(platform, wish),
     lobbyToken: (lobby) =>
       ctx.keys.issue(

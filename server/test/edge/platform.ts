@@ -17,6 +17,7 @@ import { type Context, openContext } from '../../src/context.ts'
 import { type RunningEdge, startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
+import { createClock } from '../clock.ts'
 import { createDatabase } from '../database.ts'
 
 const WAIT_MS_MAX = 20_000
@@ -65,6 +66,8 @@ export type TestEdge = {
   https_port: number
   /** Adds to the clock of the edge. */
   advance: (ms: number) => void
+  /** From now on the clock stands, and only `advance` moves it. */
+  holdClock: () => void
   /** Rows of a lobby whose ports are these; answers its id. */
   lobby: (ports: Record<string, number>, options?: { exit_ts?: Date; region?: string }) => Promise<string>
   endLobby: (lobby_id: string) => Promise<void>
@@ -110,8 +113,8 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
   })
   const faults: string[] = []
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) })
-  let ahead_ms = 0
-  const ctx = await openContext(config, { log, now: () => Date.now() + ahead_ms })
+  const clock = createClock()
+  const ctx = await openContext(config, { log, now: clock.now })
   const started = await startEdge(ctx).catch(async (error: unknown) => {
     await ctx.close()
     throw error
@@ -130,9 +133,8 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     role,
     port: Number(new URL(role.address ?? '').port),
     https_port: role.https_port ?? 0,
-    advance: (ms) => {
-      ahead_ms += ms
-    },
+    advance: clock.advance,
+    holdClock: clock.hold,
     lobby: (ports, lobby) => insertLobby(ctx, ports, lobby),
     endLobby: async (lobby_id) => {
       await ctx.db.updateTable('lobby_runs').set({ exit_ts: new Date() }).where('lobby_id', '=', lobby_id).execute()

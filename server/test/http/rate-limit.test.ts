@@ -46,6 +46,7 @@ test('find, join and create of a client draw from one bucket, and say when it ha
     [findLobby.path, {}],
   ]
   assert.equal(calls.length, SEATS)
+  platform.holdClock()
   for (const [path, body] of calls) assert.notEqual((await post(path, body)).status, 429)
   const before = await journal(platform)
   for (const [path, body] of calls) {
@@ -70,6 +71,7 @@ test('a stranger without a credential takes nothing from the bucket of his addre
   for (let call = 0; call < 2 * SEATS; call++) {
     requireRefusal(await ask(`${platform.matchmaker_url}${findLobby.path}`, more), 'API_UNAUTHORIZED')
   }
+  platform.holdClock()
   const finds = Array.from({ length: SEATS + 3 }, () => find(game))
   assert.deepEqual(await outcomesOf(finds), { answered: SEATS, API_RATE_LIMIT: 3 })
 })
@@ -78,6 +80,7 @@ test('lobbies on one machine do not starve each other, nor the players there', a
   const platform = await startPlatform(t, { env: LIMITS })
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  platform.holdClock()
   const seats = [await find(game), await find(game, { game_modes: ['tagged'] })]
   for (const { lobby } of seats) {
     const server = serverOf(platform, game, lobby.lobby_id)
@@ -121,6 +124,7 @@ test('cloud calls are limited by the game that the token acts for', async (t) =>
   const params = { game_id: game.game_id }
   const burst = (count: number) =>
     Array.from({ length: count }, (_, index) => (index % 2 ? first : second).call(getGameById, { params }))
+  platform.holdClock()
   assert.deepEqual(await outcomesOf(burst(CLOUD + 5)), { answered: CLOUD, API_RATE_LIMIT: 5 })
   const { game: theirs } = await stranger.call(getGameById, { params: { game_id: other.game_id } })
   assert.equal(theirs.game_id, other.game_id)
