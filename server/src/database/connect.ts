@@ -1,6 +1,6 @@
 // Connections to PostgreSQL: one bounded pool a process, with Kysely on top. A connection that breaks while idle is
-// thrown away and logged; the next query opens another one. What a query meets while the server is away is that
-// query's own error.
+// thrown away and logged; the next query opens another one. One that breaks while somebody holds it is that one's own
+// error, of the query under way or of the next.
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
@@ -76,6 +76,8 @@ export function connect(options: ConnectOptions): Connection {
 class TimedClient extends pg.Client {
   constructor(config: pg.ClientConfig = {}) {
     super({ ...config, connectionTimeoutMillis: CONNECT_MS_MAX })
+    // The pool listens only while a connection is idle, and an event that nobody hears ends the process.
+    this.on('error', () => undefined)
   }
 }
 

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { sql } from 'kysely'
+import type pg from 'pg'
 import pino from 'pino'
 import { type Connection, type ConnectOptions, connect } from '../../src/database/connect.ts'
 import { createDatabase } from '../database.ts'
+import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
 import { openClient, undoAfter, waitFor } from './harness.ts'
+
+/** The connections of the pool. */
+const OURS = "datname = current_database() and application_name = 'muster-test'"
 
 test('bigint is read as a number, time as a Date, and a bigint beyond 2^53 is an error', async (t) => {
   const { db } = await open(t)
@@ -35,11 +40,49 @@ test('a connection that breaks while idle is logged, and the next query works', 
   const { db, url } = await open(t, { log })
   await sql`select 1`.execute(db)
   const client = await openClient(t, url)
-  const others = "datname = current_database() and application_name = 'muster-test'"
-  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${others}`)
+  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OURS}`)
   await waitFor('the line in the log', () => lines.some((line) => line.includes('connection broke')))
   assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
 })
+
+for (const how of ['PostgreSQL says so', 'without a word'] as const) {
+  test(`a connection that breaks in the middle of a query fails that query, and nothing else: ${how}`, async (t) => {
+    const { db, pool, watcher, breakThose } = await openBreakable(t, how)
+    for (const query of [
+      () => sql`select pg_sleep(60)`.execute(db),
+      () => pool.query('select pg_sleep(60)'),
+      () => db.transaction().execute((trx) => sql`select pg_sleep(60)`.execute(trx)),
+    ]) {
+      const broken = assert.rejects(query())
+      const which = "query = 'select pg_sleep(60)'"
+      await waitFor('the query to be under way', () => isThere(watcher, which))
+      await breakThose(which)
+      await broken
+      await waitFor('the pool to throw it away', () => pool.totalCount === 0)
+      assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
+    }
+  })
+
+  test(`a connection that breaks between two statements fails the next one, and nothing else: ${how}`, async (t) => {
+    const { db, pool, breakThose } = await openBreakable(t, how)
+    await assert.rejects(
+      db.transaction().execute(async (trx) => {
+        await sql`select 1`.execute(trx)
+        await breakThose("state = 'idle in transaction'")
+        await sql`select 2`.execute(trx)
+      }),
+    )
+    const client = await pool.connect()
+    await client.query('begin')
+    const ended = new Promise<void>((resolve) => client.once('end', resolve))
+    await breakThose("state = 'idle in transaction'")
+    await ended
+    await assert.rejects(client.query('commit'))
+    client.release()
+    await waitFor('the pool to throw it away', () => pool.totalCount === 0)
+    assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
+  })
+}
 
 test('close waits for a query under way, and may be called twice', async (t) => {
   const { db, url, close } = await open(t)
@@ -56,6 +99,24 @@ test('close waits for a query under way, and may be called twice', async (t) => 
   await closing
   await assert.rejects(sql`select 1`.execute(db))
 })
+
+/** A pool whose connections can be ended by PostgreSQL, which says so, or cut on their way. */
+async function openBreakable(t: TestContext, how: 'PostgreSQL says so' | 'without a word') {
+  const url = await createDatabase(t)
+  const proxy = await openDatabaseProxy(t, url)
+  const connection = connect({ url: proxy.url, application_name: 'muster-test' })
+  undoAfter(t, connection.close)
+  const watcher = await openClient(t, url)
+  const breakThose = async (which: string): Promise<void> => {
+    if (how === 'without a word') proxy.cut()
+    await watcher.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OURS} and ${which}`)
+  }
+  return { ...connection, watcher, breakThose }
+}
+
+async function isThere(watcher: pg.Client, which: string): Promise<boolean> {
+  return (await watcher.query(`select from pg_stat_activity where ${OURS} and ${which}`)).rowCount === 1
+}
 
 async function open(t: TestContext, options: Partial<ConnectOptions> = {}): Promise<Connection & { url: string }> {
   const url = await createDatabase(t)
