@@ -22,6 +22,8 @@ be there: then there is one region, \`local\`, with tiers from \`basic-4d1\` (fo
 of its memory. All roles must read the same file; a change is taken up by a restart, and lobbies that run keep what they were given.
 
 \`\`\`toml
+currency = "EUR"                 # of prices
+
 [[tiers]]                        # the largest first; without any, they are made of this machine
 tier_name_id = "basic-1d1"
 platform_cores_numerator = 1
@@ -39,6 +41,7 @@ tiers = ["basic-1d1"]            # without: all
 default_tier = "basic-1d1"       # of game modes that name none
 cores = 8                        # what all lobbies of the region may use together; without: MUSTER_CAPACITY_CORES;
 memory_mb = 14000                # 0: no limit
+price_per_core_hour = 0.042      # what the bill of a group says beside the time; without: no price
 \`\`\`
 
 The mode is \`development\` while \`MUSTER_DOMAIN_MAIN\` is \`localhost\`, and \`production\` otherwise. In production the three domains must be three

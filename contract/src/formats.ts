@@ -11,6 +11,9 @@ const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
 
+/** Seconds have fewer digits for the next thousand years, and so are refused. */
+const EPOCH_MS = /^[1-9]\d{11,13}$/
+
 /** The form of HTML's <input type=email>, in ASCII: what else RFC 5322 allows is nobody's address and somebody's attack. */
 const EMAIL =
   /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
@@ -46,9 +49,15 @@ function isEmail(text: string): boolean {
   return EMAIL.test(text)
 }
 
+/** A moment: a date-time, or milliseconds since the epoch. */
+function isInstant(text: string): boolean {
+  return EPOCH_MS.test(text) || isDateTime(text)
+}
+
 export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   'display-name': isDisplayName,
   email: isEmail,
   uuid: isUuid,
   'date-time': isDateTime,
+  instant: isInstant,
 }

@@ -1,4 +1,5 @@
 // Every operation, in the order in which openapi.json lists them.
+import { getUsage } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
 import {
@@ -150,6 +151,7 @@ export const OPERATIONS: readonly Operation[] = [
   createGroupInvite,
   getGroupInvite,
   consumeGroupInvite,
+  getUsage,
   createGame,
   validateGame,
   getGames,

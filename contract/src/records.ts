@@ -11,6 +11,9 @@ export const Empty = Type.Object({}, { ...strict, description: 'Nothing: the ope
 
 export const Id = Type.String({ format: 'uuid', description: 'A lower-case UUID.' })
 export const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339, UTC, milliseconds.' })
+/** In queries, which are typed by people and by programs. */
+export const Instant = (description: string) =>
+  Type.String({ format: 'instant', description: `RFC 3339, or milliseconds since the epoch. ${description}` })
 export const DisplayName = (length_max: number) =>
   Type.String({ format: 'display-name', minLength: 1, maxLength: length_max, description: 'A readable name.' })
 export const NameId = Type.String({

@@ -20,6 +20,7 @@ const TEXTS: Record<string, { name: string; description: string }> = {
   },
   groups: { name: 'Groups', description: 'Who develops games. Each has members with a role; nobody else knows of it.' },
   'groups.invites': { name: 'Invites', description: 'Whoever has the code may join the group.' },
+  'groups.billing': { name: 'Billing', description: 'What the lobbies of a group have used.' },
   games: {
     name: 'Games',
     description: 'What a group develops. Everything below the address of a game acts on it only.',

@@ -66,6 +66,8 @@ export type Config = {
   /** PEM: authorities that outgoing calls believe beside the well-known ones. */
   fetch_authorities: readonly string[]
   regions: readonly Region[]
+  /** Of the prices of regions; null: there are none. */
+  currency: string | null
   /** All of them, the largest first; a region has some. */
   tiers: readonly RegionTier[]
   /** Requests a minute of one client bucket (or token, for cloud); 0 switches the limit off. */

@@ -120,6 +120,9 @@ test('every mistake of a file is told', () => {
     [`[[regions]]\n${region}default_tier = "huge"\n`, /huge/],
     [`[[regions]]\n${region.replace('fra', 'Fra')}`, /name/],
     [`[[regions]]\n${region.replace('latitude = 1', 'latitude = 91')}`, /latitude/],
+    [`[[regions]]\n${region}price_per_core_hour = 0.1\n`, /currency/],
+    [`currency = "EUR"\n[[regions]]\n${region}price_per_core_hour = 0.0000001\n`, /decimals/],
+    [`currency = "EUR"\n[[regions]]\n${region}price_per_core_hour = -1\n`, /price_per_core_hour/],
     ['regions = []\n', /regions/],
   ]
   for (const [text, expected] of wrong) assert.match(read(text).mistakes.join('\n'), expected, text)

@@ -33,9 +33,12 @@ export type Region = {
   default_tier: string
   /** What the lobbies of the region may use together; null: no limit. */
   capacity: { cpu_cores: number | null; memory_mb: number | null }
+  /** Millionths of the currency, for an hour of one core; null: it is not charged for. */
+  price_micros_per_core_hour: number | null
 }
 
-export type Regions = { regions: readonly Region[]; tiers: readonly RegionTier[] }
+/** `currency` is that of all prices, ISO 4217; null: there are none. */
+export type Regions = { regions: readonly Region[]; tiers: readonly RegionTier[]; currency: string | null }
 
 export type Machine = { cores: number; memory_mb: number; cpu_mhz: number }
 
@@ -43,7 +46,9 @@ const NAME_ID = '^[a-z0-9]+(-[a-z0-9]+)*$'
 const Name = Type.String({ pattern: NAME_ID, maxLength: 16 })
 const Text = Type.String({ minLength: 1, maxLength: 64 })
 const Count = Type.Integer({ minimum: 0, maximum: 2_147_483_647 })
-const Portion = Type.Integer({ minimum: 1, maximum: 1024 })
+/** The largest numerator and denominator of a tier's cores. */
+export const PORTION_MAX = 1024
+const Portion = Type.Integer({ minimum: 1, maximum: PORTION_MAX })
 const strict = { additionalProperties: false } as const
 
 const TierTable = Type.Object(
@@ -70,6 +75,7 @@ const RegionTable = Type.Object(
     default_tier: Type.Optional(Name),
     cores: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
     memory_mb: Type.Optional(Count),
+    price_per_core_hour: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
   },
   strict,
 )
@@ -77,6 +83,7 @@ const RegionsFile = Type.Object(
   {
     tiers: Type.Optional(Type.Array(TierTable, { minItems: 1, maxItems: 64 })),
     regions: Type.Optional(Type.Array(RegionTable, { minItems: 1, maxItems: 64 })),
+    currency: Type.Optional(Type.String({ pattern: '^[A-Z]{3}$' })),
   },
   strict,
 )
@@ -98,6 +105,7 @@ const MEMORY_FOR_LOBBIES = 0.9
 /** Of a whole core; a number to compare tiers by, which nothing enforces. */
 const DISK_MB_PER_CORE = 40_960
 const BANDWIDTH_MB_PER_CORE = 750_000
+const MICROS = 1_000_000
 const FILE_BYTES_MAX = 1024 * 1024
 
 export function thisMachine(): Machine {
@@ -128,8 +136,11 @@ export function readRegions(
   if (new Set(tables.map((table) => table.name)).size < tables.length) {
     mistakes.push(`${path}: two regions have the same name.`)
   }
+  const is_priced = tables.some(({ price_per_core_hour }) => price_per_core_hour !== undefined)
+  if (is_priced && file.currency === undefined) mistakes.push(`${path}: there are prices, and no currency.`)
   return {
     tiers,
+    currency: is_priced ? (file.currency ?? null) : null,
     regions: tables.map((table) => regionOf(table, tiers, capacity, (fault) => mistakes.push(`${path}: ${fault}`))),
   }
 }
@@ -190,7 +201,16 @@ function regionOf(
       cpu_cores: table.cores === undefined ? capacity.cpu_cores : table.cores || null,
       memory_mb: table.memory_mb === undefined ? capacity.memory_mb : table.memory_mb || null,
     },
+    price_micros_per_core_hour: microsOf(table.price_per_core_hour, (fault) => complain(`region ${name} ${fault}`)),
   }
+}
+
+/** As it was written: a price has decimals, which doubles have not. */
+function microsOf(price: number | undefined, complain: (fault: string) => void): number | null {
+  if (price === undefined) return null
+  const micros = Math.round(price * MICROS)
+  if (micros / MICROS !== price) complain('has a price with more than six decimals.')
+  return micros
 }
 
 /** The whole cores are the machine's; none is larger than it. */

@@ -1,6 +1,7 @@
 // The database's part of a restore: our own migrations make the tables of the backup, the rows fill them, and the
 // migrations that are newer than the backup run over them as over any older database.
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import type { Logger } from 'pino'
 import { connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
@@ -34,9 +35,9 @@ export async function requireEmptyDatabase(url: string, migrations: readonly Mig
 
 export async function restoreRows(
   url: string,
-  backup: { folder: string; manifest: Manifest; migrations: readonly Migration[]; now_ms: number; log: Logger },
+  backup: { folder: string; manifest: Manifest; migrations: readonly Migration[]; log: Logger },
 ): Promise<{ migrated: string[]; lost_run_count: number }> {
-  const { log, migrations, now_ms } = backup
+  const { log, migrations } = backup
   const connection = connect({ url, application_name: 'muster restore', connections_max: CONNECTIONS_MAX, log })
   try {
     await migrate(connection.db, log, migrations)
@@ -45,7 +46,8 @@ export async function restoreRows(
     const migrated = await migrate(connection.db, log)
     const lost = await connection.db
       .updateTable('lobby_runs')
-      .set({ exit_ts: new Date(now_ms), exit_reason: 'lost' })
+      // Nobody knows more of them than the backup does.
+      .set({ exit_ts: sql`greatest(start_ts, ${backup.manifest.create_ts}::timestamptz)`, exit_reason: 'lost' })
       .where('exit_ts', 'is', null)
       .executeTakeFirst()
     return { migrated, lost_run_count: Number(lost.numUpdatedRows) }

@@ -61,7 +61,7 @@ export async function restoreBackup(
   async function restoreAll(url: string) {
     await restoreCredentials(folder, data_dir)
     await restoreObjects(folder, data_dir)
-    return restoreRows(url, { folder, manifest, migrations, now_ms, log })
+    return restoreRows(url, { folder, manifest, migrations, log })
   }
 }
 

@@ -1,6 +1,11 @@
-// The one place where a time of the database becomes a time of a record.
+// The one place where a time of the database becomes a time of a record, and one of a query a number.
 
 /** RFC 3339, UTC, milliseconds. */
 export function timestamp(date: Date): string {
   return date.toISOString()
+}
+
+/** Of a text of the contract's format `instant`. */
+export function instantOf(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Date.parse(text)
 }

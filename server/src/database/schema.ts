@@ -473,6 +473,9 @@ type LobbyRunTable = {
   namespace_id: string | null
   region: string | null
   cpu_cores: number | null
+  /** Whose it was when it began. */
+  game_id: string | null
+  group_id: string | null
   /** What it runs on; null when nothing does. */
   build_id: string | null
 }

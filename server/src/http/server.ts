@@ -18,6 +18,7 @@ import { edgeProof } from '../net/edge-proof.ts'
 import { createRateLimiter } from '../net/rate-limit.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
+import { billing } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
 import { deletion } from './cloud/deletion.ts'
@@ -78,6 +79,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...profile,
     ...devices(links),
     ...groups,
+    ...billing,
     ...members,
     ...games,
     ...namespaces,

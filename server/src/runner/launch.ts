@@ -5,7 +5,7 @@ import { type GameModeConfig, gameModesOf } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import type { Builds } from './builds.ts'
-import type { Driver, ExitReason, Handle, Tier } from './drivers/driver.ts'
+import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
 import { lobbyEnvironment } from './environment.ts'
 import type { Ports } from './ports.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
@@ -48,8 +48,7 @@ export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { f
       tier: tierOf(lobby),
     })
     if ('refused' in started) {
-      const exit = { exit_code: null, reason: started.refused, cpu_ms: null }
-      await recordExit(ctx, lobby.lobby_id, exit, [started.message])
+      await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
       return letGo(launch, numbers)
     }
     return { handle: started.handle, ports, build_id: mode.image_id }
@@ -68,7 +67,7 @@ export async function refuse(
 ): Promise<null> {
   if (!(await insertRun(ctx, lobby, driver.name, {}, null))) return null
   driver.note(lobby.lobby_id, message)
-  await recordExit(ctx, lobby.lobby_id, { exit_code: null, reason, cpu_ms: null }, [message])
+  await recordExit(ctx, lobby.lobby_id, neverRan(reason), [message])
   return null
 }
 

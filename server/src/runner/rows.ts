@@ -12,6 +12,9 @@ export type WantedLobby = {
   lobby_id: string
   namespace_id: string
   namespace_name: string
+  /** Null: the version, or the game, is gone. */
+  game_id: string | null
+  group_id: string | null
   version_id: string
   version_name: string
   /** Null: the version is gone. */
@@ -44,10 +47,11 @@ export async function readWanted(ctx: Context, lobbies_max: number): Promise<Wan
     text: `
       select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
         l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.cpu_cores,
-        l.memory_mb, v.config,
+        l.memory_mb, v.config, g.game_id, g.developer_group_id as group_id,
         coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
       from lobbies l
       left join versions v on v.version_id = l.version_id
+      left join games g on g.game_id = v.game_id
       left join namespaces n on n.namespace_id = l.namespace_id
       where l.stop_ts is null and l.region = any($1)
         and not exists (select from lobby_runs r where r.lobby_id = l.lobby_id)
@@ -81,14 +85,14 @@ export async function insertRun(
   ports: Readonly<Record<string, RunPort>>,
   build_id: string | null,
 ): Promise<boolean> {
-  const { lobby_id, namespace_id, region, cpu_cores } = lobby
+  const { lobby_id, namespace_id, game_id, group_id, region, cpu_cores } = lobby
   const { rowCount } = await ctx.pool.query({
     name: 'runner-insert',
     text: `
       insert into lobby_runs (
-        lobby_id, runner_id, driver, handle, ports, create_ts, namespace_id, region, cpu_cores, build_id
+        lobby_id, runner_id, driver, handle, ports, create_ts, namespace_id, region, cpu_cores, build_id, game_id, group_id
       )
-      values ($1, $2, $3, '{}', $4, $5, $6, $7, $8, $9)
+      values ($1, $2, $3, '{}', $4, $5, $6, $7, $8, $9, $10, $11)
       on conflict do nothing`,
     values: [
       lobby_id,
@@ -100,6 +104,8 @@ export async function insertRun(
       region,
       cpu_cores,
       build_id,
+      game_id,
+      group_id,
     ],
   })
   return rowCount === 1
@@ -115,29 +121,42 @@ export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
         where lobby_id = $1 and start_ts is null returning lobby_id
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
-    values: [handle.lobby_id, JSON.stringify(handle), new Date(ctx.now())],
+    values: [handle.lobby_id, JSON.stringify(handle), new Date(handle.start_ts)],
   })
 }
 
-/** The run has ended: tells the same. The first word stands. Of a server that failed its last lines are kept too. */
+/**
+ * The run has ended: tells the same. The first word stands, and a run never ends before it began, whatever the machine's
+ * clock did. Of a server that failed its last lines are kept too.
+ */
 export async function recordExit(
   ctx: Context,
   lobby_id: string,
   exit: Exit,
   log_tail: readonly string[],
 ): Promise<void> {
+  const { exit_code, reason, cpu_ms, ran } = exit
   await ctx.pool.query({
     name: 'runner-exit',
     text: `
       with run as (
-        update lobby_runs set exit_ts = $2, exit_code = $3, exit_reason = $4, cpu_ms = $5, log_tail = case
+        update lobby_runs set start_ts = coalesce(start_ts, $7::timestamptz),
+          exit_ts = greatest($2::timestamptz, start_ts, $7::timestamptz), exit_code = $3, exit_reason = $4, cpu_ms = $5, log_tail = case
           when $4 <> 'stopped' or exists (
             select from lobbies where lobbies.lobby_id = $1 and lobbies.stop_reason = 'never_ready'
           ) then $6::jsonb end
         where lobby_id = $1 and exit_ts is null returning lobby_id
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
-    values: [lobby_id, new Date(ctx.now()), exit.exit_code, exit.reason, exit.cpu_ms, JSON.stringify(log_tail)],
+    values: [
+      lobby_id,
+      new Date(ran?.end_ts ?? ctx.now()),
+      exit_code,
+      reason,
+      cpu_ms,
+      JSON.stringify(log_tail),
+      ran && new Date(ran.start_ts),
+    ],
   })
 }
 

@@ -94,6 +94,7 @@ const TABLE: Record<string, Row> = {
   // Access is private here.
   'groups.create': OPERATOR,
   'groups.listSuggested': PEOPLE,
+  'groups.billing.getUsage': GROUP,
   'groups.getSummary': GROUP,
   'groups.validate': PEOPLE,
   'groups.updateProfile': GROUP_OWNER,

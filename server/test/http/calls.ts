@@ -196,6 +196,7 @@ export function callOf(world: World, operation: Operation): Call {
     'groups.create': { body: { display_name: name } },
     'groups.listSuggested': {},
     'groups.getSummary': { params: { group_id } },
+    'groups.billing.getUsage': { params: { group_id } },
     'groups.validate': { body: { display_name: name } },
     'groups.updateProfile': { params: { group_id }, body: { display_name: name } },
     'groups.validateProfile': { body: { display_name: name } },

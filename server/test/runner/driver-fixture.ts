@@ -36,8 +36,8 @@ export type DriverFixture = {
   line(handle: Handle, pattern: RegExp): Promise<RegExpExecArray>
 }
 
-/** Without what it used, which no two runs have the same of. */
-export function howOf(exit: Exit | null): Omit<Exit, 'cpu_ms'> | null {
+/** Without what it used, and when, which no two runs have the same of. */
+export function howOf(exit: Exit | null): Omit<Exit, 'cpu_ms' | 'ran'> | null {
   return exit === null ? null : { exit_code: exit.exit_code, reason: exit.reason }
 }
 

@@ -218,7 +218,8 @@ test('runs that ended while the machine got another name are settled, and those 
   const { handle } = await fixture.run(ended, 'it starts', isStarted)
   await fixture.run(foreign, 'it starts', isStarted)
   await first.stop({ end_lobbies: true })
-  await pool.query('update lobby_runs set exit_ts = null, exit_code = null, exit_reason = null')
+  const told = (await fixture.row(ended))!
+  await pool.query('update lobby_runs set start_ts = null, exit_ts = null, exit_code = null, exit_reason = null')
   await pool.query('update lobby_runs set runner_id = $1 where lobby_id = $2', ['elsewhere', foreign])
   // Written by the one before, and the power went before there was anything else of it.
   const never = await fixture.lobby(version_id)
@@ -233,6 +234,8 @@ test('runs that ended while the machine got another name are settled, and those 
     assert.deepStrictEqual(row.runner_id, 'after')
   }
   assert.strictEqual((await fixture.row(never))?.exit_reason, 'lost')
+  const { start_ts, exit_ts: end_ts } = (await fixture.row(ended))!
+  assert.deepStrictEqual({ start_ts, end_ts }, { start_ts: told.start_ts, end_ts: told.exit_ts }, 'whoever says it')
   assert.ok(!existsSync(`/proc/${handle.pid}/exe`))
   await second.stop({ end_lobbies: true })
   await fixture.start('once more')

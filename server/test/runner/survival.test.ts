@@ -21,6 +21,7 @@ import { until } from './until.ts'
 
 const STARTER = fileURLToPath(new URL('./starter.ts', import.meta.url))
 /** Two files of 512 KiB and what the last chunk adds, for each of two streams. */
+const TICK_MS = 20
 const LOG_BYTES_MAX = 4 * (512 + 128) * 1024
 
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
@@ -78,15 +79,23 @@ promise(
   },
 )
 
-promise('the exit code of a lobby that ended while nobody looked is read afterwards', async (t, sandbox) => {
+promise('the exit code of a lobby that ended while nobody looked is read afterwards, and when', async (t, sandbox) => {
+  let [signalled_ms, ended_ms] = [0, 0]
   const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle, data_dir) => {
     const child = Number(/"child-pid": (\d+)/.exec(statusOf(data_dir, handle))?.[1])
     const program = sandbox === 'off' ? child : Number(readFileSync(`/proc/${child}/task/${child}/children`, 'utf8'))
+    signalled_ms = Date.now()
     process.kill(program, 'SIGUSR2')
     await until('the exit code is written', () => statusOf(data_dir, handle).includes('exit-code'))
+    ended_ms = Date.now()
   })
   await until('it is gone', async () => (await fixture.driver.list()).length === 0)
-  assert.deepStrictEqual(howOf(await fixture.driver.exitOf(handle.lobby_id)), { exit_code: 6, reason: 'exit' })
+  const exit = await fixture.driver.exitOf(handle.lobby_id)
+  assert.deepStrictEqual(howOf(exit), { exit_code: 6, reason: 'exit' })
+  const { start_ts, end_ts } = exit.ran!
+  assert.strictEqual(start_ts, handle.start_ts)
+  // The times of files are those of the kernel's last tick.
+  assert.ok(end_ts >= signalled_ms - TICK_MS && end_ts <= ended_ms, `${signalled_ms} ${end_ts} ${ended_ms}`)
 })
 
 promise('a monitor that was killed leaves nothing behind, and the run is lost', async (t, sandbox) => {
@@ -96,6 +105,25 @@ promise('a monitor that was killed leaves nothing behind, and the run is lost', 
   assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: null, reason: 'lost' })
   await until('the program is gone', () => !isThere(child))
 })
+
+promise(
+  'a run that ended with its monitor while nobody looked lived until somebody last looked',
+  async (t, sandbox) => {
+    let killed_ms = 0
+    const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle) => {
+      killed_ms = Date.now()
+      process.kill(-handle.pid, 'SIGKILL')
+      await until('the monitor is gone', () => !isThere(handle.pid))
+    })
+    const exit = await fixture.driver.exitOf(handle.lobby_id)
+    assert.strictEqual(exit.reason, 'lost')
+    const { start_ts, end_ts } = exit.ran!
+    assert.ok(
+      end_ts >= start_ts && end_ts >= killed_ms - 2_000 && end_ts <= killed_ms,
+      `${start_ts} ${end_ts} ${killed_ms}`,
+    )
+  },
+)
 
 promise(
   'what another boot, or another process of the same pid, has to do with a lobby: nothing',

@@ -19,6 +19,7 @@ import { statements as draining } from './0019-draining.ts'
 import { statements as rays } from './0020-rays.ts'
 import { statements as parties } from './0021-parties.ts'
 import { statements as kv } from './0022-kv.ts'
+import { statements as billing } from './0023-billing.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -43,4 +44,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0020-rays', statements: rays },
   { name: '0021-parties', statements: parties },
   { name: '0022-kv', statements: kv },
+  { name: '0023-billing', statements: billing },
 ]

@@ -35,6 +35,8 @@ export type Handle = {
   start_time: string
   boot_id: string
   sandbox: 'bubblewrap' | 'none'
+  /** When it began, in milliseconds since the epoch by the clock of the machine. */
+  start_ts: number
   /** The uid that is the lobby's own while it runs; null where lobbies run as the platform's user. */
   uid: number | null
   /** The name of its control group; null where there are none. */
@@ -70,9 +72,16 @@ export type ExitReason =
 
 /**
  * `exit_code` is null when nothing ran, or nobody saw it. `cpu_ms` is the time of one core that all of it has used; null
- * when nothing ran, or where no control group counted it.
+ * when nothing ran, or where no control group counted it. `ran` is when it lived, as the machine's files say, whoever
+ * looked then; null when nothing ran. Of a run that is lost the end is the last moment at which it was known to live.
  */
-export type Exit = { exit_code: number | null; reason: ExitReason; cpu_ms: number | null }
+export type Exit = { exit_code: number | null; reason: ExitReason; cpu_ms: number | null; ran: Life | null }
+export type Life = { start_ts: number; end_ts: number }
+
+/** The exit of a lobby that never had a process. */
+export function neverRan(reason: ExitReason): Exit {
+  return { exit_code: null, reason, cpu_ms: null, ran: null }
+}
 
 /** Either it runs, or it never did: `message` is a sentence for its developer, already in the lobby's stderr log. */
 export type Started = { handle: Handle } | { refused: ExitReason; message: string }

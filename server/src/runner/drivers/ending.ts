@@ -84,7 +84,7 @@ export async function exitOfRun(
   handle: Handle,
   monitor_code: number | null,
   cgroups: Cgroups | null,
-): Promise<Omit<Exit, 'cpu_ms'>> {
+): Promise<Pick<Exit, 'exit_code' | 'reason'>> {
   const { exit_code } = readStatus(folder)
   const hits = countersOf(handle, cgroups)
   if (exit_code === null) {

@@ -3,12 +3,12 @@
 //
 //   run.json     written before the start: boot id, uid, sandbox, control group
 //   launch       what the monitor did to become the lobby (monitor.ts)
-//   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act
-//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}
+//   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act: so its age is the lobby's
+//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
 //   stdout, stderr            named pipes, while something holds them (logs/logger.ts)
 //   stdout.log, stderr.log    what is kept of them
 //   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Exit, Handle } from './driver.ts'
 import { isGone, parseStat } from './procfs.ts'
@@ -27,8 +27,9 @@ export function writeRunFile(folder: string, run: RunFile): void {
 export function readHandle(folder: string, lobby_id: string): Handle | null {
   const run = readJson<RunFile>(join(folder, 'run.json'))
   const stat = parseStat(readText(launchedPath(folder)))
-  if (run === null || stat === null) return null
-  return { lobby_id, pid: stat.pid, start_time: stat.start_time, ...run }
+  const start_ts = changeTime(launchedPath(folder))
+  if (run === null || stat === null || start_ts === null) return null
+  return { lobby_id, pid: stat.pid, start_time: stat.start_time, start_ts, ...run }
 }
 
 export function readStatus(folder: string): Status {
@@ -41,10 +42,15 @@ export function readStatus(folder: string): Status {
   return status
 }
 
+/** When the monitor noted the end; null when it did not. */
+export function endTime(folder: string): number | null {
+  return readStatus(folder).exit_code === null ? null : changeTime(statusPath(folder))
+}
+
 export function readEnded(folder: string): Exit | null {
   const said = readJson<Exit>(join(folder, 'ended.json'))
-  // An older platform did not say what was used.
-  return said === null ? null : { ...said, cpu_ms: said.cpu_ms ?? null }
+  // An older platform did not say what was used, nor when.
+  return said === null ? null : { ...said, cpu_ms: said.cpu_ms ?? null, ran: said.ran ?? null }
 }
 
 export function writeEnded(folder: string, exit: Exit): void {
@@ -54,6 +60,16 @@ export function writeEnded(folder: string, exit: Exit): void {
   } catch (error) {
     // The folder has been cleaned up.
     if (!isGone(error)) throw error
+  }
+}
+
+/** When the file was last written; null when it is not there. */
+export function changeTime(path: string): number | null {
+  try {
+    return Math.round(statSync(path).mtimeMs)
+  } catch (error) {
+    if (isGone(error)) return null
+    throw error
   }
 }
 

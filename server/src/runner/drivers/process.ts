@@ -6,7 +6,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, chownSync, closeSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { appendFileSync, chownSync, closeSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,13 +15,13 @@ import { isLobbyId } from '../logs/control.ts'
 import { platformLine } from '../logs/lines.ts'
 import { keptPath, readLogs } from '../logs/read.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
-import type { Driver, Exit, Handle, RunSpec, Started } from './driver.ts'
+import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
-import { readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
+import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
 import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
 import { openMonitors } from './monitors.ts'
-import { isAlive, isGone, readBootId } from './procfs.ts'
+import { isAlive, readBootId } from './procfs.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
 
@@ -29,6 +29,8 @@ import { createUids, UID_COUNT } from './uids.ts'
 const ENDED_KEPT_MAX = 200
 const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 10
+/** How well it is known until when a run lived whose end nobody saw, not even its monitor. */
+const SEEN_MS = 1_000
 
 export type ProcessDriverOptions = HostOptions & {
   now: () => number
@@ -60,6 +62,12 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   const live = new Map<string, Live>()
   const leaving = new Set<Promise<void>>()
   const endings = new Map<string, Ending>()
+  // Its age says when somebody last looked after the lobbies: until then those lived that nobody saw end since.
+  const seen_file = join(lobbies_folder, 'seen')
+  const formerly_seen_ts = changeTime(seen_file)
+  const touchSeen = (): void => writeFileSync(seen_file, '', { mode: 0o600 })
+  touchSeen()
+  const seeing = setInterval(touchSeen, SEEN_MS)
   const folderOf = (lobby_id: string): string => {
     if (!isLobbyId(lobby_id)) throw new Error(`${JSON.stringify(lobby_id)} is not the id of a lobby.`)
     return join(lobbies_folder, lobby_id)
@@ -83,7 +91,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     )
     if ('refused' in program) {
       note(lobby_id, program.message)
-      writeEnded(folder, { exit_code: null, reason: program.refused, cpu_ms: null })
+      writeEnded(folder, neverRan(program.refused))
       return program
     }
     const run: Live = {
@@ -102,7 +110,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     } catch (error) {
       letGo(lobby_id)
       removeGroup(run.group)
-      writeEnded(folder, { exit_code: null, reason: 'not_started', cpu_ms: null })
+      writeEnded(folder, neverRan('not_started'))
       throw error
     }
   }
@@ -188,9 +196,11 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   }
 
   async function settle(folder: string, handle: Handle, monitor_code: number | null): Promise<Exit> {
+    const end_ts = endOf(folder, handle)
     killLeftovers(folder, handle, boot_id, cgroups)
     const how = await exitOfRun(folder, handle, monitor_code, cgroups)
-    const ended = { ...how, cpu_ms: handle.group === null ? null : (cgroups?.cpuTime(handle.group) ?? null) }
+    const cpu_ms = handle.group === null ? null : (cgroups?.cpuTime(handle.group) ?? null)
+    const ended = { ...how, cpu_ms, ran: { start_ts: handle.start_ts, end_ts } }
     writeEnded(folder, ended)
     removeGroup(handle.group)
     // The exit is known; the pipes are let go when the logger has read them.
@@ -200,6 +210,12 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     })
     leaving.add(letting_go)
     return ended
+  }
+
+  /** As its monitor wrote it down; where that was killed too, when it was last known to live. */
+  function endOf(folder: string, handle: Handle): number {
+    const last_seen_ts = live.has(handle.lobby_id) ? options.now() : (formerly_seen_ts ?? handle.start_ts)
+    return Math.max(handle.start_ts, endTime(folder) ?? last_seen_ts)
   }
 
   async function end(handle: Handle, ending: Ending): Promise<void> {
@@ -237,7 +253,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       const known = handle === null ? readEnded(folder) : await exit(handle)
       if (known !== null) return known
       if (handle !== null) throw new Error(`Lobby ${lobby_id} runs.`)
-      return { exit_code: null, reason: 'lost', cpu_ms: null }
+      return neverRan('lost')
     },
 
     async stop(handle, grace_ms) {
@@ -260,7 +276,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       sweepGroups()
       const ended = readdirSync(lobbies_folder)
         .filter((name) => isLobbyId(name) && !mayLive(name))
-        .map((name) => ({ name, modify_ms: modifyTime(join(lobbies_folder, name)) }))
+        .map((name) => ({ name, modify_ms: changeTime(join(lobbies_folder, name)) ?? 0 }))
         .sort((a, b) => b.modify_ms - a.modify_ms)
       const oldest_ms =
         options.ended_kept_ms === null ? Number.NEGATIVE_INFINITY : options.now() - options.ended_kept_ms
@@ -269,6 +285,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     },
 
     async close(how) {
+      clearInterval(seeing)
+      touchSeen()
       await Promise.all(leaving)
       await monitors.close()
       await logger.close(how)
@@ -295,13 +313,4 @@ function plainEnvironment(host: Host, folder: string, spec: RunSpec, uid: number
     if (uid !== null) chownSync(path, uid, uid)
   }
   return { ...spec.env, PATH: [host.programs_folder, ...HOST_PROGRAM_FOLDERS].join(':'), ...own }
-}
-
-function modifyTime(path: string): number {
-  try {
-    return statSync(path).mtimeMs
-  } catch (error) {
-    if (isGone(error)) return 0
-    throw error
-  }
 }
