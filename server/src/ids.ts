@@ -6,6 +6,8 @@ import { hash, randomFillSync } from 'node:crypto'
 const BYTES_PER_ID = 10
 const pool = Buffer.alloc(BYTES_PER_ID * 512)
 let used = pool.length
+/** The time of an id, as it is written: many ids have the same. */
+let time = { ms: Number.NaN, text: '' }
 
 /** A new UUIDv7. `now_ms` is the platform's clock, ms since the epoch. */
 export function newId(now_ms: number): string {
@@ -13,11 +15,18 @@ export function newId(now_ms: number): string {
     randomFillSync(pool)
     used = 0
   }
-  const time = Math.trunc(now_ms).toString(16).padStart(12, '0')
-  const random = pool.toString('hex', used, used + BYTES_PER_ID)
+  const ms = Math.trunc(now_ms)
+  if (ms !== time.ms) time = { ms, text: timeText(ms) }
+  pool[used] = (pool[used]! & 0x0f) | 0x70
+  pool[used + 2] = (pool[used + 2]! & 0x3f) | 0x80
+  const rest = pool.toString('hex', used, used + BYTES_PER_ID)
   used += BYTES_PER_ID
-  const variant = '89ab'.charAt(Number.parseInt(random.charAt(0), 16) & 3)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(1, 4)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`
+  return `${time.text}-${rest.slice(0, 4)}-${rest.slice(4, 8)}-${rest.slice(8)}`
+}
+
+function timeText(ms: number): string {
+  const digits = ms.toString(16).padStart(12, '0')
+  return `${digits.slice(0, 8)}-${digits.slice(8)}`
 }
 
 /** RFC 9562 section 6.6: the namespace of fully qualified domain names. */

@@ -68,15 +68,20 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/
 /** What is known of a request before its body is read: a stranger's body is not even parsed. */
 type Admitted = { caller: Caller; address: string; client: string }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null until its caller is known. */
+    admitted: Admitted | null
+  }
+}
+
 export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
   const { ctx } = door
-  const admitted = new WeakMap<FastifyRequest, Admitted>()
-
   const admit = (request: FastifyRequest, caller: Caller): void => {
     const address = addressOf(door, request.raw)
     const client = clientBucket(address)
     requireRate(door, operation, caller, client)
-    admitted.set(request, { caller, address, client })
+    request.admitted = { caller, address, client }
   }
   const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     try {
@@ -96,7 +101,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const answer = await handle({
       ctx,
-      ...admitted.get(request)!,
+      ...request.admitted!,
       params: request.params as never,
       query: request.query as never,
       body: request.body as never,

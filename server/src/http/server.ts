@@ -202,6 +202,7 @@ function createApp(
     clientErrorHandler: createParserErrorHandler(ctx),
     routerOptions: { maxParamLength: 512 },
   })
+  app.decorateRequest('admitted', null)
   app.setValidatorCompiler(createValidatorCompiler())
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, bytes, done) => {

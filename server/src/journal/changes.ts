@@ -94,13 +94,21 @@ export type RemoveReason =
   /** A developer took the player out. */
   | 'requested'
 
+/**
+ * What a seat is given under, beside the change and not in the journal (JSON knows no symbols): limits change, so what is
+ * read from there is not held to them again.
+ */
+export const LIMITS = Symbol('limits')
+/** `lobby_count_max` null: no lobby was opened for it. */
+export type SeatLimits = { client_players_max: number; lobby_count_max: number | null }
+
 export type Change =
   | { kind: 'lobby_created'; lobby: LobbyRecord }
   | { kind: 'lobby_ready'; lobby_id: string; ms: number }
   | { kind: 'lobby_closed'; lobby_id: string; is_closed: boolean }
   | { kind: 'lobby_state'; lobby_id: string; state: string | null }
   | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason }
-  | { kind: 'player_reserved'; player: PlayerRecord }
+  | { kind: 'player_reserved'; player: PlayerRecord; [LIMITS]?: SeatLimits }
   | { kind: 'player_connected'; player_id: string; ms: number; deadline_ms: number; connect_key: string | null }
   /** The connection is gone, and the seat waits until then for the same token. */
   | { kind: 'player_dropped'; player_id: string; deadline_ms: number; disconnect_key: string | null }

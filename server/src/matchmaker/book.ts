@@ -7,15 +7,17 @@
 // connected, and leaves by disconnecting, by its deadline, or with its lobby. What has stopped or left is remembered
 // for MEMORY_MS, so that repeated and late calls get the right answer.
 import type { ErrorCode, ErrorMetadata } from '@muster/contract'
-import type {
-  Change,
-  EdgePort,
-  LobbyRecord,
-  PartyMember,
-  PartyRecord,
-  PlayerRecord,
-  RemoveReason,
-  StopReason,
+import {
+  type Change,
+  type EdgePort,
+  LIMITS,
+  type LobbyRecord,
+  type PartyMember,
+  type PartyRecord,
+  type PlayerRecord,
+  type RemoveReason,
+  type SeatLimits,
+  type StopReason,
 } from '../journal/changes.ts'
 import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
 import { createHeap } from './heap.ts'
@@ -114,9 +116,6 @@ type Sitter = {
 const refuse = (refused: ErrorCode): Refused => ({ refused })
 const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
 
-/** What a seat was given under; `lobby_count_max` null: no lobby was opened for it. */
-type SeatLimits = { client_players_max: number; lobby_count_max: number | null }
-
 /** A law of the platform that a change would break: a fault of ours. The change has not been made. */
 export class BrokenLaw extends Error {
   readonly facts: Readonly<Record<string, unknown>>
@@ -145,8 +144,6 @@ export class Book {
   /** Lobbies without players. */
   readonly #idle = createIdle((place) => (this.#isEnding(place.version_id) ? null : this.#idle_rules.idle_max(place)))
   readonly #clientPlayers = new Map<string, number>()
-  /** By the record in the decision itself: limits change, so what is read from the journal is not held to them again. */
-  readonly #limits = new WeakMap<PlayerRecord, SeatLimits>()
   readonly #seatKeys = new Map<string, Player>()
   /** Seats that were taken for a party, by who sits there. */
   readonly #partySeats = new Map<string, Set<Player>>()
@@ -523,7 +520,7 @@ export class Book {
       case 'lobby_stopped':
         return this.#stopLobby(this.#lobby(change.lobby_id), change.ms, change.reason)
       case 'player_reserved':
-        return this.#seat(newPlayer(change.player), this.#limits.get(change.player) ?? null)
+        return this.#seat(newPlayer(change.player), change[LIMITS] ?? null)
       case 'player_connected': {
         const { ms, deadline_ms, connect_key } = change
         const player = this.#player(change.player_id)
@@ -740,8 +737,7 @@ export class Book {
         leader_player_id: wish.party === null ? null : first.player_id,
       }
       const limits = { client_players_max: players_max, lobby_count_max: is_opened ? lobby_count_max : null }
-      this.#limits.set(player, limits)
-      return { kind: 'player_reserved', player }
+      return { kind: 'player_reserved', player, [LIMITS]: limits }
     })
     if (wish.party !== null) changes.push(...this.parties.renew(this.parties.ofMember(first.identity_id!)!, now_ms))
     return grant({ lobby_id: lobby.lobby_id, player_id: first.player_id, is_ready }, ...changes)

@@ -155,9 +155,10 @@ function requireRegion(config: Config, name: string): Region {
 
 /** Of those in which one of the modes runs. */
 function nearestRegion(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): Region {
-  const [nearest] = byDistance(regionsOf(config, modes), client)
+  const regions = regionsOf(config, modes)
+  const nearest = regions.length === 1 ? regions[0] : byDistance(regions, client)[0]?.region
   if (nearest === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
-  return nearest.region
+  return nearest
 }
 
 /** Those in which at least one of the modes runs. */
