@@ -55,6 +55,11 @@ export const ARROWS: Record<string, readonly string[]> = {
 /** Arrows of one file only. */
 export const FILE_ARROWS = [
   { file: 'examples/arena/deploy.ts', to: 'contract', why: 'It calls the public API by the typed client.' },
+  {
+    file: 'bench/src/find/peer.ts',
+    to: 'matchmaker',
+    why: 'Asks a game as the platform does, so that both pay for it.',
+  },
 ] as const
 
 /** The matchmaker's core: a function of what it is given, so that it can be simulated and replayed. */

@@ -1,16 +1,36 @@
-// The ceiling: Fastify with the same schemas, bodies of the same size in and out, and no work in between. A program of
-// its own, so that it has a process like the matchmaker has; it tells its port over the IPC channel.
+// The ceilings: Fastify with the same schemas, bodies of the same size in and out, and no work in between; and the same with
+// one question to a game's endpoint in between (verified.ts). A program of its own, so that it has a process like the
+// matchmaker has; it tells its port over the IPC channel.
 import { findLobby, type ResponseOf } from '@muster/contract'
+import { readConfig } from '@muster/server/config'
+import { createAskGame } from '@muster/server/matchmaker/verification-calls'
+import { createLog } from '@muster/server/observe/log'
 import Fastify from 'fastify'
+import { ASKING_PATH } from './verified.ts'
 
-const answer = JSON.parse(process.argv[2] ?? '{}') as ResponseOf<typeof findLobby>
+/** What the peer is started with, as JSON. */
+export type PeerOrder = {
+  answer: ResponseOf<typeof findLobby>
+  url: string
+  question: string
+  settings: Record<string, string>
+}
+
+const QUESTION_MS_MAX = 10_000
+
+const { answer, url, question, settings } = JSON.parse(process.argv[2] ?? '{}') as PeerOrder
+const askGame = createAskGame({ config: readConfig(settings), log: createLog({ who: 'peer', level: 'warn' }) })
+const { namespace_id } = JSON.parse(question) as { namespace_id: string }
+const endpoint = { url, headers: {} }
 
 const app = Fastify({ logger: false, ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } })
-app.post(
-  findLobby.path,
-  { schema: { body: findLobby.body, response: { 200: findLobby.response } } },
-  async () => answer,
-)
+const schema = { body: findLobby.body, response: { 200: findLobby.response } }
+app.post(findLobby.path, { schema }, async () => answer)
+app.post(ASKING_PATH, { schema }, async () => {
+  const { signal } = new AbortController()
+  await askGame({ namespace_id, endpoint, body: question, timeout_ms: QUESTION_MS_MAX, signal })
+  return answer
+})
 await app.listen({ port: 0, host: '127.0.0.1' })
 process.send?.({ port: (app.server.address() as { port: number }).port })
 process.on('disconnect', () => void app.close())

@@ -1,5 +1,6 @@
-// Finds per second against an equal-sized Fastify POST, with ten and with ten thousand open lobbies; latency at a steady
-// rate; and the time to a seat in a lobby that has to be started, against the bare start of the same game server.
+// Finds per second against an equal-sized Fastify POST, with ten and with ten thousand open lobbies, behind a captcha, and
+// in a game that is asked about each player (verified.ts says against what); latency at a steady rate; and the time to a
+// seat in a lobby that has to be started, against the bare start of the same game server.
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -10,13 +11,17 @@ import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
 import { CAPTCHA, clientsTarget, SOLVED, solveCaptchas, startProvider } from './captcha.ts'
 import { type BenchGame, lobbyClient, newGame, openLobbies } from './games.ts'
+import type { PeerOrder } from './peer.ts'
 import { measureStarts } from './starts.ts'
+import { ASKING_PATH, type Endpoint, startEndpoint } from './verified.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 
 const ROUNDS = 9
 const WARM_UP_ROUNDS = 2
 const FINDS_PER_ROUND = 2_400
+/** Each opens a connection to the endpoint. */
+const VERIFIED_PER_ROUND = 600
 /** Few enough to see the wait for the disk, and enough to see what the platform can take. */
 const CONNECTIONS = [64, 256] as const
 const FEW_LOBBIES = 10
@@ -30,51 +35,54 @@ const VERIFICATION = { url: 'https://gate.example.org/' }
 
 export async function run(): Promise<void> {
   const provider = await startProvider()
-  const platform = await startPlatform(['api', 'matchmaker', 'edge'], provider.settings)
+  const endpoint = await startEndpoint()
+  const settings = { ...provider.settings, ...endpoint.settings }
+  const platform = await startPlatform(['api', 'matchmaker', 'edge'], settings)
   try {
-    await measureRates(platform)
+    await measureRates(platform, endpoint)
   } finally {
     await platform.stop()
     provider.stop()
+    endpoint.stop()
   }
   await measureStarts()
 }
 
-async function measureRates(platform: BenchPlatform): Promise<void> {
+async function measureRates(platform: BenchPlatform, endpoint: Endpoint): Promise<void> {
   const few = await gameWithLobbies(platform, FEW_LOBBIES)
   const many = await gameWithLobbies(platform, MANY_LOBBIES)
-  const guarded = await gameWithLobbies(platform, FEW_LOBBIES, true)
-  const sample = await oneSeat(platform, few)
-  const peer = await startPeer(sample)
-  const peer_target = { port: peer.port, request: postRequest(findLobby.path, {}, { game_modes: ['default'] }) }
-  const few_target = findTarget(platform, few)
+  const guarded = await gameWithLobbies(platform, FEW_LOBBIES, 'captcha')
+  const verified = await gameWithLobbies(platform, FEW_LOBBIES, endpoint)
+  const answer = await oneSeat(platform, few)
+  await oneSeat(platform, verified)
+  const { url } = endpoint.action.verification_config!
+  const peer = await startPeer({ answer, url, question: endpoint.question(), settings: endpoint.settings })
+  const peerTarget = (path: string): Target => {
+    return { port: peer.port, request: postRequest(path, {}, { game_modes: ['default'] }) }
+  }
   const many_target = findTarget(platform, many)
 
-  const contenders: Contender[] = [
-    { name: 'Fastify POST of the same size', target: peer_target, game: null },
-    { name: `find, ${FEW_LOBBIES} open lobbies`, target: few_target, game: few },
-    { name: `find, ${MANY_LOBBIES} open lobbies`, target: many_target, game: many },
-    {
-      name: 'find, behind a captcha',
-      target: clientsTarget(platform, guarded, false),
-      game: guarded,
-      is_guarded: true,
-    },
-  ]
+  const bare = contender('Fastify POST of the same size', peerTarget(findLobby.path), null)
+  const with_few = contender(`find, ${FEW_LOBBIES} open lobbies`, findTarget(platform, few), few)
+  const with_many = contender(`find, ${MANY_LOBBIES} open lobbies`, many_target, many)
+  const behind_captcha = contender('find, behind a captcha', clientsTarget(platform, guarded, false), guarded)
+  behind_captcha.is_guarded = true
+  const asking = contender('Fastify POST that asks a game', peerTarget(ASKING_PATH), null)
+  const with_question = contender('find, verified by the game', findTarget(platform, verified), verified)
+  asking.count = with_question.count = VERIFIED_PER_ROUND
+
+  const contenders = [bare, with_few, with_many, behind_captcha, asking, with_question]
   for (const connections of CONNECTIONS) {
-    const [peer_rates, few_rates, many_rates, guarded_rates] = (await compare(
-      platform,
-      contenders,
-      connections,
-    )) as Rates
-    console.log(`\n  ${connections} connections, ${ROUNDS} rounds of ${FINDS_PER_ROUND}: median per second (all)`)
-    for (const [index, rates] of [peer_rates, few_rates, many_rates, guarded_rates].entries()) {
+    await compare(platform, contenders, connections)
+    console.log(`\n  ${connections} connections, ${ROUNDS} rounds: median per second (all)`)
+    for (const { name, count, rates } of contenders) {
       const all = rates.map(Math.round).join(' ')
-      console.log(`  ${contenders[index]!.name.padEnd(31)}${String(Math.round(median(rates))).padStart(6)} (${all})`)
+      console.log(`  ${name.padEnd(31)}${String(Math.round(median(rates))).padStart(6)} (${all}), ${count} each`)
     }
-    verdict('find / Fastify POST', ratio(few_rates, peer_rates), 0.5, 'at least')
-    verdict('find behind a captcha / Fastify POST', ratio(guarded_rates, peer_rates), 0.5, 'at least')
-    verdict(`find with ${MANY_LOBBIES} / with ${FEW_LOBBIES} lobbies`, ratio(many_rates, few_rates), 0.9, 'at least')
+    verdict('find / Fastify POST', ratio(with_few, bare), 0.5, 'at least')
+    verdict('find behind a captcha / Fastify POST', ratio(behind_captcha, bare), 0.5, 'at least')
+    verdict('verified find / Fastify POST that asks the same', ratio(with_question, asking), 0.5, 'at least')
+    verdict(`find with ${MANY_LOBBIES} / with ${FEW_LOBBIES} lobbies`, ratio(with_many, with_few), 0.9, 'at least')
   }
   peer.stop()
 
@@ -90,32 +98,45 @@ async function measureRates(platform: BenchPlatform): Promise<void> {
   )
 }
 
-type Contender = { name: string; target: Target; game: BenchGame | null; is_guarded?: boolean }
-type Rates = [number[], number[], number[], number[]]
-
-/** Round by round, each time beginning with another one, so that the machine's moods fall on all alike. */
-async function compare(
-  platform: BenchPlatform,
-  contenders: readonly Contender[],
-  connections: number,
-): Promise<number[][]> {
-  const rates = contenders.map((): number[] => [])
-  for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {
-    for (let turn = 0; turn < contenders.length; turn++) {
-      const index = (round + turn) % contenders.length
-      const rate = await rateOf(platform, contenders[index]!, connections)
-      if (round >= WARM_UP_ROUNDS) rates[index]!.push(rate)
-    }
-  }
-  return rates
+type Contender = {
+  name: string
+  target: Target
+  game: BenchGame | null
+  /** Requests of a round. */
+  count: number
+  is_guarded: boolean
+  /** Of each round that counts. */
+  rates: number[]
 }
 
-function ratio(a: readonly number[], b: readonly number[]): number {
-  return median(a.map((value, round) => value / b[round]!))
+function contender(name: string, target: Target, game: BenchGame | null): Contender {
+  return { name, target, game, count: FINDS_PER_ROUND, is_guarded: false, rates: [] }
+}
+
+/** Round by round, each time beginning with another one, so that the machine's moods fall on all alike. */
+async function compare(platform: BenchPlatform, contenders: readonly Contender[], connections: number): Promise<void> {
+  for (const one of contenders) one.rates = []
+  for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {
+    for (let turn = 0; turn < contenders.length; turn++) {
+      const one = contenders[(round + turn) % contenders.length]!
+      const rate = await rateOf(platform, one, connections)
+      if (round >= WARM_UP_ROUNDS) one.rates.push(rate)
+    }
+  }
+}
+
+function ratio(a: Contender, b: Contender): number {
+  return median(a.rates.map((value, round) => value / b.rates[round]!))
 }
 
 /** No runner runs here, so nothing is started: the build only has to be there. */
-async function gameWithLobbies(platform: BenchPlatform, count: number, is_guarded = false): Promise<BenchGame> {
+async function gameWithLobbies(
+  platform: BenchPlatform,
+  count: number,
+  by: 'captcha' | Endpoint | null = null,
+): Promise<BenchGame> {
+  const is_guarded = by === 'captcha'
+  const find = typeof by === 'object' ? by?.action : undefined
   const game = await newGame(platform, {
     archive: archive([{ path: 'server', content: Buffer.from('#!/bin/sh\n') }]),
     docker: { args: ['server'], ports: { game: { protocol: 'http' } } },
@@ -123,7 +144,10 @@ async function gameWithLobbies(platform: BenchPlatform, count: number, is_guarde
       max_players: SEATS,
       ...(is_guarded && { captcha: CAPTCHA }),
       game_modes: {
-        default: { idle_grace_ms: 3_600_000, actions: { create: { enabled: true, enable_public: true } } },
+        default: {
+          idle_grace_ms: 3_600_000,
+          actions: { create: { enabled: true, enable_public: true }, ...(find && { find }) },
+        },
         ...(is_guarded && { verified: { actions: { find: { enabled: true, verification_config: VERIFICATION } } } }),
       },
     },
@@ -142,11 +166,11 @@ function findTarget(platform: BenchPlatform, game: BenchGame): Target {
 
 async function rateOf(
   platform: BenchPlatform,
-  { target, game, is_guarded }: Contender,
+  { target, game, count, is_guarded }: Contender,
   connections: number,
 ): Promise<number> {
   if (is_guarded) await freeSeats(platform, game!, requireSeats(await solveCaptchas(platform, game!, connections)))
-  const { per_second, answers } = await runRound(target, { count: FINDS_PER_ROUND, connections })
+  const { per_second, answers } = await runRound(target, { count, connections })
   const seats = requireSeats(answers)
   if (game !== null) await freeSeats(platform, game, seats)
   return per_second
@@ -180,8 +204,8 @@ async function oneSeat(platform: BenchPlatform, game: BenchGame): Promise<Seat> 
   return seats[0]!
 }
 
-async function startPeer(answer: Seat): Promise<{ port: number; stop: () => void }> {
-  const child = fork(fileURLToPath(new URL('./peer.ts', import.meta.url)), [JSON.stringify(answer)])
+async function startPeer(order: PeerOrder): Promise<{ port: number; stop: () => void }> {
+  const child = fork(fileURLToPath(new URL('./peer.ts', import.meta.url)), [JSON.stringify(order)])
   const { port } = await new Promise<{ port: number }>((resolve) => child.once('message', resolve as never))
   return { port, stop: () => child.disconnect() }
 }

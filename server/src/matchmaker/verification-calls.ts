@@ -27,7 +27,7 @@ export type AskGame = (question: GameQuestion) => Promise<void>
 
 type Lane = { call_count: number; waiting: Set<() => void> }
 
-export function createAskGame(ctx: Context): AskGame {
+export function createAskGame(ctx: Pick<Context, 'config' | 'log'>): AskGame {
   const rules: FetchRules = { ...webhookRules(ctx.config), names: createNames(ctx.config.dns_servers) }
   const lanes = new Map<string, Lane>()
   let call_count = 0
