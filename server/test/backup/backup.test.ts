@@ -19,10 +19,10 @@ import { migrate } from '../../src/database/migrate.ts'
 import { MIGRATIONS } from '../../src/database/migrations/index.ts'
 import { holdObjects } from '../../src/database/objects-lock.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
-import { waitFor } from '../database/harness.ts'
 import { createDatabase } from '../database.ts'
 import { administer } from '../database-server.ts'
 import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 import {
   bareDatabase,
   changeByte,
@@ -52,10 +52,7 @@ test('backup, restore, verify', async (t) => {
     .insertInto('lobby_runs')
     .values({ lobby_id, runner_id: 'elsewhere', driver: 'process', handle: '{}', ports: '{}' })
     .execute()
-  await waitFor(
-    'rays of the finds',
-    async () => (await ctx.db.selectFrom('rays').select('ray_id').execute()).length > 0,
-  )
+  await until('rays of the finds', async () => (await ctx.db.selectFrom('rays').select('ray_id').execute()).length > 0)
   const folder = join(await temporary(t), 'first')
   const taken = await backup(env, folder)
   assert.equal(taken.is_good, true, taken.lines.join('\n'))

@@ -12,7 +12,7 @@ import { openKeys } from '../../src/tokens/keys.ts'
 import { createDatabase } from '../database.ts'
 import { administer } from '../database-server.ts'
 import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 
 /** Where the commands look for a platform. */
 export type Place = { MUSTER_DATA: string; DATABASE_URL: string }

@@ -30,7 +30,7 @@ import {
 } from '@muster/contract'
 import { sweep } from '../../src/cloud/sweep.ts'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { arrives, buildBody, newBuild, newGame, newSite, putFile, refused, tarGz, UNKNOWN_ID } from './steps.ts'
 
 const HOUR_MS = 3_600_000

@@ -14,9 +14,9 @@ import {
   PENDING_FAILURES_MAX,
 } from '../../src/cloud/domain-check.ts'
 import { startJobs } from '../../src/cloud/jobs.ts'
-import { until } from '../edge/platform.ts'
 import { type NameServer, startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 import { newGame, refused, type TestGame, UNKNOWN_ID } from './steps.ts'
 
 const HERE = { A: ['127.0.0.1'] }

@@ -10,7 +10,8 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { completeUpload, createGameCdnSite } from '@muster/contract'
 import { type Platform, startPlatform } from '../platform.ts'
-import { statusOf, until } from '../supervisor/started.ts'
+import { statusOf } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { arrives, newGame, type Presigned, refused } from './steps.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

@@ -17,7 +17,7 @@ import type { Static } from 'typebox'
 import { sweep } from '../../src/cloud/sweep.ts'
 import { openBuilds } from '../../src/runner/builds.ts'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { arrives, buildBody, detailsOf, newGame, type Presigned, putFile, refused } from './steps.ts'
 
 const HOUR_MS = 3_600_000

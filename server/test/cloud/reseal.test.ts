@@ -8,7 +8,7 @@ import { resealAll } from '../../src/cloud/reseal.ts'
 import { rotateSeals, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { ACME_ACCOUNT_KEYS, CERTIFICATE_KEYS, SEALED_COLUMNS } from '../../src/tokens/sealed-columns.ts'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 
 /** More than the sweep reads at once. */
 const CERTIFICATE_COUNT = 1_100

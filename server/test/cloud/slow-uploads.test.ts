@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 import { completeUpload, createGameCdnSite, getGames } from '@muster/contract'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { apiAddress, arrives, newGame, type Presigned, putFile, refused } from './steps.ts'
 
 const SENDERS = 50

@@ -16,6 +16,7 @@ import {
 import { createClient } from '@muster/contract/client'
 import { createDatabase } from '../database.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 import { detailsOf, newBuild, newGame, refused, withoutMessages } from './steps.ts'
 
 const TOML = `
@@ -167,7 +168,7 @@ test('regions and tiers', async (t) => {
       .values({ ...run, start_ts: null, exit_ts: new Date(), exit_code: 0, exit_reason: 'exit' })
       .execute()
     await ctx.listener.notify('lobby_runs', lobby!.lobby_id)
-    await until(async () => {
+    await until('the lobby to be stopped', async () => {
       const row = await ctx.db
         .selectFrom('lobbies')
         .select('stop_ts')
@@ -188,13 +189,3 @@ test('regions and tiers', async (t) => {
     await player.call(listLobbies, {})
   })
 })
-
-const UNTIL_MS_MAX = 10_000
-
-async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  const deadline_ms = performance.now() + UNTIL_MS_MAX
-  while (!(await isTrue())) {
-    assert.ok(performance.now() < deadline_ms)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}

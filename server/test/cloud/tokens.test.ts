@@ -22,6 +22,7 @@ import {
 import { adminToken } from '../../src/supervisor/folders.ts'
 import { rotateRing, SPREAD_MS } from '../../src/tokens/ring.ts'
 import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 import { arrives, buildBody, newGame, refused, tarGz, UNKNOWN_ID } from './steps.ts'
 
 const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
@@ -30,8 +31,6 @@ const AT_ONCE = 50
 const GRACE_MS = 60 * 60_000
 /** What the interface promises of a revocation, in force everywhere. */
 const IN_FORCE_MS_MAX = 1_000
-/** More than a process needs to read the ring again. */
-const TAKE_UP_MS_MAX = 10_000
 
 test('tokens that were given out', async (t) => {
   const platform = await startPlatform(t)
@@ -65,7 +64,7 @@ test('tokens that were given out', async (t) => {
     const began = performance.now()
     await client.call(revokeGameCloudToken, { params: { ...params, token_id } })
     await refused('TOKEN_REVOKED', platform.as(token).call(getGames, {}))
-    await until('the other process refuses the token', IN_FORCE_MS_MAX, () => twin.ctx.revoked.has(token_id))
+    await until('the other process refuses the token', () => twin.ctx.revoked.has(token_id))
     assert.ok(performance.now() - began < IN_FORCE_MS_MAX)
     await refused('TOKEN_REVOKED', twin.as(token).call(getGames, {}))
     await twin.as(game.cloud_token).call(getGames, {})
@@ -84,9 +83,7 @@ test('tokens that were given out', async (t) => {
     const { token } = await client.call(createCloudToken, { params })
     const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
     await platform.ctx.db.insertInto('revoked_tokens').values({ token_id }).execute()
-    await until('both read it', 2 * IN_FORCE_MS_MAX, () =>
-      [platform, twin].every(({ ctx }) => ctx.revoked.has(token_id)),
-    )
+    await until('both read it', () => [platform, twin].every(({ ctx }) => ctx.revoked.has(token_id)))
     await refused('TOKEN_REVOKED', platform.as(token).call(getGames, {}))
   })
 
@@ -159,11 +156,7 @@ test(`a rotation of the keys with ${LIVE_TOKENS} live tokens fails nobody`, asyn
   await rotateRing(join(data_dir, 'keys'), { now_ms: ctx.now(), grace_ms: GRACE_MS })
   await useAll()
   // A process that has read the new ring does not sign with it before all others have.
-  await until(
-    'the ring is taken up',
-    TAKE_UP_MS_MAX,
-    () => kidOf(issueLater(platform)) !== old && kidOf(issueLater(twin)) !== old,
-  )
+  await until('the ring is taken up', () => kidOf(issueLater(platform)) !== old && kidOf(issueLater(twin)) !== old)
   assert.equal(kidOf(issue()), old)
   for (const { advance } of both) advance(SPREAD_MS)
   assert.notEqual(kidOf(issue()), old)
@@ -186,11 +179,3 @@ test(`a rotation of the keys with ${LIVE_TOKENS} live tokens fails nobody`, asyn
     return keys.issue(subject, { now_ms: now() + SPREAD_MS, lifetime_ms: null })
   }
 })
-
-async function until(what: string, ms_max: number, isTrue: () => boolean): Promise<void> {
-  const deadline_ms = performance.now() + ms_max
-  while (!isTrue()) {
-    assert.ok(performance.now() < deadline_ms, `${what}: not within ${ms_max} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}

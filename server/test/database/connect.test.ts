@@ -6,7 +6,8 @@ import pino from 'pino'
 import { type Connection, type ConnectOptions, connect } from '../../src/database/connect.ts'
 import { createDatabase } from '../database.ts'
 import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
-import { openClient, undoAfter, waitFor } from './harness.ts'
+import { until } from '../until.ts'
+import { openClient, undoAfter } from './harness.ts'
 
 /** The connections of the pool. */
 const OURS = "datname = current_database() and application_name = 'muster-test'"
@@ -41,7 +42,7 @@ test('a connection that breaks while idle is logged, and the next query works', 
   await sql`select 1`.execute(db)
   const client = await openClient(t, url)
   await client.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OURS}`)
-  await waitFor('the line in the log', () => lines.some((line) => line.includes('connection broke')))
+  await until('the line in the log', () => lines.some((line) => line.includes('connection broke')))
   assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
 })
 
@@ -55,10 +56,10 @@ for (const how of ['PostgreSQL says so', 'without a word'] as const) {
     ]) {
       const broken = assert.rejects(query())
       const which = "query = 'select pg_sleep(60)'"
-      await waitFor('the query to be under way', () => isThere(watcher, which))
+      await until('the query to be under way', () => isThere(watcher, which))
       await breakThose(which)
       await broken
-      await waitFor('the pool to throw it away', () => pool.totalCount === 0)
+      await until('the pool to throw it away', () => pool.totalCount === 0)
       assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
     }
   })
@@ -79,7 +80,7 @@ for (const how of ['PostgreSQL says so', 'without a word'] as const) {
     await ended
     await assert.rejects(client.query('commit'))
     client.release()
-    await waitFor('the pool to throw it away', () => pool.totalCount === 0)
+    await until('the pool to throw it away', () => pool.totalCount === 0)
     assert.deepEqual((await sql`select 1 as n`.execute(db)).rows, [{ n: 1 }])
   })
 }
@@ -89,9 +90,9 @@ test('close waits for a query under way, and may be called twice', async (t) => 
   const client = await openClient(t, url)
   await client.query('select pg_advisory_lock(1)')
   const slow = sql`select pg_advisory_lock(1), 1 as n`.execute(db)
-  await waitFor('the query to be under way', async () => {
+  await until('the query to be under way', async () => {
     const { rowCount } = await client.query("select 1 from pg_locks where locktype = 'advisory' and not granted")
-    return rowCount
+    return rowCount !== 0
   })
   const closing = Promise.all([close(), close()])
   await client.query('select pg_advisory_unlock(1)')

@@ -5,7 +5,8 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type pg from 'pg'
-import { findOrdinaryUser, isAlive, makeFolder, openClient, startPlatform, type User, waitFor } from './harness.ts'
+import { until } from '../until.ts'
+import { findOrdinaryUser, isAlive, makeFolder, openClient, startPlatform, type User } from './harness.ts'
 
 const HALF_ATTEMPTS_MAX = 5
 const BUSY = 'do $$ begin loop null; end loop; end $$'
@@ -66,11 +67,11 @@ for (const { who, user, skip } of users) {
       const backend = rows[0]!.id
       const broken = assert.rejects(busy.query(BUSY))
       const watcher = await openClient(t, before.url)
-      await waitFor('the busy backend', async () => {
+      await until('the busy backend', async () => {
         const { rowCount } = await watcher.query("select 1 from pg_stat_activity where pid = $1 and state = 'active'", [
           backend,
         ])
-        return rowCount
+        return rowCount !== 0
       })
       let acknowledged = 0
       const writing = (async () => {
@@ -79,7 +80,7 @@ for (const { who, user, skip } of users) {
           acknowledged++
         }
       })()
-      await waitFor('some rows', () => acknowledged > 20)
+      await until('some rows', () => acknowledged > 20)
       process.kill(before.process_id, 'SIGKILL')
       await assert.rejects(writing)
 
@@ -129,7 +130,7 @@ async function makeHalfFolder(t: TestContext, user: User): Promise<string> {
   for (let attempt = 0; attempt < HALF_ATTEMPTS_MAX; attempt++) {
     const folder = await makeFolder(t, user)
     const platform = startPlatform(t, folder, user)
-    await waitFor('files of initdb', () => {
+    await until('files of initdb', () => {
       const draft = readdirSync(folder).find(isDraft)
       return readdirSync(folder).includes('postgres') || (draft && readdirSync(join(folder, draft)).includes('base'))
     })

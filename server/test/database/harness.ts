@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import pino from 'pino'
 import { findAccount } from '../../src/database/embedded/account.ts'
@@ -17,8 +16,6 @@ import { endProcesses, sendSignal } from '../../src/database/embedded/processes.
 import { readSecret } from '../../src/database/embedded/secret.ts'
 
 const PLATFORM = join(import.meta.dirname, 'platform.ts')
-const CONDITION_MS_MAX = 60_000
-const CONDITION_POLL_MS = 5
 
 export const silent = pino({ level: 'silent' })
 
@@ -88,16 +85,6 @@ export function startPlatform(t: TestContext, folder: string, user: User = null)
       assert.equal(code, 0)
     },
   }
-}
-
-export async function waitFor<T>(what: string, look: () => T | Promise<T>): Promise<NonNullable<T>> {
-  const end = performance.now() + CONDITION_MS_MAX
-  while (performance.now() < end) {
-    const found = await look()
-    if (found) return found
-    await delay(CONDITION_POLL_MS)
-  }
-  throw new Error(`Waited too long for ${what}.`)
 }
 
 /** A connection that may break without ending the test process. */

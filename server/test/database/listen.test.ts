@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createListener, type Listener } from '../../src/database/listen.ts'
 import { createDatabase } from '../database.ts'
-import { openClient, silent, undoAfter, waitFor } from './harness.ts'
+import { until } from '../until.ts'
+import { openClient, silent, undoAfter } from './harness.ts'
 
 const BACKENDS =
   "select pid from pg_stat_activity where application_name = 'muster-listen' and datname = current_database()"
@@ -17,11 +18,11 @@ test('a notification of another connection wakes every subscriber of its channel
   const one = subscribe(listener, 'lobbies')
   const two = subscribe(listener, 'lobbies')
   const other = subscribe(listener, 'players')
-  await waitFor('listening to begin', () => one.includes('') && two.includes('') && other.includes(''))
+  await until('listening to begin', () => one.includes('') && two.includes('') && other.includes(''))
 
   await speaker.notify('lobbies', 'first')
   await speaker.notify('lobbies')
-  await waitFor('two wake-ups', () => one.length === 3 && two.length === 3)
+  await until('two wake-ups', () => one.length === 3 && two.length === 3)
   assert.deepEqual(one, ['', 'first', ''])
   assert.deepEqual(two, ['', 'first', ''])
   assert.deepEqual(other, [''])
@@ -32,12 +33,12 @@ test('a listener whose connection was cut comes back, wakes every subscriber onc
   const listener = open(t, url)
   const one = subscribe(listener, 'lobbies')
   const two = subscribe(listener, 'players')
-  await waitFor('listening to begin', () => one.length === 1 && two.length === 1)
+  await until('listening to begin', () => one.length === 1 && two.length === 1)
 
   const client = await openClient(t, url)
   const { rowCount } = await client.query(`select pg_terminate_backend(pid) from (${BACKENDS}) as b`)
   assert.equal(rowCount, 1)
-  await waitFor('the wake-up after the break', () => one.length === 2 && two.length === 2)
+  await until('the wake-up after the break', () => one.length === 2 && two.length === 2)
   assert.deepEqual(
     [one, two],
     [
@@ -47,7 +48,7 @@ test('a listener whose connection was cut comes back, wakes every subscriber onc
   )
 
   await client.query("select pg_notify('lobbies', 'again')")
-  await waitFor('a notification', () => one.includes('again'))
+  await until('a notification', () => one.includes('again'))
   assert.deepEqual(two, ['', ''])
 })
 
@@ -57,15 +58,15 @@ test('a wake-up whose sending was cut off is sent after the reconnect', async (t
   const [listener, speaker] = [open(t, url), open(t, line.url)]
   const heard = subscribe(listener, 'lobbies')
   const own = subscribe(speaker, 'players')
-  await waitFor('listening to begin', () => heard.length === 1 && own.length === 1)
+  await until('listening to begin', () => heard.length === 1 && own.length === 1)
 
   line.hold()
   const sending = speaker.notify('lobbies', 'under way')
-  await waitFor('the wake-up to be on its way', () => line.held > 0)
+  await until('the wake-up to be on its way', () => line.held > 0)
   line.cut()
   await sending
   await speaker.notify('lobbies', 'later')
-  await waitFor('both wake-ups', () => heard.includes('under way') && heard.includes('later'))
+  await until('both wake-ups', () => heard.includes('under way') && heard.includes('later'))
   assert.deepEqual(own, ['', ''])
 })
 
@@ -75,14 +76,14 @@ test('who unsubscribed is not woken, and may subscribe again', async (t) => {
   const kept = subscribe(listener, 'lobbies')
   const wakes: string[] = []
   const stop = listener.on('players', (payload) => wakes.push(payload))
-  await waitFor('listening to begin', () => wakes.length === 1 && kept.length === 1)
+  await until('listening to begin', () => wakes.length === 1 && kept.length === 1)
   stop()
   await listener.notify('players', 'unheard')
   await listener.notify('lobbies', 'after')
-  await waitFor('the later notification', () => kept.includes('after'))
+  await until('the later notification', () => kept.includes('after'))
   assert.deepEqual(wakes, [''])
   listener.on('players', (payload) => wakes.push(payload))
-  await waitFor('listening to begin again', () => wakes.length === 2)
+  await until('listening to begin again', () => wakes.length === 2)
 })
 
 test('a listener without a database keeps trying, takes wake-ups, and closes', async (t) => {
@@ -98,10 +99,10 @@ test('close sends what was said before it', async (t) => {
   const [listener, speaker] = [open(t, url), open(t, url)]
   const heard = subscribe(listener, 'lobbies')
   const own = subscribe(speaker, 'players')
-  await waitFor('listening to begin', () => heard.length === 1 && own.length === 1)
+  await until('listening to begin', () => heard.length === 1 && own.length === 1)
   void speaker.notify('lobbies', 'farewell')
   await speaker.close()
-  await waitFor('the last notification', () => heard.includes('farewell'))
+  await until('the last notification', () => heard.includes('farewell'))
 })
 
 test('a channel or a payload that PostgreSQL would not take is refused at once', async (t) => {

@@ -17,7 +17,7 @@ import { makeAuthority } from '../certificates.ts'
 import { createDatabase } from '../database.ts'
 import { startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'
-import { until } from './platform.ts'
+import { until } from '../until.ts'
 
 const MAIN = 'muster.example'
 

@@ -3,8 +3,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Agent } from 'node:http'
 import { test } from 'node:test'
 import { MEMORY_FILE_BYTES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
+import { until } from '../until.ts'
 import { get, HOST } from './get.ts'
-import { errorOf, rawClient, startTestEdge, until } from './platform.ts'
+import { errorOf, rawClient, startTestEdge } from './platform.ts'
 
 test('a site is served by host, with types, tags and the rules for caches', async (t) => {
   const edge = await startTestEdge(t)

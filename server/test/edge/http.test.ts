@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { errorOf, rawClient, startBackend, startTestEdge, type TestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { errorOf, rawClient, startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
 type Answer = { status: number; headers: IncomingMessage['headers']; body: string }
 

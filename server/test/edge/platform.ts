@@ -316,16 +316,6 @@ export function rawClient(t: TestContext, port: number): RawClient {
   }
 }
 
-/** Polls until it is so. */
-export async function until(what: string, is_so: () => boolean | Promise<boolean>): Promise<void> {
-  const POLL_MS = 5
-  const end = performance.now() + WAIT_MS_MAX
-  while (!(await is_so())) {
-    if (performance.now() > end) throw new Error(`Waited in vain: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-  }
-}
-
 /** The platform's error body of a raw answer. */
 export function errorOf(answer: string): { status: number; code: string; closes: boolean } {
   const [head = '', body = ''] = answer.split('\r\n\r\n')

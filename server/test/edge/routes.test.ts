@@ -7,7 +7,8 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import { FAILED_LOOKUPS_PER_SOURCE_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
-import { startBackend, startTestEdge, type TestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
 type Answer = { status: number; code: string | null; body: string; headers: IncomingMessage['headers'] }
 

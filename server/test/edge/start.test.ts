@@ -9,7 +9,8 @@ import { test } from 'node:test'
 import { startEdge } from '../../src/edge/start.ts'
 import { StartError } from '../../src/start-error.ts'
 import { createDatabase } from '../database.ts'
-import { rawClient, startBackend, startTestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { rawClient, startBackend, startTestEdge } from './platform.ts'
 
 test('a port that is taken is named with its setting', async (t) => {
   const other = createServer().listen(0, '127.0.0.1')

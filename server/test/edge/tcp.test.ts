@@ -5,7 +5,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { PORT_CONNECTIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { createDatabase } from '../database.ts'
-import { startTestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { startTestEdge } from './platform.ts'
 
 const TIMEOUT = { timeout: 30_000 }
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')

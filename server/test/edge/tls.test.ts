@@ -12,7 +12,8 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { WebSocket, WebSocketServer } from 'ws'
 import { StartError } from '../../src/start-error.ts'
 import { makeAuthority, type TestCertificate } from '../certificates.ts'
-import { rawClient, startBackend, startTestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { rawClient, startBackend, startTestEdge } from './platform.ts'
 
 const PRODUCTION = {
   MUSTER_DOMAIN_MAIN: 'muster.example',

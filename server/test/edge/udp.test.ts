@@ -6,7 +6,8 @@ import { networkInterfaces } from 'node:os'
 import { type TestContext, test } from 'node:test'
 import { UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { openDatagrams } from '../end-to-end/raw-server.ts'
-import { startTestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { startTestEdge } from './platform.ts'
 
 const TIMEOUT = { timeout: 30_000 }
 const SIGNATURE = '0d0a0d0a000d0a515549540a'

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
-import { errorOf, rawClient, startBackend, startTestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { errorOf, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 const HANDSHAKE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'

@@ -20,7 +20,8 @@ import { embeddedUrl, startEmbedded } from '../../src/database/embedded.ts'
 import { openKeys } from '../../src/tokens/keys.ts'
 import { runCommand, startCommand } from '../backup/commands.ts'
 import { query, rowsOf, temporary } from '../backup/steps.ts'
-import { freeSettings, processesOf, startMuster, temporaryFolder, until } from '../supervisor/started.ts'
+import { freeSettings, processesOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { type Arena, startArena } from './arena.ts'
 
 const PLAYERS = 6

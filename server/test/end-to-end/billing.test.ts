@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getGames, getUsage } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
-import { isThere, processesOf, roleOf, until } from '../supervisor/started.ts'
+import { isThere, processesOf, roleOf } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { type Arena, startArena } from './arena.ts'
 
 /** What a kill may cost or add. */

@@ -12,7 +12,7 @@ import { findLobby } from '@muster/contract'
 import { WebSocket } from 'ws'
 import { buildServer } from '../../../examples/arena/build.ts'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 
 const PROJECT = fileURLToPath(new URL('../../../examples/godot-client', import.meta.url))
 const GODOT = 'godot3-server'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
-import { until } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { startArena } from './arena.ts'
 import { movesBefore, openBrowser, play } from './browser.ts'
 

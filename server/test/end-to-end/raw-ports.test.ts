@@ -10,7 +10,8 @@ import { connect } from 'node:tls'
 import { findLobby } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import { createTestGame, startPlatform } from '../platform.ts'
-import { freeSettings, roleOf, startMuster, temporaryFolder, until } from '../supervisor/started.ts'
+import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
 test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', {

@@ -19,7 +19,7 @@ import {
 } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { find, LONG_MS, MODES, type Seat, UNKNOWN_ID } from './steps.ts'
 

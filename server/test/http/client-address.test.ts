@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
 import { startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 
 async function clientOfFind(url: string, game: TestGame, headers: Record<string, string>): Promise<string> {
   const response = await fetch(`${url}${findLobby.path}`, {

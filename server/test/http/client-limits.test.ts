@@ -7,7 +7,7 @@ import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@muster/contra
 import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
 import { mmdbFile } from '../net/mmdb-file.ts'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import {
   create,
   failureOf,

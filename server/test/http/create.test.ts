@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type BodyOf, createLobby, type ErrorCode, listLobbies } from '@muster/contract'
 import { startPlatform } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import {
   closeRegion,
   create,

@@ -14,7 +14,7 @@ import {
 } from '@muster/contract'
 import { createDatabase } from '../database.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import {
   closeRegion,
   deploy,

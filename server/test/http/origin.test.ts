@@ -13,7 +13,7 @@ import {
 } from '@muster/contract'
 import { mainUrl } from '../../src/config.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
 import { journal, type Seat } from './steps.ts'
 

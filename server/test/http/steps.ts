@@ -22,7 +22,7 @@ import {
 import type { Client } from '@muster/contract/client'
 import { sql } from 'kysely'
 import type { Platform, TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 
 export type Seat = ResponseOf<typeof findLobby>
 export type GameModes = NonNullable<VersionConfig['matchmaker']>['game_modes']

@@ -10,7 +10,7 @@ import { freePorts } from '../free-ports.ts'
 import { failureOf, LONG_MS, withKey } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { type Program, runProgram } from '../supervisor/program.ts'
-import { until } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { type CaptchaServer, SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 
 const WRONG_SECRET = 'planted-wrong-secret'

@@ -21,7 +21,7 @@ import {
   withKey,
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { type CaptchaServer, SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 
 const KEYS = { site_key: SITE_KEY, secret_key: SECRET }

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
 import { refused } from '../cloud/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
 import { mountSmallDisk } from '../small-disk.ts'
+import { until } from '../until.ts'
 
 const DISK_BYTES = 256 * 1024 * 1024
 const FREE_BYTES_MIN = 100_000_000

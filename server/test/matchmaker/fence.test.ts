@@ -4,6 +4,7 @@ import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 import type { SeatTaken } from '../../src/matchmaker/book.ts'
 import { createDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import { findWish, lobbyPlan, seatWish } from './plain-wishes.ts'
 import {
   closeGate,
@@ -15,7 +16,6 @@ import {
   seatedIn,
   startOpenWriter,
   startWriter,
-  until,
 } from './writers.ts'
 
 const LATE_CALLS = 5

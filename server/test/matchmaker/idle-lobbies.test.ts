@@ -27,7 +27,7 @@ import {
   stopReasonOf,
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 
 const idle = (min: number, max: number): GameModes => ({
   default: { idle_grace_ms: 1_000, idle_lobbies: { min, max } },

@@ -13,6 +13,7 @@ import { newId } from '../../src/ids.ts'
 import type { Book, FreshIds, SeatTaken } from '../../src/matchmaker/book.ts'
 import { createDatabase } from '../database.ts'
 import { FOLDER_PREFIX } from '../database-leftovers.ts'
+import { until } from '../until.ts'
 import { openDatabaseProxy } from './database-proxy.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'
 import {
@@ -24,7 +25,6 @@ import {
   openLocalWriter,
   readJournal,
   seatedIn,
-  until,
 } from './writers.ts'
 
 /** Of shard.ts. */

@@ -34,7 +34,7 @@ import {
   withKey,
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 
 type Member = { identity_id: string; client: Client; headers: Record<string, string> }

@@ -6,8 +6,8 @@ import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createLobby, findLobby } from '@muster/contract'
 import { createDatabase } from '../database.ts'
-import { until } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 
 const TIMEOUT = { timeout: 60_000 }
 const RANGE = 24

@@ -7,8 +7,9 @@ import type { Schema } from '../../src/database/schema.ts'
 import { newId } from '../../src/ids.ts'
 import { watchRuns } from '../../src/matchmaker/runs.ts'
 import { createDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'
-import { newNamespace, openLocalWriter, until } from './writers.ts'
+import { newNamespace, openLocalWriter } from './writers.ts'
 
 /** More than two pages of runs.ts. */
 const LOBBIES = 1_100

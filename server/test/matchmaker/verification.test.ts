@@ -24,7 +24,7 @@ import {
 } from '../http/steps.ts'
 import { startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
 import { startGameEndpoint } from './game-endpoint.ts'
 

@@ -1,9 +1,9 @@
 // Writers for a test: in this process, or each in one of its own; and a look at their journal from outside.
+
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { type Logger, pino } from 'pino'
 import { connect } from '../../src/database/connect.ts'
@@ -13,21 +13,8 @@ import { decodePage, shardOf } from '../../src/journal/pages.ts'
 import { type Books, createBooks } from '../../src/matchmaker/books.ts'
 import type { Lobby, Player } from '../../src/matchmaker/lobby.ts'
 import { createProjection, type Projection } from '../../src/matchmaker/project.ts'
+import { until } from '../until.ts'
 import type { Call, Command, Look, Told } from './writer-program.ts'
-
-const WAIT_MS_MAX = 60_000
-const POLL_MS = 10
-
-/** Waits until `look` finds something, and answers it. */
-export async function until<T>(what: string, look: () => T | Promise<T>): Promise<NonNullable<T>> {
-  const end = performance.now() + WAIT_MS_MAX
-  for (;;) {
-    const found = await look()
-    if (found) return found as NonNullable<T>
-    if (performance.now() > end) throw new Error(`waited too long until ${what}`)
-    await delay(POLL_MS)
-  }
-}
 
 /** The database as the test itself sees it. */
 export async function openDatabase(t: TestContext, url: string): Promise<pg.Client> {

@@ -11,7 +11,7 @@ import { type Feed, openFeeds } from '../../src/net/ip-data/feeds.ts'
 import { type IpIntelligenceOptions, openIpIntelligence } from '../../src/net/ip-intelligence.ts'
 import { parseNetworks } from '../../src/net/public-address.ts'
 import { createNames } from '../../src/net/resolve.ts'
-import { until } from '../runner/until.ts'
+import { until } from '../until.ts'
 import { mmdbFile } from './mmdb-file.ts'
 
 type Line = { level: number; name?: string; built?: string; msg: string }

@@ -8,7 +8,7 @@ import pino from 'pino'
 import { newId } from '../../src/ids.ts'
 import type { Driver, Exit, Handle, RunSpec, Tier } from '../../src/runner/drivers/driver.ts'
 import { createProcessDriver } from '../../src/runner/drivers/process.ts'
-import { until } from './until.ts'
+import { until } from '../until.ts'
 
 export const TIER: Tier = { cpu_cores: 2, memory_bytes: 512 * 1024 ** 2, pids_max: 64, scratch_bytes: 1024 ** 2 }
 export const SANDBOXES = ['required', 'off'] as const

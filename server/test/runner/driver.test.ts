@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
+import { until } from '../until.ts'
 import { hasBubblewrap, howOf, openDriver, SANDBOXES, type Sandbox, TIER } from './driver-fixture.ts'
-import { until } from './until.ts'
 
 const BURNT_MS = 500
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { removeOldRuns } from '../../src/runner/rows.ts'
+import { until } from '../until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
-import { until } from './until.ts'
 
 const DAY_MS = 24 * 3_600_000
 const MODE = { args: ['sh', 'run'] }

@@ -14,7 +14,7 @@ import { newObjectKey } from '../../src/objects/objects.ts'
 import { startRunner } from '../../src/runner/start.ts'
 import { tarGz } from '../builds.ts'
 import { createDatabase } from '../database.ts'
-import { until } from './until.ts'
+import { until } from '../until.ts'
 
 type RunRow = {
   runner_id: string

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { readLogs } from '../../src/runner/logs/read.ts'
+import { until } from '../until.ts'
 import { hasBubblewrap } from './driver-fixture.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
-import { until } from './until.ts'
 
 const SERVER = {
   'server.mjs': `

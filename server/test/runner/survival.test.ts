@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { until } from '../until.ts'
 import {
   type DriverFixture,
   hasBubblewrap,
@@ -17,7 +18,6 @@ import {
   type Sandbox,
   writeBuild,
 } from './driver-fixture.ts'
-import { until } from './until.ts'
 
 const STARTER = fileURLToPath(new URL('./starter.ts', import.meta.url))
 /** Two files of 512 KiB and what the last chunk adds, for each of two streams. */

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { startEmbedded } from '../../src/database/embedded.ts'
+import { until } from '../until.ts'
 import { runProgram } from './program.ts'
-import { freeSettings, statusOf, temporaryFolder, until } from './started.ts'
+import { freeSettings, statusOf, temporaryFolder } from './started.ts'
 
 test('two programs started at once on an empty database both serve, and end by themselves on SIGTERM', async (t) => {
   const folder = temporaryFolder(t)

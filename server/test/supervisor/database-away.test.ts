@@ -10,7 +10,8 @@ import { createClient } from '@muster/contract/client'
 import pg from 'pg'
 import { ROLES, type Role } from '../../src/config.ts'
 import { createTestGame } from '../platform.ts'
-import { freeSettings, roleOf, type Started, startMuster, temporaryFolder, until } from './started.ts'
+import { until } from '../until.ts'
+import { freeSettings, roleOf, type Started, startMuster, temporaryFolder } from './started.ts'
 
 const CUTS = 40
 const CUT_EVERY_MS = 15

@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { openRoleLog } from '../../src/supervisor/role-log.ts'
 import { type KeptRole, keepRole } from '../../src/supervisor/role-process.ts'
 import { createTerminal } from '../../src/supervisor/terminal.ts'
-import { isThere, until } from './started.ts'
+import { until } from '../until.ts'
+import { isThere } from './started.ts'
 
 const PROGRAM = fileURLToPath(new URL('role-program.ts', import.meta.url))
 

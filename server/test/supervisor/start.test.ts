@@ -4,7 +4,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { freePorts } from '../free-ports.ts'
-import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder, until } from './started.ts'
+import { until } from '../until.ts'
+import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder } from './started.ts'
 
 const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 

@@ -1,17 +1,16 @@
 // `muster start` as a person starts it: a real process, leader of a process group as under a terminal, on free ports and
 // a data folder of its own. Whatever still names the folder when the test ends is killed, and the test fails.
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePorts } from '../free-ports.ts'
+import { until } from '../until.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
-const WAIT_MS_MAX = 60_000
-const LOOK_AGAIN_MS = 20
 
 export type Started = {
   pid: number
@@ -95,16 +94,6 @@ export function processesOf(folder: string): { pid: number; command: string }[] 
 /** The pid of a role's process; undefined when it has none. */
 export function roleOf(folder: string, role: string): number | undefined {
   return processesOf(folder).find(({ command }) => command.endsWith(`main.ts ${role}`))?.pid
-}
-
-/** Polls until the condition holds and returns its value. */
-export async function until<T>(what: string, condition: () => T | Promise<T>): Promise<NonNullable<T>> {
-  for (let waited_ms = 0; waited_ms < WAIT_MS_MAX; waited_ms += LOOK_AGAIN_MS) {
-    const value = await condition()
-    if (value) return value
-    await wait(LOOK_AGAIN_MS)
-  }
-  throw new Error(`Waited ${WAIT_MS_MAX} ms in vain for ${what}.`)
 }
 
 export function isThere(pid: number): boolean {
