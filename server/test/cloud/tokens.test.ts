@@ -153,11 +153,13 @@ test(`a rotation of the keys with ${LIVE_TOKENS} live tokens fails nobody`, asyn
 
   const old = kidOf(issue())
   mkdirSync(join(data_dir, 'keys'), { recursive: true })
-  await rotateRing(join(data_dir, 'keys'), { now_ms: ctx.now(), grace_ms: GRACE_MS })
+  const rotate_ms = ctx.now()
+  await rotateRing(join(data_dir, 'keys'), { now_ms: rotate_ms, grace_ms: GRACE_MS })
   await useAll()
   // A process that has read the new ring does not sign with it before all others have.
   await until('the ring is taken up', () => kidOf(issueLater(platform)) !== old && kidOf(issueLater(twin)) !== old)
-  assert.equal(kidOf(issue()), old)
+  assert.equal(kidOf(keyedAt(rotate_ms + SPREAD_MS - 1)), old)
+  assert.notEqual(kidOf(keyedAt(rotate_ms + SPREAD_MS)), old)
   for (const { advance } of both) advance(SPREAD_MS)
   assert.notEqual(kidOf(issue()), old)
   assert.equal(kidOf(issue(twin.ctx.keys)), kidOf(issue()))
@@ -174,8 +176,12 @@ test(`a rotation of the keys with ${LIVE_TOKENS} live tokens fails nobody`, asyn
     await each.as(issue()).call(getGames, {})
   }
 
+  function keyedAt(now_ms: number, keys = ctx.keys): string {
+    return keys.issue(subject, { now_ms, lifetime_ms: null })
+  }
+
   /** A token as it will be signed when the new keys' time has come. */
   function issueLater({ ctx: { keys, now } }: typeof platform): string {
-    return keys.issue(subject, { now_ms: now() + SPREAD_MS, lifetime_ms: null })
+    return keyedAt(now() + SPREAD_MS, keys)
   }
 })
