@@ -232,7 +232,8 @@ export const SETTINGS = [
   {
     name: 'MUSTER_FETCH_PRIVATE_NETWORKS',
     default: '',
-    description: 'CIDR blocks that outgoing calls may reach though they are not public.',
+    description:
+      "CIDR blocks that outgoing calls may reach though they are not public, or this machine's own addresses.",
   },
   {
     name: 'MUSTER_HCAPTCHA_URL',

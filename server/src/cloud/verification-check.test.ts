@@ -26,7 +26,7 @@ test('an address is over TLS in production, on a port that is nobody else’s, a
   assert.deepEqual(check({ url: 'http://gate.example.org/' }, PRODUCTION), ['url invalid'])
   const invalid = [
     ...['ftp://gate.example.org/', 'gate.example.org', 'https://', 'https://user:pw@gate.example.org/', `${URL}#x`],
-    ...[22, 25, 8080, 8081].map((port) => `https://gate.example.org:${port}/`),
+    ...[22, 25, 5432, 6379, 8080, 8081].map((port) => `https://gate.example.org:${port}/`),
     ...['https://gate/', `https://gate.example.org/${'x'.repeat(2_048)}`],
   ]
   for (const url of invalid) assert.deepEqual(check({ url }), ['url invalid'], url)
@@ -45,6 +45,8 @@ test('an address is over TLS in production, on a port that is nobody else’s, a
     ...['0.0.0.0', '169.254.169.254', '10.0.0.1', '[fd00::1]', '100.64.0.1', 'gate.local', '①②⑦.0.0.1'],
   ]
   for (const host of inside) assert.deepEqual(check({ url: `https://${host}/` }), ['url address_not_public'], host)
+  const own = readConfig({ DATABASE_URL: 'postgres://muster@db.example.org:6432/muster' })
+  assert.deepEqual(check({ url: 'https://gate.example.org:6432/' }, own), ['url invalid'])
   const allowing = readConfig({ MUSTER_FETCH_PRIVATE_NETWORKS: '10.0.0.0/8' })
   assert.deepEqual(check({ url: 'https://10.0.0.1/' }, allowing), [])
 })

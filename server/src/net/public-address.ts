@@ -1,6 +1,7 @@
 // Which addresses the platform calls on behalf of others. Only what is routed in the public internet: not this machine,
 // not its network, and no form in which such an address hides (IPv4 inside IPv6, tunnels, translators).
 import { BlockList, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
 /** Global unicast; everything that is not in it (deprecated forms too) is of some other use. */
@@ -29,9 +30,22 @@ export function parseNetworks(cidrs: readonly string[]): BlockList {
   return list
 }
 
-/** Whether `address` may be called. */
+/** Whether `address` may be called: what the operator allows, and what is public. */
 export function mayReach(address: string, allowed: BlockList): boolean {
-  if (isPublicAddress(address)) return true
+  return isAllowed(address, allowed) || isPublicAddress(address)
+}
+
+/**
+ * Whether it is a public address of this very machine, which nobody has allowed: what listens there is ours, and no
+ * firewall stands before it.
+ */
+export function isOwn(address: string, allowed: BlockList): boolean {
+  if (isAllowed(address, allowed)) return false
+  const text = ipaddr.process(address).toString()
+  return Object.values(networkInterfaces()).some((items) => items?.some((item) => item.address === text))
+}
+
+function isAllowed(address: string, allowed: BlockList): boolean {
   if (isIP(address) === 0 || address.includes('%')) return false
   const parsed = ipaddr.process(address)
   return allowed.check(parsed.toString(), parsed.kind())

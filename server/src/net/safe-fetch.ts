@@ -11,7 +11,7 @@ import {
 } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP } from 'node:net'
-import { mayReach } from './public-address.ts'
+import { isOwn, mayReach } from './public-address.ts'
 import { DnsFailure, type Names } from './resolve.ts'
 import { createTrust, type Trust } from './trust.ts'
 
@@ -21,8 +21,9 @@ const HEADER_BYTES_MAX = 16 * 1024
 const INTERIM_ANSWERS_MAX = 4
 /** Addresses that are tried when a connection cannot be made. */
 const CONNECTIONS_MAX = 3
-/** Ports below this are other services' by convention. */
+/** Ports below this are other services' by convention, and these above it are those of databases and caches. */
 const FREE_PORT_MIN = 1_024
+const DATA_PORTS: readonly number[] = [1433, 1521, 3306, 5432, 6379, 9042, 11211, 27017]
 const PORT_MAX = 65_535
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/
 
@@ -53,6 +54,8 @@ export type FetchRules = {
   private_networks: BlockList
   /** Ports of the platform's own that are not called. */
   own_ports: readonly number[]
+  /** Whether this machine's own addresses are refused too. */
+  own_addresses?: 'refused'
   /** Whose certificates are believed; absent: the well-known authorities. */
   trust?: Trust
 }
@@ -88,7 +91,8 @@ export function parseTarget(text: string, rules: Omit<FetchRules, 'names'>): URL
   if (url.username !== '' || url.password !== '') refuse('The address must not carry a user or a password.')
   if (text.includes('#')) refuse('The address must not have a fragment.')
   const port = portOf(url)
-  const is_free = port >= FREE_PORT_MIN && port <= PORT_MAX && !rules.own_ports.includes(port)
+  const is_taken = DATA_PORTS.includes(port) || rules.own_ports.includes(port)
+  const is_free = port >= FREE_PORT_MIN && port <= PORT_MAX && !is_taken
   if (port !== 80 && port !== 443 && !is_free) refuse(`Port ${port} is not called.`)
   const host = hostOf(url)
   if (isIP(host) === 0) {
@@ -123,12 +127,18 @@ export async function safeFetch(wish: FetchWish, rules: FetchRules): Promise<Fet
 
 async function addressesOf(url: URL, rules: FetchRules, signal: AbortSignal): Promise<string[]> {
   const host = hostOf(url)
-  if (isIP(host) !== 0) return [host]
+  const isRefused = (address: string): boolean =>
+    !mayReach(address, rules.private_networks) ||
+    (rules.own_addresses === 'refused' && isOwn(address, rules.private_networks))
+  if (isIP(host) !== 0) {
+    if (isRefused(host)) throw notPublic(host)
+    return [host]
+  }
   const addresses = await rules.names.addresses(host, signal).catch((error: unknown) => {
     throw error instanceof DnsFailure ? new FetchFailure('dns', error.message, { cause: error }) : error
   })
   // One that is not public among those that are is an attempt, or a mistake; either way it is not a server of theirs.
-  if (!addresses.every((address) => mayReach(address, rules.private_networks))) throw notPublic(host)
+  if (addresses.some(isRefused)) throw notPublic(host)
   return addresses
 }
 

@@ -8,12 +8,16 @@ type Settings = {
   fetch_private_networks: readonly string[]
   api_port: number
   matchmaker_port: number
+  database_url: string | null
 }
 
 export function webhookRules(config: Settings): Omit<FetchRules, 'names'> {
+  // 0 where none is said: that of a database by convention is called by nobody anyway.
+  const database_port = Number(URL.parse(config.database_url ?? '')?.port ?? 0)
   return {
     schemes: config.mode === 'production' ? ['https'] : ['http', 'https'],
     private_networks: parseNetworks(config.fetch_private_networks),
-    own_ports: [config.api_port, config.matchmaker_port],
+    own_ports: [config.api_port, config.matchmaker_port, database_port],
+    own_addresses: 'refused',
   }
 }

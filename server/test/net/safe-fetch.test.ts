@@ -22,7 +22,7 @@ function rulesOf(server: NameServer | null, private_networks = LOOPBACK): FetchR
     schemes: ['http', 'https'],
     names: createNames(server === null ? [] : [server.address]),
     private_networks: parseNetworks(private_networks),
-    own_ports: [5432],
+    own_ports: [6432],
   }
 }
 
@@ -113,7 +113,14 @@ test('what cannot be a target is refused when it is set', () => {
       'https://example.com/#part',
       'https://example.com/#',
     ],
-    ...['https://example.com:22/', 'https://example.com:25/', 'https://example.com:5432/', 'https://example.com:0/'],
+    ...[
+      'https://example.com:22/',
+      'https://example.com:25/',
+      'https://example.com:5432/',
+      'https://example.com:6432/',
+      'https://example.com:6379/',
+      'https://example.com:0/',
+    ],
     ...['https://intranet/', `https://example.com/${'a'.repeat(8_192)}`],
   ]
   for (const url of refused) assert.throws(() => parseTarget(url, rules), { name: 'FetchFailure', reason: 'url' }, url)
