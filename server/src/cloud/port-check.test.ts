@@ -13,7 +13,8 @@ const HOST_RANGES: PortRange[] = [
 const range = (min: number, max: number) => ({ port_range: { min, max } })
 
 function wrongs(ports: Ports, network_mode?: Docker['network_mode'], ranges = HOST_RANGES): string[] {
-  const errors = checkPorts({ ports, ...(network_mode && { network_mode }) }, ranges, ['docker'])
+  const rules = { host_ranges: ranges, has_certificates: true }
+  const errors = checkPorts({ ports, ...(network_mode && { network_mode }) }, rules, ['docker'])
   for (const error of errors) assert.match(error.message, /^\w.*\.$/)
   return errors.map(({ path, reason }) => `${path.join('.')} ${reason}`)
 }
@@ -93,5 +94,14 @@ test('options that a protocol does not have are refused, and so are ports that c
       'host',
     ),
     ['docker.ports.b.port_range ranges_overlap'],
+  )
+})
+
+test('where the edge has no certificate to show, a port cannot be tcp_tls', () => {
+  const ports: Ports = { raw: { protocol: 'tcp_tls' }, plain: { protocol: 'tcp' }, web: { protocol: 'https' } }
+  const errors = checkPorts({ ports }, { host_ranges: [], has_certificates: false }, ['docker'])
+  assert.deepStrictEqual(
+    errors.map(({ path, reason }) => [path, reason]),
+    [[['docker', 'ports', 'raw', 'protocol'], 'tls_disabled']],
   )
 })

@@ -11,10 +11,13 @@ type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
 type Port = NonNullable<Docker['ports']>[string] & { protocol: PortProtocol }
 type Wrong = (at: string[], reason: string, message: string) => ErrorDetail
 
-/** `path` is the docker block's. `host_ranges`: what lobbies in network mode host may have. */
+/** What the operator allows: ranges for lobbies in network mode host, and whether the edge has certificates to show. */
+export type PortRules = { host_ranges: readonly PortRange[]; has_certificates: boolean }
+
+/** `path` is the docker block's. */
 export function checkPorts(
   docker: Pick<Docker, 'network_mode' | 'ports'>,
-  host_ranges: readonly PortRange[],
+  { host_ranges, has_certificates }: PortRules,
   path: readonly string[],
 ): ErrorDetail[] {
   const wrong: Wrong = (at, reason, message) => ({ path: [...path, ...at], reason, message })
@@ -30,6 +33,10 @@ export function checkPorts(
   for (const [name, port] of entries) {
     const at: Wrong = (rest, reason, message) => wrong(['ports', name, ...rest], reason, message)
     errors.push(...checkOptions(name, port, at))
+    if (port.protocol === 'tcp_tls' && !has_certificates) {
+      const message = `This platform has no certificates, and ${name} cannot be tcp_tls without one; tcp can.`
+      errors.push(at(['protocol'], 'tls_disabled', message))
+    }
     if (port.port_range !== undefined) errors.push(...checkRange(name, port, port.port_range, docker, host_ranges, at))
   }
   return [...errors, ...checkTogether(entries, wrong)]

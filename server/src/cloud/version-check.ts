@@ -2,6 +2,7 @@
 // its parts fit together.
 import type { ErrorDetail, GameModeConfig, IdleLobbies, VersionConfig } from '@muster/contract'
 import { gameModesOf, tierIn } from '@muster/contract'
+import { hasHttps } from '../config.ts'
 import type { Context } from '../context.ts'
 import { checkCaptcha } from './captcha-check.ts'
 import { checkPorts } from './port-check.ts'
@@ -73,8 +74,9 @@ async function checkMatchmaker(
       ...checkMode(modes.get(name)!, [...(mode.docker ? mode_path : matchmaker.docker ? path : mode_path), 'docker']),
     )
   }
+  const port_rules = { host_ranges: ctx.config.host_port_ranges, has_certificates: hasHttps(ctx.config) }
   for (const [block_path, docker] of blocks) {
-    errors.push(...checkDocker(docker, block_path), ...checkPorts(docker, ctx.config.host_port_ranges, block_path))
+    errors.push(...checkDocker(docker, block_path), ...checkPorts(docker, port_rules, block_path))
   }
   errors.push(...(await checkBuilds(ctx, game_id, blocks)))
   return distinct(errors)

@@ -17,7 +17,10 @@ export function streamPort(config: Config, lobby: Lobby, item: PortConfig, lobby
   }
   const given = lobby.edge_ports.find((edge_port) => edge_port.name === name)
   if (given === undefined) throw new Error(`the lobby ${lobby.lobby_id} has no number for its port ${name}`)
-  const host = `${hostname}:${given.port}`
-  const is_tls = protocol === 'tcp_tls'
-  return { host, hostname, port: given.port, is_tls, url: `${is_tls ? 'tls' : protocol}://${host}` }
+  const { port } = given
+  const host = `${hostname}:${port}`
+  if (protocol !== 'tcp_tls') return { host, hostname, port, is_tls: false, url: `${protocol}://${host}` }
+  // As for HTTPS: the main domain has a certificate wherever there is one at all, a lobby's own name with a wildcard only.
+  const certified = config.mode === 'production' ? config.domains.main : hostname
+  return { host, hostname, port, is_tls: true, url: `tls://${certified}:${port}` }
 }

@@ -237,6 +237,13 @@ test('production is https, from the hub to the last link', async (t) => {
         is_tls: false,
         url: `http://${hostname('plain')}`,
       },
+      raw: {
+        host: `${hostname('raw')}:${ports.raw.port}`,
+        hostname: hostname('raw'),
+        port: ports.raw.port,
+        is_tls: true,
+        url: `tls://${MAIN}:${ports.raw.port}`,
+      },
     })
     // No runner runs here: it is the route that answers, and not a redirect.
     for (const url of [`http://${hostname('plain')}/`, `http://${MAIN}/lobbies/${lobby.lobby_id}/plain/`]) {
@@ -299,7 +306,7 @@ async function deploySite(
     .select('versions.config')
     .executeTakeFirstOrThrow()
   const { matchmaker } = versions.config as { matchmaker: NonNullable<VersionConfig['matchmaker']> }
-  const ports = { game: {}, plain: { protocol: 'http' as const } }
+  const ports = { game: {}, plain: { protocol: 'http' as const }, raw: { protocol: 'tcp_tls' as const } }
   const docker = { ...matchmaker.docker, ports }
   const config = { matchmaker: { ...matchmaker, docker }, cdn: { site_id: made.site_id } }
   const { version_id } = await platform.client.call(createGameVersion, {
