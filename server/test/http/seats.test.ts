@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { findLobby, playerConnected, playerDisconnected } from '@muster/contract'
-import { startPlatform } from '../platform.ts'
+import { sql } from 'kysely'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
+import { failureOf, find, join, LONG_MS, listed, type Seat, seatsTaken, serverOf } from './steps.ts'
+
+/** Each of them holds two descriptors of this process. */
+const CROWD = 5_000
 
 test('a find starts a lobby, and the next one gets the seat beside it', async (t) => {
   const platform = await startPlatform(t)
@@ -21,28 +27,94 @@ test('a find starts a lobby, and the next one gets the seat beside it', async (t
   await lobby.call(playerDisconnected, { body: { player_token: first.player.token } })
 })
 
-test('of 1,000 finds for 100 seats exactly 100 get one', async (t) => {
+/** Each over a connection of its own; what it asks meanwhile is how many players each lobby has, of another connection. */
+async function rush(platform: Platform, game: TestGame, prevent_auto_create_lobby: boolean) {
+  let is_over = false
+  let looks = 0
+  const look = async (): Promise<void> => {
+    while (!is_over) {
+      const { rows } = await sql<{ seats: number; seats_max: number; lobbies: number }>`
+        select coalesce(max(taken), 0)::int as seats, coalesce(min(max_players_normal), 0)::int as seats_max,
+          count(*)::int as lobbies
+        from (select lobby_id, max_players_normal, (select count(*) from players
+                where players.lobby_id = lobbies.lobby_id and remove_ts is null) as taken
+              from lobbies where namespace_id = ${game.namespace_id} and stop_ts is null) as counted
+      `.execute(platform.ctx.db)
+      const { seats, seats_max, lobbies } = rows[0]!
+      assert.ok(seats <= seats_max && lobbies <= 7, `${seats} of ${seats_max} in ${lobbies}`)
+      looks++
+    }
+  }
+  const looking = look()
+  const wish: Ask = {
+    method: 'POST',
+    headers: { ...JSON_TYPE, ...bearer(game.public_token) },
+    body: JSON.stringify({ game_modes: ['default'], prevent_auto_create_lobby }),
+  }
+  const outcomes = await Promise.all(
+    Array.from({ length: CROWD }, async () => {
+      const { status, text } = await ask(`${platform.matchmaker_url}${findLobby.path}`, wish)
+      if (status !== 200) return (JSON.parse(text) as { code: string }).code
+      const { player, lobby } = JSON.parse(text) as Seat
+      return { token: player.token, lobby_id: lobby.lobby_id }
+    }),
+  )
+  is_over = true
+  await looking
+  assert.ok(looks > 0)
+  const seats = outcomes.filter((outcome) => typeof outcome === 'object')
+  assert.equal(new Set(seats.map((seat) => seat.token)).size, seats.length)
+  const codes = Object.groupBy(
+    outcomes.filter((outcome) => typeof outcome === 'string'),
+    (code) => code,
+  )
+  const refusals = Object.fromEntries(Object.entries(codes).map(([code, all]) => [code, all!.length]))
+  return { lobbies: new Set(seats.map((seat) => seat.lobby_id)).size, seats: seats.length, refusals }
+}
+
+const gameOf = (platform: Platform, max_players: number, lobby_count_max: number): Promise<TestGame> =>
+  platform.game({
+    matchmaker: { game_modes: { default: { max_players, idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } } },
+    limits: { max_players_per_client: 1_000_000, lobby_count_max },
+  })
+
+test('of 5,000 finds at once for 100 seats exactly 100 get one', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
-  const game = await platform.game({
-    matchmaker: { game_modes: { default: { max_players: 100 } } },
-    limits: { max_players_per_client: 1_000_000, lobby_count_max: 1 },
-  })
-  const body = { game_modes: ['default'], prevent_auto_create_lobby: true }
-  const first = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
-  const outcomes = await Promise.all(
-    Array.from({ length: 1_000 }, () =>
-      game.player.call(findLobby, { body }).then(
-        (seat) => seat.player.token,
-        (error: { code: string }) => error.code,
-      ),
-    ),
-  )
-  const refused = outcomes.filter((outcome) => outcome === 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
-  const tokens = new Set(outcomes.filter((outcome) => outcome.startsWith('player.')))
-  assert.equal(refused.length, 901)
-  assert.equal(tokens.size, 99)
-  assert.ok(!tokens.has(first.player.token))
+  const game = await gameOf(platform, 100, 1)
+  const first = await find(game)
+  const { seats, refusals } = await rush(platform, game, true)
+  assert.deepEqual([seats, refusals], [99, { MATCHMAKER_NO_AVAILABLE_LOBBIES: CROWD - 99 }])
+  assert.deepEqual(await listed(game), [{ lobby_id: first.lobby.lobby_id, total_player_count: 100 }])
+})
+
+test('of 5,000 finds at once that may start seven lobbies for ten, exactly 70 get a seat, and there are never eight', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await gameOf(platform, 10, 7)
+  const { lobbies, seats, refusals } = await rush(platform, game, false)
+  assert.deepEqual([lobbies, seats, refusals], [7, 70, { MATCHMAKER_TOO_MANY_LOBBIES: CROWD - 70 }])
+})
+
+test('both players of a lobby for two get in, also when one enters while the other is being let in', async (t) => {
+  const ROUNDS = 100
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await gameOf(platform, 2, 1_000)
+  for (let round = 0; round < ROUNDS; round++) {
+    const first = await find(game)
+    const { lobby_id } = first.lobby
+    const server = serverOf(platform, game, lobby_id)
+    const enter = (seat: Seat) => server.call(playerConnected, { body: { player_token: seat.player.token } })
+    const [second] =
+      round % 2 === 0
+        ? await Promise.all([join(game, lobby_id), enter(first)])
+        : (await Promise.all([enter(first), join(game, lobby_id)])).toReversed()
+    await enter(second as Seat)
+    assert.equal((await failureOf(join(game, lobby_id))).code, 'MATCHMAKER_LOBBY_FULL')
+  }
+  assert.equal(new Set((await listed(game)).map(({ total_player_count }) => total_player_count)).size, 1)
+  assert.equal(await seatsTaken(game), 2 * ROUNDS)
 })
 
 test('of 1,000 calls with one player token exactly one consumes it', async (t) => {

@@ -100,6 +100,39 @@ test('of many requests at once exactly as many pass as are left', async (t) => {
   assert.deepEqual(await outcomesOf(finds), { answered: 1, CAPTCHA_CAPTCHA_REQUIRED: 9 })
 })
 
+test('players behind one address share its captcha, each with a browser of his own, and are counted together', async (t) => {
+  const PLAYERS = 500
+  const { platform, server } = await startWithCaptcha(t)
+  const game = await gameWith(platform, { requests_before_reverify: PLAYERS })
+  const [nat, prefix] = ['192.0.2.7', '2001:db8:7:7:']
+  await find(game, turnstile(server.solve()), from(nat))
+  await find(game, turnstile(server.solve()), from(`${prefix}:1`))
+  const finds = (addressOf: (player: number) => string) =>
+    Array.from({ length: PLAYERS + 10 }, (_, player) => {
+      const headers = { ...from(addressOf(player)).headers, 'user-agent': `Browser/${player}` }
+      return find(game, {}, { headers })
+    })
+  const expected = { answered: PLAYERS, CAPTCHA_CAPTCHA_REQUIRED: 10 }
+  assert.deepEqual(await outcomesOf(finds(() => nat)), expected)
+  assert.deepEqual(await outcomesOf(finds((player) => `${prefix}:${(player + 2).toString(16)}`)), expected)
+  await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game, {}, from('192.0.2.8')))
+})
+
+test('a clock that is set back by an hour neither forgets a captcha nor prolongs it', async (t) => {
+  const HOUR_MS = 3_600_000
+  const { platform, server } = await startWithCaptcha(t)
+  const game = await gameWith(platform, { requests_before_reverify: 3 })
+  await find(game, turnstile(server.solve()))
+  platform.advance(-HOUR_MS)
+  await find(game)
+  platform.advance(HOUR_MS)
+  await find(game)
+  platform.advance(CAPTCHA.verification_ttl)
+  assert.equal((await failureOf(find(game))).code, 'CAPTCHA_CAPTCHA_REQUIRED')
+  platform.advance(-HOUR_MS)
+  assert.equal((await failureOf(find(game))).code, 'CAPTCHA_CAPTCHA_REQUIRED')
+})
+
 test('a request counts also when there is no seat for it, and a captcha is solved with or without one', async (t) => {
   const { platform, server } = await startWithCaptcha(t)
   const game = await gameWith(platform)
