@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import { findLobby, playerConnected, playerDisconnected } from '@muster/contract'
 import { sql } from 'kysely'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { type Ask, ask, bearer, JSON_TYPE } from './ask.ts'
 import { failureOf, find, join, LONG_MS, listed, type Seat, seatsTaken, serverOf } from './steps.ts'
 
-/** Each of them holds two descriptors of this process. */
 const CROWD = 5_000
+/** Requests that are sent over one connection without waiting: a descriptor for each would be more than many machines give. */
+const PIPELINED = 100
 
 test('a find starts a lobby, and the next one gets the seat beside it', async (t) => {
   const platform = await startPlatform(t)
@@ -27,7 +28,7 @@ test('a find starts a lobby, and the next one gets the seat beside it', async (t
   await lobby.call(playerDisconnected, { body: { player_token: first.player.token } })
 })
 
-/** Each over a connection of its own; what it asks meanwhile is how many players each lobby has, of another connection. */
+/** All are under way at once; how many players each lobby has is asked meanwhile, of another connection to the database. */
 async function rush(platform: Platform, game: TestGame, prevent_auto_create_lobby: boolean) {
   let is_over = false
   let looks = 0
@@ -46,19 +47,18 @@ async function rush(platform: Platform, game: TestGame, prevent_auto_create_lobb
     }
   }
   const looking = look()
-  const wish: Ask = {
-    method: 'POST',
-    headers: { ...JSON_TYPE, ...bearer(game.public_token) },
-    body: JSON.stringify({ game_modes: ['default'], prevent_auto_create_lobby }),
-  }
-  const outcomes = await Promise.all(
-    Array.from({ length: CROWD }, async () => {
-      const { status, text } = await ask(`${platform.matchmaker_url}${findLobby.path}`, wish)
-      if (status !== 200) return (JSON.parse(text) as { code: string }).code
-      const { player, lobby } = JSON.parse(text) as Seat
-      return { token: player.token, lobby_id: lobby.lobby_id }
+  const connections = Array.from({ length: CROWD / PIPELINED }, () =>
+    pipelined(new URL(platform.matchmaker_url), PIPELINED, {
+      path: findLobby.path,
+      token: game.public_token,
+      body: JSON.stringify({ game_modes: ['default'], prevent_auto_create_lobby }),
     }),
   )
+  const outcomes = (await Promise.all(connections)).flat().map((body) => {
+    const answer = JSON.parse(body) as Seat & { code?: string }
+    return answer.code ?? { token: answer.player.token, lobby_id: answer.lobby.lobby_id }
+  })
+  assert.equal(outcomes.length, CROWD)
   is_over = true
   await looking
   assert.ok(looks > 0)
@@ -153,3 +153,42 @@ test('the same Idempotency-Key gets the same seat, word for word', async (t) => 
   assert.deepEqual(second, first)
   assert.deepEqual(await find(), first)
 })
+
+/** The bodies of the answers, in order. */
+function pipelined(
+  { hostname, port }: URL,
+  count: number,
+  { path, token, body }: { path: string; token: string; body: string },
+): Promise<string[]> {
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    `host: ${hostname}`,
+    `authorization: Bearer ${token}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+  ]
+  const { promise, resolve, reject } = Promise.withResolvers<string[]>()
+  const bodies: string[] = []
+  let bytes = Buffer.alloc(0)
+  const socket = connect({ host: hostname, port: Number(port) })
+  socket.on('error', reject)
+  socket.on('close', () => reject(new Error(`the connection ended after ${bodies.length} answers`)))
+  socket.on('data', (chunk: Buffer) => {
+    bytes = Buffer.concat([bytes, chunk])
+    for (;;) {
+      const end = bytes.indexOf('\r\n\r\n')
+      if (end === -1) return
+      const length = Number(/^content-length: (\d+)/im.exec(bytes.subarray(0, end).toString('latin1'))?.[1])
+      const next = end + 4 + length
+      if (bytes.length < next) return
+      bodies.push(bytes.subarray(end + 4, next).toString('utf8'))
+      bytes = bytes.subarray(next)
+      if (bodies.length < count) continue
+      resolve(bodies)
+      socket.destroy()
+      return
+    }
+  })
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`.repeat(count))
+  return promise
+}

@@ -11,7 +11,8 @@ import { READ_ROWS_MAX, type Row } from '../../src/journal/read.ts'
 import { wakeReaders } from '../../src/matchmaker/wake-readers.ts'
 import { createDatabase } from '../database.ts'
 import { lobbyPlan } from '../matchmaker/plain-wishes.ts'
-import { type LocalWriter, newNamespace, openDatabase, openLocalWriter, until } from '../matchmaker/writers.ts'
+import { type LocalWriter, newNamespace, openDatabase, openLocalWriter } from '../matchmaker/writers.ts'
+import { until } from '../until.ts'
 
 const log = pino({ level: 'silent' })
 
