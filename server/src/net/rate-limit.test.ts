@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { createRateLimiter } from './rate-limit.ts'
 
@@ -108,6 +110,19 @@ test('no number of keys makes the limiter remember more than it may', () => {
     assert.ok(limiter.size() <= 1000)
   }
   assert.ok(limiter.size() >= 500)
+})
+
+test('a hundred thousand clients of three times as many that ask are remembered in less than 32 MB', () => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const limiter = createRateLimiter({ per_minute: 120, keys_max: 100_000 })
+  gc()
+  const before = process.memoryUsage().heapUsed
+  for (let count = 0; count < 300_000; count++) limiter.take(`2001:db8:${count.toString(16)}:1::/64`, START_MS + count)
+  gc()
+  const grown_bytes = process.memoryUsage().heapUsed - before
+  assert.ok(limiter.size() <= 100_000)
+  assert.ok(grown_bytes < 32 * 1024 * 1024, `${grown_bytes} bytes`)
 })
 
 test('a flood of strangers does not free a limited client, even one that stays silent meanwhile', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
+import { buildBody } from '../cloud/steps.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
@@ -44,3 +45,46 @@ test('a proxy that the operator trusts is believed by the edge, and the edge by 
   const { client } = await platform.ctx.db.selectFrom('players').select('client').executeTakeFirstOrThrow()
   assert.equal(client, '203.0.113.7')
 })
+
+test('what is forwarded of host and scheme decides nothing, whoever forwards it', async (t) => {
+  for (const MUSTER_TRUSTED_PROXIES of ['', '127.0.0.0/8']) {
+    const platform = await startPlatform(t, { roles: 'api,matchmaker,edge', env: { MUSTER_TRUSTED_PROXIES } })
+    platform.playServers()
+    const game = await platform.game()
+    const site_host = `${game.name_id}.cdn.localhost`
+    const forged = {
+      'x-forwarded-host': site_host,
+      'x-forwarded-proto': 'https',
+      'x-forwarded-port': '1',
+      forwarded: `host=${site_host};proto=https`,
+      'x-original-host': site_host,
+    }
+    const ask = async (url: string, path: string, token: string | null, body: unknown, more = {}) => {
+      const answer = await fetch(`${url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }), ...more },
+        body: JSON.stringify(body),
+      })
+      return { status: answer.status, cookie: answer.headers.get('set-cookie'), text: await answer.text() }
+    }
+    const builds = `/cloud/games/${game.game_id}/builds`
+    const origin = async (more: object): Promise<string> => {
+      const { text } = await ask(platform.api_url, builds, platform.token, buildBody(Buffer.alloc(5)), more)
+      return new URL((JSON.parse(text) as { image_presigned_request: { url: string } }).image_presigned_request.url)
+        .origin
+    }
+    assert.equal(await origin(forged), await origin({}))
+    for (const url of [platform.matchmaker_url, platform.edge_url]) {
+      // A site's host stands for nothing where it is only said.
+      const body = { game_modes: ['default'] }
+      assert.equal((await ask(url, findLobby.path, null, body, forged)).status, 401)
+      const { status, text, cookie } = await ask(url, findLobby.path, game.public_token, body, forged)
+      assert.deepEqual([status, cookie], [200, null])
+      const plain = await ask(url, findLobby.path, game.public_token, body)
+      assert.deepEqual(addressesOf(text), addressesOf(plain.text))
+    }
+    await platform.close()
+  }
+})
+
+const addressesOf = (text: string): unknown => (JSON.parse(text) as { ports: unknown }).ports

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  type ApiError,
   createCloudToken,
   createLobby,
   findLobby,
@@ -14,8 +15,9 @@ import {
 } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 import { type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
-import { find, from, idOf, journal, MODES, outcomesOf, serverOf, TRUSTING, UNKNOWN_ID } from './steps.ts'
+import { find, from, idOf, journal, LONG_MS, MODES, outcomesOf, serverOf, TRUSTING, UNKNOWN_ID } from './steps.ts'
 
 const SEATS = 5
 const MATCHMAKER = 7
@@ -131,4 +133,64 @@ test('cloud calls are limited by the game that the token acts for', async (t) =>
   await platform.client.call(getGameById, { params })
   platform.advance(1_000)
   assert.deepEqual(await outcomesOf(burst(2)), { answered: 1, API_RATE_LIMIT: 1 })
+})
+
+test('one client who asks 200 times a second slows nobody: he is refused beyond his limit, and told for how long', async (t) => {
+  const [CLIENTS, ROUNDS, ASKING_MS] = [50, 4, 5]
+  const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_RATE_LIMIT_SEATS: '120' } })
+  platform.playServers()
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: { max_players: 256, idle_grace_ms: LONG_MS } } },
+    limits: { lobby_count_max: 100, max_players_per_client: 1_000_000 },
+  })
+  await find(game)
+  /** The 99th of a hundred: how long 200 finds of normal players took. */
+  const p99 = async (): Promise<number> => {
+    const players = Array.from({ length: CLIENTS }, async (_, client) => {
+      const times: number[] = []
+      for (let count = 0; count < 4; count++) {
+        const begin = performance.now()
+        await find(game, {}, from(`198.51.100.${client}`))
+        times.push(performance.now() - begin)
+      }
+      return times
+    })
+    const times = (await Promise.all(players)).flat().sort((a, b) => a - b)
+    return times[Math.floor(times.length * 0.99)]!
+  }
+  const hostile: Promise<ApiError | null>[] = []
+  const attack = (): void => {
+    hostile.push(
+      find(game, {}, from('203.0.113.66')).then(
+        () => null,
+        (error: ApiError) => error,
+      ),
+    )
+  }
+  // He has used up what he may ask for at once before anything is measured.
+  for (let count = 0; count < 130; count++) attack()
+  await Promise.all(hostile)
+  const begin_ms = performance.now()
+  const [quiet, loud]: [number[], number[]] = [[], []]
+  // By turns, and the best of each: what else the machine does is not his doing.
+  for (let round = 0; round < ROUNDS; round++) {
+    quiet.push(await p99())
+    const attacking = setInterval(attack, ASKING_MS)
+    loud.push(await p99())
+    // As long as it takes to have asked often enough.
+    const wanted = hostile.length + 50
+    await until('his requests', () => hostile.length >= wanted)
+    clearInterval(attacking)
+  }
+  const outcomes = await Promise.all(hostile)
+  const [best_quiet, best_loud] = [Math.min(...quiet), Math.min(...loud)]
+  assert.ok(best_loud < 3 * best_quiet, `${best_loud} ms beside him, ${best_quiet} ms without`)
+  const regained = Math.ceil(((performance.now() - begin_ms) / 60_000) * 120) + 10
+  const passed = outcomes.filter((outcome) => outcome === null).length
+  assert.ok(passed >= 120 && passed <= 120 + regained, `${passed} of ${outcomes.length}`)
+  for (const refusal of outcomes) {
+    if (refusal === null) continue
+    assert.deepEqual([refusal.code, refusal.status], ['API_RATE_LIMIT', 429])
+    assert.ok(refusal.retry_after_s! >= 1)
+  }
 })

@@ -18,6 +18,7 @@ import {
   watchEvents,
 } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
+import { idOfName } from '../../src/ids.ts'
 import {
   failureOf,
   from,
@@ -315,8 +316,19 @@ test('where the game verifies it is asked once, about all members, and its no is
   await found
   const { payload } = endpoint.asked.at(-1)!
   assert.equal(endpoint.asked.length, 2)
-  assert.equal(payload.join_kind, 'party')
-  assert.deepEqual(Object.keys(payload.clients), ['192.0.2.1', '192.0.2.2', '192.0.2.3'])
+  const unknown = { user_agent: null, latitude: null, longitude: null }
+  const { user_agent } = (payload.clients as Record<string, { user_agent: string | null }>)['192.0.2.1']!
+  const [version, namespace_id] = [game.version_id, game.namespace_id]
+  const of_mode = { namespace_id, game_mode_id: idOfName(`${version}/default`), game_mode_name_id: 'default' }
+  const asked = { state: null, config: null, tags: {}, dynamic_max_players: null }
+  assert.deepEqual(payload, {
+    verification_data: null,
+    game: { ...of_mode, lobby: null, ...asked },
+    // Of each member as he joined the party.
+    clients: Object.fromEntries(members.map((_, index) => [`192.0.2.${index + 1}`, { ...unknown, user_agent }])),
+    join_kind: 'party',
+    kind: 'find',
+  })
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 1)
   assert.equal(await seatsTaken(game), 3)
 

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join as joinPath } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { joinLobby, setLobbyClosed } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
@@ -22,6 +25,7 @@ import {
   TRUSTING,
   withKey,
 } from '../http/steps.ts'
+import { mmdbFile } from '../net/mmdb-file.ts'
 import { startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
@@ -116,6 +120,34 @@ test('the game is told who asks for which seat, member for member', async (t) =>
 function userAgent(payload: { clients: Record<string, unknown> }): string | null {
   return (payload.clients['192.0.2.1'] as { user_agent: string | null }).user_agent
 }
+
+test('where nobody knows where a player is the game is told null, and the request goes on', async (t) => {
+  const folder = await mkdtemp(joinPath(tmpdir(), 'muster-ip-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const cities = mmdbFile({ '81.2.69.0/24': { location: { latitude: 51.51, longitude: -0.13 } } })
+  await writeFile(joinPath(folder, 'city.mmdb'), cities)
+  await writeFile(joinPath(folder, 'cut-off.mmdb'), cities.subarray(0, cities.length - 20))
+  await writeFile(joinPath(folder, 'no-database.mmdb'), 'this is none'.repeat(1_000))
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: { ...SETTINGS, MUSTER_IP_DATA: folder } })
+  platform.playServers()
+  const matchmaker = { game_modes: { default: verifiedMode(endpoint.url) } }
+  const game = await platform.game({ matchmaker, limits: MANY })
+  const places: [string, number | null, number | null][] = [
+    ['81.2.69.142', 51.51, -0.13],
+    ...['1.1.1.1', '10.0.0.1', '127.0.0.1', '192.0.2.1', '2001:db8::1'].map((address): [string, null, null] => [
+      address,
+      null,
+      null,
+    ]),
+  ]
+  for (const [address, latitude, longitude] of places) {
+    await find(game, {}, { headers: { ...from(address).headers, 'user-agent': 'Arena/1.0' } })
+    assert.deepEqual(endpoint.asked.at(-1)?.payload.clients, {
+      [address]: { user_agent: 'Arena/1.0', latitude, longitude },
+    })
+  }
+})
 
 test('a no is a no, for every action, and nothing has happened', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)

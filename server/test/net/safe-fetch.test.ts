@@ -246,6 +246,32 @@ test('whoever is slow, endless or not HTTP is left at the deadline or before', a
   }
 })
 
+test('of an endless answer nothing is read once its status is known', async (t) => {
+  const MORE = Buffer.alloc(64 * 1024, 'x')
+  for (const head of [
+    'content-length: 10000000000\r\n\r\n',
+    'transfer-encoding: chunked\r\n\r\n10000\r\n',
+    'content-encoding: gzip\r\ncontent-length: 10000000000\r\n\r\n',
+    '\r\n',
+  ]) {
+    const { promise: closed, resolve } = Promise.withResolvers<number>()
+    const { port } = await startTcp(t, (socket) => {
+      socket.resume()
+      socket.write(`HTTP/1.1 200 OK\r\n${head}`)
+      const pour = (): void => {
+        while (!socket.destroyed && socket.write(MORE));
+      }
+      socket.on('drain', pour)
+      socket.once('close', () => resolve(socket.bytesWritten))
+      pour()
+    })
+    assert.equal((await safeFetch(wish(`http://127.0.0.1:${port}/`, { body_bytes_max: 0 }), rulesOf(null))).status, 200)
+    // What the kernel holds of a connection that nobody reads.
+    const sent_bytes = await closed
+    assert.ok(sent_bytes < 16 * 1024 * 1024, `${sent_bytes} bytes`)
+  }
+})
+
 test('a port without a listener is a failed connection', async (t) => {
   const { port } = await startTcp(t, () => {})
   const free = port === 65_535 ? 2_000 : port
