@@ -24,6 +24,7 @@ import {
   from,
   idOf,
   join,
+  journal,
   LONG_MS,
   listed,
   MODES,
@@ -374,6 +375,23 @@ test('max_players of a find is the limit of the lobby it starts', async (t) => {
     ],
   )
   await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => join(game, lobbies[0]!))
+})
+
+test('max_players is a whole number from 1 to what the game mode has, and else a refusal that starts nothing', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: MANY })
+  const ask = (max_players: unknown) => find(game, { game_modes: ['sized'], max_players: max_players as number })
+  const codes = ['VALIDATION_ERROR', 'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID']
+  for (const value of [0, -1, 9, 1.5, 2 ** 32 - 1, 2 ** 32, 2 ** 53, '5', [5], true]) {
+    const before = await journal(platform)
+    const { code, status } = await failureOf(ask(value))
+    assert.ok(codes.includes(code) && status === 400, `${String(value)}: ${code}`)
+    assert.equal(await journal(platform), before)
+  }
+  const [one, eight] = [await ask(1), await ask(8)]
+  assert.notEqual(one.lobby.lobby_id, eight.lobby.lobby_id)
+  assert.equal((await failureOf(join(game, one.lobby.lobby_id))).code, 'MATCHMAKER_LOBBY_FULL')
 })
 
 test('of several game modes and regions the fullest lobby is found, and the first is started', async (t) => {
