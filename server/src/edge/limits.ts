@@ -64,6 +64,8 @@ export const PORT_REST_MS = 60_000
 /** Sources of datagrams that are remembered, and those of one client; a source is an address and a port. */
 export const UDP_SESSIONS_MAX = 10_000
 export const UDP_SESSIONS_PER_CLIENT_MAX = 256
+/** Of all places, where descriptors are scarce: the others are for connections. */
+export const UDP_SESSIONS_SHARE = 0.5
 /** A source that has proven itself is forgotten after this, for games pause; any other sooner. */
 export const UDP_IDLE_MS_MAX = 120_000
 export const UDP_UNPROVEN_IDLE_MS_MAX = 10_000

@@ -14,11 +14,10 @@ import {
   FIRST_BYTE_MS_MAX,
   LISTEN_PAUSE_MS,
   LISTEN_WAIT_MS_MAX,
-  PORT_CONNECTIONS_MAX,
-  PORT_CONNECTIONS_PER_CLIENT_MAX,
   SPLICE_IDLE_MS_MAX,
   TCP_BACKLOG,
 } from './limits.ts'
+import { createPortCrowd } from './port-crowd.ts'
 import type { PortOwners } from './port-owners.ts'
 import { type Endpoint, proxyHeader, takeProxyHeader } from './proxy-protocol.ts'
 import type { Routes, StreamAddress } from './routes.ts'
@@ -37,7 +36,7 @@ const TIMES = { idle_ms: SPLICE_IDLE_MS_MAX, first_byte_ms: FIRST_BYTE_MS_MAX }
 
 export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: TcpOptions): Tcp {
   const balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
-  const counts = createCounts()
+  const counts = createPortCrowd()
   // It listens nowhere: connections are handed to it once it is known that their port speaks TLS.
   const tls_server = tls === null ? null : createTlsServer({ ...tls, allowHalfOpen: true })
   const handshakes = new Map<string, (secured: Socket) => void>()
@@ -151,28 +150,5 @@ async function connectTo(target: StreamAddress, client: Socket): Promise<Socket 
       if (!is_refused || waited_ms >= LISTEN_WAIT_MS_MAX) throw error
       await delay(LISTEN_PAUSE_MS)
     }
-  }
-}
-
-/** Connections by port, and by port and client: one player must not keep the others out of a lobby. */
-function createCounts() {
-  const ports = new Map<number, { sum: number; clients: Map<string, number> }>()
-  return {
-    /** What is to be called at its end; null: there are too many. */
-    enter(port: number, client: string): (() => void) | null {
-      const count = ports.get(port) ?? { sum: 0, clients: new Map() }
-      const of_client = count.clients.get(client) ?? 0
-      if (count.sum >= PORT_CONNECTIONS_MAX || of_client >= PORT_CONNECTIONS_PER_CLIENT_MAX) return null
-      ports.set(port, count)
-      count.sum++
-      count.clients.set(client, of_client + 1)
-      return () => {
-        count.sum--
-        const left = (count.clients.get(client) ?? 1) - 1
-        if (left > 0) count.clients.set(client, left)
-        else count.clients.delete(client)
-        if (count.sum === 0) ports.delete(port)
-      }
-    },
   }
 }

@@ -15,6 +15,7 @@ import {
   UDP_IDLE_MS_MAX,
   UDP_SESSIONS_MAX,
   UDP_SESSIONS_PER_CLIENT_MAX,
+  UDP_SESSIONS_SHARE,
   UDP_SWEEP_MS,
   UDP_UNPROVEN_IDLE_MS_MAX,
   UDP_WAITING_MAX,
@@ -74,6 +75,8 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   const proven = new Set<Session>()
   const welcome = createWelcome(ctx.now)
   let unproven_bytes = 0
+  /** Whoever forges sources must not take the places of connections. */
+  const sessions_max = Math.min(UDP_SESSIONS_MAX, Math.floor(crowd.connections_max * UDP_SESSIONS_SHARE))
 
   function onDatagram(front: Front, datagram: Buffer, source: RemoteInfo): void {
     const session = front.sessions.get(`${source.address} ${source.port}`)
@@ -192,8 +195,8 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   function begin(front: Front, source: RemoteInfo, target: Target, proof: Proof | null): Session | null {
     const client = clientOf(clientBucket(source.address))
     if (client.sessions.size >= UDP_SESSIONS_PER_CLIENT_MAX) endOneOf(client.sessions)
-    if (unproven.size + proven.size >= UDP_SESSIONS_MAX) endOneOf(unproven.size > 0 ? unproven : proven)
-    const is_room = client.sessions.size < UDP_SESSIONS_PER_CLIENT_MAX && unproven.size + proven.size < UDP_SESSIONS_MAX
+    if (unproven.size + proven.size >= sessions_max) endOneOf(unproven.size > 0 ? unproven : proven)
+    const is_room = client.sessions.size < UDP_SESSIONS_PER_CLIENT_MAX && unproven.size + proven.size < sessions_max
     const leave = is_room ? crowd.enter(source.address) : null
     if (leave === null) {
       forgetClient(client)

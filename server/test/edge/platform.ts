@@ -81,7 +81,12 @@ export type TestEdge = {
 }
 
 export type RawLobby = { lobby_id: string; namespace_id: string; number: number }
-export type RawOptions = { number?: number; proxy_protocol?: boolean; require_player_token?: boolean }
+export type RawOptions = {
+  number?: number
+  protocol?: 'tcp_tls'
+  proxy_protocol?: boolean
+  require_player_token?: boolean
+}
 
 export type TestGame = {
   game_id: string
@@ -186,7 +191,8 @@ async function insertLobby(
   return lobby_id
 }
 
-async function insertRawLobby(
+/** For an edge that is a process of its own. */
+export async function insertRawLobby(
   ctx: Context,
   transport: 'tcp' | 'udp',
   port: number,
@@ -195,13 +201,15 @@ async function insertRawLobby(
   const taken = ctx.db
     .selectFrom('lobbies')
     .select(sql<number>`jsonb_path_query_first(edge_ports, '$[0].port')::int`.as('port'))
-  const free = await ctx.db
+  const free = ctx.db
     .selectFrom('edge_ports')
     .select('port')
     .where('transport', '=', transport)
     .where('port', 'not in', taken.where(sql<boolean>`edge_ports <> '[]'`))
-    .executeTakeFirstOrThrow()
-  const number = wanted ?? free.port
+    .limit(1)
+  // On a busy machine the edge may still be opening its first ones.
+  await until('a port is open', async () => (await free.execute()).length > 0)
+  const number = wanted ?? (await free.executeTakeFirstOrThrow()).port
   const lobby_id = await insertLobby(ctx, {})
   const edge_ports = JSON.stringify([{ name: 'game', transport, port: number }])
   await sql`update lobbies set edge_ports = ${edge_ports}::jsonb where lobby_id = ${lobby_id}`.execute(ctx.db)

@@ -1,7 +1,17 @@
 import assert from 'node:assert'
-import { test } from 'node:test'
-import { HEADER_CHECK_MS, HEADER_MS_MAX } from '../../src/edge/limits.ts'
-import { errorOf, rawClient, startBackend, startTestEdge } from './platform.ts'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { readConfig } from '../../src/config.ts'
+import { openContext } from '../../src/context.ts'
+import { FIRST_BYTE_MS_MAX, HEADER_CHECK_MS, HEADER_MS_MAX } from '../../src/edge/limits.ts'
+import { createDatabase } from '../database.ts'
+import { errorOf, insertRawLobby, rawClient, startBackend, startTestEdge, until } from './platform.ts'
 
 test('a header that does not come to its end is cut off, and nobody else notices', async (t) => {
   const SLOW = 200
@@ -29,3 +39,115 @@ test('a header that does not come to its end is cut off, and nobody else notices
   assert.ok(performance.now() - begun >= HEADER_MS_MAX - HEADER_CHECK_MS)
   assert.equal(api.seen.length, 1)
 })
+
+test('a raw connection over which nothing comes is given up; one that has begun may be silent', async (t) => {
+  const lobby = await startLobby(t, () => {})
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('tcp', lobby.port)
+  const [silent, begun] = [rawClient(t, number), rawClient(t, number)]
+  begun.write('x')
+  const start = performance.now()
+  const ended = new Promise((resolve) => silent.socket.once('close', resolve))
+  await until('both are at the lobby', () => lobby.sockets.size === 2)
+  await ended
+  const took_ms = performance.now() - start
+  assert.ok(took_ms >= FIRST_BYTE_MS_MAX - HEADER_CHECK_MS, `after ${took_ms} ms`)
+  await until('the lobby is told', () => lobby.sockets.size === 1)
+  assert.equal(begun.socket.closed, false)
+})
+
+test('a raw player who reads nothing holds up his server, and not the memory of the edge', {
+  timeout: 120_000,
+}, async (t) => {
+  const SLOW = 100
+  const BYTES_EACH_MAX = 160 * 1024
+  const lobby = await startLobby(t, (socket) => {
+    const chunk = Buffer.alloc(64 * 1024)
+    const pour = () => {
+      while (!socket.destroyed && socket.write(chunk));
+    }
+    socket.on('drain', pour)
+    pour()
+  })
+  const edge = await startOwnEdge(t)
+  const number = await edge.raw(lobby.port)
+  const dial = async (): Promise<Socket> => {
+    const socket = connect({ port: number, host: '127.0.0.1', localAddress: `127.0.4.${1 + (dialled++ % 100)}` })
+    socket.on('error', () => {})
+    t.after(() => socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  }
+  let dialled = 0
+  // What the first ones bring into memory is there once.
+  for (let count = 0; count < 20; count++) await dial()
+  await rest(lobby)
+  const before = edge.rss()
+  for (let count = 0; count < SLOW; count++) await dial()
+  await rest(lobby)
+  const each = (edge.rss() - before) / SLOW
+  t.diagnostic(`${Math.round(each / 1024)} KB for each`)
+  assert.ok(each < BYTES_EACH_MAX, `${each} bytes for each`)
+
+  const player = await dial()
+  let got = 0
+  player.on('data', ({ length }) => {
+    got += length
+  })
+  await until('who reads gets on', () => got > 16 * 1024 * 1024)
+})
+
+/** Until no byte moves: all buffers on the way are full. */
+async function rest({ written }: { written: () => number }): Promise<void> {
+  let before = -1
+  while (written() !== before) {
+    before = written()
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
+
+async function startLobby(t: TestContext, onConnection: (socket: Socket) => void) {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    onConnection(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const written = () =>
+    [...sockets].reduce((sum, { bytesWritten, writableLength }) => sum + bytesWritten - writableLength, 0)
+  return { port: (server.address() as AddressInfo).port, sockets, written }
+}
+
+/** As a process of its own, whose memory is nobody else's. */
+async function startOwnEdge(t: TestContext) {
+  const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
+  const env = {
+    MUSTER_DATA: data_dir,
+    DATABASE_URL: await createDatabase(t),
+    MUSTER_EDGE_HTTP_PORT: '0',
+    MUSTER_EDGE_HTTPS_PORT: '0',
+    MUSTER_LOG_LEVEL: 'silent',
+  }
+  const ctx = await openContext(readConfig(env))
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'small-edge.ts')], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env,
+  })
+  t.after(async () => {
+    child.stdin.end()
+    await once(child, 'exit')
+    await ctx.close()
+    await rm(data_dir, { recursive: true, force: true })
+  })
+  await once(child.stdout, 'data')
+  return {
+    raw: async (port: number) => (await insertRawLobby(ctx, 'tcp', port)).number,
+    rss: () => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1024,
+  }
+}

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -254,6 +255,29 @@ test('certificates come from files, by name, and are read again when they change
       }
     })
   })
+})
+
+test('who names no host at a raw port with TLS, or another one, is shown nothing and reaches no lobby', async (t) => {
+  const authority = await makeAuthority()
+  const folder = await makeFolder(t)
+  await place(folder, 'lobbies', await authority.issue(['*.local.lobbies.invalid']))
+  let connections = 0
+  const lobby = createServer((socket) => {
+    connections++
+    socket.end('welcome')
+  }).listen(0, '127.0.0.1')
+  await once(lobby, 'listening')
+  t.after(() => lobby.close())
+  const edge = await startTestEdge(t, { env: { ...PRODUCTION, MUSTER_TLS_CERTIFICATES: folder } })
+  const { number } = await edge.raw('tcp', (lobby.address() as AddressInfo).port, { protocol: 'tcp_tls' })
+  const ca = authority.cert
+  for (const name of ['', 'localhost', 'lobbies.invalid', 'a.b.local.lobbies.invalid', 'pages.test']) {
+    await assert.rejects(shake(number, name, { ca }), name)
+  }
+  assert.equal(connections, 0)
+  const socket = await shake(number, 'any.local.lobbies.invalid', { ca })
+  assert.equal(await text(socket), 'welcome')
+  assert.equal(connections, 1)
 })
 
 test('a folder of certificates that is not there is a sentence at the start', async (t) => {

@@ -82,8 +82,8 @@ test('a WebSocket reaches its lobby by host and by path, and the lobby sees the 
   await until('nothing is left open', () => echo.server.clients.size === 0)
 })
 
-test('ten megabytes in random pieces arrive as they were sent, both ways', async (t) => {
-  const SUM = 10 * 1024 * 1024
+test('a hundred megabytes in random pieces arrive as they were sent, both ways', async (t) => {
+  const SUM = 100 * 1024 * 1024
   const PIECE_MAX = 200_000
   const echo = await startEcho(t)
   const edge = await startTestEdge(t)
@@ -176,6 +176,8 @@ test('what a backend does to a handshake is a 502, and the edge goes on', async 
     'a reset at once': (socket) => void socket.resetAndDestroy(),
     'an end': (socket) => void socket.end(),
     'data before the 101': (socket) => void socket.write(`\x81\x05hello${SWITCHING}`),
+    'five thousand headers': (socket) =>
+      void socket.write(SWITCHING.replace('\r\n', `\r\n${'a: b\r\n'.repeat(5_000)}`)),
     'a 101 without Upgrade, then an end': (socket) => void socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
   }
   let misdeed = misdeeds['an end']!
@@ -221,6 +223,7 @@ test('only a plain WebSocket handshake leaves HTTP behind', async (t) => {
     'an absolute target': `GET http://169.254.169.254/ HTTP/1.1\r\n${host}${HANDSHAKE}\r\n`,
     'no host': `GET / HTTP/1.1\r\n${HANDSHAKE}\r\n`,
     'too many headers': `GET / HTTP/1.1\r\n${host}${'a: b\r\n'.repeat(150)}${HANDSHAKE}\r\n`,
+    'five thousand headers': `GET / HTTP/1.1\r\n${host}${'a: b\r\n'.repeat(5_000)}${HANDSHAKE}\r\n`,
   }
   requests = []
   for (const [name, bytes] of Object.entries(refused)) {

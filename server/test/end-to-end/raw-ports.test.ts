@@ -7,7 +7,7 @@ import { connect as connectPlain } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { connect } from 'node:tls'
-import { findLobby } from '@muster/contract'
+import { createGameVersion, findLobby } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import { createTestGame, startPlatform } from '../platform.ts'
 import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
@@ -15,7 +15,7 @@ import { until } from '../until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
 test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', {
-  timeout: 20_000,
+  timeout: 60_000,
 }, async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
@@ -55,7 +55,7 @@ test('a raw TCP and a raw UDP game are played through the edge at the addresses 
 })
 
 test('a raw TCP game is played over TLS, with a certificate that the client has verified', {
-  timeout: 20_000,
+  timeout: 60_000,
 }, async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
@@ -89,6 +89,69 @@ test('a raw TCP game is played over TLS, with a certificate that the client has 
   const again = openLines(t, connect({ host: hostname, port, ca }))
   again.write('no token')
   assert.strictEqual(await again.line(), null)
+})
+
+/** Tells what becomes of listening at each number that a line names. */
+const GREEDY_SERVER = `
+import http from 'node:http'
+import net from 'node:net'
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_SSH } = process.env
+const listen = (port) =>
+  new Promise((resolve) => {
+    const server = net.createServer()
+    server.once('error', ({ code }) => resolve(code))
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve('listening')))
+  })
+net.createServer((socket) => {
+  socket.once('data', async (line) => {
+    const found = { own: [Number(PORT_GAME), Number(PORT_SSH)], outcomes: [] }
+    for (const port of JSON.parse(line)) found.outcomes.push(await listen(port))
+    socket.end(JSON.stringify(found) + '\\n')
+  })
+}).listen(Number(PORT_GAME), '127.0.0.1', () => {
+  const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
+  http.request(PLATFORM_API_URL + '/matchmaker/lobbies/ready', { method: 'POST', headers }).end()
+})
+process.on('SIGTERM', () => process.exit(0))
+`
+
+test('a lobby that asks for a number of the system or of the platform gets one of its own, and takes none of theirs', {
+  timeout: 60_000,
+}, async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const game = await platform.game({
+    files: { 'server.mjs': GREEDY_SERVER },
+    docker: { ports: { game: { protocol: 'tcp', port: 26_001 }, ssh: { protocol: 'tcp', port: 22 } } },
+  })
+  const seat = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  const { api_port, matchmaker_port, edge_http_port, edge_https_port } = platform.ctx.config
+  const spare = await platform.ctx.db.selectFrom('edge_ports').select('port').where('transport', '=', 'tcp').execute()
+  const theirs = [api_port, matchmaker_port, edge_http_port, edge_https_port, ...spare.map(({ port }) => port)]
+  assert.ok(spare.length > 16)
+  const player = dial(t, seat.ports.game!.url)
+  player.socket.write(JSON.stringify(theirs))
+  const { own, outcomes } = JSON.parse((await player.line()) ?? '') as { own: number[]; outcomes: string[] }
+  assert.ok(
+    own.every((port) => port >= 20_000 && port < 26_000),
+    String(own),
+  )
+  assert.deepStrictEqual([...new Set(outcomes)], ['EADDRINUSE'])
+
+  // Numbers of the machine are for network mode host, which the operator allows or not.
+  for (const min of [22, 80, 26_000]) {
+    const config = {
+      game_modes: { default: {} },
+      docker: { ports: { game: { protocol: 'udp' as const, port_range: { min, max: min + 9 } } } },
+    }
+    const refused = platform.client.call(createGameVersion, {
+      params: { game_id: game.game_id },
+      body: {
+        display_name: `from ${min}`,
+        config: { matchmaker: { ...config, docker: { ...config.docker, network_mode: 'host' } } },
+      },
+    })
+    await assert.rejects(refused, { code: 'VALIDATION_ERROR' })
+  }
 })
 
 test('edge, matchmaker and runner are killed one after the other, and the addresses of a lobby stay good', {

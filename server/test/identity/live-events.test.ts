@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
+import { deflateRawSync } from 'node:zlib'
 import { createParty, findLobby, getParty, joinParty, setupIdentity } from '@muster/contract'
 import { WebSocket } from 'ws'
+import { rawClient } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
 type News = { events: { event_id: string; kind: object }[]; watch: { index: string } }
@@ -111,3 +113,76 @@ test('who may not listen is refused before there is a socket; who says too much 
   assert.equal(await listen(live(platform, token)).closed, 1013)
   for (const one of many) one.socket.terminate()
 })
+
+test('a flood of frames ends its socket with a word why, and no one else notices', async (t) => {
+  const { platform, token } = await world(t)
+  const { pathname, search, port } = new URL(live(platform, token))
+  const quiet = listen(live(platform, token))
+  await quiet.next()
+
+  const FEW = 40
+  const MANY = 50_000
+  const repeated = (count: number, frame: Buffer): Buffer[] => Array.from({ length: count }, () => frame)
+  const [CONTINUES, TEXT, BINARY, PING, PONG] = [0, 1, 2, 9, 10]
+  const piece = (text: string) => frame(CONTINUES, text, { is_last: false })
+  const begin = (text: string) => frame(TEXT, text, { is_last: false })
+  const repeatedly: Record<string, (count: number) => Buffer[]> = {
+    'pieces without bytes or end': (count) => [begin('x'), ...repeated(count, piece(''))],
+    pings: (count) => repeated(count, frame(PING, 'x'.repeat(125))),
+    'pongs that nobody asked for': (count) => repeated(count, frame(PONG, '')),
+    'messages without bytes': (count) => repeated(count, frame(TEXT, '')),
+  }
+  const floods: Record<string, [code: number | null, frames: Buffer[]]> = {
+    'pieces that are together too long': [1009, [begin('x'.repeat(100)), ...repeated(20, piece('x'.repeat(100)))]],
+    'a message that says it is long': [1009, [frame(BINARY, '', { length: 2 ** 40 })]],
+    // A kilobyte that would be a megabyte, were anybody to unpack it.
+    'a packed message': [1002, [frame(TEXT, deflateRawSync(Buffer.alloc(1024 * 1024)), { is_packed: true })]],
+    'half of a packed message': [1002, [frame(TEXT, 'x', { is_packed: true, is_last: false })]],
+  }
+  for (const [name, frames] of Object.entries(repeatedly)) {
+    floods[`a few ${name}`] = [1008, frames(FEW)]
+    // Who does not stop may lose the word in what he sends.
+    floods[`many ${name}`] = [null, frames(MANY)]
+  }
+  for (const [code, frames] of Object.values(floods)) {
+    const client = rawClient(t, Number(port))
+    client.write(
+      `GET ${pathname}${search} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+        'Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n',
+    )
+    const head = await client.read((bytes) => bytes.includes('"watch"'))
+    assert.match(head, /^HTTP\/1\.1 101 /)
+    assert.doesNotMatch(head, /sec-websocket-extensions/i, 'nothing is packed')
+    client.write(Buffer.concat(frames))
+    if (code !== null) await client.read((bytes) => bytes.includes(closing(code)))
+    await client.end()
+  }
+
+  assert.equal(quiet.socket.readyState, WebSocket.OPEN)
+  quiet.socket.ping()
+  await once(quiet.socket, 'pong')
+  quiet.socket.terminate()
+})
+
+type FrameOptions = { is_last?: boolean; is_packed?: boolean; length?: number }
+
+/** Of a client, masked with zeros. `length`: what it says of itself. */
+function frame(opcode: number, payload: string | Buffer, options: FrameOptions = {}): Buffer {
+  const bytes = Buffer.from(payload)
+  const { is_last = true, is_packed = false, length = bytes.length } = options
+  const head = Buffer.alloc(14)
+  head[0] = (is_last ? 0x80 : 0) | (is_packed ? 0x40 : 0) | opcode
+  if (length < 126) head[1] = 0x80 | length
+  else {
+    head[1] = 0x80 | 127
+    head.writeBigUInt64BE(BigInt(length), 2)
+  }
+  const head_length = length < 126 ? 6 : 14
+  return Buffer.concat([head.subarray(0, head_length), bytes])
+}
+
+/** How a close frame of the server's with this code begins behind its length, as it is read. */
+function closing(code: number): string {
+  return Buffer.from([code >> 8, code & 0xff]).toString('latin1')
+}

@@ -23,9 +23,11 @@ const SOCKETS_MAX = 20_000
 const CLIENT_SOCKETS_MAX = 256
 /** Nothing that a listener says is read. */
 const MESSAGE_BYTES_MAX = 1_024
-/** Messages and pings between two of our own. */
+/** Messages, pieces of one, pings and pongs between two pings of our own. */
 const MESSAGES_MAX = 32
 const PING_EVERY_MS = 30_000
+/** Who is told to go has this long to say good-bye. */
+const CLOSE_MS_MAX = 2_000
 /** What a socket has not taken yet. */
 const UNSENT_BYTES_MAX = 256 * 1_024
 
@@ -43,12 +45,16 @@ export type LiveEvents = { close: () => void }
 
 export function openLiveEvents(server: Server, door: Door, matchmaker: Matchmaker): LiveEvents {
   const { ctx } = door
-  const accepting = new WebSocketServer({
+  const options = {
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MESSAGE_BYTES_MAX,
-  })
+    maxFragments: MESSAGES_MAX,
+    // Its types do not know it yet.
+    closeTimeout: CLOSE_MS_MAX,
+  }
+  const accepting = new WebSocketServer(options)
   const sockets = new Map<WebSocket, Listener>()
   const client_counts = new Map<string, number>()
   const timer = setInterval(ping, PING_EVERY_MS)
@@ -118,11 +124,16 @@ export function openLiveEvents(server: Server, door: Door, matchmaker: Matchmake
     sockets.set(socket, listener)
     client_counts.set(client, (client_counts.get(client) ?? 0) + 1)
     const said = (): void => {
-      if (++listener.message_count > MESSAGES_MAX) socket.close(POLICY, 'too many messages')
+      listener.message_count++
+      // Who goes on after he was told is not waited for.
+      if (listener.message_count > 2 * MESSAGES_MAX) socket.terminate()
+      else if (listener.message_count > MESSAGES_MAX) socket.close(POLICY, 'too many messages')
     }
     socket.on('message', said)
     socket.on('ping', said)
     socket.on('pong', () => {
+      // The first answers our ping; nobody has asked for more.
+      if (listener.is_alive) said()
       listener.is_alive = true
     })
     // What breaks it is followed by its close.
