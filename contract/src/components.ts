@@ -11,7 +11,7 @@ import { LobbyPlayer } from './cloud/lobbies.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
-import { Explanation } from './cloud/rays.ts'
+import { Explanation, ServicePerf } from './cloud/rays.ts'
 import { SiteSummary } from './cloud/sites.ts'
 import { RegionTier } from './cloud/tiers.ts'
 import { TokenSummary } from './cloud/tokens.ts'
@@ -58,6 +58,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   RegionSummary,
   RegionTier,
   Seat,
+  ServicePerf,
   SiteSummary,
   TokenSummary,
   ValidationErrors,

@@ -54,7 +54,7 @@ export const ERRORS = {
   NAMESPACE_NOT_FOUND: { status: 404, message: 'There is no such namespace.' },
   RAY_NOT_FOUND: {
     status: 404,
-    message: 'There is no such ray, or it was not kept: all refusals of seats are for a while, and some of the seats.',
+    message: 'There is no such ray, or it was not kept: all that fail are for a while, and some of the others.',
   },
   VERSION_NOT_FOUND: { status: 404, message: 'There is no such version.' },
   BUILD_NOT_FOUND: { status: 404, message: 'There is no such build.' },

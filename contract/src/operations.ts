@@ -63,7 +63,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
-import { explainRay } from './cloud/rays.ts'
+import { explainRay, getRayPerfLogs } from './cloud/rays.ts'
 import {
   renameGame,
   renameGameBuild,
@@ -221,6 +221,7 @@ export const OPERATIONS: readonly Operation[] = [
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
   explainRay,
+  getRayPerfLogs,
   createParty,
   getParty,
   joinParty,

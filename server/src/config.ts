@@ -107,6 +107,8 @@ export type Config = {
     /** With less than this free on a runner's disk no lobby is opened in its regions. */
     disk_free_bytes_min: number
   }
+  /** Ordinary requests whose ray is kept; null: rays are switched off. */
+  rays_per_second: number | null
   /** How long what is over is kept; null: for ever. */
   retention: {
     abandoned_uploads_ms: number | null
@@ -249,6 +251,12 @@ export const SETTINGS = [
     name: 'MUSTER_FETCH_AUTHORITIES',
     default: '',
     description: 'PEM file of authorities that outgoing calls believe beside the well-known ones.',
+  },
+  {
+    name: 'MUSTER_RAYS_PER_SECOND',
+    default: '5',
+    description:
+      'Ordinary requests whose ray is kept, a second and role, beside those that failed, were slow or started a lobby; 0 is off.',
   },
   { name: 'MUSTER_RATE_LIMIT_SEATS', default: '120', description: 'find, join, create a minute and client; 0 is off.' },
   { name: 'MUSTER_RATE_LIMIT_MATCHMAKER', default: '600', description: 'Other matchmaker calls a minute and client.' },
@@ -536,6 +544,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       kv_per_minute: integer('MUSTER_RATE_LIMIT_KV', 6_000, 1_000_000),
       logins_per_quarter_hour: integer('MUSTER_RATE_LIMIT_LOGIN', 20, 1_000_000),
     },
+    rays_per_second: integer('MUSTER_RAYS_PER_SECOND', 5, 100) || null,
     quotas: {
       games: integer('MUSTER_QUOTA_GAMES', 100, 1_000_000) || null,
       namespaces: integer('MUSTER_QUOTA_NAMESPACES', 1_000, 1_000_000) || null,

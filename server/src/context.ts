@@ -13,6 +13,7 @@ import { createTrust, type Trust } from './net/trust.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
 import { createLog } from './observe/log.ts'
+import { createRecorder, RAYS_CHANNEL, type Recorder } from './observe/recorder.ts'
 import { StartError } from './start-error.ts'
 import { type Keys, openKeys } from './tokens/keys.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
@@ -35,6 +36,8 @@ export type Context = {
   /** Whose certificates outgoing calls believe. */
   trust: Trust
   objects: Objects
+  /** What becomes of the rays of requests. */
+  recorder: Recorder
   /** Null: no mail server is configured. */
   mailer: Mailer | null
   /** Milliseconds since the epoch. Tests move it. */
@@ -78,6 +81,11 @@ export async function openContext(
   opened.defer(() => listener.close())
   const revoked = createRevoked({ pool: database.pool, listener, log })
   opened.defer(() => revoked.close())
+  const now = options.now ?? Date.now
+  const recorder = createRecorder({ pool: database.pool, log, now, rays_per_second: config.rays_per_second })
+  opened.defer(() => recorder.close())
+  // Somebody wants to read them.
+  opened.defer(listener.on(RAYS_CHANNEL, () => void recorder.flush()))
 
   const closing = opened.move()
   return {
@@ -90,8 +98,9 @@ export async function openContext(
     revoked,
     trust: createTrust(config.fetch_authorities),
     objects,
+    recorder,
     mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),
-    now: options.now ?? Date.now,
+    now,
     log,
     close: () => closing.disposeAsync(),
   }

@@ -29,6 +29,11 @@ function timeText(ms: number): string {
   return `${digits.slice(0, 8)}-${digits.slice(8)}`
 }
 
+/** When it was made; of an id that is no version 7, some time or other. */
+export function timeOfId(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}
+
 /** RFC 9562 section 6.6: the namespace of fully qualified domain names. */
 const DNS_NAMESPACE = Buffer.from('6ba7b8109dad11d180b400c04fd430c8', 'hex')
 

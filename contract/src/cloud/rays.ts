@@ -1,5 +1,6 @@
-// Why a request for a seat ended as it did. Refusals and errors are kept for a while, and some of the requests that got a
-// seat; who plays is never told.
+// What is known of a request, by the ray id of its answer: where its time went, in each service that it went through; and
+// why a request for a seat ended as it did. All that failed are kept for a while, what was slow and what started a lobby,
+// and some of the others; who plays is never told.
 import Type, { type Static } from 'typebox'
 import { operation } from '../operation.ts'
 import { Id, object, Timestamp } from '../records.ts'
@@ -110,6 +111,51 @@ export const Explanation = object(
   'Why a request for a seat ended as it did.',
 )
 export type Explanation = Static<typeof Explanation>
+
+const Microtime = (description: string) =>
+  Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC, microseconds.` })
+const RequestId = Type.Optional(Id)
+
+const RaySpan = object({
+  label: Type.String(),
+  req_id: RequestId,
+  start_ts: Microtime('When it began.'),
+  finish_ts: Type.Optional(Microtime('When it ended.')),
+})
+
+const RayMark = object({
+  label: Type.String({ description: 'What happened; the code that the request was refused with.' }),
+  ray_id: Type.Optional(Id),
+  req_id: RequestId,
+  ts: Microtime('When.'),
+})
+
+export const ServicePerf = object(
+  {
+    svc_name: Type.String({ description: 'edge, api, matchmaker or runner.' }),
+    operation: Type.String({ description: 'What the service was asked for.' }),
+    req_id: RequestId,
+    ts: Microtime('When it came.'),
+    duration: Microseconds('Until the answer was made.'),
+    spans: Type.Array(RaySpan, { description: 'One after the other, without a gap.' }),
+    marks: Type.Array(RayMark),
+  },
+  'Where the time of a request went in one service.',
+)
+export type ServicePerf = Static<typeof ServicePerf>
+
+export const getRayPerfLogs = operation({
+  id: 'logs.getRayPerfLogs',
+  method: 'GET',
+  path: '/cloud/rays/{ray_id}/perf',
+  summary: 'Tells where the time of a request went. The ray id is in x-ray-id of every answer.',
+  auth: ['admin', 'user', 'cloud'],
+  rate_limit: 'cloud',
+  role: 'developer',
+  params: object({ ray_id: Id }),
+  response: object({ perf_lists: Type.Array(ServicePerf) }),
+  errors: ['RAY_NOT_FOUND'],
+})
 
 export const explainRay = operation({
   id: 'logs.explainRay',

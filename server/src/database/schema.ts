@@ -45,6 +45,7 @@ export type Schema = {
   captcha_claims: CaptchaClaimTable
   draining_versions: DrainingVersionTable
   rays: RayTable
+  ray_parts: RayPartTable
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
   identities: IdentityTable
@@ -327,6 +328,8 @@ type LobbyTable = {
   edge_ports: ColumnType<EdgePortNumber[], string | undefined, never>
   /** Whose custom lobby it is. */
   creator_identity_id: string | null
+  /** Of the request that started it. */
+  ray_id: string | null
 }
 
 export type EdgePortNumber = { name: string; transport: 'tcp' | 'udp'; port: number }
@@ -374,6 +377,21 @@ type RayTable = {
   /** Null: a seat was given. */
   code: string | null
   explanation: string
+}
+/** A role's part of a ray, written by that role; see observe/recorder.ts. */
+type RayPartTable = {
+  ray_id: string
+  service: string
+  operation: string
+  code: string | null
+  /** Null: nobody's, and the id is of no meaning. */
+  owner_kind: 'namespace' | 'game' | 'user' | null
+  owner_id: string
+  ts: Date
+  duration_us: number
+  /** Label, begin and end; label, moment and another ray: microseconds after `ts`. */
+  spans: JsonColumn<[string, number, number][]>
+  marks: JsonColumn<[string, number, string?][]>
 }
 /** Versions that drain in a namespace, and those that did; projected like players. */
 type DrainingVersionTable = { namespace_id: string; version_id: string; shard: number; is_draining: boolean }

@@ -92,9 +92,13 @@ export function createCdn(
     const path = filePath(exchange.path)
     return then(sites.host(game, namespace, source), (host) => {
       if (host === null) throw new ApiError('SITE_NOT_FOUND')
+      if (exchange.ray !== null) exchange.ray.owner = { kind: 'namespace', id: host.namespace_id }
       return then(requireUser(exchange, host, source), () => {
         if (path === WELL_KNOWN_PATH) return answerWellKnown(exchange, host)
-        return then(findFile(host, path, source), (entry) => answerFile(exchange, host, path, entry))
+        return then(findFile(host, path, source), (entry) => {
+          ctx.recorder.end(exchange.ray, null)
+          return answerFile(exchange, host, path, entry)
+        })
       })
     })
   }

@@ -2,6 +2,8 @@
 // answer here, so that what belongs to the client's connection is written in one place: whether it goes on, and the date.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { RAY_HEADER } from '../net/edge-proof.ts'
+import type { Ray } from '../observe/ray.ts'
 import type { Body } from './body.ts'
 import { linesOf, type RequestHead } from './head.ts'
 import type { HostMeaning } from './hosts.ts'
@@ -58,6 +60,11 @@ export type Exchange = {
   source: string
   /** The client came over TLS, to us or to a proxy that we trust. */
   is_secure: boolean
+  /** When its head had come, by performance.now(). */
+  readonly came_at: number
+  /** Null: it goes to a lobby, or nobody knows yet where. */
+  ray_id: string | null
+  ray: Ray | null
   /** The lobby that it goes to. */
   lobby: LobbyPort | null
   /** Of the request. */
@@ -107,7 +114,11 @@ export function beginAnswer(exchange: Exchange, status: number, headers: readonl
 
 function ownHead(exchange: Exchange, status: number, headers: readonly string[]): string {
   const { date_line } = exchange.connection.ticks
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${linesOf(headers)}${date_line}${connectionLines(exchange)}\r\n`
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${linesOf(headers)}${rayLine(exchange)}${date_line}${connectionLines(exchange)}\r\n`
+}
+
+export function rayLine({ ray_id }: Exchange): string {
+  return ray_id === null ? '' : `${RAY_HEADER}: ${ray_id}\r\n`
 }
 
 const KEEP_ALIVE = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS_MAX / 1_000}\r\n`

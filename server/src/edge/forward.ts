@@ -3,11 +3,13 @@
 // body is not read before there is somebody to read it, and neither side is read faster than the other takes it. An
 // answer that could be read in two ways is none, and the connection that it came on serves nobody else.
 import type { ApiError } from '@muster/contract'
+import type { Recorder } from '../observe/recorder.ts'
 import { carryBody, createBody, lastChunk } from './body.ts'
-import { breakAnswer, connectionLines, type Exchange, endAnswer } from './exchange.ts'
+import { breakAnswer, connectionLines, type Exchange, endAnswer, rayLine } from './exchange.ts'
 import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from './head.ts'
 import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from './limits.ts'
 import { findHeadEnd, mayBecomeHead, type NameTable } from './lines.ts'
+import { endForwarded, tellOfAnswer } from './rays.ts'
 import type { Refuse } from './refuse.ts'
 import type { Address } from './routes.ts'
 import { splice } from './splice.ts'
@@ -37,7 +39,9 @@ export type Forward = {
 /** Methods for which a backend assumes a body, unless told otherwise, are told. */
 const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 
-export function createForward({ ticks, refuse }: { ticks: Ticks; refuse: Refuse }): Forward {
+type Options = { ticks: Ticks; refuse: Refuse; recorder: Recorder }
+
+export function createForward({ ticks, refuse, recorder }: Options): Forward {
   const wires = createWires({ ticks, onConnected: begin, onBytes, onDrain, onEnd, onLost })
 
   function send(exchange: Exchange, upstream: Upstream, address: Address, attempt = 0): void {
@@ -134,6 +138,7 @@ export function createForward({ ticks, refuse }: { ticks: Ticks; refuse: Refuse 
       exchange.is_until_end = true
     }
     exchange.is_answering = true
+    tellOfAnswer(exchange.ray, head.ray_kept)
     const date = head.has_date ? '' : ticks.date_line
     const chunks = wire.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
     const lines = `${head.lines}${response_added}${date}${chunks}${connectionLines(exchange)}`
@@ -146,6 +151,7 @@ export function createForward({ ticks, refuse }: { ticks: Ticks; refuse: Refuse 
     wire.answer = null
     if (is_clean && wire.keeps_alive && exchange.body.is_done) wires.putBack(wire)
     else wire.socket.destroy()
+    endForwarded(recorder, exchange.ray)
     endAnswer(exchange)
   }
 
@@ -252,7 +258,7 @@ function requestHead(exchange: Exchange, upstream: Upstream): string {
   const scheme = exchange.is_secure ? 'https' : 'http'
   const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n`
   const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
-  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${connection}${framingOf(exchange)}\r\n`
+  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
 }
 
 function framingOf({ head, method }: Exchange): string {

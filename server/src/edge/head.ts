@@ -3,7 +3,7 @@
 // neither is passed on as it stands, whole lines at a time.
 import { METHODS } from 'node:http'
 import { ApiError } from '@muster/contract'
-import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
+import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../net/edge-proof.ts'
 import { ANSWER_LINES_MAX, HEADERS_MAX } from './limits.ts'
 import {
   createNameTable,
@@ -52,6 +52,8 @@ export type AnswerHead = {
   keeps_alive: boolean
   has_date: boolean
   is_upgrade: boolean
+  /** Of api and matchmaker: whose ray it is that they keep. */
+  ray_kept: string | null
 }
 
 type Special =
@@ -65,6 +67,7 @@ type Special =
   | 'forwarded-for'
   | 'forwarded-proto'
   | 'date'
+  | 'ray-kept'
 
 const FRAME = [
   ['content-length', 'content-length'],
@@ -82,7 +85,7 @@ const HOP_BY_HOP = [
   'trailer',
   'http2-settings',
 ].map((name) => [name, 'dropped'] as const)
-/** Headers by which a proxy speaks of the client: only the edge says these, whatever came in. */
+/** Headers by which a proxy speaks of the client and of the request: only the edge says these, whatever came in. */
 const CLIENT_ADDRESS = [
   'forwarded',
   'x-real-ip',
@@ -95,6 +98,7 @@ const CLIENT_ADDRESS = [
   'x-original-url',
   'x-rewrite-url',
   EDGE_PROOF_HEADER,
+  RAY_HEADER,
 ].map((name) => [name, 'dropped'] as const)
 const CLIENT_ADDRESS_PREFIX = 'x-forwarded-'
 
@@ -109,7 +113,7 @@ const REQUEST_NAMES = new Map<string, Special>([
   ['x-forwarded-proto', 'forwarded-proto'],
 ])
 const requestName = createNameTable<Special>(REQUEST_NAMES)
-const answerName = createNameTable<Special>([...FRAME, ...HOP_BY_HOP, ['date', 'date']])
+const answerName = createNameTable<Special>([...FRAME, ...HOP_BY_HOP, ['date', 'date'], [RAY_KEPT_HEADER, 'ray-kept']])
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 /** Between the target and the last digit of a request's first line. */
@@ -242,6 +246,7 @@ export function readAnswerHead(
     keeps_alive: !is_version_1_0,
     has_date: false,
     is_upgrade: false,
+    ray_kept: null,
   }
   let connection: string | null = null
   let has_upgrade = false
@@ -271,6 +276,9 @@ export function readAnswerHead(
       case 'date':
         head.has_date = true
         specials[index] = undefined
+        break
+      case 'ray-kept':
+        head.ray_kept = value
     }
   }
   if (connection !== null) {

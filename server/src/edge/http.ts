@@ -12,6 +12,7 @@ import { createForward } from './forward.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from './hosts.ts'
 import type { Lookups } from './lookups.ts'
 import type { Media } from './media.ts'
+import { openRay } from './rays.ts'
 import type { Refuse } from './refuse.ts'
 import type { Routes } from './routes.ts'
 import type { Ticks } from './ticks.ts'
@@ -44,7 +45,7 @@ export type Http = {
 export function createHttp(edge: Edge): Http {
   const { ticks, refuse } = edge
   const placeOf = createUpstreams(edge)
-  const forward = createForward({ ticks, refuse })
+  const forward = createForward({ ticks, refuse, recorder: edge.ctx.recorder })
   const connections = createConnections({ ticks, refuse, onRequest, onLost })
 
   function onRequest(exchange: Exchange): void {
@@ -60,6 +61,7 @@ export function createHttp(edge: Edge): Http {
 
   function go(exchange: Exchange, place: Place): void {
     if (exchange.is_over) return
+    openRay(edge.ctx, exchange, place)
     if (place.kind === 'upstream') {
       exchange.path = place.path
       exchange.lobby = place.lobby

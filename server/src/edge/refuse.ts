@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { ApiError, errorBody } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import { RAY_HEADER } from '../net/edge-proof.ts'
 import { answer, breakAnswer, type Exchange } from './exchange.ts'
 import { linesOf } from './head.ts'
 
@@ -16,8 +17,7 @@ export type Refuse = {
 
 /** `mainUrl` is asked when there is something to refuse: the port may not be known before. */
 export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
-  const answerOf = (error: unknown) => {
-    const ray_id = newId(ctx.now())
+  const answerOf = (error: unknown, ray_id: string) => {
     if (!(error instanceof ApiError)) ctx.log.error({ err: error, ray_id }, 'a request failed at the edge')
     const refusal = error instanceof ApiError ? error : new ApiError('INTERNAL_ERROR')
     const body = Buffer.from(JSON.stringify(errorBody(refusal, { ray_id, main_url: mainUrl() })))
@@ -26,7 +26,6 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
       ...['content-length', String(body.length)],
       ...['cache-control', 'no-store'],
       ...['x-content-type-options', 'nosniff'],
-      ...['x-ray-id', ray_id],
     ]
     if (refusal.retry_after_s !== undefined) headers.push('retry-after', String(refusal.retry_after_s))
     return { status: refusal.status, code: refusal.code, headers, body }
@@ -39,7 +38,9 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
         breakAnswer(exchange)
         return
       }
-      const { status, headers, body } = answerOf(error)
+      exchange.ray_id ??= newId(ctx.now())
+      const { status, code, headers, body } = answerOf(error, exchange.ray_id)
+      ctx.recorder.end(exchange.ray, code)
       // After what was not well-formed nobody knows where the next request begins.
       if (status === 400 || status === 431) exchange.keeps_alive = false
       answer(exchange, status, [...headers, ...more], body)
@@ -49,7 +50,9 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
         socket.destroy()
         return
       }
-      const { status, code, headers, body } = answerOf(error)
+      const ray_id = newId(ctx.now())
+      const { status, code, headers, body } = answerOf(error, ray_id)
+      headers.push(RAY_HEADER, ray_id)
       socket.write(
         `HTTP/1.1 ${status} ${code}\r\n${linesOf(headers)}connection: close\r\n\r\n${body.toString('latin1')}`,
         'latin1',

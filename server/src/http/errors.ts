@@ -8,7 +8,9 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import type { Ray } from '../observe/ray.ts'
 import { toDetails } from '../shape.ts'
+import { endRay } from './ray.ts'
 
 /** Codes of the framework that are the caller's doing. */
 const FRAMEWORK_CODES: Record<string, ErrorCode> = {
@@ -69,6 +71,7 @@ export function createErrorHandler(ctx: Context) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')
     }
+    endRay(ctx, request, reply, refusal.code)
     const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
     if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))
     reply
@@ -93,13 +96,12 @@ export function createParserErrorHandler(ctx: Context) {
       socket.destroy()
       return
     }
-    refuseSocket(ctx, socket, new ApiError(PARSER_CODES[error.code ?? ''] ?? 'API_BAD_REQUEST'))
+    refuseSocket(ctx, socket, new ApiError(PARSER_CODES[error.code ?? ''] ?? 'API_BAD_REQUEST'), newId(ctx.now()))
   }
 }
 
 /** Answers over a bare socket, and closes it. */
-function refuseSocket(ctx: Context, socket: Duplex, refusal: ApiError): void {
-  const ray_id = newId(ctx.now())
+function refuseSocket(ctx: Context, socket: Duplex, refusal: ApiError, ray_id: string): void {
   const body = JSON.stringify(errorBody(refusal, { ray_id, main_url: mainUrl(ctx.config) }))
   const head = [
     `HTTP/1.1 ${refusal.status} ${refusal.code}`,
@@ -113,8 +115,15 @@ function refuseSocket(ctx: Context, socket: Duplex, refusal: ApiError): void {
 }
 
 /** A request that leaves HTTP behind and is not let: there is no reply to answer by. */
-export function refuseUpgrade(ctx: Context, socket: Duplex, error: unknown): void {
+export function refuseUpgrade(
+  ctx: Context,
+  socket: Duplex,
+  error: unknown,
+  { ray_id, ray }: { ray_id: string; ray: Ray | null },
+): void {
   const refusal = toApiError(error, null)
-  if (refusal === null) ctx.log.error({ err: error }, 'a WebSocket could not be opened')
-  refuseSocket(ctx, socket, refusal ?? new ApiError('INTERNAL_ERROR'))
+  if (refusal === null) ctx.log.error({ err: error, ray_id }, 'a WebSocket could not be opened')
+  const told = refusal ?? new ApiError('INTERNAL_ERROR')
+  ctx.recorder.end(ray, told.code)
+  refuseSocket(ctx, socket, told, ray_id)
 }

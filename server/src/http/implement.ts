@@ -18,8 +18,10 @@ import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
 import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import type { RateLimiter } from '../net/rate-limit.ts'
+import { phase, type Ray } from '../observe/ray.ts'
 import { type Prepared, preparedText } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
+import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 
 export type OperationRequest<O extends Operation> = {
   ctx: Context
@@ -28,6 +30,8 @@ export type OperationRequest<O extends Operation> = {
   query: QueryOf<O>
   body: BodyOf<O>
   ray_id: string
+  /** Where its time goes; null: nobody keeps it. */
+  ray: Ray | null
   /** The client's own address, seen through the proxies that are trusted. */
   address: string
   /** What limits per client count by: an IPv4 address or an IPv6 /64. */
@@ -56,6 +60,7 @@ export type Door = {
   ctx: Context
   trusted: TrustedProxies
   edge_proof: string
+  rayIdOf: RayIds
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
   namespaceOfOrigin: OriginLookup
 }
@@ -80,10 +85,16 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
   const admit = (request: FastifyRequest, caller: Caller): void => {
     const address = addressOf(door, request.raw)
     const client = clientBucket(address)
+    const ray = rayOf(request)
+    if (ray !== null) ray.owner = ownerOf(caller)
     requireRate(door, operation, caller, client)
     request.admitted = { caller, address, client }
+    phase(ray, 'http')
   }
   const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    const ray = rayOf(request)
+    if (ray !== null) ray.operation = operation.id
+    phase(ray, 'auth')
     try {
       const { authorization, origin } = request.headers
       const caller = authenticate(ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
@@ -99,6 +110,8 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     done()
   }
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
+    const ray = rayOf(request)
+    phase(ray, isWatch(request.query) ? 'wait' : 'handle')
     const answer = await handle({
       ctx,
       ...request.admitted!,
@@ -106,6 +119,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       query: request.query as never,
       body: request.body as never,
       ray_id: request.id,
+      ray,
       user_agent: request.headers['user-agent'] ?? null,
       idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
       origin: request.headers.origin,
@@ -113,6 +127,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       setCookie: (cookie) => void reply.header('set-cookie', cookie),
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     })
+    endRay(ctx, request, reply, null)
     // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
     if (answer === null || typeof answer === 'string') return sendJson(reply, JSON.stringify(answer))
     const text = preparedText(answer)
@@ -130,6 +145,11 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       handler,
     })
   }
+}
+
+/** It is answered when there is news: that takes as long as it takes. */
+function isWatch(query: unknown): boolean {
+  return (query as { watch_index?: string }).watch_index !== undefined
 }
 
 function sendJson(reply: FastifyReply, text: string): FastifyReply {

@@ -9,13 +9,13 @@ import { startJobs } from '../cloud/jobs.ts'
 import { startSweeping } from '../cloud/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
-import { newId } from '../ids.ts'
 import { openKv } from '../kv/entries.ts'
 import { createNamespaces } from '../matchmaker/namespaces.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
 import { edgeProof } from '../net/edge-proof.ts'
 import { createRateLimiter } from '../net/rate-limit.ts'
+import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
 import { billing } from './cloud/billing.ts'
@@ -29,6 +29,7 @@ import { images } from './cloud/images.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
+import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
 import { sites } from './cloud/sites.ts'
 import { tiers } from './cloud/tiers.ts'
@@ -47,11 +48,12 @@ import { hands } from './matchmaker/hands.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { parties } from './matchmaker/parties.ts'
 import { players } from './matchmaker/players.ts'
-import { rays } from './matchmaker/rays.ts'
+import { explanations } from './matchmaker/rays.ts'
 import { regions } from './matchmaker/regions.ts'
 import { registerObjectRoutes } from './objects.ts'
 import { keepToItself } from './own-pages.ts'
 import { registerPages } from './pages.ts'
+import { createRayIds, endRay, openRays } from './ray.ts'
 import { createValidatorCompiler } from './validator.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -68,7 +70,7 @@ const DRAIN_POLL_MS = 20
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
-  const app = createApp(ctx, API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact')
+  const app = createApp(ctx, 'api', API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact')
   keepToItself(app)
   const door = createDoor(ctx, () => null)
   const links = openDeviceLinks(ctx)
@@ -92,6 +94,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...images,
     ...renaming,
     ...deletion,
+    ...rays,
   ]) {
     mount(app, door, implementation)
   }
@@ -134,7 +137,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
 export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   const matchmaker = await createMatchmaker(ctx)
-  const app = createApp(ctx, MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS, 'rounded')
+  const app = createApp(ctx, 'matchmaker', MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS, 'rounded')
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
@@ -145,7 +148,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     ...parties(matchmaker),
     ...guests,
     ...hands(ctx, matchmaker),
-    ...rays(ctx, matchmaker),
+    ...explanations(ctx, matchmaker),
   ]) {
     mount(app, door, implementation)
   }
@@ -169,6 +172,7 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
     ctx,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
     edge_proof: edgeProof(ctx.keys),
+    rayIdOf: createRayIds(ctx),
     limiters: {
       seats: limiter(seats_per_minute),
       matchmaker: limiter(matchmaker_per_minute),
@@ -181,6 +185,7 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
 
 function createApp(
   ctx: Context,
+  service: RayService,
   body_bytes_max: number,
   request_timeout_ms: number,
   numbers: Numbers,
@@ -197,7 +202,7 @@ function createApp(
     // What comes on an open connection while the role stops is answered like everything else.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    genReqId: () => newId(ctx.now()),
+    genReqId: createRayIds(ctx),
     frameworkErrors: (error, request, reply) => handleError(error, request, reply),
     clientErrorHandler: createParserErrorHandler(ctx),
     routerOptions: { maxParamLength: 512 },
@@ -212,13 +217,11 @@ function createApp(
       done(error as Error)
     }
   })
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-ray-id', request.id)
-    done()
-  })
+  openRays(app, ctx, service)
   app.setErrorHandler(handleError)
   app.setNotFoundHandler((request, reply) => {
     const error = new ApiError('API_NOT_FOUND')
+    endRay(ctx, request, reply, error.code)
     reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
   })
   return app

@@ -22,6 +22,8 @@ export type LobbyRecord = {
   is_custom: boolean
   /** The identity that created it, if one did. */
   creator_identity_id: string | null
+  /** Of the request that started it; null: no player asked for it. */
+  ray_id: string | null
   max_players_normal: number
   max_players_direct: number
   max_players_party: number

@@ -10,6 +10,7 @@ import {
 } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
+import { mark, phase } from '../observe/ray.ts'
 import type { Rays } from '../observe/rays.ts'
 import type { Book, Decision, FreshIds, SeatTaken, SeatWish } from './book.ts'
 import type { Books, Patience, WaitEnd } from './books.ts'
@@ -20,6 +21,7 @@ import { requireIdentity } from './identity-rules.ts'
 import { clientLimit, limited } from './limits.ts'
 import type { NamespaceRecord, Namespaces } from './namespaces.ts'
 import { whenPortsOpen } from './port-wait.ts'
+import type { RunStarts } from './run-starts.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
 import type { Teller } from './tale.ts'
 import { type Verification, type Verifying, verifiedModes, verifiedSeat } from './verification.ts'
@@ -48,6 +50,7 @@ export type Desk = {
   verifying: Map<string, Verifying>
   rays: Rays
   teller: Teller
+  run_starts: RunStarts
 }
 
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
@@ -75,7 +78,7 @@ export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   )
   const facts = await factsOf(desk, visitor)
   const wish = {
-    ...findWish(desk.ctx.config, namespace, body, facts.coordinates),
+    ...findWish(desk.ctx.config, namespace, body, facts.coordinates, visitor.ray?.ray_id ?? null),
     ...seatWish(namespace, visitor, facts, 'find', body.party),
   }
   requireSmallData(body.verification_data)
@@ -120,7 +123,8 @@ export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<type
   const namespace = await desk.namespaces.get(visitor.namespace_id)
   requireIdentity(visitor, 'create', [namespace.game_modes.get(body.game_mode)])
   const facts = await factsOf(desk, visitor)
-  const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates, visitor.identity_id)
+  const creator = { identity_id: visitor.identity_id, ray_id: visitor.ray?.ray_id ?? null }
+  const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates, creator)
   const wish = { plan, ...seatWish(namespace, visitor, facts, 'create', body.party) }
   requireSmallData(body.verification_data)
   const is_verified = namespace.game_modes.get(body.game_mode)?.verification.create
@@ -137,12 +141,13 @@ export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<type
 function gateOf(
   desk: Desk,
   namespace: NamespaceRecord,
-  { address, is_backend }: Visitor,
+  { address, is_backend, ray }: Visitor,
   { seat_key }: SeatWish,
   responses: CaptchaResponses | undefined,
 ): Promise<CaptchaGate> | null {
   const { captcha, namespace_id } = namespace
   if (captcha === null || is_backend) return null
+  phase(ray, 'captcha')
   return openGate(desk, captcha, { namespace_id, address, seat_key }, responses)
 }
 
@@ -160,6 +165,7 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
         const end = seat.is_ready ? 'ready' : await waited(desk, visitor, seat, patience)
         if (end === 'gone' && !visitor.isGone()) continue
         if (end === 'ready' && !visitor.isGone()) {
+          phase(visitor.ray, 'answer')
           const answer = await seatAnswer(desk, namespace_id, seat)
           request.is_answered = true
           return answer
@@ -181,15 +187,41 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
 
 async function waited(desk: Desk, visitor: Visitor, seat: Seat, patience: Patience): Promise<WaitEnd> {
   const since = performance.now()
+  const endStart = tellOfStart(desk, visitor, seat)
   const end = await desk.books.waitUntilReady(visitor.namespace_id, seat, patience)
+  endStart?.()
   visitor.tale?.waited(seat.lobby_id, end, since)
   return end
+}
+
+/** Whose request started the lobby sees its process come, and then waits for its server; all others wait for theirs. */
+function tellOfStart(desk: Desk, { namespace_id, ray }: Visitor, { lobby_id }: Seat): (() => void) | null {
+  if (ray === null) return null
+  ray.is_wanted = true
+  const starter = desk.books.lobby(namespace_id, lobby_id)?.ray_id ?? null
+  if (starter !== ray.ray_id) {
+    phase(ray, 'wait')
+    if (starter !== null) mark(ray, 'started_by', starter)
+    return null
+  }
+  phase(ray, 'start')
+  let is_started = false
+  const endStart = (): void => {
+    if (!is_started) phase(ray, 'wait')
+    is_started = true
+  }
+  const unfollow = desk.run_starts.follow(lobby_id, endStart)
+  return () => {
+    unfollow()
+    endStart()
+  }
 }
 
 /** A seat by one command of the book, or by two with the game's endpoint asked in between. */
 async function placed(desk: Desk, visitor: Visitor, order: SeatOrder, attempt: number): Promise<Seat> {
   const { wish, verification, take } = order
   const { namespace_id, isGone } = visitor
+  phase(visitor.ray, 'choose')
   // A request counts once, however often it is placed.
   const gate = attempt === 0 ? order.gate : null
   if (verification !== null) return verifiedSeat(desk, visitor, verification, gate)

@@ -1,6 +1,7 @@
 // How many players one client may have in a namespace: the least of the namespace's limit and of those of all classes that
 // the client's address is in. A client is an IPv4 address or an IPv6 /64 (net/client-ip.ts); 0 lets nobody in.
 import { ADDRESS_CLASSES, type AddressClass, type AddressFacts, type IpIntelligence } from '../net/ip-intelligence.ts'
+import { phase } from '../observe/ray.ts'
 import type { Book, Decision, FreshIds, SeatWish } from './book.ts'
 import type { Visitor } from './visitor.ts'
 
@@ -31,7 +32,7 @@ export function clientLimit(limits: ClientLimits, { classes }: Pick<AddressFacts
 export function limited<T>(
   { ip_intelligence }: { ip_intelligence: IpIntelligence },
   limits: ClientLimits,
-  { address, is_backend, tale }: Pick<Visitor, 'address' | 'is_backend' | 'tale'>,
+  { address, is_backend, tale, ray }: Pick<Visitor, 'address' | 'is_backend' | 'tale' | 'ray'>,
   wish: SeatWish,
   command: Command<T>,
 ): Command<T> {
@@ -43,6 +44,7 @@ export function limited<T>(
     }
     const decision = command(book, ids, now_ms)
     tale?.decided(book, { wish, decision, limit })
+    phase(ray, 'commit')
     const is_over = 'refused' in decision && decision.refused === 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
     return is_over && is_backend ? { ...decision, metadata: limit } : decision
   }

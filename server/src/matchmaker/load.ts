@@ -66,7 +66,14 @@ export async function loadShard(
 
 const UNSAID_OF_PLAYER = { identity_id: null, leader_player_id: null }
 /** What lobbies of an older journal do not say of themselves: they get what their rows got. */
-const UNSAID = { tier: 'basic-1d1', cpu_cores: 1, memory_mb: 1024, edge_ports: [], creator_identity_id: null }
+const UNSAID = {
+  tier: 'basic-1d1',
+  cpu_cores: 1,
+  memory_mb: 1024,
+  edge_ports: [],
+  creator_identity_id: null,
+  ray_id: null,
+}
 
 function completed(change: Change): Change {
   if (change.kind === 'player_reserved') {
@@ -202,6 +209,7 @@ export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
     publicity: row.publicity,
     is_custom: row.is_custom,
     creator_identity_id: row.creator_identity_id,
+    ray_id: row.ray_id,
     is_closed: row.is_closed,
     max_players_normal: row.max_players_normal,
     max_players_direct: row.max_players_direct,

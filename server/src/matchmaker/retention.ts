@@ -17,6 +17,8 @@ const SWEEP_EVERY_MS = 60_000
 
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
 const OLD_RAYS: OldRows = { table: 'rays', ended: 'create_ts' }
+/** Of all roles: they write them, and this one removes them. */
+const OLD_RAY_PARTS: OldRows = { table: 'ray_parts', ended: 'ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
 export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
@@ -33,6 +35,10 @@ export function startRetention(ctx: Context, rays: Rays): Sweeper {
       what: 'rays',
       remove: async () =>
         (await rays.trim()) + (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_RAYS, ctx.now() - rays_ms)),
+    },
+    {
+      what: 'parts of rays',
+      remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_PARTS, ctx.now() - rays_ms)),
     },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, ctx.now()) },
     {

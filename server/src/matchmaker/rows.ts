@@ -60,6 +60,7 @@ export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
     memory_mb: lobby.memory_mb,
     edge_ports: lobby.edge_ports,
     creator_identity_id: lobby.creator_identity_id,
+    ray_id: lobby.ray_id,
   }
 }
 

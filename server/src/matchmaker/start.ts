@@ -17,6 +17,7 @@ import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
 import { createProjection, type Projection } from './project.ts'
 import { startRetention } from './retention.ts'
+import { type RunStarts, watchRunStarts } from './run-starts.ts'
 import { type RunWatch, watchRuns } from './runs.ts'
 import { createTeller } from './tale.ts'
 import { createAskGame } from './verification-calls.ts'
@@ -35,6 +36,7 @@ type Office = {
   books: Books
   projection: Projection
   runs: RunWatch
+  run_starts: RunStarts
   idle_lobbies: IdleLobbies
   retention: Sweeper
   ports: PortWatch
@@ -74,6 +76,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     const disks = await watchDisks(ctx, books)
     const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
     const rays = createRays(ctx)
+    const run_starts = watchRunStarts(ctx, books)
     const desk: Desk = {
       ctx,
       books,
@@ -87,11 +90,13 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       verifying: new Map(),
       rays,
       teller: createTeller(ctx, rays),
+      run_starts,
     }
     office = {
       books,
       projection,
       runs: watchRuns(ctx, books),
+      run_starts,
       idle_lobbies,
       ports,
       disks,
@@ -109,6 +114,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.retention.stop()
     await closing.idle_lobbies.close()
     await closing.runs.close()
+    closing.run_starts.close()
     await closing.captcha_sweep.stop()
     await closing.ports.close()
     await closing.disks.close()

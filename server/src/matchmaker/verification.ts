@@ -3,6 +3,7 @@
 // gets the place, and it counts in every limit. Refused, failed, late or hung up: the hold is let go.
 import { ApiError, type SeatAction } from '@muster/contract'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
+import { phase } from '../observe/ray.ts'
 import type { Book, Decision, FreshIds, Held, HoldWish, SeatTaken, SeatWish } from './book.ts'
 import type { Books } from './books.ts'
 import { type CaptchaGate, gated } from './captcha.ts'
@@ -58,6 +59,7 @@ export function verifiedSeat(
   const key = seat_key === null ? null : `${visitor.namespace_id} ${seat_key}`
   const under_way = key === null ? undefined : desk.verifying.get(key)
   if (under_way !== undefined) {
+    phase(visitor.ray, 'verification')
     under_way.callers.push(visitor.isGone)
     return under_way.seat
   }
@@ -86,7 +88,9 @@ async function verify(
     try {
       const held = await hold(desk, visitor, asked, ids, attempt === 0 ? gate : null)
       if ('seat' in held) return { ...held.seat, is_new: held.seat.player_id === ids.player_id }
+      phase(visitor.ray, 'verification')
       await askAbout(desk, visitor, verification, held.hold, ids, { deadline_ms, isGone })
+      phase(visitor.ray, 'choose')
       const seat = await convert(desk, visitor, asked.wish, ids)
       if (seat !== null) return { ...seat, is_new: seat.player_id === ids.player_id }
     } finally {

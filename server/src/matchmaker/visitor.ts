@@ -3,6 +3,7 @@
 import { ApiError, type BodyOf, type findLobby, validationError } from '@muster/contract'
 import type { Caller, CallerOf } from '../caller.ts'
 import { canonicalAddress, clientBucket } from '../net/client-ip.ts'
+import type { Ray } from '../observe/ray.ts'
 import type { Namespaces } from './namespaces.ts'
 import type { Tale } from './tale.ts'
 
@@ -20,6 +21,8 @@ export type Visitor = {
   idempotency_key: string | null
   /** What is noted of the request, to explain how it ended; null: nothing is. */
   tale: Tale | null
+  /** Where the time of the request goes; null: nobody keeps it. */
+  ray: Ray | null
   /** True once nobody waits for the answer any more. */
   isGone: () => boolean
 }
@@ -39,10 +42,10 @@ const BACKEND_MEMBERS = ['namespace_id', 'clients'] as const
  * NAMESPACE_NOT_FOUND when there is no such namespace, or it is another game's.
  */
 export async function visitorOf(namespaces: Namespaces, request: SeatRequest): Promise<Visitor> {
-  const { caller, body, address, client, user_agent, idempotency_key, isGone } = request
+  const { caller, body, address, client, user_agent, idempotency_key, isGone, ray } = request
   if (caller.kind === 'cloud') {
     const player = await playerOfBackend(namespaces, caller, body)
-    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone, tale: null }
+    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone, tale: null, ray }
   }
   requireNoBackend(body)
   if (caller.kind !== 'namespace') throw new ApiError('API_FORBIDDEN')
@@ -57,6 +60,7 @@ export async function visitorOf(namespaces: Namespaces, request: SeatRequest): P
     idempotency_key,
     isGone,
     tale: null,
+    ray,
   }
 }
 

@@ -22,6 +22,7 @@ export function findWish(
   namespace: NamespaceRecord,
   body: FindBody,
   client: Coordinates | null,
+  ray_id: string | null,
 ): { places: Place[]; tags: Tags; plan: LobbyPlan | null } {
   if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
   const modes = [...new Set(body.game_modes)].map((name) => requireMode(namespace, name))
@@ -46,7 +47,7 @@ export function findWish(
   return {
     places,
     tags,
-    plan: planOf(namespace, mode, requireRegion(config, first.region), body.tags ?? {}, body.max_players),
+    plan: planOf(namespace, mode, requireRegion(config, first.region), body, ray_id),
   }
 }
 
@@ -56,7 +57,7 @@ export function createWish(
   namespace: NamespaceRecord,
   body: CreateBody,
   client: Coordinates | null,
-  identity_id: string | null,
+  { identity_id, ray_id }: { identity_id: string | null; ray_id: string | null },
 ): LobbyPlan {
   const mode = requireMode(namespace, body.game_mode)
   if (mode.create === null) throw new ApiError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED')
@@ -80,7 +81,7 @@ export function createWish(
   }
   const region = body.region === undefined ? nearestRegion(config, [mode], client) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
-  const plan = planOf(namespace, mode, region, body.tags ?? {}, body.max_players)
+  const plan = planOf(namespace, mode, region, body, ray_id)
   const creator = {
     creator_identity_id: identity_id,
     creator_lobbies_max: identity_id === null ? null : mode.create.max_lobbies_per_identity,
@@ -91,7 +92,7 @@ export function createWish(
 /** A plan for each place in which a game mode of a version runs: lobbies that no player has asked for. */
 export function plansOf(config: Config, version_id: string, modes: Iterable<GameModeConfig>): LobbyPlan[] {
   return [...modes].flatMap((mode) =>
-    regionsOf(config, [mode]).map((region) => planOf({ version_id }, mode, region, {}, undefined)),
+    regionsOf(config, [mode]).map((region) => planOf({ version_id }, mode, region, {}, null)),
   )
 }
 
@@ -99,8 +100,8 @@ function planOf(
   namespace: Pick<NamespaceRecord, 'version_id'>,
   mode: GameModeConfig,
   region: Region,
-  tags: Record<string, string>,
-  max_players: number | undefined,
+  { tags = {}, max_players }: Pick<FindBody, 'tags' | 'max_players'>,
+  ray_id: string | null,
 ): LobbyPlan {
   return {
     ...sizeOf(region, tierIn(mode, region.name)),
@@ -111,6 +112,7 @@ function planOf(
     publicity: 'public',
     is_custom: false,
     creator_identity_id: null,
+    ray_id,
     creator_lobbies_max: null,
     max_players_normal: max_players ?? mode.max_players_normal,
     max_players_direct: max_players ?? mode.max_players_direct,

@@ -9,3 +9,8 @@ export const EDGE_PROOF_HEADER = 'x-muster-edge'
 export function edgeProof(keys: Keys): string {
   return keys.mac('edge', 'forwarded').toString('base64url')
 }
+
+/** The id of a request's ray: in every answer, and with the proof in what the edge forwards. */
+export const RAY_HEADER = 'x-ray-id'
+/** In answers to the edge, which takes it out: the ray is kept, and is this owner's. */
+export const RAY_KEPT_HEADER = 'x-muster-kept'

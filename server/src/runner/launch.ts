@@ -4,6 +4,7 @@
 import { type GameModeConfig, gameModesOf } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
+import { phase, type Ray } from '../observe/ray.ts'
 import type { Builds } from './builds.ts'
 import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
 import { lobbyEnvironment } from './environment.ts'
@@ -23,7 +24,12 @@ export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Port
  * A run, or null: the lobby is another runner's, or its start failed, which is recorded and explained in its log. Throws
  * when that could not be recorded; a row that was written then is settled by the loop.
  */
-export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { folder: string }): Promise<Run | null> {
+export async function launchLobby(
+  launch: Launch,
+  lobby: WantedLobby,
+  build: { folder: string },
+  ray: Ray | null,
+): Promise<Run | null> {
   const { ctx, driver } = launch
   const mode = modeOf(lobby)
   if (mode === undefined) return refuse(launch, lobby, 'no_build', 'The version has no such game mode.')
@@ -39,6 +45,7 @@ export async function launchLobby(launch: Launch, lobby: WantedLobby, build: { f
   }
   try {
     if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return letGo(launch, numbers)
+    phase(ray, 'process')
     const env = lobbyEnvironment(ctx, lobby, mode, ports)
     const started = await driver.start({
       lobby_id: lobby.lobby_id,

@@ -14,6 +14,7 @@ import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from '
 import { logTail } from './logs/tail.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
+import type { StartRays } from './start-rays.ts'
 
 /** Starts under way at once. More make none of them faster. */
 const START_CONCURRENCY_MAX = 8
@@ -39,7 +40,7 @@ export type Loop = {
   endAll(): Promise<void>
 }
 
-export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: Ports): Loop {
+export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: Ports, rays: StartRays): Loop {
   const launch: Launch = { ctx, driver, builds, ports }
   const runs = new Map<string, Watched>()
   const starting = new Map<string, Promise<void>>()
@@ -78,10 +79,12 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     const build = build_id === null ? { failure: 'The game mode has no build.' } : builds.find(build_id)
     if (build === 'unpacking') return
     const begun = ctx.now()
+    const ray = rays.open(lobby)
     const done =
-      'failure' in build ? refuse(launch, lobby, 'no_build', build.failure) : launchLobby(launch, lobby, build)
+      'failure' in build ? refuse(launch, lobby, 'no_build', build.failure) : launchLobby(launch, lobby, build, ray)
     const settled = done
       .then((run) => {
+        rays.started(ray, run)
         if (run === null) return
         watch(run)
         ctx.log.info({ lobby_id, start_ms: ctx.now() - begun }, 'a lobby has been started')
@@ -157,6 +160,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       const seen = await driver.exit(run.handle)
       if (seen === null) return
       const exit: Exit = run.is_ending ? { ...seen, reason: 'stopped' } : seen
+      rays.ended(lobby_id, exit.reason)
       await recordExit(ctx, lobby_id, exit, await logTail(driver, lobby_id))
       for (const port of portsOf(run)) ports.release(port)
       runs.delete(lobby_id)

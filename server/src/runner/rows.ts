@@ -28,6 +28,8 @@ export type WantedLobby = {
   cpu_cores: number
   memory_mb: number
   lobby_config: string | null
+  /** Of the request that started it, if one did. */
+  ray_id: string | null
   tags: Record<string, string>
 }
 
@@ -47,7 +49,7 @@ export async function readWanted(ctx: Context, lobbies_max: number): Promise<Wan
     text: `
       select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
         l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.cpu_cores,
-        l.memory_mb, v.config, g.game_id, g.developer_group_id as group_id,
+        l.memory_mb, l.ray_id, v.config, g.game_id, g.developer_group_id as group_id,
         coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
       from lobbies l
       left join versions v on v.version_id = l.version_id

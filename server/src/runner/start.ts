@@ -10,6 +10,7 @@ import { createProcessDriver } from './drivers/process.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { createLoop } from './reconcile.ts'
 import { removeOldRuns } from './rows.ts'
+import { createStartRays } from './start-rays.ts'
 
 /** What a lost wake-up costs. */
 const RECONCILE_MS = 1_000
@@ -32,10 +33,12 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     onEnd: () => wakes.wake(),
   })
   const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())
-  const loop = createLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)))
+  const rays = createStartRays(ctx)
+  const loop = createLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)), rays)
   try {
     await loop.adopt()
   } catch (error) {
+    rays.close()
     await driver.close({ logger: 'keep' })
     throw error
   }
@@ -55,6 +58,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       await sweeper.stop()
       await disk_report.stop()
       unsubscribe()
+      rays.close()
       await loop.close()
       if (end_lobbies) await loop.endAll()
       await driver.close({ logger: end_lobbies ? 'end' : 'keep' })

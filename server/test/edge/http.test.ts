@@ -55,6 +55,7 @@ test('method, body, query and headers arrive as they were sent, with the client 
     'x-secret': 'of this connection',
     te: 'trailers',
     'x-kept': 'yes',
+    'x-ray-id': 'of the client',
   }
   const answer = await ask(edge, { method: 'PATCH', path: '/a%20b?c=%2F', headers }, 'the body')
   assert.equal(answer.status, 200)
@@ -71,8 +72,21 @@ test('method, body, query and headers arrive as they were sent, with the client 
     'x-forwarded-proto',
     'x-kept',
     'x-muster-edge',
+    'x-ray-id',
   ]
   assert.deepEqual(Object.keys(seen?.headers ?? {}).sort(), kept)
+  assert.match(String(seen?.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
+})
+
+test('what a lobby is asked and answers has no ray of ours; what the edge says itself has one', async (t) => {
+  const red = await startBackend(t, 'red')
+  const edge = await startTestEdge(t)
+  const host = `${await edge.lobby({ default: red.port })}-default.lobby.local.localhost`
+  const answer = await ask(edge, { path: '/', headers: { host, 'x-ray-id': 'of the client' } })
+  assert.equal(answer.body, 'red')
+  assert.deepEqual([answer.headers['x-ray-id'], red.seen[0]?.headers['x-ray-id']], [undefined, undefined])
+  const refused = await ask(edge, { path: '/', headers: { host: `a${host}` } })
+  assert.match(String(refused.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
 })
 
 test('a trusted proxy in front is believed, its client is not', async (t) => {

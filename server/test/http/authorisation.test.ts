@@ -191,8 +191,9 @@ const TABLE: Record<string, Row> = {
   'games.matchmaker.listMatchmakerLobbyPlayers': GAME,
   'games.matchmaker.deleteMatchmakerLobbyPlayer': GAME_DEVELOPERS,
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
-  // What a ray says to whom is in matchmaker/explain.test.ts; here there is none.
+  // What a ray says to whom is in http/rays.test.ts and matchmaker/explain.test.ts; here there is none.
   'logs.explainRay': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
+  'logs.getRayPerfLogs': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
   'parties.create': IDENTITY,
   'parties.getSelf': { ...IDENTITY, other_identity: 'PARTY_NOT_FOUND' },
   'parties.join': { ...IDENTITY, other_identity: 'PARTY_CODE_INVALID' },
@@ -221,6 +222,7 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
   'games.matchmaker.deleteMatchmakerLobby': 'LOBBY_NOT_FOUND',
   'logs.explainRay': 'RAY_NOT_FOUND',
+  'logs.getRayPerfLogs': 'RAY_NOT_FOUND',
   'uploads.completeUpload': 'UPLOAD_INCOMPLETE',
   'games.gameLogoUploadComplete': 'UPLOAD_NOT_FOUND',
   'games.gameBannerUploadComplete': 'UPLOAD_NOT_FOUND',

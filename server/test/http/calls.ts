@@ -296,6 +296,7 @@ export function callOf(world: World, operation: Operation): Call {
     'players.getStatistics': {},
     'regions.list': {},
     'logs.explainRay': { params: { ray_id: UNKNOWN_ID } },
+    'logs.getRayPerfLogs': { params: { ray_id: UNKNOWN_ID } },
     'games.matchmaker.deleteMatchmakerLobby': { params: { game_id, lobby_id: UNKNOWN_ID } },
     'games.matchmaker.listMatchmakerLobbyPlayers': { params: lobby },
     'games.matchmaker.deleteMatchmakerLobbyPlayer': { params: { ...lobby, player_id: UNKNOWN_ID } },
@@ -387,7 +388,7 @@ export function askFor(
   })
 }
 
-/** Every row of every table but the lease, which is renewed all the time, and rays, which tell of refusals too. What was committed is in the tables first. */
+/** Every row of every table but the lease, which is renewed all the time, and rays, which every request may leave. What was committed is in the tables first. */
 export async function dump({ ctx }: Platform): Promise<string> {
   await until('the tables to be what the journal says', async () => {
     const { rows } = await sql<{ behind: number }>`
@@ -398,7 +399,9 @@ export async function dump({ ctx }: Platform): Promise<string> {
   })
   const tables = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
-    where table_schema = 'public' and table_name not in ('matchmaker_lease', 'rays') order by 1`.execute(ctx.db)
+    where table_schema = 'public' and table_name not in ('matchmaker_lease', 'rays', 'ray_parts') order by 1`.execute(
+    ctx.db,
+  )
   const parts = tables.rows.map(
     ({ name }) => sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
       from (select to_jsonb(t)::text as r from ${sql.table(name)} as t) as rows`,

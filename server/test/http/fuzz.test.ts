@@ -132,10 +132,10 @@ function requirePaths({ metadata }: ErrorBody): void {
   }
 }
 
-/** Of these the journal is asked instead: they are written behind it, and the lease all the time; rays tell of refusals. */
+/** Of these the journal is asked instead: they are written behind it, and the lease all the time; every request may leave a ray. */
 const BEHIND = [
   ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
-  ...['matchmaker_lease', 'rays'],
+  ...['matchmaker_lease', 'rays', 'ray_parts'],
 ]
 /** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. */
 const COUNTED = ['captcha_claims', 'email_verifications']

@@ -24,6 +24,7 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
     publicity: 'public',
     is_custom: false,
     creator_identity_id: null,
+    ray_id: null,
     creator_lobbies_max: null,
     tier: 'basic-1d4',
     cpu_cores: 0.25,

@@ -20,6 +20,7 @@ import { statements as rays } from './0020-rays.ts'
 import { statements as parties } from './0021-parties.ts'
 import { statements as kv } from './0022-kv.ts'
 import { statements as billing } from './0023-billing.ts'
+import { statements as rayParts } from './0024-ray-parts.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -45,4 +46,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0021-parties', statements: parties },
   { name: '0022-kv', statements: kv },
   { name: '0023-billing', statements: billing },
+  { name: '0024-ray-parts', statements: rayParts },
 ]

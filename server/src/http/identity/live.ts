@@ -13,10 +13,13 @@ import { mainUrl } from '../../config.ts'
 import { eventsFor, requireIndex } from '../../matchmaker/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { clientBucket } from '../../net/client-ip.ts'
+import { RAY_HEADER } from '../../net/edge-proof.ts'
+import { phase } from '../../observe/ray.ts'
 import { preparedText } from '../../prepared.ts'
 import { authenticate } from '../auth.ts'
 import { refuseUpgrade } from '../errors.ts'
 import { addressOf, type Door, requireRate } from '../implement.ts'
+import { ownerOf } from '../ray.ts'
 
 const SOCKETS_MAX = 20_000
 /** Of one client bucket: a school's network may have many players. */
@@ -55,6 +58,9 @@ export function openLiveEvents(server: Server, door: Door, matchmaker: Matchmake
     closeTimeout: CLOSE_MS_MAX,
   }
   const accepting = new WebSocketServer(options)
+  /** Of those that are let in, for the head of their answer. */
+  const ray_ids = new WeakMap<IncomingMessage, string>()
+  accepting.on('headers', (headers, request) => headers.push(`${RAY_HEADER}: ${ray_ids.get(request)}`))
   const sockets = new Map<WebSocket, Listener>()
   const client_counts = new Map<string, number>()
   const timer = setInterval(ping, PING_EVERY_MS)
@@ -62,12 +68,19 @@ export function openLiveEvents(server: Server, door: Door, matchmaker: Matchmake
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     // It may break while it is looked at.
     socket.on('error', () => socket.destroy())
+    const ray_id = door.rayIdOf(request)
+    const ray = ctx.recorder.open('matchmaker', ray_id)
+    if (ray !== null) ray.operation = watchEvents.id
+    phase(ray, 'auth')
     try {
       const { listener, watch_index } = await admit(request)
+      if (ray !== null) ray.owner = ownerOf(listener.caller)
       if (socket.destroyed) return
+      ctx.recorder.end(ray, null)
+      ray_ids.set(request, ray_id)
       accepting.handleUpgrade(request, socket, head, (opened) => void serve(opened, listener, watch_index))
     } catch (error) {
-      refuseUpgrade(ctx, socket, error)
+      refuseUpgrade(ctx, socket, error, { ray_id, ray })
     }
   }
 

@@ -1,0 +1,91 @@
+// Where the time of a request went, put together of what each role wrote of it; and who is told of a ray. To everybody
+// else there is none: members who only look too, for wishes of players are not theirs to read.
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from '@muster/contract'
+import { sql } from 'kysely'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { timeOfId } from '../ids.ts'
+import { RAYS_CHANNEL } from '../observe/recorder.ts'
+import { requireGame } from './access.ts'
+
+/** What is older has been written. */
+const NEW_MS = 60_000
+/** What those who took part in a new one are given to write it. */
+const WRITE_MS = 250
+/** A request is forwarded to one service, and one lobby is started for it; a client may have taken its id for his own calls. */
+const PARTS_MAX = 64
+
+/** Throws RAY_NOT_FOUND. */
+export async function rayPerf(
+  ctx: Context,
+  caller: Caller,
+  ray_id: string,
+): Promise<ResponseOf<typeof getRayPerfLogs>> {
+  if (ctx.now() - timeOfId(ray_id) < NEW_MS) {
+    await ctx.listener.notify(RAYS_CHANNEL)
+    await delay(WRITE_MS)
+  }
+  const parts = await readParts(ctx, ray_id)
+  await requireReader(ctx, caller, parts)
+  return { perf_lists: parts.map(perfOf) }
+}
+
+/** Throws RAY_NOT_FOUND for whoever is not a developer of the game, or its own cloud token. */
+export async function requireDeveloper(ctx: Context, caller: Caller, game_id: string): Promise<void> {
+  try {
+    await requireGame(ctx, caller, game_id, 'RAY_NOT_FOUND')
+  } catch (error) {
+    const is_viewer = error instanceof ApiError && error.code === 'GROUP_INSUFFICIENT_PERMISSIONS'
+    throw is_viewer ? new ApiError('RAY_NOT_FOUND') : error
+  }
+}
+
+type Part = Awaited<ReturnType<typeof readParts>>[number]
+
+function readParts({ db }: Context, ray_id: string) {
+  return db
+    .selectFrom('ray_parts')
+    .leftJoin('namespaces', (join) =>
+      join.onRef('namespaces.namespace_id', '=', 'owner_id').on('owner_kind', '=', 'namespace'),
+    )
+    .where('ray_id', '=', ray_id)
+    .orderBy('ts')
+    .limit(PARTS_MAX)
+    .select(['service', 'operation', 'code', 'owner_kind', 'owner_id', 'game_id', 'duration_us', 'spans', 'marks'])
+    .select(sql<number>`(extract(epoch from ts) * 1000000)::bigint`.as('ts_us'))
+    .execute()
+}
+
+/** One part's owner may see all of it: it is one request. */
+async function requireReader(ctx: Context, caller: Caller, parts: readonly Part[]): Promise<void> {
+  if (parts.length === 0) throw new ApiError('RAY_NOT_FOUND')
+  if (caller.kind === 'admin') return
+  const isOwn = ({ owner_kind, owner_id }: Part): boolean =>
+    owner_kind === 'user' && caller.kind === 'user' && owner_id === caller.user_id
+  if (parts.some(isOwn)) return
+  const game_id = parts.map((part) => (part.owner_kind === 'game' ? part.owner_id : part.game_id)).find(Boolean)
+  if (game_id == null) throw new ApiError('RAY_NOT_FOUND')
+  await requireDeveloper(ctx, caller, game_id)
+}
+
+function perfOf({ service, operation, code, ts_us, duration_us, spans, marks }: Part): ServicePerf {
+  const at = (offset_us: number): string => microtime(ts_us + offset_us)
+  const told = marks.map(([label, offset, ray_id]) => {
+    return { label, ...(ray_id !== undefined && { ray_id }), ts: at(offset) }
+  })
+  return {
+    svc_name: service,
+    operation,
+    ts: at(0),
+    duration: duration_us,
+    spans: spans.map(([label, from, to]) => ({ label, start_ts: at(from), finish_ts: at(to) })),
+    marks: code === null ? told : [...told, { label: code, ts: at(duration_us) }],
+  }
+}
+
+/** RFC 3339, UTC, with microseconds. */
+function microtime(us: number): string {
+  const text = new Date(Math.floor(us / 1_000)).toISOString()
+  return `${text.slice(0, -1)}${String(us % 1_000).padStart(3, '0')}Z`
+}

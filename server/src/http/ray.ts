@@ -1,0 +1,66 @@
+// The ray of a request at the doors of api and matchmaker: opened when its head has come, ended when its answer is made.
+// Its id is the edge's where the edge forwards it, and is made here for everybody else, whatever they send.
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { newId } from '../ids.ts'
+import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../net/edge-proof.ts'
+import { ownerText, type Ray, type RayOwner, type RayService } from '../observe/ray.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    ray: Ray | null
+  }
+}
+
+export type RayIds = (request: IncomingMessage) => string
+
+export function createRayIds(ctx: Context): RayIds {
+  const proof = edgeProof(ctx.keys)
+  return ({ headers }) => {
+    const told = headers[RAY_HEADER]
+    return typeof told === 'string' && headers[EDGE_PROOF_HEADER] === proof ? told : newId(ctx.now())
+  }
+}
+
+/** Every request has one from here on, and its id is in every answer. */
+export function openRays(app: FastifyInstance, { recorder }: Context, service: RayService): void {
+  app.decorateRequest('ray', null)
+  app.addHook('onRequest', (request, reply, done) => {
+    request.ray = recorder.open(service, request.id)
+    reply.header(RAY_HEADER, request.id)
+    done()
+  })
+}
+
+/** Null: rays are off, or the framework refused the request before any hook. */
+export function rayOf(request: FastifyRequest): Ray | null {
+  return request.ray ?? null
+}
+
+/** The answer is made. Where the edge forwards it, it is told to keep its part too, and whose it is. */
+export function endRay({ recorder }: Context, request: FastifyRequest, reply: FastifyReply, code: string | null): void {
+  const ray = rayOf(request)
+  if (ray === null) return
+  if (ray.operation === '') ray.operation = request.routeOptions.url ?? ''
+  // An id that came along and was taken is the edge's.
+  if (!recorder.end(ray, code) || request.headers[RAY_HEADER] !== request.id) return
+  reply.header(RAY_KEPT_HEADER, ownerText(ray.owner))
+}
+
+/** Whose request it is. An administrator's is nobody's, but for the person who he has logged in as. */
+export function ownerOf(caller: Caller): RayOwner {
+  switch (caller.kind) {
+    case 'anyone':
+      return null
+    case 'admin':
+      return caller.user_id === null ? null : { kind: 'user', id: caller.user_id }
+    case 'user':
+      return { kind: 'user', id: caller.user_id }
+    case 'cloud':
+      return { kind: 'game', id: caller.game_id }
+    default:
+      return { kind: 'namespace', id: caller.namespace_id }
+  }
+}

@@ -1,0 +1,75 @@
+// One request in one role, while it goes on. Its time is cut into phases: each begins where the one before it ended, so
+// they add up to all of it. On the hot path that is a clock and two pushes a phase; what people read is made of it when
+// it is kept (recorder.ts), which few are. A null ray is that of a platform that keeps none.
+
+/** Beyond it the last phase goes on, and the ray is marked as truncated. */
+export const PHASES_MAX = 64
+export const MARKS_MAX = 32
+export const LABEL_LENGTH_MAX = 64
+
+export type RayService = 'edge' | 'api' | 'matchmaker' | 'runner'
+/** Whose request it was. Null: nobody's who is known; administrators see it. */
+export type RayOwner = { kind: 'namespace' | 'game' | 'user'; id: string } | null
+
+/** As api and matchmaker tell it to the edge. */
+export function ownerText(owner: RayOwner): string {
+  return owner === null ? 'nobody' : `${owner.kind} ${owner.id}`
+}
+
+/** Null where it is nobody's, or is no such text. */
+export function readOwner(text: string): RayOwner {
+  const [kind, id = ''] = text.split(' ')
+  return kind === 'namespace' || kind === 'game' || kind === 'user' ? { kind, id } : null
+}
+
+/** A moment. `ray_id`: of another ray that it is about. */
+type Mark = { label: string; at: number; ray_id: string | null }
+
+/** Times are readings of performance.now(). */
+export type Ray = {
+  readonly ray_id: string
+  readonly service: RayService
+  /** The beginnings of the phases, and what they are called. */
+  readonly times: number[]
+  readonly labels: string[]
+  marks: Mark[] | null
+  left_out: number
+  /** What was asked for. */
+  operation: string
+  owner: RayOwner
+  /** It tells of something that is kept in any case, like the start of a lobby. */
+  is_wanted: boolean
+}
+
+/** `at`: when it came, if that was before now. */
+export function openRay(service: RayService, ray_id: string, at = performance.now(), label = 'http'): Ray {
+  const [times, labels] = [[at], [label]]
+  return { ray_id, service, times, labels, marks: null, left_out: 0, operation: '', owner: null, is_wanted: false }
+}
+
+/** What went on has ended, and this begins. */
+export function phase(ray: Ray | null, label: string): void {
+  if (ray === null) return
+  if (ray.times.length < PHASES_MAX) {
+    ray.times.push(performance.now())
+    ray.labels.push(label)
+  } else ray.left_out++
+}
+
+export function mark(ray: Ray | null, label: string, ray_id: string | null = null): void {
+  if (ray === null) return
+  ray.marks ??= []
+  if (ray.marks.length < MARKS_MAX) ray.marks.push({ label, at: performance.now(), ray_id })
+  else ray.left_out++
+}
+
+/** Phases of somebody else's time. */
+const OF_OTHERS = new Set(['wait', 'forward'])
+
+export function busyMs({ times, labels }: Ray, end: number): number {
+  let busy_ms = 0
+  for (const [index, from] of times.entries()) {
+    if (!OF_OTHERS.has(labels[index]!)) busy_ms += (times[index + 1] ?? end) - from
+  }
+  return busy_ms
+}
