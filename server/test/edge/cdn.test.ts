@@ -197,13 +197,21 @@ test('a deploy switches the whole site at once, under load, there and back', asy
   }
   const seen: string[] = []
   let begun = 0
+  const deploys = new Map([
+    [LOADS / 4, sites[1]],
+    [LOADS / 2, sites[0]],
+    [(LOADS / 4) * 3, sites[1]],
+  ])
+  /** Each once, and one after the other: on a slow machine the last might be written before the one before it. */
+  let deploying = Promise.resolve()
   const client = async () => {
     while (begun < LOADS) {
       begun++
       seen.push(await load())
-      if (begun === LOADS / 4) await game.deploy(sites[1])
-      if (begun === LOADS / 2) await game.deploy(sites[0])
-      if (begun === (LOADS / 4) * 3) await game.deploy(sites[1])
+      const site_id = deploys.get(begun)
+      deploys.delete(begun)
+      if (site_id !== undefined) deploying = deploying.then(() => game.deploy(site_id))
+      await deploying
     }
   }
   await Promise.all(Array.from({ length: 8 }, client))
