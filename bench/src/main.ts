@@ -6,6 +6,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   cdn: () => import('./cdn/run.ts'),
   edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),
+  rays: () => import('./find/rays.ts'),
   upload: () => import('./upload/run.ts'),
 }
 

@@ -1,21 +1,20 @@
 // Finds per second against an equal-sized Fastify POST, with ten and with ten thousand open lobbies, behind a captcha, and
-// in a game that is asked about each player (verified.ts says against what); latency at a steady rate; and the time to a
+// in a game that is asked about each player (verified.ts says against what); latency at a steady rate; what rays cost (rays.ts); and the time to a
 // seat in a lobby that has to be started, against the bare start of the same game server.
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { findLobby, playerDisconnected, type ResponseOf } from '@muster/contract'
-import { archive } from 'arena/build'
-import { type Answer, median, postRequest, quantile, runRound, runSteadily, type Target } from '../load.ts'
+import { findLobby } from '@muster/contract'
+import { median, postRequest, quantile, runRound, runSteadily, type Target } from '../load.ts'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
-import { CAPTCHA, clientsTarget, SOLVED, solveCaptchas, startProvider } from './captcha.ts'
-import { type BenchGame, lobbyClient, newGame, openLobbies } from './games.ts'
+import { clientsTarget, solveCaptchas, startProvider } from './captcha.ts'
+import type { BenchGame } from './games.ts'
 import type { PeerOrder } from './peer.ts'
+import { run as measureRays } from './rays.ts'
+import { findTarget, freeSeats, gameWithLobbies, requireSeats, type Seat } from './rounds.ts'
 import { measureStarts } from './starts.ts'
 import { ASKING_PATH, type Endpoint, startEndpoint } from './verified.ts'
-
-type Seat = ResponseOf<typeof findLobby>
 
 const ROUNDS = 9
 const WARM_UP_ROUNDS = 2
@@ -26,12 +25,8 @@ const VERIFIED_PER_ROUND = 600
 const CONNECTIONS = [64, 256] as const
 const FEW_LOBBIES = 10
 const MANY_LOBBIES = 10_000
-const SEATS = 256
 const STEADY_PER_SECOND = 500
 const STEADY_SECONDS = 10
-const FREE_AT_ONCE_MAX = 32
-/** A mode of the guarded game has it, which is not the one that is found: its finds only pass by. */
-const VERIFICATION = { url: 'https://gate.example.org/' }
 
 export async function run(): Promise<void> {
   const provider = await startProvider()
@@ -45,6 +40,7 @@ export async function run(): Promise<void> {
     provider.stop()
     endpoint.stop()
   }
+  await measureRays()
   await measureStarts()
 }
 
@@ -129,41 +125,6 @@ function ratio(a: Contender, b: Contender): number {
   return median(a.rates.map((value, round) => value / b.rates[round]!))
 }
 
-/** No runner runs here, so nothing is started: the build only has to be there. */
-async function gameWithLobbies(
-  platform: BenchPlatform,
-  count: number,
-  by: 'captcha' | Endpoint | null = null,
-): Promise<BenchGame> {
-  const is_guarded = by === 'captcha'
-  const find = typeof by === 'object' ? by?.action : undefined
-  const game = await newGame(platform, {
-    archive: archive([{ path: 'server', content: Buffer.from('#!/bin/sh\n') }]),
-    docker: { args: ['server'], ports: { game: { protocol: 'http' } } },
-    matchmaker: {
-      max_players: SEATS,
-      ...(is_guarded && { captcha: CAPTCHA }),
-      game_modes: {
-        default: {
-          idle_grace_ms: 3_600_000,
-          actions: { create: { enabled: true, enable_public: true }, ...(find && { find }) },
-        },
-        ...(is_guarded && { verified: { actions: { find: { enabled: true, verification_config: VERIFICATION } } } }),
-      },
-    },
-  })
-  const started = performance.now()
-  await openLobbies(platform, game, count, is_guarded ? SOLVED : {})
-  console.log(`  ${count} lobbies opened in ${((performance.now() - started) / 1_000).toFixed(1)} s`)
-  return game
-}
-
-function findTarget(platform: BenchPlatform, game: BenchGame): Target {
-  const headers = { authorization: `Bearer ${game.public_token}` }
-  const body = { game_modes: ['default'], prevent_auto_create_lobby: true }
-  return { port: Number(new URL(platform.matchmaker_url).port), request: postRequest(findLobby.path, headers, body) }
-}
-
 async function rateOf(
   platform: BenchPlatform,
   { target, game, count, is_guarded }: Contender,
@@ -174,27 +135,6 @@ async function rateOf(
   const seats = requireSeats(answers)
   if (game !== null) await freeSeats(platform, game, seats)
   return per_second
-}
-
-function requireSeats(answers: readonly Answer[]): Seat[] {
-  return answers.map(({ status, body }) => {
-    if (status !== 200) throw new Error(`a find was refused: ${body}`)
-    return JSON.parse(body.toString()) as Seat
-  })
-}
-
-/** Outside of what is measured: every round begins with the same free seats. */
-async function freeSeats(platform: BenchPlatform, game: BenchGame, seats: readonly Seat[]): Promise<void> {
-  const left = seats.values()
-  const clients = new Map<string, ReturnType<typeof lobbyClient>>()
-  const freeSome = async (): Promise<void> => {
-    for (const { lobby, player } of left) {
-      const client = clients.get(lobby.lobby_id) ?? lobbyClient(platform, { ...lobby, namespace_id: game.namespace_id })
-      clients.set(lobby.lobby_id, client)
-      await client.call(playerDisconnected, { body: { player_token: player.token } })
-    }
-  }
-  await Promise.all(Array.from({ length: FREE_AT_ONCE_MAX }, freeSome))
 }
 
 async function oneSeat(platform: BenchPlatform, game: BenchGame): Promise<Seat> {
