@@ -23,7 +23,8 @@ import {
 } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
 import { createDatabase } from '../database.ts'
-import { insertRawLobby, until } from './platform.ts'
+import { until } from '../until.ts'
+import { insertRawLobby } from './platform.ts'
 
 const EDGE = '10.77.0.1'
 /** All addresses of 10.77.2.0/24 are the victim's machine; the sender claims to be them. */

@@ -19,6 +19,7 @@ import { newId } from '../../src/ids.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { createClock } from '../clock.ts'
 import { createDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
 const WAIT_MS_MAX = 20_000
 

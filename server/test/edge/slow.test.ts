@@ -11,7 +11,8 @@ import { readConfig } from '../../src/config.ts'
 import { openContext } from '../../src/context.ts'
 import { FIRST_BYTE_MS_MAX, HEADER_CHECK_MS, HEADER_MS_MAX } from '../../src/edge/limits.ts'
 import { createDatabase } from '../database.ts'
-import { errorOf, insertRawLobby, rawClient, startBackend, startTestEdge, until } from './platform.ts'
+import { until } from '../until.ts'
+import { errorOf, insertRawLobby, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 test('a header that does not come to its end is cut off, and nobody else notices', async (t) => {
   const SLOW = 200

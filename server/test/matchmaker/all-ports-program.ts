@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { createLobby } from '@muster/contract'
-import { until } from '../edge/platform.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 
 const [FIRST, COUNT] = [26_000, 6_000]
 const STRANGERS = 200
