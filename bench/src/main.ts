@@ -3,6 +3,7 @@
 import { cpus } from 'node:os'
 
 const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
+  analytics: () => import('./analytics/run.ts'),
   cdn: () => import('./cdn/run.ts'),
   edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),

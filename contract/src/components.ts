@@ -1,6 +1,7 @@
 // The records that have a name in openapi.json, so that what generators make of it can be read: wherever a schema is one
 // of these, it is said by reference.
 import type { TSchema } from 'typebox'
+import { AnalyticsDataSet } from './cloud/analytics.ts'
 import { BillingUsage } from './cloud/billing.ts'
 import { Bootstrap } from './cloud/bootstrap.ts'
 import { BuildSummary } from './cloud/builds.ts'
@@ -27,6 +28,7 @@ import { Empty, ErrorDetailRecord } from './records.ts'
 import { GameMode, VersionConfig } from './version-config.ts'
 
 export const COMPONENTS: Readonly<Record<string, TSchema>> = {
+  AnalyticsDataSet,
   BillingUsage,
   Bootstrap,
   BuildSummary,

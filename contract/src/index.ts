@@ -1,4 +1,5 @@
 export * from './captcha-config.ts'
+export * from './cloud/analytics.ts'
 export * from './cloud/billing.ts'
 export * from './cloud/bootstrap.ts'
 export * from './cloud/builds.ts'

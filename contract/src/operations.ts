@@ -1,4 +1,5 @@
 // Every operation, in the order in which openapi.json lists them.
+import { getAnalytics } from './cloud/analytics.ts'
 import { getUsage } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
@@ -179,6 +180,7 @@ export const OPERATIONS: readonly Operation[] = [
   validateGameNamespaceTokenDevelopment,
   listGameNamespaceTokensDevelopment,
   revokeGameNamespaceTokenDevelopment,
+  getAnalytics,
   revokeToken,
   createGameVersion,
   validateGameVersion,

@@ -31,6 +31,10 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     description:
       'Where a version of a game is played (prod, staging): with players, lobbies, limits, domains and tokens of its own.',
   },
+  'games.namespaces.analytics': {
+    name: 'Analytics',
+    description: 'What happened in namespaces, in numbers over time.',
+  },
   'games.versions': {
     name: 'Versions',
     description:

@@ -48,7 +48,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   'examples/arena': ['sdk'],
   // A stranger's: it knows openapi.json and nothing of ours.
   'examples/generated-client': [],
-  bench: ['contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
+  // Analytics are measured on roll-ups that the platform itself has made.
+  bench: ['cloud', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
   scripts: ['config', 'contract'],
 }
 

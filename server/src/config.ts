@@ -120,6 +120,10 @@ export type Config = {
     rays_ms: number | null
     identities_ms: number | null
     runs_ms: number | null
+    /** Of analytics, one by one; and roll-ups finer than an hour. */
+    events_ms: number | null
+    /** Of roll-ups of hours and days. */
+    analytics_ms: number | null
     tokens_ms: number | null
     sessions_ms: number | null
     login_codes_ms: number | null
@@ -315,6 +319,12 @@ export const SETTINGS = [
     default: '400',
     description: 'Runs that have ended, which usage is told from.',
   },
+  {
+    name: 'MUSTER_RETENTION_EVENTS_DAYS',
+    default: '30',
+    description: 'Events of analytics, and what is told of them in steps shorter than an hour.',
+  },
+  { name: 'MUSTER_RETENTION_ANALYTICS_DAYS', default: '1000', description: 'What analytics tell of hours and days.' },
   { name: 'MUSTER_RETENTION_RAYS_DAYS', default: '7', description: 'Rays that are kept to be explained.' },
   { name: 'MUSTER_RETENTION_TOKENS_DAYS', default: '30', description: 'Tokens that have expired.' },
   { name: 'MUSTER_RETENTION_SESSIONS_DAYS', default: '30', description: 'Sessions that have ended.' },
@@ -573,6 +583,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       lobbies_ms: integer('MUSTER_RETENTION_LOBBIES_DAYS', 30, 10_000) * DAY_MS || null,
       rays_ms: integer('MUSTER_RETENTION_RAYS_DAYS', 7, 10_000) * DAY_MS || null,
       runs_ms: integer('MUSTER_RETENTION_RUNS_DAYS', 400, 10_000) * DAY_MS || null,
+      events_ms: integer('MUSTER_RETENTION_EVENTS_DAYS', 30, 10_000) * DAY_MS || null,
+      analytics_ms: integer('MUSTER_RETENTION_ANALYTICS_DAYS', 1_000, 10_000) * DAY_MS || null,
       tokens_ms: integer('MUSTER_RETENTION_TOKENS_DAYS', 30, 10_000) * DAY_MS || null,
       sessions_ms: integer('MUSTER_RETENTION_SESSIONS_DAYS', 30, 10_000) * DAY_MS || null,
       login_codes_ms: integer('MUSTER_RETENTION_LOGIN_CODES_HOURS', 24, 100_000) * HOUR_MS || null,

@@ -35,11 +35,15 @@ export function timeOfId(id: string): number {
 }
 
 /** RFC 9562 section 6.6: the namespace of fully qualified domain names. */
-const DNS_NAMESPACE = Buffer.from('6ba7b8109dad11d180b400c04fd430c8', 'hex')
+const DNS_NAMESPACE = '6ba7b810-9dad-11d1-80b4-00c04fd430c8'
 
-/** The UUIDv5 of a name: cloud answers name a region by id, matchmaker answers by name. */
-export function idOfName(name: string): string {
-  const bytes = hash('sha1', Buffer.concat([DNS_NAMESPACE, Buffer.from(name)]), 'buffer').subarray(0, 16)
+/**
+ * The UUIDv5 of a name: cloud answers name a region by id, matchmaker answers by name. `within`: the id of what the name is
+ * given in; else it means the same everywhere.
+ */
+export function idOfName(name: string, within: string = DNS_NAMESPACE): string {
+  const space = Buffer.from(within.replaceAll('-', ''), 'hex')
+  const bytes = hash('sha1', Buffer.concat([space, Buffer.from(name)]), 'buffer').subarray(0, 16)
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6)
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = bytes.toString('hex')

@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<string, string>> = {
   maxItems: 'too_many',
   minProperties: 'too_few',
   maxProperties: 'too_many',
+  uniqueItems: 'not_unique',
   pattern: 'invalid',
   format: 'invalid',
 }

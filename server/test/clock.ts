@@ -2,9 +2,9 @@
 
 export type Clock = { now: () => number; advance: (ms: number) => void; hold: () => void }
 
-export function createClock(): Clock {
+/** `held_ms`: it stands there from the beginning. */
+export function createClock(held_ms: number | null = null): Clock {
   let moved_ms = 0
-  let held_ms: number | null = null
   return {
     now: () => (held_ms ?? Date.now()) + moved_ms,
     advance(ms) {

@@ -77,6 +77,8 @@ export type PlatformOptions = {
   /** Another database or data folder than fresh ones: a second platform beside, or a later life of, another. */
   database_url?: string
   data_dir?: string
+  /** The clock stands at this time, and only `advance` moves it. */
+  held_ms?: number
 }
 
 export async function startPlatform(t: TestContext, options: PlatformOptions = {}): Promise<Platform> {
@@ -108,7 +110,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     MUSTER_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...options.env,
   })
-  const clock = createClock()
+  const clock = createClock(options.held_ms)
   const running = await startRoles(config, { now: clock.now })
   const { ctx } = running
   const urls = {

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import type { ClientBase } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { makeDayPartition, readPartitionName } from '../database/day-partitions.ts'
 import type { BackedSequence, BackedTable } from './manifest.ts'
 
 /** Tables whose rows are of one running platform: the migrations make their own, a lease is of who holds it. */
@@ -68,6 +69,7 @@ export async function loadTables(
   tables: readonly BackedTable[],
   fileOf: (name: string) => string,
 ): Promise<void> {
+  await makePartitions(client, tables)
   const there = await readTables(client)
   const strange = tables.find(({ name }) => !there.some((table) => table.name === name))
   if (strange) throw new Error(`The backup has a table ${strange.name} that its migrations do not make.`)
@@ -86,6 +88,18 @@ export async function loadTables(
   }
   for (const { name, table_name, definition } of references)
     await client.query(`alter table ${quote(table_name)} add constraint ${quote(name)} ${definition}`)
+}
+
+/** Days that the platform has made partitions for as it went (database/day-partitions.ts). */
+async function makePartitions(client: ClientBase, tables: readonly BackedTable[]): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'p'`,
+  )
+  const parents = new Set(rows.map(({ name }) => name))
+  for (const { name } of tables) {
+    const partition = readPartitionName(name)
+    if (partition !== null && parents.has(partition.table)) await makeDayPartition(client, partition)
+  }
 }
 
 export async function setSequences(client: ClientBase, sequences: readonly BackedSequence[]): Promise<void> {

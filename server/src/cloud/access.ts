@@ -11,20 +11,34 @@ import type { Schema } from '../database/schema.ts'
  * Throws GAME_NOT_FOUND (or `unknown`) when there is no such game, and the very same when it is not the caller's: nobody
  * learns which games exist. Throws GROUP_INSUFFICIENT_PERMISSIONS when his role does not suffice.
  */
-export async function requireGame(
+export function requireGame(
   ctx: Context,
   caller: Caller,
   game_id: string,
   unknown: ErrorCode = 'GAME_NOT_FOUND',
 ): Promise<void> {
-  const row = await ctx.db
+  return requireGames(ctx, caller, [game_id], unknown)
+}
+
+/** The same for all of them: one that is not the caller's is as if none were. */
+export async function requireGames(
+  ctx: Context,
+  caller: Caller,
+  game_ids: readonly string[],
+  unknown: ErrorCode = 'GAME_NOT_FOUND',
+): Promise<void> {
+  const wanted = [...new Set(game_ids)]
+  if (wanted.length === 0) return
+  const rows = await ctx.db
     .selectFrom('games')
-    .select('developer_group_id')
-    .where('game_id', '=', game_id)
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError(unknown)
-  if (caller.kind === 'cloud' && caller.game_id === game_id) return
-  await requireRight(ctx, caller, row.developer_group_id, unknown)
+    .select(['game_id', 'developer_group_id'])
+    .where('game_id', 'in', wanted)
+    .execute()
+  if (rows.length < wanted.length) throw new ApiError(unknown)
+  const others = rows.filter(({ game_id }) => !(caller.kind === 'cloud' && caller.game_id === game_id))
+  for (const group_id of new Set(others.map((row) => row.developer_group_id))) {
+    await requireRight(ctx, caller, group_id, unknown)
+  }
 }
 
 /**

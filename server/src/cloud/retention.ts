@@ -4,6 +4,7 @@ import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../database/remove-old.ts'
 import type { SweepStep } from '../database/sweeper.ts'
+import { analyticsSteps } from './analytics/retention.ts'
 
 type Setting = 'tokens_ms' | 'sessions_ms' | 'login_codes_ms' | 'device_links_ms' | 'invites_ms'
 
@@ -26,7 +27,7 @@ export function retentionSteps(ctx: Context): SweepStep[] {
       return kept_ms === null ? 0 : removeOld(ctx.pool, old, ctx.now() - kept_ms)
     },
   }))
-  return [...rows, { what: 'jobs', remove: () => removeFailedJobs(ctx) }]
+  return [...rows, ...analyticsSteps(ctx), { what: 'jobs', remove: () => removeFailedJobs(ctx) }]
 }
 
 /** Jobs that failed for the last time stay in the queue, for people to look at. `updated_at` is the database's clock. */

@@ -30,6 +30,12 @@ export type Schema = {
   tokens: TokenTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
+  analytics_series: AnalyticsSeriesTable
+  analytics_lobbies: AnalyticsLobbyTable
+  analytics_players: AnalyticsPlayerTable
+  analytics_events: AnalyticsEventTable
+  analytics_roll_ups: AnalyticsRollUpTable
+  analytics_exit_codes: AnalyticsExitCodeTable
   domains: DomainTable
   certificates: CertificateTable
   acme_accounts: AcmeAccountTable
@@ -271,6 +277,63 @@ type DomainTable = {
   /** The last check that succeeded. */
   verify_ts: Date | null
 }
+
+/** What is there in a series now; of each fact and roll-up, by how much it changed that. */
+type AnalyticsGauge =
+  | 'lobby_count'
+  | 'lobby_closed_count'
+  | 'lobby_unready_count'
+  | 'lobby_preemptive_count'
+  | 'player_count'
+  | 'player_unready_count'
+type AnalyticsChanges = Record<`${AnalyticsGauge}_change`, number>
+
+/** The lobbies and players of a namespace in one region and one game mode; the gauges are as of the folder's position. */
+type AnalyticsSeriesTable = Record<AnalyticsGauge, Generated<number>> & {
+  series_id: Generated<number>
+  namespace_id: string
+  region: string
+  game_mode: string
+}
+
+/** Lobbies until they are stopped and their process has ended, and their players (cloud/analytics/standing.ts). */
+type AnalyticsLobbyTable = {
+  lobby_id: string
+  series_id: number
+  is_custom: boolean
+  is_ready: boolean
+  is_closed: boolean
+  create_ts: Date
+  stop_ts: Date | null
+}
+type AnalyticsPlayerTable = { player_id: string; lobby_id: string; connect_ts: Date | null; played_ms: number | null }
+
+/** A partition a day (database/day-partitions.ts). It names no lobby and no player. */
+type AnalyticsEventTable = AnalyticsChanges & {
+  ts: Date
+  kind: string
+  series_id: number
+  duration_ms: number | null
+  failed: boolean | null
+  exit_code: number | null
+}
+
+/** Sums of `width` seconds from `ts` on; the gauges are as of the end of them. */
+type AnalyticsRollUpTable = Record<AnalyticsGauge, number> &
+  AnalyticsChanges & {
+    series_id: number
+    width: number
+    ts: Date
+    new_lobby_count: number
+    new_player_count: number
+    ready_lobby_count: number
+    ready_ms: number
+    played_count: number
+    played_ms: number
+    stopped_lobby_count: number
+    failed_lobby_count: number
+  }
+type AnalyticsExitCodeTable = { series_id: number; width: number; ts: Date; exit_code: number; lobby_count: number }
 
 // Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
 

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { ApiError, errorBody } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { startFolding } from '../cloud/analytics/fold.ts'
 import { orderCertificates, startOrdering } from '../cloud/certificates.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
 import { checkDomain } from '../cloud/domain-check.ts'
@@ -18,6 +19,7 @@ import { createRateLimiter } from '../net/rate-limit.ts'
 import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
+import { analytics } from './cloud/analytics.ts'
 import { billing } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
@@ -86,6 +88,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...games,
     ...namespaces,
     ...namespaceCdn,
+    ...analytics,
     ...tokens,
     ...versions,
     ...builds,
@@ -117,6 +120,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
     const sweeper = startSweeping(ctx)
     const stopOrdering = startOrdering(ctx)
+    const folder = startFolding(ctx)
     return {
       address: role.address,
       async stop(how) {
@@ -124,6 +128,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
         stopOrdering()
         await role.stop(how)
         await sweeper.stop()
+        await folder.stop()
         await jobs.stop()
       },
     }

@@ -27,6 +27,28 @@ export async function readRows(
     text: 'select seq, payload from journal where shard = $1 and seq > $2 order by seq limit $3',
     values: [shard, after, rows_max],
   })
+  return inOrder(rows, shard, after)
+}
+
+/** The same of several shards at once, by the seq after which each is read; `rows_max` of each. Shards without rows are left out. */
+export async function readTails(
+  db: Pool | ClientBase,
+  after: ReadonlyMap<number, number>,
+  rows_max: number,
+): Promise<Map<number, Row[]>> {
+  const { rows } = await db.query<{ shard: number; seq: number; payload: Buffer }>({
+    name: 'journal-read-tails',
+    text: `select position.shard, tail.seq, tail.payload
+      from unnest($1::smallint[], $2::bigint[]) as position (shard, after) cross join lateral (
+        select seq, payload from journal where shard = position.shard and seq > position.after order by seq limit $3
+      ) as tail`,
+    values: [[...after.keys()], [...after.values()], rows_max],
+  })
+  const tails = [...Map.groupBy(rows, ({ shard }) => shard)]
+  return new Map(tails.map(([shard, tail]) => [shard, inOrder(tail, shard, after.get(shard)!)]))
+}
+
+function inOrder(rows: readonly { seq: number; payload: Buffer }[], shard: number, after: number): Row[] {
   return rows.map(({ seq, payload }, index) => {
     if (seq !== after + 1 + index) throw new JournalGap(shard, after + 1 + index)
     return { seq, page: decodePage(payload) }

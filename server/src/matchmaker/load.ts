@@ -4,6 +4,7 @@ import type { Selectable } from 'kysely'
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
 import type { Schema } from '../database/schema.ts'
+import { inSnapshot } from '../database/transaction.ts'
 import type { Change, LobbyRecord, PartyRecord, PlayerRecord, RemoveReason, StopReason } from '../journal/changes.ts'
 import { readPages } from '../journal/read.ts'
 import { Book, MEMORY_MS } from './book.ts'
@@ -134,20 +135,8 @@ type Tables = {
 
 /** One snapshot, so that the rows and the seq that they reflect belong together. */
 async function readTables(pool: Pool, shard: number, now_ms: number): Promise<Tables> {
-  const client = await pool.connect()
-  let broken: Error | undefined
-  try {
-    await client.query('insert into shards (shard, projected_seq) values ($1, 0) on conflict do nothing', [shard])
-    await client.query('begin isolation level repeatable read read only')
-    const tables = await readSnapshot(client, shard, now_ms)
-    await client.query('commit')
-    return tables
-  } catch (error) {
-    broken = error as Error
-    throw error
-  } finally {
-    client.release(broken)
-  }
+  await pool.query('insert into shards (shard, projected_seq) values ($1, 0) on conflict do nothing', [shard])
+  return inSnapshot(pool, (client) => readSnapshot(client, shard, now_ms))
 }
 
 async function readSnapshot(client: PoolClient, shard: number, now_ms: number): Promise<Tables> {

@@ -4,6 +4,7 @@
 // nothing.
 import type { Pool, PoolClient } from 'pg'
 import type { Logger } from 'pino'
+import { inTransaction } from '../database/transaction.ts'
 import { type Images, type ProjectedRows, projectQuery } from './rows.ts'
 
 const PROJECT_EVERY_MS = 1_000
@@ -90,7 +91,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       await pool.query(queries[0]!())
       return
     }
-    await inTransaction(async (client) => {
+    await inTransaction(pool, async (client) => {
       for (const query of queries) await client.query(query())
     })
   }
@@ -98,7 +99,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
   /** A row that the database refuses must not hold back the others; all that it takes still become true at once. */
   async function writeOneByOne(shard: number, batch: Dirty): Promise<void> {
     try {
-      await inTransaction(async (client) => {
+      await inTransaction(pool, async (client) => {
         for (const piece of piecesOf(batch.images, 1)) await writeAlone(client, shard, batch, piece)
       })
     } catch (error) {
@@ -115,21 +116,6 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       if (!isRefusal(error)) throw error
       log.error({ err: error, shard, ...piece }, 'a row cannot be projected')
       await client.query('rollback to savepoint alone')
-    }
-  }
-
-  async function inTransaction(write: (client: PoolClient) => Promise<void>): Promise<void> {
-    const client = await pool.connect()
-    let broken: Error | undefined
-    try {
-      await client.query('begin')
-      await write(client)
-      await client.query('commit')
-    } catch (error) {
-      broken = error as Error
-      throw error
-    } finally {
-      client.release(broken)
     }
   }
 

@@ -53,6 +53,11 @@ test('backup, restore, verify', async (t) => {
     .values({ lobby_id, runner_id: 'elsewhere', driver: 'process', handle: '{}', ports: '{}' })
     .execute()
   await until('rays of the finds', async () => (await ctx.db.selectFrom('rays').select('ray_id').execute()).length > 0)
+  await until('analytics of the finds', async () => {
+    const { rows } = await ctx.pool.query(`select bool_and(read_seq = (
+      select max(seq) from journal where journal.shard = journal_readers.shard)) as is_all from journal_readers`)
+    return rows[0].is_all as boolean
+  })
   const folder = join(await temporary(t), 'first')
   const taken = await backup(env, folder)
   assert.equal(taken.is_good, true, taken.lines.join('\n'))
@@ -76,6 +81,8 @@ test('backup, restore, verify', async (t) => {
     }
     assert.deepEqual(restored_rows, source_rows)
     assert.equal(source_rows.players?.length, 5)
+    const events = Object.keys(source_rows).filter((name) => /^analytics_events_\d{8}$/.test(name))
+    assert.ok(events.length > 0 && source_rows[events[0]!]!.length >= 7, 'partitions are tables of a backup')
     const objects = (await ctx.db.selectFrom('upload_files').select('object_key').execute()).map(
       (row) => row.object_key,
     )

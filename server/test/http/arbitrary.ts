@@ -138,7 +138,11 @@ export function arbitraryOf(schema: unknown, ids: readonly string[]): fc.Arbitra
   )
 }
 
-export type Request = { params: Record<string, string>; query: Record<string, string>; body: unknown }
+export type Request = {
+  params: Record<string, string>
+  query: Record<string, string | readonly string[]>
+  body: unknown
+}
 
 /** Ids in the path are mostly right, so that what is behind them is reached. */
 export function requestsOf(operation: Operation, good: Call, ids: readonly string[]) {
@@ -152,7 +156,10 @@ export function requestsOf(operation: Operation, good: Call, ids: readonly strin
   ])
   const query = Object.keys(operation.query.properties).map((name) => [
     name,
-    fc.constantFrom('true', 'false', '', 'x', ids[0]!),
+    fc.oneof(
+      { arbitrary: fc.constantFrom('true', 'false', '', 'x', ids[0]!, ['x', 'x'], [ids[0]!, ids[0]!]), weight: 1 },
+      { arbitrary: fc.constant(good.query?.[name] ?? ids[0]!), weight: 2 },
+    ),
   ])
   return fc.record({
     params: fc.record(Object.fromEntries(params)),

@@ -130,6 +130,7 @@ const TABLE: Record<string, Row> = {
   'games.namespaces.createGameNamespace': GAME_DEVELOPERS,
   'games.namespaces.validateGameNamespace': GAME_DEVELOPERS,
   'games.namespaces.getGameNamespaceById': GAME,
+  'games.namespaces.analytics.getAnalytics': GAME,
   'games.namespaces.updateGameNamespaceVersion': GAME_DEVELOPERS,
   'games.namespaces.updateGameNamespaceMatchmakerConfig': GAME_DEVELOPERS,
   'games.namespaces.validateGameNamespaceMatchmakerConfig': GAME_DEVELOPERS,

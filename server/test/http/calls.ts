@@ -69,7 +69,11 @@ export const CALLERS = [
 ] as const
 export type CallerName = (typeof CALLERS)[number]
 
-export type Call = { params?: Record<string, string>; query?: Record<string, string>; body?: unknown }
+export type Call = {
+  params?: Record<string, string>
+  query?: Record<string, string | readonly string[]>
+  body?: unknown
+}
 
 export async function createWorld(platform: Platform): Promise<World> {
   platform.playServers()
@@ -239,6 +243,12 @@ export function callOf(world: World, operation: Operation): Call {
     'games.namespaces.createGameNamespace': { params, body: { display_name: name, name_id: name, version_id } },
     'games.namespaces.validateGameNamespace': { params, body: { display_name: name, name_id: name } },
     'games.namespaces.getGameNamespaceById': { params: namespace },
+    'games.namespaces.analytics.getAnalytics': {
+      query: {
+        ...{ query_start: '2026-01-01T00:00:00Z', query_end: '2026-01-02T00:00:00Z' },
+        ...{ game_ids: game_id, namespace_ids: game.namespace_id, variants: ['player_count', 'lobby_count'] },
+      },
+    },
     'games.namespaces.updateGameNamespaceVersion': { params: namespace, body: { version_id } },
     'games.namespaces.updateGameNamespaceMatchmakerConfig': {
       params: namespace,
@@ -362,7 +372,8 @@ export const hasBody = ({ method }: Operation): boolean => method !== 'GET'
 export function addressOf({ platform }: World, operation: Operation, call: Call, path = operation.path): string {
   const base = MATCHMAKER_PATH.test(path) ? platform.matchmaker_url : platform.api_url
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(call.params?.[name] ?? UNKNOWN_ID))
-  const query = new URLSearchParams(call.query).toString()
+  const pairs = Object.entries(call.query ?? {}).flatMap(([key, value]) => [value].flat().map((one) => [key, one]))
+  const query = new URLSearchParams(pairs).toString()
   return `${base}${filled}${query === '' ? '' : `?${query}`}`
 }
 

@@ -139,12 +139,16 @@ export function removeReasonOf(platform: Platform, player_id: string): Promise<s
 }
 
 /** What the runner writes when a lobby's process has ended, and how it says so. */
-export async function endRun(platform: Platform, lobby_id: string): Promise<void> {
+export async function endRun(
+  platform: Platform,
+  lobby_id: string,
+  end: { exit_code: number | null; exit_reason: string } = { exit_code: 1, exit_reason: 'exit' },
+): Promise<void> {
   const { ctx } = platform
-  const row = { lobby_id, runner_id: 'test', driver: 'process', handle: '{}', ports: '{}', exit_code: 1 }
+  const row = { lobby_id, runner_id: 'test', driver: 'process', handle: '{}', ports: '{}', ...end }
   await ctx.db
     .insertInto('lobby_runs')
-    .values({ ...row, exit_ts: new Date(), exit_reason: 'exit' })
+    .values({ ...row, exit_ts: new Date() })
     .execute()
   await ctx.listener.notify('lobby_runs', lobby_id)
 }

@@ -21,6 +21,7 @@ import { statements as parties } from './0021-parties.ts'
 import { statements as kv } from './0022-kv.ts'
 import { statements as billing } from './0023-billing.ts'
 import { statements as rayParts } from './0024-ray-parts.ts'
+import { statements as analytics } from './0025-analytics.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0022-kv', statements: kv },
   { name: '0023-billing', statements: billing },
   { name: '0024-ray-parts', statements: rayParts },
+  { name: '0025-analytics', statements: analytics },
 ]

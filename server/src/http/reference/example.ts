@@ -46,6 +46,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
   password: '$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy',
   path: 'index.html',
   player_token: '$PLAYER_TOKEN',
+  query_end: '2026-11-21T10:30:00.000Z',
+  query_start: '2026-11-21T09:30:00.000Z',
   region_display_name: 'Local',
   region_id: 'local',
   tier: 'basic-1d1',

@@ -1,0 +1,95 @@
+// Analytics on thirty days of traffic: how long an answer takes, for each variant and window, over all games at once. The
+// ceiling of the same run is a call that reads a game: the same door, the same credential, three rows.
+import {
+  ANALYTICS_VARIANTS,
+  type AnalyticsVariant,
+  createGame,
+  createGroup,
+  getAnalytics,
+  getGameById,
+} from '@muster/contract'
+import { startPlatform } from '../platform.ts'
+import { verdict } from '../report.ts'
+import { DAYS, makeTraffic } from './traffic.ts'
+
+const EVENTS = 10_000_000
+const GAMES = 10
+const CALLS = 25
+const CALLS_OF_ALL = 100
+const P99_MS_MAX = 300
+const MINUTE_MS = 60_000
+const DAY_MS = 1_440 * MINUTE_MS
+
+const WINDOWS: readonly (readonly [string, number])[] = [
+  ['10 min', 10 * MINUTE_MS],
+  ['1 h', 60 * MINUTE_MS],
+  ['6 h', 360 * MINUTE_MS],
+  ['2 d', 2 * DAY_MS],
+  ['7 d', 7 * DAY_MS],
+  ['30 d', DAYS * DAY_MS],
+  ['365 d', 365 * DAY_MS],
+]
+
+export async function run(): Promise<void> {
+  const events = Number(process.argv[3] ?? EVENTS)
+  const platform = await startPlatform(['api'])
+  try {
+    const { api } = platform
+    const { group_id } = await api.call(createGroup, { body: { display_name: 'Bench' } })
+    const game_ids: string[] = []
+    for (let number = 0; number < GAMES; number++) {
+      const body = { display_name: `Game ${number}`, developer_group_id: group_id }
+      game_ids.push((await api.call(createGame, { body })).game_id)
+    }
+    const begun = performance.now()
+    const now_ms = Date.now()
+    const count = await makeTraffic(platform, events, now_ms)
+    console.log(
+      `  ${count} events of ${DAYS} days, and their roll-ups, in ${((performance.now() - begun) / 1_000).toFixed(0)} s`,
+    )
+
+    const ceiling = await measure(CALLS_OF_ALL, () => api.call(getGameById, { params: { game_id: game_ids[0]! } }))
+    console.log(`  ceiling, a game by its id: ${told(ceiling)}`)
+    let slowest = 0
+    for (const [name, window_ms] of WINDOWS) {
+      const ask = (variants: readonly AnalyticsVariant[]) => () =>
+        api.call(getAnalytics, {
+          query: {
+            query_start: new Date(now_ms - window_ms).toISOString(),
+            query_end: new Date(now_ms).toISOString(),
+            game_ids,
+            variants: [...variants],
+          },
+        })
+      const all = await measure(CALLS_OF_ALL, ask(ANALYTICS_VARIANTS))
+      console.log(`  ${name}, all variants in one call: ${told(all)}`)
+      slowest = Math.max(slowest, all.p99)
+      for (const variant of ANALYTICS_VARIANTS) {
+        const one = await measure(CALLS, ask([variant]))
+        console.log(`    ${variant.padEnd(32)} ${told(one)}`)
+        slowest = Math.max(slowest, one.p99)
+      }
+    }
+    verdict('slowest p99 of all, ms', slowest, P99_MS_MAX, 'at most')
+  } finally {
+    await platform.stop()
+  }
+}
+
+type Times = { p50: number; p99: number }
+
+async function measure(calls: number, call: () => Promise<unknown>): Promise<Times> {
+  const times: number[] = []
+  for (let number = 0; number < calls; number++) {
+    const begun = performance.now()
+    await call()
+    times.push(performance.now() - begun)
+  }
+  times.sort((a, b) => a - b)
+  const at = (share: number): number => times[Math.min(calls - 1, Math.floor(calls * share))]!
+  return { p50: at(0.5), p99: at(0.99) }
+}
+
+function told({ p50, p99 }: Times): string {
+  return `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`
+}

@@ -1,0 +1,86 @@
+// Analytics as they are asked for: whose namespaces they are, the window, and one data set for each variant. What they are
+// made of is in analytics/.
+import { type AnalyticsDataSet, ApiError, type getAnalytics, type QueryOf, validationError } from '@muster/contract'
+import type { ClientBase } from 'pg'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { inSnapshot } from '../database/transaction.ts'
+import { shardOf } from '../journal/pages.ts'
+import { requireGames } from './access.ts'
+import { bucketsOf, startsOf, type Window } from './analytics/buckets.ts'
+import { VARIANTS } from './analytics/data-sets.ts'
+import { GROUPINGS, type Grouping, hasOlder, readBuckets, readExitCodes, readNow } from './analytics/read.ts'
+import { fineFromMs } from './analytics/retention.ts'
+import { readExits, readTail } from './analytics/tail.ts'
+
+/** Of a shard, beyond what is folded: more are there only while the folder catches up, and are left to it. */
+const TAIL_ROWS_MAX = 500
+
+/** Throws VALIDATION_ERROR, GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+export async function tellAnalytics(
+  ctx: Context,
+  caller: Caller,
+  query: QueryOf<typeof getAnalytics>,
+): Promise<AnalyticsDataSet[]> {
+  const window = windowOf(query)
+  const namespace_ids = await namespacesOf(ctx, caller, query)
+  const told = query.variants.map((name) => ({ name, ...VARIANTS[name] }))
+  const needs = new Set(told.map((variant) => variant.needs))
+  const groupings = (Object.keys(GROUPINGS) as Grouping[]).filter((grouping) => needs.has(grouping))
+  const now_ms = ctx.now()
+
+  const numbers = await inSnapshot(ctx.pool, async (db) => {
+    const fine_from_ms = await fineFromMs(db, ctx)
+    const is_fine = window.start_ms >= fine_from_ms || !(await hasOlder(db, namespace_ids, fine_from_ms))
+    const buckets = bucketsOf(window, is_fine)
+    const tail = await readTail(db, await positionsOf(db, namespace_ids), {
+      rows_max: TAIL_ROWS_MAX,
+      namespace_ids: new Set(namespace_ids),
+    })
+    const exits = needs.has('exits') ? await readExits(db, namespace_ids, tail) : []
+    const reading = { namespace_ids, buckets, facts: [...tail.facts, ...exits] }
+    const width_ms = buckets.width * 1_000
+    return {
+      starts: startsOf(buckets, now_ms),
+      secondsOf: (start_ms: number) => Math.min(width_ms, now_ms - start_ms) / 1_000,
+      rows: groupings.length === 0 ? [] : await readBuckets(db, reading, groupings),
+      exits: needs.has('exits') ? await readExitCodes(db, reading) : [],
+      now: await readNow(db, reading),
+    }
+  })
+  return told.map(({ name, tell }) => ({ [name]: tell(numbers) }))
+}
+
+function windowOf({ query_start, query_end }: { query_start: string; query_end: string }): Window {
+  const [start_ms, end_ms] = [Date.parse(query_start), Date.parse(query_end)]
+  if (start_ms < end_ms) return { start_ms, end_ms }
+  const message = 'query_end must be later than query_start.'
+  throw validationError([{ path: ['query', 'query_end'], reason: 'too_low', message }])
+}
+
+/** Of all games, and those that are named; each once. */
+async function namespacesOf(
+  ctx: Context,
+  caller: Caller,
+  { game_ids = [], namespace_ids = [] }: QueryOf<typeof getAnalytics>,
+): Promise<string[]> {
+  await requireGames(ctx, caller, game_ids)
+  const { rows } = await ctx.pool.query<{ namespace_id: string; game_id: string }>(
+    'select namespace_id, game_id from namespaces where game_id = any($1) or namespace_id = any($2)',
+    [game_ids, namespace_ids],
+  )
+  const game_of = new Map(rows.map(({ namespace_id, game_id }) => [namespace_id, game_id]))
+  const games = namespace_ids.map((namespace_id) => game_of.get(namespace_id))
+  if (games.includes(undefined)) throw new ApiError('NAMESPACE_NOT_FOUND')
+  await requireGames(ctx, caller, games as string[], 'NAMESPACE_NOT_FOUND')
+  return [...game_of.keys()]
+}
+
+/** How far each shard that has one of these namespaces is folded. */
+async function positionsOf(db: ClientBase, namespace_ids: readonly string[]): Promise<Map<number, number>> {
+  const { rows } = await db.query<{ shard: number; read_seq: number }>(
+    `select shard, read_seq from journal_readers where reader = 'analytics' and shard = any($1)`,
+    [[...new Set(namespace_ids.map(shardOf))]],
+  )
+  return new Map(rows.map(({ shard, read_seq }) => [shard, read_seq]))
+}

@@ -1,0 +1,48 @@
+// A window of time, cut into buckets: about a hundred, of a width that people read easily. A bucket begins at a multiple
+// of its width, and the window is widened to whole buckets: so a bucket says the same whoever asks for it, and when.
+//
+// What is read for them is as fine as it must be: roll-ups of a minute, ten minutes, an hour or a day; below a minute the
+// events themselves. What is fine is kept for a shorter time: who asks for what is older gets wider buckets.
+
+export const MINUTE_S = 60
+export const HOUR_S = 3_600
+export const DAY_S = 86_400
+/** Widths of roll-ups, in seconds. Each is a multiple of the one before, and they begin at multiples of themselves. */
+export const ROLL_UP_WIDTHS = [MINUTE_S, 600, HOUR_S, DAY_S] as const
+
+const BUCKETS_MAX = 100
+/** Seconds. */
+const WIDTHS = [
+  ...[1, 2, 5, 10, 15, 30],
+  ...[MINUTE_S, 120, 300],
+  ...[600, 1_200, 1_800],
+  ...[HOUR_S, 2 * HOUR_S, 3 * HOUR_S, 6 * HOUR_S, 12 * HOUR_S],
+  ...[1, 2, 7, 14, 30, 90, 365].map((days) => days * DAY_S),
+]
+/** Beyond the last width, as many whole years as it takes. */
+const YEAR_S = 365 * DAY_S
+
+export type Window = { start_ms: number; end_ms: number }
+
+/** Seconds. `read_width`: of the roll-ups that are read; null: the events are. */
+export type Buckets = Window & { width: number; read_width: (typeof ROLL_UP_WIDTHS)[number] | null }
+
+/** `is_fine`: there are events, and roll-ups finer than an hour, of all of the window. */
+export function bucketsOf({ start_ms, end_ms }: Window, is_fine: boolean): Buckets {
+  const least_s = Math.max((end_ms - start_ms) / 1_000 / BUCKETS_MAX, is_fine ? 0 : HOUR_S)
+  const width = WIDTHS.find((width_s) => width_s >= least_s) ?? Math.ceil(least_s / YEAR_S) * YEAR_S
+  const width_ms = width * 1_000
+  return {
+    start_ms: Math.floor(start_ms / width_ms) * width_ms,
+    end_ms: Math.ceil(end_ms / width_ms) * width_ms,
+    width,
+    read_width: ROLL_UP_WIDTHS.findLast((read_width) => width % read_width === 0) ?? null,
+  }
+}
+
+/** Where the buckets begin that have begun by now. */
+export function startsOf({ start_ms, end_ms, width }: Buckets, now_ms: number): number[] {
+  const starts: number[] = []
+  for (let ms = start_ms; ms < Math.min(end_ms, now_ms); ms += width * 1_000) starts.push(ms)
+  return starts
+}
