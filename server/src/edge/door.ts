@@ -5,6 +5,7 @@ import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import type { Crowd } from './crowd.ts'
 import type { Http } from './http.ts'
 import { STOP_MS_MAX } from './limits.ts'
+import { acceptSharingReads } from './shared-reads.ts'
 
 export type Door = {
   plain: () => Server
@@ -18,7 +19,8 @@ const OPTIONS = { allowHalfOpen: true, noDelay: true }
 export function createDoor(crowd: Crowd, http: Http): Door {
   const sockets = new Set<Socket>()
 
-  function onConnection(socket: Socket): void {
+  /** A connection costs, whatever comes over it: it is counted before anything of it is read. */
+  function enter(socket: Socket): void {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
     socket.on('error', () => {})
     const leave = crowd.enter(socket.remoteAddress ?? '')
@@ -33,18 +35,13 @@ export function createDoor(crowd: Crowd, http: Http): Door {
     })
   }
 
-  /** Before TLS, where there is any: a handshake costs too. */
-  function guard(server: Server): Server {
-    return server.prependListener('connection', onConnection)
-  }
-
   return {
     plain: () =>
-      guard(
-        createServer(OPTIONS, (socket) => {
-          if (!socket.destroyed) http.serve(socket)
-        }),
-      ),
+      createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
+        const socket = acceptSharingReads(accepted)
+        enter(socket)
+        if (!socket.destroyed) http.serve(socket)
+      }),
     secure(options) {
       const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
         socket.on('error', () => {})
@@ -52,7 +49,8 @@ export function createDoor(crowd: Crowd, http: Http): Door {
       })
       // The alert has been sent, and nothing else can be said.
       server.on('tlsClientError', (_error, socket) => void socket.destroy())
-      return guard(server)
+      // Before the handshake, which costs too.
+      return server.prependListener('connection', enter)
     },
     async close(servers) {
       const closed = servers.map((server) => {

@@ -1,7 +1,7 @@
 // The connections from the edge to what is behind it: each carries one request at a time, and is kept for the next one when
 // both sides have said all that they had to say. The one that was used last is used first, so that those that are not
 // needed grow old and go. One that carries a WebSocket handshake is of no use to others.
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Body } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import type { Upstream } from './forward.ts'
@@ -15,6 +15,7 @@ import {
 } from './limits.ts'
 import { type Listeners, listen } from './listen.ts'
 import type { Address } from './routes.ts'
+import { connectSharingReads } from './shared-reads.ts'
 import { type Ticks, ticksOf } from './ticks.ts'
 
 type Target = { key: string; count: number; free: Wire[] }
@@ -70,14 +71,11 @@ export type WiresOptions = {
 const CONNECT_TICKS = ticksOf(CONNECT_MS_MAX)
 const FREE_TICKS = ticksOf(FREE_SOCKET_MS_MAX)
 const HANDSHAKE_TICKS = ticksOf(HANDSHAKE_MS_MAX)
-const READ_BYTES = 64 * 1024
 
 export function createWires(options: WiresOptions): Wires {
   const { ticks, onBytes } = options
   const targets = new Map<string, Target>()
   const open = new Set<Wire>()
-  /** What comes is read into the same memory and passed on before the next read: chunks of their own cost more than all else. */
-  const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
   let free_count = 0
   ticks.on(() => {
     for (const wire of open) endLate(wire)
@@ -93,17 +91,9 @@ export function createWires(options: WiresOptions): Wires {
     return target
   }
 
-  function dial(target: Target, { hostname, port }: Address, is_single: boolean): Wire {
-    const read = (length: number): boolean => {
-      onBytes(wire, buffer.subarray(0, length), false)
-      return true
-    }
-    const socket = connect({
-      host: hostname,
-      port,
-      noDelay: true,
-      ...(!is_single && { onread: { buffer, callback: read } }),
-    })
+  function dial(target: Target, address: Address, is_single: boolean): Wire {
+    const read = (bytes: Buffer): void => onBytes(wire, bytes, false)
+    const socket = connectSharingReads(address, is_single ? undefined : read)
     const wire: Wire = {
       ...{ socket, target, is_single, is_connected: false, exchange: null, upstream: null, attempt: 0 },
       ...{ is_begun: false, since: ticks.now, error: null, pending: null, looked_at: 0, interim_answers: 0 },
@@ -158,6 +148,7 @@ export function createWires(options: WiresOptions): Wires {
   function release(wire: Wire): void {
     const { target } = wire
     wire.unlisten()
+    wire.unlisten = () => {}
     if (!open.delete(wire)) return
     const index = target.free.indexOf(wire)
     if (index >= 0) {
