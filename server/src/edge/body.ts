@@ -178,7 +178,7 @@ function readTrailers(body: Body, bytes: Buffer, start: number, end: number): nu
     body.is_done = true
     return start + 2 - before
   }
-  const last = findHeadEnd(text, 0, before)
+  const last = findHeadEnd(text, 0, before, text.length)
   if (last === -1) {
     if (mayBecomeHead(text, 0, text.length)) hold(body, text)
     else body.is_broken = true

@@ -113,7 +113,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     let start = 0
     // Some send an empty line behind a body.
     while (bytes[start] === CR && bytes[start + 1] === LF) start += 2
-    const head_end = findHeadEnd(bytes, start, connection.looked_at)
+    const head_end = findHeadEnd(bytes, start, connection.looked_at, bytes.length)
     if (head_end === -1) {
       const is_long = bytes.length - start > HEADER_BYTES_MAX
       if (is_long || !mayBecomeHead(bytes, Math.max(start, connection.looked_at - 1), bytes.length))

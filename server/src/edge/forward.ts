@@ -83,7 +83,7 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
     }
   }
 
-  function onBytes(wire: Wire, chunk: Buffer, is_own: boolean): void {
+  function onBytes(wire: Wire, chunk: Buffer, length: number, is_own: boolean): void {
     const { exchange } = wire
     if (exchange === null) {
       // Nobody has asked for it.
@@ -91,15 +91,17 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
       return
     }
     const { connection } = exchange
-    const bytes = wire.pending === null ? chunk : Buffer.concat([wire.pending, chunk])
+    const { pending } = wire
+    const bytes = pending === null ? chunk : Buffer.concat([pending, chunk.subarray(0, length)])
+    const end = pending === null ? length : bytes.length
     connection.since = ticks.now
     wire.pending = null
     let at = 0
     let before = ''
     while (wire.answer === null) {
-      const head_end = findHeadEnd(bytes, at, at + wire.looked_at)
+      const head_end = findHeadEnd(bytes, at, at + wire.looked_at, end)
       if (head_end === -1) {
-        if (mayBecomeAnswer(wire, bytes, at)) hold(wire, bytes, at)
+        if (mayBecomeAnswer(wire, bytes, at, end)) hold(wire, bytes, at, end)
         else onNonsense(wire)
         return
       }
@@ -108,7 +110,7 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
       wire.looked_at = 0
       at = head_end + 2
       if (head?.status === STATUS_SWITCHING && head.is_upgrade && wire.is_single) {
-        switchProtocols(wire, exchange, head, bytes.subarray(at))
+        switchProtocols(wire, exchange, head, bytes.subarray(at, end))
         return
       }
       if (head === null || head.status === STATUS_SWITCHING || !isBounded(wire, head)) {
@@ -118,10 +120,10 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
       if (head.status >= STATUS_FINAL_MIN) before = beginRelay(wire, exchange, head)
     }
     const { answer } = wire
-    const from = { bytes, start: at, end: bytes.length, is_own: is_own || bytes !== chunk }
-    const end = carryBody(answer, from, connection.socket, before, wire.to_chunks)
+    const from = { bytes, start: at, end, is_own: is_own || pending !== null }
+    const body_end = carryBody(answer, from, connection.socket, before, wire.to_chunks)
     if (answer.is_broken) onNonsense(wire)
-    else if (answer.is_done) finish(wire, exchange, end === bytes.length)
+    else if (answer.is_done) finish(wire, exchange, body_end === end)
     else if (connection.socket.writableNeedDrain) wire.socket.pause()
   }
 
@@ -229,18 +231,18 @@ function part(wire: Wire, exchange: Exchange): void {
 }
 
 /** What comes of a head that is not all there is used again by the next read. */
-function hold(wire: Wire, bytes: Buffer, at: number): void {
-  wire.pending = Buffer.from(bytes.subarray(at))
+function hold(wire: Wire, bytes: Buffer, at: number, end: number): void {
+  wire.pending = Buffer.from(bytes.subarray(at, end))
   wire.looked_at = wire.pending.length
 }
 
-function mayBecomeAnswer(wire: Wire, bytes: Buffer, at: number): boolean {
-  const length = bytes.length - at
+function mayBecomeAnswer(wire: Wire, bytes: Buffer, at: number, end: number): boolean {
+  const length = end - at
   const begin = Math.min(length, ANSWER_BEGINS.length)
   return (
     length <= HEADER_BYTES_MAX &&
     ANSWER_BEGINS.compare(bytes, at, at + begin, 0, begin) === 0 &&
-    mayBecomeHead(bytes, at + Math.max(0, wire.looked_at - 1), bytes.length)
+    mayBecomeHead(bytes, at + Math.max(0, wire.looked_at - 1), end)
   )
 }
 

@@ -75,10 +75,16 @@ export function isTarget(bytes: Uint8Array, start: number, end: number): boolean
   return end > start
 }
 
-/** Where the empty line's CRLF begins; -1 when it has not come yet. `from` is where there is something new. */
-export function findHeadEnd(bytes: Buffer, start: number, from: number): number {
-  const found = bytes.indexOf('\r\n\r\n', Math.max(start, from - 3), 'latin1')
-  return found === -1 ? -1 : found + 2
+/** Where the empty line's CRLF begins; -1 when it is not there up to `end`. `from` is where there is something new. */
+export function findHeadEnd(bytes: Uint8Array, start: number, from: number, end: number): number {
+  // At the last byte of the four: most others tell that it is none of the next three either.
+  let at = Math.max(start, from - 3) + 3
+  while (at < end) {
+    const byte = bytes[at]!
+    if (byte === LF && bytes[at - 1] === CR && bytes[at - 2] === LF && bytes[at - 3] === CR) return at - 1
+    at += byte === CR ? 1 : byte === LF ? 2 : 4
+  }
+  return -1
 }
 
 /** Whether bytes of which the rest is still to come can become a head. */

@@ -7,13 +7,16 @@ import type { Address } from './routes.ts'
 const READ_BYTES = 64 * 1024
 const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
 
-/** A connection under way. `onBytes` gets bytes that are good until it returns; without it they come as data events. */
-export function connectSharingReads({ hostname, port }: Address, onBytes?: (bytes: Buffer) => void): Socket {
+/** Gets what has come, at the beginning of a buffer that is good until it returns. */
+export type OnRead = (shared: Buffer, length: number) => void
+
+/** A connection under way. Without `onRead` what comes over it comes as data events. */
+export function connectSharingReads({ hostname, port }: Address, onRead?: OnRead): Socket {
   const socket: Socket = connect({
     host: hostname,
     port,
     noDelay: true,
-    onread: readsOf(onBytes ?? ((bytes) => emit(socket, bytes))),
+    onread: readsOf(onRead ?? ((shared, length) => emit(socket, shared, length))),
   })
   return socket
 }
@@ -29,7 +32,7 @@ export function acceptSharingReads(accepted: Socket): Socket {
   const old = accepted as unknown as Inner
   const handle = old._handle
   if (!handle) return accepted
-  const onread = readsOf((bytes) => emit(socket, bytes))
+  const onread = readsOf((shared, length) => emit(socket, shared, length))
   const options = { handle, allowHalfOpen: accepted.allowHalfOpen, onread }
   const socket: Socket = new Socket(options)
   const taken = socket as unknown as Inner
@@ -39,16 +42,18 @@ export function acceptSharingReads(accepted: Socket): Socket {
   return socket
 }
 
-function readsOf(onBytes: (bytes: Buffer) => void): OnReadOpts {
+function readsOf(onRead: OnRead): OnReadOpts {
   return {
     buffer,
     callback: (length) => {
-      onBytes(buffer.subarray(0, length))
+      onRead(buffer, length)
       return true
     },
   }
 }
 
-function emit(socket: Socket, bytes: Buffer): void {
-  socket.emit('data', Buffer.from(bytes))
+function emit(socket: Socket, shared: Buffer, length: number): void {
+  const bytes = Buffer.allocUnsafe(length)
+  shared.copy(bytes, 0, 0, length)
+  socket.emit('data', bytes)
 }

@@ -60,8 +60,8 @@ export type Wires = {
 export type WiresOptions = {
   ticks: Ticks
   onConnected: (wire: Wire) => void
-  /** `is_own`: nobody else uses the memory of the bytes. It is only read until this returns otherwise. */
-  onBytes: (wire: Wire, bytes: Buffer, is_own: boolean) => void
+  /** So many bytes have come. `is_own`: their memory is nobody else's; otherwise they are good until this returns. */
+  onBytes: (wire: Wire, bytes: Buffer, length: number, is_own: boolean) => void
   onDrain: (wire: Wire) => void
   /** The other side has finished. */
   onEnd: (wire: Wire) => void
@@ -92,7 +92,7 @@ export function createWires(options: WiresOptions): Wires {
   }
 
   function dial(target: Target, address: Address, is_single: boolean): Wire {
-    const read = (bytes: Buffer): void => onBytes(wire, bytes, false)
+    const read = (shared: Buffer, length: number): void => onBytes(wire, shared, length, false)
     const socket = connectSharingReads(address, is_single ? undefined : read)
     const wire: Wire = {
       ...{ socket, target, is_single, is_connected: false, exchange: null, upstream: null, attempt: 0 },
@@ -116,7 +116,7 @@ export function createWires(options: WiresOptions): Wires {
         options.onLost(wire)
       },
     }
-    if (is_single) listeners.data = (chunk) => onBytes(wire, chunk, true)
+    if (is_single) listeners.data = (chunk) => onBytes(wire, chunk, chunk.length, true)
     wire.unlisten = listen(socket, listeners)
     return wire
   }
