@@ -223,7 +223,7 @@ test('an answer arrives to the byte, in whatever pieces it came', async (t) => {
         assert.ok(Buffer.from(received, 'latin1').equals(whole))
       },
     ),
-    { numRuns: 100 },
+    { numRuns: 100, endOnFailure: true },
   )
 })
 

@@ -159,7 +159,7 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
           sent.map(() => '200'),
         )
       }),
-      { numRuns: RUNS },
+      { numRuns: RUNS, endOnFailure: true },
     )
   })
 
@@ -179,7 +179,7 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
           statuses.join(),
         )
       }),
-      { numRuns: RUNS * 2 },
+      { numRuns: RUNS * 2, endOnFailure: true },
     )
   })
 })
