@@ -8,7 +8,9 @@ import { BuildSummary } from './cloud/builds.ts'
 import { DevelopmentPort } from './cloud/development.ts'
 import { GameFull, GameSummary, RegionSummary } from './cloud/games.ts'
 import { GroupHandle, GroupSummary } from './cloud/groups.ts'
+import { LobbySummaryAnalytics } from './cloud/live.ts'
 import { LobbyPlayer } from './cloud/lobbies.ts'
+import { LogsLobbySummary } from './cloud/logs.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
@@ -48,6 +50,8 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   KvEntry,
   LobbyInfo,
   LobbyPlayer,
+  LobbySummaryAnalytics,
+  LogsLobbySummary,
   MatchmakerLimits,
   Member,
   NamespaceFull,

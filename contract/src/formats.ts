@@ -5,7 +5,7 @@
  * Characters that draw nothing and do something: C0 and C1 controls, line and paragraph separators, and those that
  * turn the direction of the text around them (a name must not be able to rewrite the sentence it is shown in).
  */
-const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u
+export const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u
 /** Anything that leaves a mark on the screen. */
 const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

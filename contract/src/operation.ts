@@ -18,11 +18,11 @@ import { NO_BODY, NO_MEMBERS } from './records.ts'
 export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'identity' | 'development' | 'lobby'
 
 /**
- * Which paths of the main domain the matchmaker answers: those about lobbies and players, whose books it has, and what it did with them. All others
- * are the api's. A query may follow.
+ * Which paths of the main domain the matchmaker answers: those about lobbies and players, whose books it has, and what it
+ * did with them, but not what lobbies have written and which there were. All others are the api's. A query may follow.
  */
 export const MATCHMAKER_PATH =
-  /^\/(?:(?:matchmaker|v1|parties|identity\/events|cloud\/games\/[^/?]+\/matchmaker|cloud\/rays\/[^/?]+\/explain)(?=[/?]|$)|identity\/identities(?=[?]|$))/
+  /^\/(?:(?:matchmaker|v1|parties|identity\/events|cloud\/games\/[^/?]+\/matchmaker(?!\/lobbies\/(?:export-history|[^/?]+\/logs(?:\/export)?)(?:[?]|$))|cloud\/rays\/[^/?]+\/explain)(?=[/?]|$)|identity\/identities(?=[?]|$))/
 
 /** What a member of a group may do, the most first: an owner can all that a developer can, and a developer all that a viewer can. */
 export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const

@@ -35,12 +35,20 @@ import {
   gameLogoUploadPrepare,
 } from './cloud/images.ts'
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
+import { getAnalyticsMatchmakerLive } from './cloud/live.ts'
 import {
   deleteMatchmakerLobby,
   deleteMatchmakerLobbyPlayer,
   listMatchmakerLobbyPlayers,
   setMatchmakerVersionDraining,
 } from './cloud/lobbies.ts'
+import {
+  exportLobbyLogs,
+  exportMatchmakerLobbyHistory,
+  getLobbyLogs,
+  getNamespaceLobby,
+  listNamespaceLobbies,
+} from './cloud/logs.ts'
 import {
   getGroupMembers,
   kickGroupMember,
@@ -222,6 +230,12 @@ export const OPERATIONS: readonly Operation[] = [
   listMatchmakerLobbyPlayers,
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
+  getLobbyLogs,
+  exportLobbyLogs,
+  exportMatchmakerLobbyHistory,
+  listNamespaceLobbies,
+  getNamespaceLobby,
+  getAnalyticsMatchmakerLive,
   explainRay,
   getRayPerfLogs,
   createParty,

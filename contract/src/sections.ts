@@ -47,7 +47,11 @@ const TEXTS: Record<string, { name: string; description: string }> = {
   },
   'games.matchmaker': {
     name: 'Running lobbies',
-    description: 'What the developers of a game do to its lobbies and their players.',
+    description: 'What the developers of a game do to its lobbies and their players, and what lobbies have written.',
+  },
+  'games.namespaces.logs': {
+    name: 'Lobbies that were',
+    description: 'Which lobbies a namespace has and had, and the addresses of their logs.',
   },
   logs: { name: 'Rays', description: 'What is known of a request, by the ray id of its answer.' },
   uploads: {

@@ -3,7 +3,7 @@
 
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
 const ROOT_FILES = ['config', 'regions', 'context', 'caller', 'ids', 'prepared', 'shape', 'start-error'] as const
-const TOOLS = ['tokens', 'objects', 'net', 'observe', 'database', 'contract'] as const
+const TOOLS = ['tokens', 'objects', 'logs', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
 /**
@@ -40,6 +40,7 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   tokens: ['ids', 'contract'],
   objects: ['tokens', 'contract'],
+  logs: [],
   net: ['tokens'],
   observe: ['config'],
   database: ['start-error', 'contract'],

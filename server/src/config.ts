@@ -106,6 +106,8 @@ export type Config = {
   lobbies: {
     /** With less than this free on a runner's disk no lobby is opened in its regions. */
     disk_free_bytes_min: number
+    /** Logs of lobbies that have ended take this much of a runner's disk at most; null: as much as they like. */
+    ended_logs_bytes_max: number | null
   }
   /** Ordinary requests whose ray is kept; null: rays are switched off. */
   rays_per_second: number | null
@@ -294,6 +296,11 @@ export const SETTINGS = [
     name: 'MUSTER_LOBBY_DISK_FREE_MB_MIN',
     default: '1000',
     description: "With less free on a runner's disk, in 10^6 bytes, no lobby is opened; 0 is off.",
+  },
+  {
+    name: 'MUSTER_LOGS_MB_MAX',
+    default: '2000',
+    description: "Logs of ended lobbies on a runner's disk, in 10^6 bytes; the oldest go first. 0 is off.",
   },
   {
     name: 'MUSTER_RETENTION_UPLOADS_HOURS',
@@ -573,7 +580,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       group_concurrency_max: integer('MUSTER_UPLOAD_CONCURRENCY_MAX', 128, 10_000),
       disk_free_bytes_min: integer('MUSTER_UPLOAD_DISK_FREE_MB_MIN', 2_000, 100_000_000) * MB,
     },
-    lobbies: { disk_free_bytes_min: integer('MUSTER_LOBBY_DISK_FREE_MB_MIN', 1_000, 100_000_000) * MB },
+    lobbies: {
+      disk_free_bytes_min: integer('MUSTER_LOBBY_DISK_FREE_MB_MIN', 1_000, 100_000_000) * MB,
+      ended_logs_bytes_max: integer('MUSTER_LOGS_MB_MAX', 2_000, 100_000_000) * MB || null,
+    },
     retention: {
       abandoned_uploads_ms: integer('MUSTER_RETENTION_UPLOADS_HOURS', 24, 100_000) * HOUR_MS || null,
       removed_objects_ms: integer('MUSTER_RETENTION_OBJECTS_HOURS', 1, 100_000) * HOUR_MS,

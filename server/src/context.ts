@@ -8,6 +8,7 @@ import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
+import { createFolderLogs, type LobbyLogs } from './logs/logs.ts'
 import { createMailer, type Mailer } from './net/mail.ts'
 import { createTrust, type Trust } from './net/trust.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
@@ -35,6 +36,8 @@ export type Context = {
   revoked: Revoked
   /** Whose certificates outgoing calls believe. */
   trust: Trust
+  /** What lobbies have written. */
+  lobby_logs: LobbyLogs
   objects: Objects
   /** What becomes of the rays of requests. */
   recorder: Recorder
@@ -97,6 +100,7 @@ export async function openContext(
     seals,
     revoked,
     trust: createTrust(config.fetch_authorities),
+    lobby_logs: createFolderLogs(join(config.data_dir, 'lobbies')),
     objects,
     recorder,
     mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),

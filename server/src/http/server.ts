@@ -1,12 +1,21 @@
 // The HTTP door of the api and matchmaker roles. The two lists below are the map of the API.
 import { once } from 'node:events'
-import { ApiError, errorBody } from '@muster/contract'
+import {
+  ApiError,
+  errorBody,
+  getAnalyticsMatchmakerLive,
+  getLobbyLogs,
+  type Operation,
+  watchEvents,
+} from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { startFolding } from '../cloud/analytics/fold.ts'
 import { orderCertificates, startOrdering } from '../cloud/certificates.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
 import { checkDomain } from '../cloud/domain-check.ts'
 import { startJobs } from '../cloud/jobs.ts'
+import { createLiveFeeds } from '../cloud/live-feeds.ts'
+import { openLogReaders } from '../cloud/lobby-logs.ts'
 import { startSweeping } from '../cloud/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
@@ -28,6 +37,8 @@ import { devices } from './cloud/devices.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
 import { images } from './cloud/images.ts'
+import { live, liveLobbiesSocket, lobbyLogSocket } from './cloud/live.ts'
+import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
@@ -40,8 +51,9 @@ import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
+import { registerExports } from './exports.ts'
 import { guests } from './identity/guests.ts'
-import { isLiveUpgrade, openLiveEvents } from './identity/live.ts'
+import { liveEvents } from './identity/live.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
@@ -56,10 +68,17 @@ import { registerObjectRoutes } from './objects.ts'
 import { keepToItself } from './own-pages.ts'
 import { registerPages } from './pages.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
+import { isSocketUpgrade, openSockets } from './sockets.ts'
 import { createValidatorCompiler } from './validator.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
 const MATCHMAKER_BODY_BYTES_MAX = 64 * 1024
+/** What may be asked for by WebSocket too. */
+const API_SOCKETS: readonly Operation[] = [
+  getAnalyticsMatchmakerLive,
+  getLobbyLogs,
+] as readonly unknown[] as Operation[]
+const MATCHMAKER_SOCKETS: readonly Operation[] = [watchEvents] as readonly unknown[] as Operation[]
 /** The whole of a request must have arrived by then. Of the api's, the longest are uploads. */
 const API_REQUEST_TIMEOUT_MS = 60 * 60_000
 const MATCHMAKER_REQUEST_TIMEOUT_MS = 30_000
@@ -72,10 +91,11 @@ const DRAIN_POLL_MS = 20
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
-  const app = createApp(ctx, 'api', API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact')
+  const app = createApp(ctx, 'api', API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact', API_SOCKETS)
   keepToItself(app)
   const door = createDoor(ctx, () => null)
   const links = openDeviceLinks(ctx)
+  const log_readers = openLogReaders(ctx)
   for (const implementation of [
     ...bootstrap,
     ...tiers,
@@ -98,6 +118,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...renaming,
     ...deletion,
     ...rays,
+    ...logs(log_readers),
+    ...live,
   ]) {
     mount(app, door, implementation)
   }
@@ -108,12 +130,19 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     allowOrigins(scope, ctx, sites_of_games.ofOrigin, '/kv/*')
     for (const implementation of kvEntries(kv)) mount(scope, door, implementation)
   })
+  const sockets = openSockets(app.server, door, 'api', [
+    liveLobbiesSocket(ctx, createLiveFeeds(ctx)),
+    lobbyLogSocket(ctx, log_readers),
+  ])
   const close = (): void => {
+    sockets.close()
     links.close()
     kv.close()
+    log_readers.close()
     sites_of_games.close()
   }
   registerObjectRoutes(app, ctx)
+  registerExports(app, ctx)
   await registerPages(app, ctx)
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
   try {
@@ -142,7 +171,14 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
 export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   const matchmaker = await createMatchmaker(ctx)
-  const app = createApp(ctx, 'matchmaker', MATCHMAKER_BODY_BYTES_MAX, MATCHMAKER_REQUEST_TIMEOUT_MS, 'rounded')
+  const app = createApp(
+    ctx,
+    'matchmaker',
+    MATCHMAKER_BODY_BYTES_MAX,
+    MATCHMAKER_REQUEST_TIMEOUT_MS,
+    'rounded',
+    MATCHMAKER_SOCKETS,
+  )
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, namespaceOfOrigin)
@@ -157,13 +193,13 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   ]) {
     mount(app, door, implementation)
   }
-  const live = openLiveEvents(app.server, door, matchmaker)
+  const sockets = openSockets(app.server, door, 'matchmaker', [liveEvents(door, matchmaker)])
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
   return {
     address: role.address,
     async stop(how) {
       matchmaker.refuse()
-      live.close()
+      sockets.close()
       await role.stop(how)
       await matchmaker.close()
     },
@@ -194,6 +230,7 @@ function createApp(
   body_bytes_max: number,
   request_timeout_ms: number,
   numbers: Numbers,
+  socket_operations: readonly Operation[],
 ): FastifyInstance {
   const main_url = mainUrl(ctx.config)
   const handleError = createErrorHandler(ctx)
@@ -203,7 +240,7 @@ function createApp(
     requestTimeout: request_timeout_ms,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     exposeHeadRoutes: false,
-    http: { shouldUpgradeCallback: isLiveUpgrade },
+    http: { shouldUpgradeCallback: isSocketUpgrade(socket_operations) },
     // What comes on an open connection while the role stops is answered like everything else.
     return503OnClosing: false,
     forceCloseConnections: 'idle',

@@ -23,13 +23,14 @@ const SWEEP_RUNS_MS = 60_000
  */
 export async function startRunner(ctx: Context): Promise<RunningRole> {
   const wakes = { wake: (): void => undefined }
-  const { data_dir, sandbox, retention } = ctx.config
+  const { data_dir, sandbox, retention, lobbies } = ctx.config
   const driver = await createProcessDriver({
     data_dir,
     sandbox,
     log: ctx.log,
     now: ctx.now,
     ended_kept_ms: retention.logs_ms,
+    ended_bytes_max: lobbies.ended_logs_bytes_max,
     onEnd: () => wakes.wake(),
   })
   const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())

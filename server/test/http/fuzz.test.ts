@@ -41,6 +41,7 @@ const HELD: ReadonlySet<string> = new Set([
   'games.cdn.deleteGameCdnSite',
   'games.namespaces.removeNamespaceDomain',
   'games.matchmaker.deleteMatchmakerLobby',
+  'games.matchmaker.exportLobbyLogs',
   'logs.explainRay',
   'groups.setMemberRole',
   'groups.kickMember',

@@ -59,6 +59,7 @@ export async function openDriver(
     log: pino({ level: 'silent' }),
     now: Date.now,
     ended_kept_ms: null,
+    ended_bytes_max: null,
   })
   t.after(async () => {
     for (const handle of await driver.list()) await driver.stop(handle, 0).then(() => driver.exit(handle))
@@ -78,8 +79,8 @@ export async function openDriver(
     ended: (handle) => until('the lobby ends', () => driver.exit(handle)),
     line: (handle, pattern) =>
       until(`stdout says ${pattern}`, async () => {
-        for (const { text } of await driver.logs(handle.lobby_id, 'stdout', 1_000)) {
-          const match = pattern.exec(text)
+        for (const { bytes } of await driver.logs(handle.lobby_id, 'stdout', 1_000)) {
+          const match = pattern.exec(bytes.toString())
           if (match !== null) return match
         }
         return null

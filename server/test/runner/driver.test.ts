@@ -53,7 +53,7 @@ promise('a lobby runs in its build, knows what it was told, and its streams are 
     return lines.length > 0 ? lines : null
   })
   assert.deepStrictEqual(
-    errors.map(({ text }) => text),
+    errors.map(({ bytes }) => bytes.toString()),
     ['to stderr'],
   )
 })
@@ -96,7 +96,7 @@ promise('what cannot be started says why, as a reason and in the log', async (t,
     const started = await fixture.driver.start({ lobby_id, build_folder, args: [program], env: {}, tier: TIER })
     assert.ok('refused' in started && started.refused === reason, program)
     const [line] = await fixture.driver.logs(lobby_id, 'stderr', 10)
-    assert.match(line?.text ?? '', /^\[muster\] ".*"/)
+    assert.match(line?.bytes.toString() ?? '', /^\[muster\] ".*"/)
     assert.deepStrictEqual(howOf(await fixture.driver.exitOf(lobby_id)), { exit_code: null, reason })
   }
   for (const program of ['script', 'broken']) {
@@ -236,7 +236,7 @@ test('in bubblewrap a lobby sees its build, and nothing of the platform or of ot
   const handle = await fixture.start({ build_folder, args })
   await fixture.line(handle, /^done$/)
   await fixture.ended(handle)
-  const lines = (await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)).map(({ text }) => text)
+  const lines = (await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)).map(({ bytes }) => bytes.toString())
   assert.deepStrictEqual(
     lines.filter((line) => line.includes('LEAK') || line.includes('canary')),
     [],

@@ -5,6 +5,7 @@ import { cp, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
+import { endedFolder, folderOfLobby } from '../../src/logs/logs.ts'
 import { removeOldRuns } from '../../src/runner/rows.ts'
 import { until } from '../until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
@@ -75,9 +76,9 @@ test('logs go after the time that is set, and the build of a lobby that was foun
   // The unused one is the older: a sweep that removed both would have come to the other before it.
   await age(join(builds, used), 6)
   await age(join(builds, unused), 7)
-  const folderOf = (lobby_id: string): string => join(data_dir, 'lobbies', lobby_id)
-  await age(folderOf(forgotten), 4)
-  await age(folderOf(remembered), 2)
+  const folderOf = (lobby_id: string): string => folderOfLobby(join(data_dir, 'lobbies'), lobby_id)
+  await age(join(folderOf(forgotten), 'ended.json'), 4)
+  await age(join(folderOf(remembered), 'ended.json'), 2)
   await age(folderOf(living), 4)
 
   await fixture.start()
@@ -85,8 +86,28 @@ test('logs go after the time that is set, and the build of a lobby that was foun
   assert.deepStrictEqual(readdirSync(join(builds, used)), ['run'])
   assert.ok(Date.now() - (await stat(join(builds, used))).mtimeMs < DAY_MS, 'it is as good as new while it is used')
   assert.ok(existsSync(`/proc/${handle.pid}/exe`))
-  assert.deepStrictEqual(
-    [forgotten, remembered, living].map((id) => existsSync(folderOf(id))),
-    [false, true, true],
-  )
+  await until('the log that is too old is removed', () => !existsSync(folderOf(forgotten)))
+  assert.deepStrictEqual(await fixture.log(remembered, 'stdout'), ['over'])
+  assert.ok(existsSync(folderOf(living)))
+})
+
+test('logs of ended lobbies take no more of the disk than is set: the oldest go first, what runs keeps its own', async (t) => {
+  const fixture = await openRunner(t, 'off', { MUSTER_LOGS_MB_MAX: '1' })
+  await fixture.start()
+  const talker = { run: 'head -c 300000 /dev/zero | tr "\\0" x | fold -w 99; echo; echo over; exec sleep "$1"' }
+  const lobbies_folder = join(fixture.ctx.config.data_dir, 'lobbies')
+  const isPutAway = (lobby_id: string) => existsSync(join(endedFolder(lobbies_folder), lobby_id))
+  const living = await fixture.lobby(await fixture.version(talker, { args: ['sh', 'run', '600'] }))
+  const ending = await fixture.version(talker, { args: ['sh', 'run', '0'] })
+  const ended: string[] = []
+  for (let count = 0; count < 4; count++) {
+    const lobby_id = await fixture.lobby(ending)
+    await until('its log is put away', () => isPutAway(lobby_id))
+    ended.push(lobby_id)
+  }
+  await until('the first ones have gone', () => !isPutAway(ended[0]!) && !isPutAway(ended[1]!))
+  assert.deepStrictEqual(await fixture.log(ended[0]!, 'stdout'), [])
+  for (const lobby_id of [ended[2]!, ended[3]!, living]) {
+    assert.strictEqual((await fixture.log(lobby_id, 'stdout')).at(-1), 'over')
+  }
 })

@@ -10,6 +10,7 @@ import type { VersionConfig } from '@muster/contract'
 import { readConfig } from '../../src/config.ts'
 import { type Context, openContext, type RunningRole } from '../../src/context.ts'
 import { newId } from '../../src/ids.ts'
+import type { LogStream } from '../../src/logs/kept.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { startRunner } from '../../src/runner/start.ts'
 import { tarGz } from '../builds.ts'
@@ -37,6 +38,8 @@ export type RunnerFixture = {
   lobby(version_id: string, members?: Partial<LobbyMembers>): Promise<string>
   unwant(lobby_id: string): Promise<void>
   row(lobby_id: string): Promise<RunRow | undefined>
+  /** The last lines that are kept of a stream. */
+  log(lobby_id: string, stream: LogStream): Promise<string[]>
   /** Waits for a row that passes. */
   run(lobby_id: string, what: string, passes: (row: RunRow) => boolean): Promise<RunRow>
 }
@@ -83,6 +86,11 @@ export async function openRunner(
   return {
     ctx,
     row,
+
+    async log(lobby_id, stream) {
+      const { lines } = await ctx.lobby_logs.last(lobby_id, stream, 1_000)
+      return lines.map(({ bytes }) => bytes.toString())
+    },
 
     async start(node_id = config.node_id) {
       const role = await startRunner({ ...ctx, config: { ...config, node_id } })

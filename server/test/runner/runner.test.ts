@@ -4,7 +4,6 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
-import { readLogs } from '../../src/runner/logs/read.ts'
 import { until } from '../until.ts'
 import { hasBubblewrap } from './driver-fixture.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
@@ -121,10 +120,7 @@ test('a lobby that ends by itself is recorded with its code, and never started a
   const row = await fixture.run(lobby_id, 'the run ends', isEnded)
   assert.deepStrictEqual([row.exit_code, row.exit_reason], [3, 'exit'])
   assert.strictEqual(row.cpu_ms !== null, Boolean(row.handle.group), 'what it used is known where it was counted')
-  const folder = join(fixture.ctx.config.data_dir, 'lobbies', lobby_id)
-  await until('its last words are kept', async () =>
-    (await readLogs(folder, 'stderr', 5)).some(({ text }) => text === 'no map'),
-  )
+  await until('its last words are kept', async () => (await fixture.log(lobby_id, 'stderr')).includes('no map'))
   // Another lobby goes all the way after it, so the loop has passed again with the dead one still wanted.
   await fixture.run(await fixture.lobby(version_id), 'another one ends', isEnded)
   assert.deepStrictEqual(await fixture.row(lobby_id), row)
@@ -144,9 +140,8 @@ test('what cannot be started is recorded with its reason, and explained in its l
   ] as const) {
     const row = await fixture.run(lobby_id, 'the run ends', isEnded)
     assert.deepStrictEqual([row.exit_code, row.exit_reason, row.start_ts], [null, reason, null])
-    const folder = join(fixture.ctx.config.data_dir, 'lobbies', lobby_id)
-    const explained = async () => (await readLogs(folder, 'stderr', 5)).find(({ text }) => said.test(text))
-    assert.match((await until('it is explained', explained)).text, /^\[muster\] /)
+    const explained = async () => (await fixture.log(lobby_id, 'stderr')).find((line) => said.test(line))
+    assert.match(await until('it is explained', explained), /^\[muster\] /)
   }
 })
 

@@ -12,6 +12,7 @@ const driver = await createProcessDriver({
   log: pino({ level: 'silent' }),
   now: Date.now,
   ended_kept_ms: null,
+  ended_bytes_max: null,
 })
 const started = await driver.start({ lobby_id: newId(Date.now()), build_folder, args, env: {}, tier: TIER })
 console.log(JSON.stringify(started))

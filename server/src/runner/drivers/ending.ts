@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOG_STREAMS, readLogs } from '../logs/read.ts'
+import { LOG_STREAMS } from '../../logs/kept.ts'
+import { lastLines } from '../../logs/read.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'
 import { readStatus } from './lobby-folder.ts'
@@ -115,8 +116,8 @@ function countersOf(handle: Handle, cgroups: Cgroups | null): ReturnType<Cgroups
  */
 async function saysMissingLibrary(folder: string): Promise<boolean> {
   await logIsWhole(folder)
-  const lines = await readLogs(folder, 'stderr', STDERR_LINES)
-  return lines.some(({ text }) => isAboutLibrary(text))
+  const { lines } = await lastLines(folder, 'stderr', STDERR_LINES)
+  return lines.some(({ bytes }) => isAboutLibrary(bytes.toString()))
 }
 
 /** By plain looking: a lobby writes what it likes, and an expression with two gaps takes the square of a line's length. */

@@ -6,8 +6,10 @@
 //   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act: so its age is the lobby's
 //   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
 //   stdout, stderr            named pipes, while something holds them (logs/logger.ts)
-//   stdout.log, stderr.log    what is kept of them
+//   stdout.1.log, ...         what is kept of them (logs/kept.ts)
 //   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
+//
+// When all of it is over, the log and the exit move to `<data>/lobbies/.ended/<lobby id>/` (logs/ended.ts).
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Exit, Handle } from './driver.ts'
@@ -16,6 +18,7 @@ import { isGone, parseStat } from './procfs.ts'
 export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group'>
 export type Status = { child_pid: number | null; exit_code: number | null }
 
+export const ENDED_FILE = 'ended.json'
 export const launchedPath = (folder: string): string => join(folder, 'launched')
 export const statusPath = (folder: string): string => join(folder, 'status')
 
@@ -48,15 +51,16 @@ export function endTime(folder: string): number | null {
 }
 
 export function readEnded(folder: string): Exit | null {
-  const said = readJson<Exit>(join(folder, 'ended.json'))
+  const said = readJson<Exit>(join(folder, ENDED_FILE))
   // An older platform did not say what was used, nor when.
   return said === null ? null : { ...said, cpu_ms: said.cpu_ms ?? null, ran: said.ran ?? null }
 }
 
 export function writeEnded(folder: string, exit: Exit): void {
   try {
-    writeFileSync(join(folder, 'ended.json.new'), JSON.stringify(exit), { mode: 0o600 })
-    renameSync(join(folder, 'ended.json.new'), join(folder, 'ended.json'))
+    const path = join(folder, ENDED_FILE)
+    writeFileSync(`${path}.new`, JSON.stringify(exit), { mode: 0o600 })
+    renameSync(`${path}.new`, path)
   } catch (error) {
     // The folder has been cleaned up.
     if (!isGone(error)) throw error

@@ -6,14 +6,15 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, chownSync, closeSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LOG_STREAMS, logFile, newestFile } from '../../logs/kept.ts'
+import { folderOfLobby, isLobbyId } from '../../logs/logs.ts'
+import { lastLines } from '../../logs/read.ts'
 import { openLoggerClient } from '../logs/client.ts'
-import { isLobbyId } from '../logs/control.ts'
+import { openEndedLogs } from '../logs/ended.ts'
 import { platformLine } from '../logs/lines.ts'
-import { keptPath, readLogs } from '../logs/read.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
@@ -25,8 +26,8 @@ import { isAlive, readBootId } from './procfs.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
 
-/** Folders of ended lobbies that are kept for their logs: the youngest. */
-const ENDED_KEPT_MAX = 200
+/** After this the folder of a lobby whose end nobody has asked for is put away like the others. */
+const UNASKED_MS_MAX = 60 * 60_000
 const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 10
 /** How well it is known until when a run lived whose end nobody saw, not even its monitor. */
@@ -34,8 +35,9 @@ const SEEN_MS = 1_000
 
 export type ProcessDriverOptions = HostOptions & {
   now: () => number
-  /** How long the folder of an ended lobby is kept at most; null: for ever. */
+  /** How long the logs of an ended lobby are kept at most, and how much of the disk all of them take; null: no limit. */
   ended_kept_ms: number | null
+  ended_bytes_max: number | null
   /** A hint that this lobby may have ended. Without it an end is found by asking `exit`. */
   onEnd?: (lobby_id: string) => void
 }
@@ -68,15 +70,15 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   const touchSeen = (): void => writeFileSync(seen_file, '', { mode: 0o600 })
   touchSeen()
   const seeing = setInterval(touchSeen, SEEN_MS)
-  const folderOf = (lobby_id: string): string => {
-    if (!isLobbyId(lobby_id)) throw new Error(`${JSON.stringify(lobby_id)} is not the id of a lobby.`)
-    return join(lobbies_folder, lobby_id)
-  }
+  const ended_logs = openEndedLogs(lobbies_folder, options)
+  let sweeping: Promise<void> | null = null
+  const folderOf = (lobby_id: string): string => folderOfLobby(lobbies_folder, lobby_id)
 
   function note(lobby_id: string, text: string): void {
     const folder = folderOf(lobby_id)
     mkdirSync(folder, { recursive: true, mode: 0o711 })
-    appendFileSync(keptPath(folder, 'stderr'), platformLine(text, options.now()), { mode: 0o600 })
+    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
+    appendFileSync(file, platformLine(text, options.now()), { mode: 0o600 })
   }
 
   async function start(spec: RunSpec): Promise<Started> {
@@ -156,6 +158,13 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     return handle !== null && isAlive(handle, boot_id)
   }
 
+  /** Nothing lives, its end is written down, and its log is whole. */
+  function isOver(lobby_id: string): boolean {
+    const folder = folderOf(lobby_id)
+    if (mayLive(lobby_id) || LOG_STREAMS.some((stream) => existsSync(join(folder, stream)))) return false
+    return readEnded(folder) !== null || (changeTime(folder) ?? 0) < options.now() - UNASKED_MS_MAX
+  }
+
   function removeGroup(group: string | null): void {
     if (group === null) return
     cgroups?.kill(group)
@@ -180,6 +189,15 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       if (handle !== null && isAlive(handle, boot_id)) used.add(handle.group)
     }
     for (const group of groups) if (!used.has(group) && !monitors.isSpare(group)) removeGroup(group)
+  }
+
+  async function sweepOnce(): Promise<void> {
+    logger.ensure()
+    sweepGroups()
+    for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
+      if (isOver(lobby_id)) await ended_logs.take(lobby_id)
+    }
+    await ended_logs.sweep()
   }
 
   async function exit(handle: Handle): Promise<Exit | null> {
@@ -269,19 +287,13 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       return ending.done
     },
 
-    logs: async (lobby_id, stream, lines_max) => readLogs(folderOf(lobby_id), stream, lines_max),
+    logs: async (lobby_id, stream, lines_max) => (await lastLines(folderOf(lobby_id), stream, lines_max)).lines,
 
-    async sweep() {
-      logger.ensure()
-      sweepGroups()
-      const ended = readdirSync(lobbies_folder)
-        .filter((name) => isLobbyId(name) && !mayLive(name))
-        .map((name) => ({ name, modify_ms: changeTime(join(lobbies_folder, name)) ?? 0 }))
-        .sort((a, b) => b.modify_ms - a.modify_ms)
-      const oldest_ms =
-        options.ended_kept_ms === null ? Number.NEGATIVE_INFINITY : options.now() - options.ended_kept_ms
-      const surplus = ended.filter(({ modify_ms }, index) => index >= ENDED_KEPT_MAX || modify_ms < oldest_ms)
-      await Promise.all(surplus.map(({ name }) => rm(join(lobbies_folder, name), { recursive: true, force: true })))
+    sweep() {
+      sweeping ??= sweepOnce().finally(() => {
+        sweeping = null
+      })
+      return sweeping
     },
 
     async close(how) {

@@ -17,9 +17,9 @@ import {
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { LOG_STREAMS } from '../../logs/kept.ts'
 import { codeOf, readStat } from '../drivers/procfs.ts'
 import { controlPipe, loggerErrorFile, platformFolder } from './control.ts'
-import { LOG_STREAMS } from './read.ts'
 
 const LOGGER = fileURLToPath(new URL('./logger.ts', import.meta.url))
 const SPARE_PIPES_MAX = 32

@@ -12,6 +12,7 @@
 import {
   closeSync,
   constants,
+  fstatSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -24,10 +25,12 @@ import {
 } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LOG_FILE_BYTES_MAX, LOG_FILES_MAX, LOG_STREAMS, type LogStream, logFile, newestFile } from '../../logs/kept.ts'
+import { isLobbyId } from '../../logs/logs.ts'
 import { codeOf, isAlive, isGone, readBootId } from '../drivers/procfs.ts'
-import { controlPipe, isLobbyId, loggerPidFile } from './control.ts'
+import { controlPipe, loggerPidFile } from './control.ts'
 import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
-import { keptPath, LOG_FILE_BYTES_MAX, LOG_STREAMS, type LogStream, olderKeptPath } from './read.ts'
 
 /** How much of a flood is looked at: of one stream, and of all together. What is not read yet, the lobby waits with. */
 const READ_BYTES_PER_SECOND_MAX = 4 * 1024 * 1024
@@ -40,10 +43,13 @@ const HOUSEKEEPING_TICKS = 10
 /** Without a runner and without a lobby it stays for this long: a runner that is being restarted finds it. */
 const IDLE_MS_MAX = 10_000
 const MESSAGE_BYTES_MAX = 64 * 1024
+/** A logger of an older platform notices within a second that it is not named any more. */
+const FORMER_WAIT_MS_MAX = 3_000
+const FORMER_POLL_MS = 50
 
 type Stream = { socket: Socket; allowance_bytes: number; tell: () => void; end: () => void }
 
-function runLogger(lobbies_folder: string): void {
+async function runLogger(lobbies_folder: string): Promise<void> {
   const boot_id = readBootId()
   const streams = new Map<string, Stream>()
   let runner: { pid: number; start_time: string } | null = null
@@ -108,7 +114,8 @@ function runLogger(lobbies_folder: string): void {
     }
     if (++ticks % HOUSEKEEPING_TICKS !== 0) return
     for (const state of streams.values()) state.tell()
-    if (readPid() !== process.pid) process.exit(0)
+    // Of two that were started at once the later one stays: the other sees here that it is not named any more.
+    if (readPid(lobbies_folder) !== process.pid) process.exit(0)
     endIfIdle(IDLE_MS_MAX)
   }
 
@@ -118,17 +125,12 @@ function runLogger(lobbies_folder: string): void {
     else if (Date.now() - idle_since_ms >= idle_ms_max || idle_ms_max === 0) process.exit(0)
   }
 
-  /** Of two that were started at once the later one stays: the other sees here that it is not named any more. */
-  function readPid(): number {
-    try {
-      return Number(readFileSync(loggerPidFile(lobbies_folder), 'latin1'))
-    } catch (error) {
-      if (isGone(error)) return 0
-      throw error
-    }
-  }
-
+  const former = readPid(lobbies_folder)
   if (!takePlace(lobbies_folder)) return
+  // Two that read the same pipes would each have half of it.
+  for (let waited_ms = 0; waited_ms < FORMER_WAIT_MS_MAX && isLogger(former); waited_ms += FORMER_POLL_MS) {
+    await sleep(FORMER_POLL_MS)
+  }
   for (const entry of readdirSync(lobbies_folder)) if (isLobbyId(entry)) attach(entry)
   listen(lobbies_folder, obey)
   setInterval(tick, TICK_MS)
@@ -147,6 +149,25 @@ function takePlace(lobbies_folder: string): boolean {
   writeFileSync(`${path}.${process.pid}`, String(process.pid))
   renameSync(`${path}.${process.pid}`, path)
   return true
+}
+
+function readPid(lobbies_folder: string): number {
+  try {
+    return Number(readFileSync(loggerPidFile(lobbies_folder), 'latin1'))
+  } catch (error) {
+    if (isGone(error)) return 0
+    throw error
+  }
+}
+
+/** Whether a process of this number is a logger, and not one that got the number later. */
+function isLogger(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('logger.ts')
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
+  }
 }
 
 /** The control pipe is held open for writing too: it has no end, whatever becomes of the runner. */
@@ -188,25 +209,35 @@ function readNow(fd: number, take: (chunk: Buffer) => void): boolean {
   return false
 }
 
-/** Appends to the kept file and turns it over when it is full. A full disk costs lines, nothing else. */
+/** Appends to the newest file, and goes on with the next when it is full. A full disk costs lines, nothing else. */
 function createKeeper(folder: string, stream: LogStream): (bytes: Buffer) => void {
-  const path = keptPath(folder, stream)
+  let number: number | null = null
   let is_refused = false
   return (bytes) => {
     if (bytes.length === 0) return
     try {
-      const fd = openSync(path, 'a', 0o600)
-      try {
-        writeSync(fd, bytes)
-      } finally {
-        closeSync(fd)
+      number ??= newestFile(folder, stream)
+      if (append(logFile(folder, stream, number), bytes) >= LOG_FILE_BYTES_MAX) {
+        number++
+        rmSync(logFile(folder, stream, number - LOG_FILES_MAX), { force: true })
       }
-      if (statSync(path).size >= LOG_FILE_BYTES_MAX) renameSync(path, olderKeptPath(folder, stream))
       is_refused = false
     } catch (error) {
-      if (!is_refused && !isGone(error)) say(`${path}: ${error instanceof Error ? error.message : error}`)
+      const why = error instanceof Error ? error.message : error
+      if (!is_refused && !isGone(error)) say(`${stream} of ${folder}: ${why}`)
       is_refused = true
     }
+  }
+}
+
+/** Answers how long the file is by then. */
+function append(path: string, bytes: Buffer): number {
+  const fd = openSync(path, 'a', 0o600)
+  try {
+    writeSync(fd, bytes)
+    return fstatSync(fd).size
+  } finally {
+    closeSync(fd)
   }
 }
 
@@ -217,4 +248,4 @@ function say(text: string): void {
 
 const lobbies_folder = process.argv[2]
 if (lobbies_folder === undefined) throw new Error('The logger needs the folder of the lobbies.')
-runLogger(lobbies_folder)
+await runLogger(lobbies_folder)

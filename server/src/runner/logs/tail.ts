@@ -1,6 +1,6 @@
 // The last lines of a lobby, as its developer sees them when its server has failed: of both streams, in the order of time.
+import { LOG_STREAMS } from '../../logs/kept.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { LOG_STREAMS } from './read.ts'
 
 const LINES_MAX = 20
 const LINE_LENGTH_MAX = 400
@@ -11,7 +11,7 @@ export async function logTail(driver: Pick<Driver, 'logs'>, lobby_id: string): P
     .flat()
     .sort((a, b) => a.ts.getTime() - b.ts.getTime())
     .slice(-LINES_MAX)
-    .map(({ text }) => storable(text.slice(0, LINE_LENGTH_MAX)))
+    .map(({ bytes }) => storable(bytes.toString().slice(0, LINE_LENGTH_MAX)))
 }
 
 /** PostgreSQL takes no NUL, nor half of a surrogate pair. */

@@ -1,0 +1,139 @@
+// What lobbies have written, and which there were. A lobby's log is what its server wrote to its standard output and
+// error: it goes on after the lobby has ended, for as long as the operator keeps it.
+import Type, { type Static } from 'typebox'
+import { operation } from '../operation.ts'
+import { Id, object, Timestamp } from '../records.ts'
+
+const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const lobby = { game_id: Id, lobby_id: Id }
+const namespace = { game_id: Id, namespace_id: Id }
+const Milliseconds = (description: string) =>
+  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: `${description} Milliseconds since 1970.` })
+const PresignedUrl = Type.String({ description: 'Good for an hour, for whoever has it.' })
+
+/** Lines of a first answer, and of one that goes on behind it. */
+export const LOG_LINES_MAX = 256
+export const LOG_LINES_MORE_MAX = 64
+
+export const LogStreamName = Type.Enum(['std_out', 'std_err'])
+const WatchIndex = Type.Optional(Type.String({ maxLength: 64, description: 'The `watch.index` of the answer before.' }))
+
+export const getLobbyLogs = operation({
+  ...door,
+  id: 'games.matchmaker.getLobbyLogs',
+  method: 'GET',
+  path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs',
+  summary:
+    'The log of a lobby: without a watch_index its last 256 lines, at once; with one up to 64 behind it, as soon as there are any, or none after a while. The same address takes a WebSocket, with the token in the query; docs/logs.md has its messages.',
+  role: 'developer',
+  params: object(lobby),
+  query: object({ stream: LogStreamName, watch_index: WatchIndex }),
+  response: object({
+    lines: Type.Array(Type.String({ contentEncoding: 'base64' }), {
+      description: 'Base64, byte for byte as the server wrote them: not for a terminal as they are.',
+    }),
+    timestamps: Type.Array(Timestamp, { description: 'When each was written, ascending.' }),
+    watch: object({ index: Type.String() }),
+    is_complete: Type.Boolean({ description: 'Whether the server has ended, and nothing comes behind these.' }),
+  }),
+  errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND'],
+})
+
+/** What a WebSocket at the same address is told. `text` is made harmless for whoever shows it. */
+export type LogMessage =
+  | { kind: 'lines'; index: string; lines: { ts: string; text: string }[]; is_complete: boolean }
+  | { kind: 'heartbeat'; index: string }
+
+export const exportLobbyLogs = operation({
+  ...door,
+  id: 'games.matchmaker.exportLobbyLogs',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export',
+  summary:
+    'An address of all that is kept of the log by the time it is fetched: stdout.txt or stderr.txt, each line with its time, made harmless to terminals.',
+  role: 'developer',
+  params: object(lobby),
+  body: object({ stream: LogStreamName }),
+  response: object({ url: PresignedUrl }),
+  errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_STARTED'],
+})
+
+export const exportMatchmakerLobbyHistory = operation({
+  ...door,
+  id: 'games.matchmaker.exportMatchmakerLobbyHistory',
+  method: 'POST',
+  path: '/cloud/games/{game_id}/matchmaker/lobbies/export-history',
+  summary:
+    'An address of export.csv, a row for each lobby of the game that was created in that time, namespace by namespace, the oldest first.',
+  role: 'viewer',
+  params: object({ game_id: Id }),
+  body: object({
+    query_start: Milliseconds('The first moment.'),
+    query_end: Milliseconds('The first moment after it.'),
+  }),
+  response: object({ url: PresignedUrl }),
+  errors: ['GAME_NOT_FOUND'],
+})
+
+export const LogsLobbySummary = object(
+  {
+    lobby_id: Id,
+    namespace_id: Id,
+    lobby_group_name_id: Type.String({ description: 'Its game mode.' }),
+    region_id: Id,
+    create_ts: Timestamp,
+    start_ts: Type.Optional(Type.String({ format: 'date-time', description: 'When its server was started.' })),
+    ready_ts: Type.Optional(Type.String({ format: 'date-time', description: 'When its server called ready.' })),
+    status: object({
+      running: object({}, 'Always there, as known clients expect.'),
+      stopped: Type.Optional(
+        object(
+          {
+            stop_ts: Timestamp,
+            failed: Type.Boolean({
+              description: 'Whether its server ended otherwise than by exit code 0 or because it was told to.',
+            }),
+            exit_code: Type.Optional(Type.Integer({ description: 'Absent while, and where, nobody has seen one.' })),
+          },
+          'There when it has stopped.',
+        ),
+      ),
+    }),
+  },
+  'A lobby that there is, or was.',
+)
+export type LogsLobbySummary = Static<typeof LogsLobbySummary>
+
+export const listNamespaceLobbies = operation({
+  ...door,
+  id: 'games.namespaces.logs.listNamespaceLobbies',
+  method: 'GET',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies',
+  summary:
+    'The 64 newest lobbies of a namespace, running and stopped, or those before a time; more where several were created in the moment of the last.',
+  role: 'viewer',
+  params: object(namespace),
+  query: object({
+    before_create_ts: Type.Optional(
+      Type.String({ format: 'date-time', description: 'The `create_ts` of the last one that is known.' }),
+    ),
+  }),
+  response: object({ lobbies: Type.Array(LogsLobbySummary, { description: 'The newest first.' }) }),
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
+})
+
+export const getNamespaceLobby = operation({
+  ...door,
+  id: 'games.namespaces.logs.getNamespaceLobby',
+  method: 'GET',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}',
+  summary: 'A lobby of a namespace, running or stopped, with addresses of its logs.',
+  role: 'developer',
+  params: object({ ...namespace, lobby_id: Id }),
+  response: object({
+    lobby: LogsLobbySummary,
+    stdout_presigned_urls: Type.Array(PresignedUrl, { description: 'None before its server was started.' }),
+    stderr_presigned_urls: Type.Array(PresignedUrl),
+  }),
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'LOBBY_NOT_FOUND'],
+})

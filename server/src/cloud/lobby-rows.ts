@@ -1,0 +1,27 @@
+// A lobby's row with what became of its run: each is there for as long as the settings say.
+
+export type LobbyRow = {
+  lobby_id: string
+  namespace_id: string
+  game_mode: string
+  region: string
+  create_ts: Date
+  ready_ts: Date | null
+  stop_ts: Date | null
+  stop_reason: string | null
+  start_ts: Date | null
+  exit_ts: Date | null
+  exit_code: number | null
+  exit_reason: string | null
+}
+
+/** Of `lobbies l` and, where there is one, `lobby_runs r`. */
+export const LOBBY_COLUMNS = `l.lobby_id, l.namespace_id, l.game_mode, l.region, l.create_ts, l.ready_ts, l.stop_ts, l.stop_reason,
+  r.start_ts, r.exit_ts, r.exit_code, r.exit_reason`
+
+/** Whether its server ended otherwise than by exit code 0 or because it was told to. */
+export function hasFailed({ stop_reason, exit_reason, exit_code }: LobbyRow): boolean {
+  if (stop_reason === 'never_ready') return true
+  if (exit_reason === null || exit_reason === 'stopped') return false
+  return exit_reason !== 'exit' || exit_code !== 0
+}

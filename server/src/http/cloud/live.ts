@@ -1,0 +1,126 @@
+// What a page of the hub listens to by WebSocket: the running lobbies of a namespace, and the log of a lobby. The text of
+// a log is made harmless for whoever shows it.
+import {
+  ApiError,
+  getAnalyticsMatchmakerLive,
+  getLobbyLogs,
+  type LiveMessage,
+  type LogMessage,
+  visibleText,
+} from '@muster/contract'
+import { type LiveFeeds, liveLobbies, requireLive } from '../../cloud/live-feeds.ts'
+import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobby-logs.ts'
+import { mainUrl } from '../../config.ts'
+import type { Context } from '../../context.ts'
+import { type Implementation, implement } from '../implement.ts'
+import type { SocketRoute } from '../sockets.ts'
+
+/** Who hears nothing for longer than this has lost us. */
+const HEARTBEAT_MS = 15_000
+
+export const live: readonly Implementation[] = [
+  implement(getAnalyticsMatchmakerLive, ({ ctx, caller, params, query }) =>
+    liveLobbies(ctx, caller, params, query.watch_index),
+  ),
+]
+
+type Params = { game_id: string; namespace_id: string; lobby_id: string }
+
+/** Their pages are the hub's. */
+function requireHub(ctx: Context): SocketRoute['requireOrigin'] {
+  return (origin) => {
+    if (origin === mainUrl(ctx.config)) return
+    throw new ApiError('API_FORBIDDEN', {}, { message: 'Only pages of the hub may listen here.' })
+  }
+}
+
+export function liveLobbiesSocket(ctx: Context, feeds: LiveFeeds): SocketRoute {
+  /** Those who know the same are told the same: it is written once. */
+  const encoded = new WeakMap<LiveMessage, Buffer>()
+  function bytesOf(message: LiveMessage): Buffer {
+    const bytes = encoded.get(message) ?? Buffer.from(JSON.stringify(message))
+    encoded.set(message, bytes)
+    return bytes
+  }
+
+  return {
+    operation: getAnalyticsMatchmakerLive,
+    token_member: 'token',
+    requireOrigin: requireHub(ctx),
+    admit: ({ caller, params, query }) => requireLive(ctx, caller, params as Params, query.watch_index),
+
+    async serve(socket, { params, query }) {
+      const { feed, leave } = await feeds.enter((params as Params).namespace_id)
+      let wake = (): void => {}
+      const stopHearing = feed.onNews(() => wake())
+      const sendMessage = (message: LiveMessage): Promise<void> => socket.send(bytesOf(message))
+      try {
+        let known = feed.live()
+        let told = query.watch_index === undefined ? known.snapshot() : known.since(query.watch_index)
+        await sendMessage(told.message)
+        while (socket.isOpen()) {
+          const live = feed.live()
+          if (live !== known || live.revision() > told.revision) {
+            told = live === known ? live.since(told.revision) : live.snapshot()
+            known = live
+            await sendMessage(told.message)
+            continue
+          }
+          const has_heard = await heardInTime(socket.over, (heard) => {
+            wake = heard
+          })
+          if (!has_heard) await sendMessage(live.heartbeat())
+        }
+      } finally {
+        stopHearing()
+        leave()
+      }
+    },
+  }
+}
+
+export function lobbyLogSocket(ctx: Context, readers: LogReaders): SocketRoute {
+  return {
+    operation: getLobbyLogs,
+    token_member: 'token',
+    requireOrigin: requireHub(ctx),
+    async admit({ caller, params, query }) {
+      const { game_id, lobby_id } = params as Params
+      await requireLobby(ctx, caller, game_id, lobby_id)
+      if (query.watch_index !== undefined) requirePlace(query.watch_index)
+    },
+
+    async serve(socket, { params, query }) {
+      const { lobby_id } = params as Params
+      const stream = streamOf(query.stream as 'std_out' | 'std_err')
+      let index = query.watch_index
+      for (let is_complete = false; !is_complete && socket.isOpen(); ) {
+        const deadline_ms = performance.now() + HEARTBEAT_MS
+        const isOver = (): boolean => !socket.isOpen() || performance.now() >= deadline_ms
+        const news = await readers.next(lobby_id, stream, index, isOver)
+        const lines = news.lines.map(({ ts, bytes }) => ({ ts: ts.toISOString(), text: visibleText(bytes.toString()) }))
+        ;({ index, is_complete } = news)
+        const has_news = lines.length > 0 || is_complete
+        const message: LogMessage = has_news
+          ? { kind: 'lines', index, lines, is_complete }
+          : { kind: 'heartbeat', index }
+        await socket.send(JSON.stringify(message))
+      }
+    },
+  }
+}
+
+/** Whether what `listen` was given was called before it is time for a heartbeat, or the socket is over. */
+async function heardInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const silence = (): void => resolve(false)
+  const timer = setTimeout(silence, HEARTBEAT_MS)
+  over.addEventListener('abort', silence)
+  listen(() => resolve(true))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    over.removeEventListener('abort', silence)
+  }
+}

@@ -1,0 +1,92 @@
+// The logs of lobbies that have ended. Of the folder of such a lobby nothing but its log and how it ended is kept, and it
+// moves to a place of its own, so that what runs is found among what runs only. There it stays for the time that is set,
+// and within the space that is set: beyond it the oldest go first.
+import { mkdirSync, readdirSync } from 'node:fs'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isLogFile } from '../../logs/kept.ts'
+import { endedFolder, isLobbyId } from '../../logs/logs.ts'
+import { ENDED_FILE } from '../drivers/lobby-folder.ts'
+import { isGone } from '../drivers/procfs.ts'
+
+/** Folders of an earlier life that one sweep looks at; the next go on. */
+const MEASURED_MAX = 1_000
+/** Folders that one sweep removes. */
+const REMOVED_MAX = 1_000
+/** A block of the disk, as `stat` counts them. */
+const BLOCK_BYTES = 512
+
+export type EndedLogs = {
+  /** Takes the folder of a lobby of which nothing lives any more. Broken off anywhere it can be done again. */
+  take(lobby_id: string): Promise<void>
+  /** Removes what is too old or too much. */
+  sweep(): Promise<void>
+}
+
+type Limits = { now: () => number; ended_kept_ms: number | null; ended_bytes_max: number | null }
+type Kept = { end_ms: number; bytes: number }
+
+export function openEndedLogs(lobbies_folder: string, limits: Limits): EndedLogs {
+  const own_folder = endedFolder(lobbies_folder)
+  mkdirSync(own_folder, { recursive: true, mode: 0o700 })
+  /** About in the order in which they ended. */
+  const kept = new Map<string, Kept>()
+  let bytes = 0
+  /** Not looked at yet. Ids begin with the time at which a lobby was created. */
+  const unmeasured = readdirSync(own_folder).filter(isLobbyId).sort().reverse()
+
+  async function measure(lobby_id: string): Promise<void> {
+    try {
+      const found = await sizeAndEnd(join(own_folder, lobby_id))
+      bytes += found.bytes - (kept.get(lobby_id)?.bytes ?? 0)
+      kept.set(lobby_id, found)
+    } catch (error) {
+      if (!isGone(error)) throw error
+    }
+  }
+
+  async function remove(lobby_id: string): Promise<void> {
+    await rm(join(own_folder, lobby_id), { recursive: true, force: true })
+    bytes -= kept.get(lobby_id)?.bytes ?? 0
+    kept.delete(lobby_id)
+  }
+
+  function isSurplus({ end_ms }: Kept): boolean {
+    const { now, ended_kept_ms, ended_bytes_max } = limits
+    if (ended_bytes_max !== null && bytes > ended_bytes_max) return true
+    return ended_kept_ms !== null && end_ms < now() - ended_kept_ms
+  }
+
+  return {
+    async take(lobby_id) {
+      const folder = join(lobbies_folder, lobby_id)
+      for (const name of await readdir(folder)) {
+        if (name !== ENDED_FILE && !isLogFile(name)) await rm(join(folder, name), { recursive: true, force: true })
+      }
+      await rename(folder, join(own_folder, lobby_id))
+      await measure(lobby_id)
+    },
+
+    async sweep() {
+      for (const lobby_id of unmeasured.splice(-MEASURED_MAX).reverse()) await measure(lobby_id)
+      let removed = 0
+      for (const [lobby_id, one] of kept) {
+        if (removed === REMOVED_MAX) break
+        if (!isSurplus(one)) continue
+        await remove(lobby_id)
+        removed++
+      }
+    },
+  }
+}
+
+/** It ended when that was written down; of a lobby that never came to run there is only its folder. */
+async function sizeAndEnd(folder: string): Promise<Kept> {
+  const names = await readdir(folder)
+  const [own, ...files] = await Promise.all(
+    [folder, ...names.map((name) => join(folder, name))].map((path) => stat(path)),
+  )
+  const end = files[names.indexOf(ENDED_FILE)] ?? own!
+  const blocks = [own!, ...files].reduce((sum, file) => sum + file.blocks, 0)
+  return { end_ms: end.mtimeMs, bytes: blocks * BLOCK_BYTES }
+}
