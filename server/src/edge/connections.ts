@@ -54,7 +54,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const connection: Connection = {
       ...{ socket, ticks, keeper, peer: socket.remoteAddress ?? '', is_secure: isSecure(socket) },
       ...{ host: null, client: '', source: '', pending: null, looked_at: 0, exchange: null },
-      ...{ has_asked: false, is_ending: false, is_taking: false, since: ticks.now },
+      ...{ has_asked: false, is_ending: false, is_taking: false, since: ticks.now, skip_left: 0 },
       unlisten: () => {},
     }
     open.add(connection)
@@ -68,7 +68,10 @@ export function createConnections(options: ConnectionsOptions): Connections {
   }
 
   function onData(connection: Connection, chunk: Buffer): void {
-    if (connection.is_ending) return
+    if (connection.is_ending) {
+      skip(connection, chunk.length)
+      return
+    }
     // The time for a head runs from the connection's first moment, or from the request's first byte.
     const { exchange, pending, has_asked } = connection
     if (exchange === null ? pending === null && has_asked : !exchange.is_answered) connection.since = ticks.now
@@ -98,9 +101,10 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const { body, wire } = exchange
     if (body.is_done) return false
     if (exchange.is_answered) {
-      rest(connection, bytes, skipBody(body, bytes, 0, bytes.length))
-      exchange.drain_left -= bytes.length
-      if (body.is_broken || exchange.drain_left < 0) end(connection)
+      const at = skipBody(body, bytes, 0, bytes.length)
+      rest(connection, bytes, at)
+      skip(connection, at)
+      if (body.is_broken) end(connection)
       else if (body.is_done) next(exchange)
       return true
     }
@@ -165,7 +169,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       next(exchange)
     } else {
       connection.since = ticks.now
-      exchange.drain_left = DRAIN_BYTES_MAX
+      connection.skip_left = DRAIN_BYTES_MAX
       take(connection)
     }
   }
@@ -206,25 +210,33 @@ export function createConnections(options: ConnectionsOptions): Connections {
     if (!exchange.is_answered) options.onLost(exchange)
   }
 
-  /** What has been written still leaves. */
+  /** What has been written still leaves, and what still comes is read for a while: closing on it would take that back. */
   function end(connection: Connection): void {
     connection.is_ending = true
     connection.pending = null
+    connection.skip_left = DRAIN_BYTES_MAX
     connection.since = ticks.now
+    connection.socket.end()
     connection.socket.resume()
-    connection.socket.destroySoon()
+  }
+
+  /** Of what nobody wants, so much has come. */
+  function skip(connection: Connection, length: number): void {
+    connection.skip_left -= length
+    if (connection.skip_left < 0) connection.socket.destroySoon()
   }
 
   function refuseBytes(connection: Connection, error: unknown): void {
-    connection.is_ending = true
-    connection.pending = null
     refuse.socket(connection.socket, error)
+    end(connection)
   }
 
   function endLate(connection: Connection): void {
     const { exchange, socket } = connection
     const waited = ticks.now - connection.since
-    if (connection.is_ending || (exchange !== null && !exchange.is_answered)) {
+    if (connection.is_ending) {
+      if (waited > (socket.writableFinished ? DRAIN_TICKS : IDLE_TICKS)) socket.destroy()
+    } else if (exchange !== null && !exchange.is_answered) {
       if (waited > IDLE_TICKS) socket.destroy()
     } else if (exchange !== null) {
       if (waited > DRAIN_TICKS) end(connection)
@@ -248,7 +260,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     serve,
     close: () => {
       is_closing = true
-      for (const connection of open) if (connection.exchange === null) end(connection)
+      for (const { exchange, socket } of open) if (exchange === null) socket.destroySoon()
     },
   }
 }
@@ -279,7 +291,6 @@ function createExchange(connection: Connection, head: RequestHead): Exchange {
     is_answered: false,
     is_until_end: false,
     is_over: false,
-    drain_left: 0,
     onDrain: null,
     onLost: null,
   }

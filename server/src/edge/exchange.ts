@@ -33,6 +33,8 @@ export type Connection = {
   is_taking: boolean
   /** The tick at which what is waited for began. */
   since: number
+  /** Bytes that nobody wants and that may still come. */
+  skip_left: number
   readonly keeper: Keeper
   unlisten: () => void
 }
@@ -79,8 +81,6 @@ export type Exchange = {
   is_until_end: boolean
   /** Answered, or the client is gone: nobody waits for an answer any more. */
   is_over: boolean
-  /** Bytes of the request's body that may still be thrown away. */
-  drain_left: number
   /** For who answers bit by bit. */
   onDrain: (() => void) | null
   onLost: (() => void) | null

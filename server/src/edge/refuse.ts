@@ -11,7 +11,7 @@ import { linesOf } from './head.ts'
 export type Refuse = {
   /** Answers a request, with `more` headers. Anything that is not an ApiError is logged and leaves as INTERNAL_ERROR. */
   request: (exchange: Exchange, error: unknown, more?: readonly string[]) => void
-  /** Answers bytes that were no request, and closes. */
+  /** Answers bytes that were no request; the connection is to be ended then. */
   socket: (socket: Socket, error: unknown) => void
 }
 
@@ -46,10 +46,7 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
       answer(exchange, status, [...headers, ...more], body)
     },
     socket: (socket, error) => {
-      if (!socket.writable) {
-        socket.destroy()
-        return
-      }
+      if (!socket.writable) return
       const ray_id = newId(ctx.now())
       const { status, code, headers, body } = answerOf(error, ray_id)
       headers.push(RAY_HEADER, ray_id)
@@ -57,7 +54,6 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
         `HTTP/1.1 ${status} ${code}\r\n${linesOf(headers)}connection: close\r\n\r\n${body.toString('latin1')}`,
         'latin1',
       )
-      socket.destroySoon()
     },
   }
 }
