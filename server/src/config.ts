@@ -40,6 +40,8 @@ export type Config = {
   internal_host: string
   api_port: number
   matchmaker_port: number
+  /** Where this process tells its operator metrics and health; null: nowhere. */
+  metrics: { host: string; port: number; token: string | null } | null
   edge_http_port: number
   edge_https_port: number
   /** The ports that players are told; a load balancer may stand in front of the edge. */
@@ -154,6 +156,7 @@ export type Config = {
 
 export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
 const FEEDS_MAX = 16
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost'])
 const MB = 1_000_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -178,6 +181,17 @@ export const SETTINGS = [
   { name: 'MUSTER_INTERNAL_HOST', default: '127.0.0.1', description: 'Address that api and matchmaker listen on.' },
   { name: 'MUSTER_API_PORT', default: '8080', description: 'Port of the api role.' },
   { name: 'MUSTER_MATCHMAKER_PORT', default: '8081', description: 'Port of the matchmaker role.' },
+  {
+    name: 'MUSTER_METRICS_PORT',
+    default: '9480',
+    description: 'First of four ports, of api, matchmaker, runner and edge, with metrics and health; 0: none.',
+  },
+  { name: 'MUSTER_METRICS_HOST', default: '127.0.0.1', description: 'Address that they are bound to.' },
+  {
+    name: 'MUSTER_METRICS_TOKEN',
+    default: '',
+    description: 'Whoever asks for metrics shows it (Authorization: Bearer); needed where the address is not loopback.',
+  },
   { name: 'MUSTER_EDGE_HTTP_PORT', default: '80, else 8000', description: 'Public HTTP port.' },
   { name: 'MUSTER_EDGE_HTTPS_PORT', default: '443, else 8443', description: 'Public HTTPS port.' },
   { name: 'MUSTER_ADVERTISED_HTTP_PORT', default: 'the edge port', description: 'HTTP port that players are told.' },
@@ -510,6 +524,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       )
     }
   }
+  const metrics_port = integer('MUSTER_METRICS_PORT', 9480, 65_535 - ROLES.length)
+  const metrics = { host: text('MUSTER_METRICS_HOST', '127.0.0.1'), token: text('MUSTER_METRICS_TOKEN', '') || null }
+  if (metrics_port !== 0 && metrics.token === null && !LOOPBACK.has(metrics.host)) {
+    mistakes.push('MUSTER_METRICS_HOST is not loopback: MUSTER_METRICS_TOKEN says who may read the metrics there.')
+  }
   const edge_http_port = integer('MUSTER_EDGE_HTTP_PORT', 80, 65535)
   const edge_https_port = integer('MUSTER_EDGE_HTTPS_PORT', 443, 65535)
   const certificates_dir = text('MUSTER_TLS_CERTIFICATES', '')
@@ -531,6 +550,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     internal_host: text('MUSTER_INTERNAL_HOST', '127.0.0.1'),
     api_port: integer('MUSTER_API_PORT', 8080, 65535),
     matchmaker_port: integer('MUSTER_MATCHMAKER_PORT', 8081, 65535),
+    metrics:
+      metrics_port === 0 ? null : { ...metrics, port: metrics_port + ROLES.findIndex((role) => roles.includes(role)) },
     edge_http_port,
     edge_https_port,
     advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),

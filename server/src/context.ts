@@ -13,7 +13,9 @@ import { createMailer, type Mailer } from './net/mail.ts'
 import { createTrust, type Trust } from './net/trust.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
+import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
+import { createMetrics, type Metrics } from './observe/metrics.ts'
 import { createRecorder, RAYS_CHANNEL, type Recorder } from './observe/recorder.ts'
 import { StartError } from './start-error.ts'
 import { type Keys, openKeys } from './tokens/keys.ts'
@@ -41,6 +43,9 @@ export type Context = {
   objects: Objects
   /** What becomes of the rays of requests. */
   recorder: Recorder
+  /** What the operator watches. */
+  metrics: Metrics
+  health: Health
   /** Null: no mail server is configured. */
   mailer: Mailer | null
   /** Milliseconds since the epoch. Tests move it. */
@@ -82,6 +87,17 @@ export async function openContext(
   opened.defer(() => database.close())
   const listener = createListener({ url: config.database_url, log })
   opened.defer(() => listener.close())
+  const metrics = createMetrics(config)
+  metrics.gauge('database_connections', 'Connections to the database, by what they do.', ['state'], (tell) => {
+    const { totalCount, idleCount } = database.pool
+    tell(idleCount, 'idle')
+    tell(totalCount - idleCount, 'busy')
+  })
+  metrics.gauge('database_waiting', 'Queries that wait for a connection.', [], (tell) =>
+    tell(database.pool.waitingCount),
+  )
+  const health = createHealth()
+  health.needs('database', async () => (await database.pool.query('select 1')).rowCount === 1)
   const revoked = createRevoked({ pool: database.pool, listener, log })
   opened.defer(() => revoked.close())
   const now = options.now ?? Date.now
@@ -103,6 +119,8 @@ export async function openContext(
     lobby_logs: createFolderLogs(join(config.data_dir, 'lobbies')),
     objects,
     recorder,
+    metrics,
+    health,
     mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),
     now,
     log,

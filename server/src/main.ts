@@ -7,6 +7,7 @@ import { type Config, ConfigError, type Role, readConfig } from './config.ts'
 import { type Context, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
 import { createLog } from './observe/log.ts'
+import { type OperatorPort, openOperatorPort } from './observe/operator-port.ts'
 import { StartError, startSentence } from './start-error.ts'
 import { requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
@@ -39,6 +40,7 @@ export async function startRoles(
   options: { log?: Logger; now?: () => number } = {},
 ): Promise<RunningRoles> {
   const ctx = await openContext(config, options)
+  const port = config.metrics && (await openOperatorPort(config.metrics, ctx))
   const outcomes = await Promise.allSettled(config.roles.map((role) => START[role](ctx)))
   const addresses: Partial<Record<Role, string | null>> = {}
   const running: RunningRole[] = []
@@ -55,7 +57,7 @@ export async function startRoles(
 
   let stopped: Promise<void> | null = null
   const stop = (how: { end_lobbies: boolean }): Promise<void> => {
-    stopped ??= stopAll(ctx, running, how)
+    stopped ??= stopAll(ctx, running, port, how)
     return stopped
   }
   if (failures.length > 0) {
@@ -64,15 +66,24 @@ export async function startRoles(
     })
     throw failures[0]
   }
+  ctx.health.started()
   return { ctx, addresses, stop }
 }
 
 /** One role that fails to stop must not keep the others from stopping; the first failure is thrown at the end. */
-async function stopAll(ctx: Context, running: readonly RunningRole[], how: { end_lobbies: boolean }): Promise<void> {
+async function stopAll(
+  ctx: Context,
+  running: readonly RunningRole[],
+  port: OperatorPort | null,
+  how: { end_lobbies: boolean },
+): Promise<void> {
   const failures: unknown[] = []
+  // Whoever sends us requests hears of it before anything stops.
+  ctx.health.stopping()
   for (const role of running.toReversed()) {
     await role.stop(how).catch((error: unknown) => failures.push(error))
   }
+  await port?.close()
   await ctx.close().catch((error: unknown) => failures.push(error))
   if (failures.length > 0) throw failures[0]
 }

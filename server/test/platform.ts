@@ -96,6 +96,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     MUSTER_MATCHMAKER_PORT: String(matchmaker_port),
     MUSTER_EDGE_HTTP_PORT: String(edge_port),
     MUSTER_EDGE_HTTPS_PORT: String(https_port),
+    MUSTER_METRICS_PORT: '0',
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_RATE_LIMIT_CLOUD: '0',

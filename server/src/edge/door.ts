@@ -23,16 +23,9 @@ export function createDoor(crowd: Crowd, http: Http): Door {
   function enter(socket: Socket): void {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
     socket.on('error', () => {})
-    const leave = crowd.enter(socket.remoteAddress ?? '')
-    if (leave === null) {
-      socket.resetAndDestroy()
-      return
-    }
+    if (!crowd.admit('http', socket)) return
     sockets.add(socket)
-    socket.once('close', () => {
-      sockets.delete(socket)
-      leave()
-    })
+    socket.once('close', () => sockets.delete(socket))
   }
 
   return {

@@ -44,6 +44,7 @@ export type Http = {
 
 export function createHttp(edge: Edge): Http {
   const { ticks, refuse } = edge
+  const { edge_requests } = edge.ctx.metrics
   const placeOf = createUpstreams(edge)
   const forward = createForward({ ticks, refuse, recorder: edge.ctx.recorder })
   const connections = createConnections({ ticks, refuse, onRequest, onLost })
@@ -62,6 +63,7 @@ export function createHttp(edge: Edge): Http {
   function go(exchange: Exchange, place: Place): void {
     if (exchange.is_over) return
     openRay(edge.ctx, exchange, place)
+    edge_requests.inc({ kind: kindOf(place) })
     if (place.kind === 'upstream') {
       exchange.path = place.path
       exchange.lobby = place.lobby
@@ -78,6 +80,12 @@ export function createHttp(edge: Edge): Http {
   }
 
   return { serve: connections.serve, stop: connections.close, close: forward.close }
+}
+
+/** What the operator calls it: `lobby` or `platform` where it is forwarded. */
+function kindOf(place: Place): string {
+  if (place.kind !== 'upstream') return place.kind
+  return place.lobby === null ? 'platform' : 'lobby'
 }
 
 /** Who asks, for what, of whom. Throws API_BAD_REQUEST and API_MISDIRECTED_REQUEST. */

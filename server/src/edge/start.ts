@@ -38,6 +38,7 @@ export type RunningEdge = RunningRole & { https_port: number | null }
 export async function startEdge(ctx: Context): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
   const crowd = createCrowd()
+  crowd.tell(ctx.metrics)
   let { edge_http_port: http_port, edge_https_port: https_port } = ctx.config
   const mainUrl = () => {
     const ports = {

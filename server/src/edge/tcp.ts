@@ -45,13 +45,7 @@ export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: T
   function onConnection(client: Socket, number: number): void {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
     client.on('error', () => {})
-    const peer = client.remoteAddress
-    const leave = peer === undefined ? null : crowd.enter(peer)
-    if (leave === null) {
-      client.resetAndDestroy()
-      return
-    }
-    client.once('close', leave)
+    if (!crowd.admit('tcp', client)) return
     carry(client, number).catch((error: unknown) => {
       // No such lobby, a budget that is used up, a server that does not listen: a raw protocol has no word for any.
       ctx.log.debug({ err: error, number }, 'a connection could not be carried')

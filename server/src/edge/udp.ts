@@ -74,6 +74,16 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   const unproven = new Set<Session>()
   const proven = new Set<Session>()
   const welcome = createWelcome(ctx.now)
+  const datagrams = { received: 0, sent: 0 }
+  const { metrics } = ctx
+  metrics.gauge('edge_udp_sources', 'Sources of datagrams that have a session.', ['state'], (tell) => {
+    tell(proven.size, 'proven')
+    tell(unproven.size, 'unproven')
+  })
+  metrics.sum('edge_datagrams_total', 'Datagrams between sources and lobbies.', ['direction'], (tell) => {
+    tell(datagrams.received, 'received')
+    tell(datagrams.sent, 'sent')
+  })
   let unproven_bytes = 0
   /** Whoever forges sources must not take the places of connections. */
   const sessions_max = Math.min(UDP_SESSIONS_MAX, Math.floor(crowd.connections_max * UDP_SESSIONS_SHARE))
@@ -89,6 +99,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   function receive(session: Session, datagram: Buffer): void {
     if (session.client.datagrams >= UDP_DATAGRAMS_PER_SECOND_MAX) return
     session.client.datagrams++
+    datagrams.received++
     session.is_active = true
     if (session.proof?.received(datagram)) prove(session)
     if (session.waiting === null) pass(session, datagram)
@@ -111,6 +122,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
       proof.replied(datagram)
     }
     session.is_active = true
+    datagrams.sent++
     session.front.socket.send(datagram, session.port, session.address, ignore)
   }
 

@@ -49,9 +49,11 @@ function toApiError(error: unknown, document: string | null): ApiError | null {
   return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
 }
 
-/** Set by mount() for the operations that have one. */
-function documentOf(request: FastifyRequest): string | null {
-  return (request.routeOptions.config as { document?: string | null } | undefined)?.document ?? null
+type RouteConfig = { document?: string | null; operation?: string }
+
+/** Set by mount(); nothing for what is no operation. */
+function configOf(request: FastifyRequest): RouteConfig {
+  return (request.routeOptions.config as RouteConfig | undefined) ?? {}
 }
 
 function partOf(error: FastifyError): string {
@@ -66,12 +68,14 @@ function isOutage(code: unknown): boolean {
 export function createErrorHandler(ctx: Context) {
   const main_url = mainUrl(ctx.config)
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    let refusal = toApiError(error, documentOf(request))
+    const { document = null, operation = 'none' } = configOf(request)
+    let refusal = toApiError(error, document)
     if (refusal === null) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')
     }
     endRay(ctx, request, reply, refusal.code)
+    ctx.metrics.requests.inc({ operation, code: refusal.code })
     const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
     if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))
     reply

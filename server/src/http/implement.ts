@@ -82,6 +82,8 @@ declare module 'fastify' {
 
 export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
   const { ctx } = door
+  const { requests, request_seconds } = ctx.metrics
+  const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
   const admit = (request: FastifyRequest, caller: Caller): void => {
     const address = addressOf(door, request.raw)
     const client = clientBucket(address)
@@ -112,6 +114,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const ray = rayOf(request)
     phase(ray, isWatch(request.query) ? 'wait' : 'handle')
+    const since = performance.now()
     const answer = await handle({
       ctx,
       ...request.admitted!,
@@ -128,6 +131,8 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
     })
     endRay(ctx, request, reply, null)
+    requests.inc(as_ok)
+    request_seconds.observe(by_operation, (performance.now() - since) / 1_000)
     // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
     if (answer === null || typeof answer === 'string') return sendJson(reply, JSON.stringify(answer))
     const text = preparedText(answer)
@@ -138,7 +143,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       method: operation.method,
       url: path.replace(/\{(\w+)\}/g, ':$1'),
       schema: schemaOf(operation),
-      config: { document: operation.document } as object,
+      config: { document: operation.document, operation: operation.id } as object,
       ...(operation.auth.includes('anyone') ? { bodyLimit: STRANGER_BODY_BYTES_MAX } : {}),
       onRequest,
       ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),

@@ -5,13 +5,14 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import type { Change, EdgePort } from '../journal/changes.ts'
 import { SHARD_COUNT, shardOf } from '../journal/pages.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import type { Book, ChoosePorts, Decision, HasRoom, Refused, SeatTaken } from './book.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import { createIdentityWatch, type IdentityWatch } from './identity-watch.ts'
 import type { Lobby } from './lobby.ts'
 import { createPortPool } from './port-pool.ts'
 import type { Projection } from './project.ts'
-import { createShard, type Decide, type Shard } from './shard.ts'
+import { createShard, type Decide, type Shard, type ShardState } from './shard.ts'
 
 /** How often what is due is looked for. */
 const TICK_MS = 100
@@ -31,6 +32,8 @@ export type Books = {
   book: (namespace_id: string) => Book | undefined
   /** The namespaces that have a book. */
   namespaceIds: () => string[]
+  /** What each shard does. */
+  shardStates: () => ShardState[]
   /** Tells what becomes durable, in order, from now on; and when books are read anew. Ends with the function that it answers. */
   onCommits: (watcher: CommitWatcher) => () => void
   /** Whether the plan's region can hold one more lobby, counting what is decided and not yet durable. */
@@ -66,6 +69,7 @@ export type BooksOptions = {
   regions: Config['regions']
   now: () => number
   log: Logger
+  metrics: Metrics
   /** Called once: another process writes now. */
   onDeposed: () => void
 }
@@ -228,6 +232,7 @@ export function createBooks(options: BooksOptions): Books {
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
     namespaceIds: () => shards.flatMap((shard) => shard.namespaceIds()),
+    shardStates: () => shards.map((shard) => shard.state()),
     onCommits(watcher) {
       watchers.add(watcher)
       return () => void watchers.delete(watcher)

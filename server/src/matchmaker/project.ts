@@ -21,14 +21,18 @@ export type Projection = {
   reset: (shard: number) => void
   /** Writes everything that is noted. */
   flush: () => Promise<void>
+  /** For how long the oldest of what is noted has waited. */
+  lagMs: () => number
   close: () => Promise<void>
 }
 
-type Dirty = { seq: number; images: Images; is_urgent: boolean }
+/** `since`: of performance.now(). */
+type Dirty = { seq: number; images: Images; is_urgent: boolean; since: number }
 
 export function createProjection(pool: Pool, log: Logger): Projection {
   const dirty = new Map<number, Dirty>()
   const writing = new Map<number, Promise<void>>()
+  const under_way = new Set<Dirty>()
   const queue: (() => void)[] = []
   let writes = 0
   const timer = setInterval(() => void flush(), PROJECT_EVERY_MS)
@@ -36,7 +40,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
   function note(shard: number, seq: number, images: Images, is_urgent: boolean): void {
     const noted = dirty.get(shard)
     if (noted === undefined) {
-      dirty.set(shard, { seq, images, is_urgent })
+      dirty.set(shard, { seq, images, is_urgent, since: performance.now() })
     } else {
       noted.seq = seq
       noted.is_urgent ||= is_urgent
@@ -56,7 +60,11 @@ export function createProjection(pool: Pool, log: Logger): Projection {
     const batch = dirty.get(shard)
     if (batch === undefined) return Promise.resolve()
     dirty.delete(shard)
-    const done = inTurn(() => writeBatch(shard, batch)).finally(() => writing.delete(shard))
+    under_way.add(batch)
+    const done = inTurn(() => writeBatch(shard, batch)).finally(() => {
+      under_way.delete(batch)
+      writing.delete(shard)
+    })
     writing.set(shard, done)
     return done
   }
@@ -126,6 +134,7 @@ export function createProjection(pool: Pool, log: Logger): Projection {
       dirty.set(shard, batch)
       return
     }
+    newer.since = batch.since
     newer.is_urgent ||= batch.is_urgent
     for (const [id, row] of batch.images.lobbies) if (!newer.images.lobbies.has(id)) newer.images.lobbies.set(id, row)
     for (const [id, row] of batch.images.players) if (!newer.images.players.has(id)) newer.images.players.set(id, row)
@@ -152,6 +161,10 @@ export function createProjection(pool: Pool, log: Logger): Projection {
     note,
     reset: (shard) => void dirty.delete(shard),
     flush,
+    lagMs() {
+      const since = [...dirty.values(), ...under_way].map((batch) => batch.since)
+      return since.length === 0 ? 0 : performance.now() - Math.min(...since)
+    },
     async close() {
       clearInterval(timer)
       await flush()

@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import { newId } from '../ids.ts'
 import type { Change } from '../journal/changes.ts'
 import { encodePage } from '../journal/pages.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import { Book, BrokenLaw, type Decision, type Undo } from './book.ts'
 import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
@@ -30,6 +31,8 @@ const RECOVER_PAUSE_MS = 100
 
 export type Decide<T> = (book: Book, now_ms: number) => Decision<T>
 
+export type ShardState = 'recovering' | 'writing' | 'deposed' | 'closed'
+
 export type Shard = {
   /**
    * Carries out a command. Resolves when everything that the answer rests on is durable, refusals included. Throws
@@ -42,6 +45,7 @@ export type Shard = {
   book: (namespace_id: string) => Book | undefined
   /** The namespaces that have a book. */
   namespaceIds: () => string[]
+  state: () => ShardState
   /** Takes the shard over and reads it. */
   open: () => Promise<void>
   /** Rejects what is still held; what is being appended may finish. */
@@ -56,6 +60,7 @@ export type ShardOptions = {
   ports: PortPool
   now: () => number
   log: Logger
+  metrics: Metrics
   /** Called in order with what has become durable. */
   onCommit: (namespace_id: string, changes: readonly Change[]) => void
   /** The books have been read anew: whoever waits for a change must look again. */
@@ -79,8 +84,8 @@ type Batch = { pendings: Pending[]; entries: Map<string, Change[]>; touched: Map
 const newBatch = (): Batch => ({ pendings: [], entries: new Map(), touched: new Map(), undos: [] })
 
 export function createShard(options: ShardOptions): Shard {
-  const { shard, pool, projection, capacity, ports, now, log } = options
-  let state: 'recovering' | 'writing' | 'deposed' | 'closed' = 'recovering'
+  const { shard, pool, projection, capacity, ports, now, log, metrics } = options
+  let state: ShardState = 'recovering'
   let books = new Map<string, Book>()
   let writer = ''
   let seq = 0
@@ -204,7 +209,10 @@ export function createShard(options: ShardOptions): Shard {
     const entries = [...batch.entries].map(([namespace_id, changes]) => ({ namespace_id, changes }))
     const ms = time_ms
     const payload = encodePage({ format: 1, ms, entries })
+    const since = performance.now()
     const outcome = await append(pool, { shard, seq: seq + 1, writer, payload })
+    metrics.append_seconds.observe({ outcome: outcome.kind }, (performance.now() - since) / 1_000)
+    metrics.batch_commands.observe(batch.pendings.length)
     if (outcome.kind === 'committed') {
       seq += 1
       durable_ms = ms
@@ -326,6 +334,7 @@ export function createShard(options: ShardOptions): Shard {
         writer = fresh
         seq = takeover.seq
         time_ms = durable_ms = takeover.ms
+        metrics.shard_recoveries.inc()
         projection.reset(shard)
         projection.note(shard, seq, loaded.images, loaded.images.lobbies.size > 0)
         state = 'writing'
@@ -404,6 +413,7 @@ export function createShard(options: ShardOptions): Shard {
     tick,
     book: (namespace_id) => books.get(namespace_id),
     namespaceIds: () => [...books.keys()],
+    state: () => state,
     open,
     close,
   }

@@ -12,6 +12,7 @@ import { createAskProvider } from './captcha-provider.ts'
 import type { Desk } from './desk.ts'
 import { type DiskWatch, watchDisks } from './disks.ts'
 import { type PortWatch, watchPorts } from './edge-ports.ts'
+import { tellMatchmaker } from './gauges.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
 import { holdLease, keepRenewing, releaseLease } from './lease.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
@@ -47,7 +48,7 @@ type Office = {
 }
 
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
-  const { pool, log } = ctx
+  const { pool, log, metrics } = ctx
   const namespaces = createNamespaces(ctx)
   const ip_intelligence = openAddressData(ctx)
   const askProvider = createAskProvider(ctx)
@@ -67,6 +68,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       regions: ctx.config.regions,
       now: ctx.now,
       log,
+      metrics,
       onDeposed: () => void turn(leave),
     })
     opening = books
@@ -141,6 +143,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     if (!is_ours && office !== null) await leave()
   }
 
+  tellMatchmaker(ctx, () => office)
   const first = renew()
   turning = first.catch(() => {})
   await first

@@ -41,12 +41,14 @@ export type Loop = {
 }
 
 export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: Ports, rays: StartRays): Loop {
+  const { metrics } = ctx
   const launch: Launch = { ctx, driver, builds, ports }
   const runs = new Map<string, Watched>()
   const starting = new Map<string, Promise<void>>()
   let is_closed = false
   let is_due = false
   let passing: Promise<void> | null = null
+  metrics.gauge('runs', 'Lobbies whose process lives here.', [], (tell) => tell(runs.size))
 
   function wake(): void {
     is_due = true
@@ -80,16 +82,20 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     if (build === 'unpacking') return
     const begun = ctx.now()
     const ray = rays.open(lobby)
+    const since = performance.now()
     const done =
       'failure' in build ? refuse(launch, lobby, 'no_build', build.failure) : launchLobby(launch, lobby, build, ray)
     const settled = done
       .then((run) => {
         rays.started(ray, run)
+        metrics.run_starts.inc({ result: run === null ? 'refused' : 'started' })
         if (run === null) return
+        metrics.run_start_seconds.observe((performance.now() - since) / 1_000)
         watch(run)
         ctx.log.info({ lobby_id, start_ms: ctx.now() - begun }, 'a lobby has been started')
       })
       .catch((error) => {
+        metrics.run_starts.inc({ result: 'failed' })
         ctx.log.error({ err: error, lobby_id }, 'a lobby could not be started')
       })
       .finally(() => {
@@ -138,6 +144,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     ctx.log.warn({ lobby_id: row.lobby_id, ...exit }, 'a run ended unseen')
     const told: Exit = exit.reason === 'lost' || row.is_wanted ? exit : { ...exit, reason: 'stopped' }
     await recordExit(ctx, row.lobby_id, told, await logTail(driver, row.lobby_id))
+    metrics.run_exits.inc({ reason: told.reason })
   }
 
   function takeOver(row: OpenRun, handle: Run['handle']): void {
@@ -164,6 +171,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       await recordExit(ctx, lobby_id, exit, await logTail(driver, lobby_id))
       for (const port of portsOf(run)) ports.release(port)
       runs.delete(lobby_id)
+      metrics.run_exits.inc({ reason: exit.reason })
       ctx.log.info({ lobby_id, ...exit }, 'a lobby has ended')
     } catch (error) {
       ctx.log.error({ err: error, lobby_id }, 'the end of a lobby could not be recorded')

@@ -13,6 +13,8 @@ export type DatabaseProxy = {
   loseAnswers: () => void
   /** Cuts all connections that are open. New ones work. */
   cut: () => void
+  /** The database is not there, or is there again. */
+  setAway: (is_away: boolean) => void
 }
 
 export async function openDatabaseProxy(t: TestContext, url: string): Promise<DatabaseProxy> {
@@ -23,7 +25,9 @@ export async function openDatabaseProxy(t: TestContext, url: string): Promise<Da
   const socket_name = `.s.PGSQL.${parameters.get('port')}`
   const target = join(parameters.get('host')!, socket_name)
   const pairs = new Set<{ client: Socket; database: Socket; loses: boolean }>()
+  let is_away = false
   const server = createServer((client) => {
+    if (is_away) return client.destroy()
     const pair = { client, database: connect(target), loses: false }
     pairs.add(pair)
     const end = (): void => {
@@ -57,5 +61,9 @@ export async function openDatabaseProxy(t: TestContext, url: string): Promise<Da
       for (const pair of pairs) pair.loses = true
     },
     cut,
+    setAway(wish) {
+      is_away = wish
+      if (is_away) cut()
+    },
   }
 }

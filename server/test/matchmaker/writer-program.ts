@@ -7,6 +7,7 @@ import { newId } from '../../src/ids.ts'
 import type { Book, Decision, FreshIds } from '../../src/matchmaker/book.ts'
 import { createBooks } from '../../src/matchmaker/books.ts'
 import { createProjection } from '../../src/matchmaker/project.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
 
 export type Command = 'find' | 'join' | 'create' | 'ready' | 'connected' | 'disconnected' | 'release' | 'stop'
 /** `wish` is what the method of the book takes first. */
@@ -31,6 +32,7 @@ const books = createBooks({
   // It stands still: a process that was stopped for long has made nobody wait too long.
   now: () => opened_ms,
   log,
+  metrics: createMetrics({ roles: [] }),
   onDeposed: () => tell({ event: 'deposed' }),
 })
 

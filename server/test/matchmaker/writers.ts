@@ -13,6 +13,7 @@ import { decodePage, shardOf } from '../../src/journal/pages.ts'
 import { type Books, createBooks } from '../../src/matchmaker/books.ts'
 import type { Lobby, Player } from '../../src/matchmaker/lobby.ts'
 import { createProjection, type Projection } from '../../src/matchmaker/project.ts'
+import { createMetrics } from '../../src/observe/metrics.ts'
 import { until } from '../until.ts'
 import type { Call, Command, Look, Told } from './writer-program.ts'
 
@@ -50,6 +51,7 @@ export async function openLocalWriter(
     regions: [],
     now: options.now ?? (() => opened_ms),
     log,
+    metrics: createMetrics({ roles: [] }),
     onDeposed() {
       is_deposed = true
     },

@@ -44,6 +44,7 @@ export async function freeSettings(folder: string) {
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
     MUSTER_EDGE_HTTP_PORT: String(http),
     MUSTER_EDGE_HTTPS_PORT: String(https),
+    MUSTER_METRICS_PORT: '0',
   }
 }
 

@@ -1,0 +1,103 @@
+// What the operator watches: numbers of this process, told in the words of Prometheus (operator-port.ts). What happens is
+// counted where it happens; how things stand is told by the rooms when somebody looks (`gauge`, `sum`). Labels are of few
+// values: nothing here grows with lobbies or players.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** From a find in a lobby that runs to one that waited for a start as long as it may. */
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 50]
+const APPEND_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
+const START_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const BATCH_COMMANDS = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1024]
+
+/** One value of a gauge. Labels are those that it was made with, in that order. */
+export type Tell = (value: number, ...labels: string[]) => void
+
+/** Called when somebody looks. */
+export type Look = (tell: Tell) => void | Promise<void>
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** Everything of one process; `roles` are those that it runs. */
+export function createMetrics({ roles }: { roles: readonly string[] }) {
+  const registry = new Registry()
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Counter({ name: `muster_${name}`, help, labelNames, registers: [registry] })
+  const histogram = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    buckets: readonly number[],
+  ) => new Histogram({ name: `muster_${name}`, help, labelNames, buckets: [...buckets], registers: [registry] })
+
+  const told = (name: string, help: string, labelNames: readonly string[]) => {
+    // A room that is opened anew tells it from now on.
+    registry.removeSingleMetric(`muster_${name}`)
+    return { name: `muster_${name}`, help, labelNames, registers: [registry] }
+  }
+  const labelled = (labelNames: readonly string[], values: readonly string[]) =>
+    Object.fromEntries(labelNames.map((label, index) => [label, values[index] ?? '']))
+
+  function gauge(name: string, help: string, labelNames: readonly string[], look: Look): void {
+    new Gauge({
+      ...told(name, help, labelNames),
+      async collect() {
+        this.reset()
+        await look((value, ...labels) => this.set(labelled(labelNames, labels), value))
+      },
+    })
+  }
+
+  function sum(name: string, help: string, labelNames: readonly string[], look: Look): void {
+    new Counter({
+      ...told(name, help, labelNames),
+      async collect() {
+        this.reset()
+        await look((value, ...labels) => this.inc(labelled(labelNames, labels), value))
+      },
+    })
+  }
+
+  gauge('build_info', 'What runs here; always 1.', ['roles', 'node_version'], (tell) =>
+    tell(1, roles.join(','), process.version),
+  )
+
+  return {
+    requests: counter('requests_total', 'Requests, by operation and end: ok, or the code of the refusal.', [
+      'operation',
+      'code',
+    ]),
+    request_seconds: histogram(
+      'request_duration_seconds',
+      'What operations that were granted took, from the checked request to the answer.',
+      ['operation'],
+      REQUEST_SECONDS,
+    ),
+    append_seconds: histogram(
+      'journal_append_duration_seconds',
+      'Appends to the journal, by outcome.',
+      ['outcome'],
+      APPEND_SECONDS,
+    ),
+    batch_commands: histogram('journal_batch_commands', 'Commands that one append made durable.', [], BATCH_COMMANDS),
+    shard_recoveries: counter('shard_recoveries_total', 'Times that a shard of the journal was read anew.', []),
+    run_starts: counter('run_starts_total', 'Starts of lobbies: started, refused or failed.', ['result']),
+    run_start_seconds: histogram(
+      'run_start_duration_seconds',
+      'From the wish for a lobby, as the runner sees it, to its process.',
+      [],
+      START_SECONDS,
+    ),
+    run_exits: counter('run_exits_total', 'Lobbies whose process has ended, by reason.', ['reason']),
+    edge_requests: counter('edge_requests_total', 'Requests at the edge, by what answers them.', ['kind']),
+    /** How something stands. */
+    gauge,
+    /** What has been counted elsewhere, where counting must cost nothing. */
+    sum,
+    /** Also what Node says of itself: from here on it is measured. */
+    watchProcess: () => collectDefaultMetrics({ register: registry }),
+    /** In the exposition format, with the type that goes with it. */
+    async text(): Promise<{ type: string; text: string }> {
+      return { type: registry.contentType, text: await registry.metrics() }
+    },
+  }
+}
