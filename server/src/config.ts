@@ -42,6 +42,8 @@ export type Config = {
   matchmaker_port: number
   /** Where this process tells its operator metrics and health; null: nowhere. */
   metrics: { host: string; port: number; token: string | null } | null
+  /** Whom rays are sent to as well, with which headers; null: nobody. */
+  otlp: { url: string; headers: Readonly<Record<string, string>> } | null
   edge_http_port: number
   edge_https_port: number
   /** The ports that players are told; a load balancer may stand in front of the edge. */
@@ -186,6 +188,12 @@ export const SETTINGS = [
     default: '9480',
     description: 'First of four ports, of api, matchmaker, runner and edge, with metrics and health; 0: none.',
   },
+  {
+    name: 'MUSTER_OTLP_URL',
+    default: '',
+    description: 'Collector of OpenTelemetry (http://127.0.0.1:4318) that rays are exported to.',
+  },
+  { name: 'MUSTER_OTLP_HEADERS', default: '', description: 'What it is sent beside them: name=value, between commas.' },
   { name: 'MUSTER_METRICS_HOST', default: '127.0.0.1', description: 'Address that they are bound to.' },
   {
     name: 'MUSTER_METRICS_TOKEN',
@@ -524,6 +532,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       )
     }
   }
+  const otlp_url = text('MUSTER_OTLP_URL', '')
+  if (otlp_url !== '' && !(/^https?:\/\//.test(otlp_url) && URL.canParse(otlp_url))) {
+    mistakes.push('MUSTER_OTLP_URL must be an http(s):// address.')
+  }
   const metrics_port = integer('MUSTER_METRICS_PORT', 9480, 65_535 - ROLES.length)
   const metrics = { host: text('MUSTER_METRICS_HOST', '127.0.0.1'), token: text('MUSTER_METRICS_TOKEN', '') || null }
   if (metrics_port !== 0 && metrics.token === null && !LOOPBACK.has(metrics.host)) {
@@ -552,6 +564,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     matchmaker_port: integer('MUSTER_MATCHMAKER_PORT', 8081, 65535),
     metrics:
       metrics_port === 0 ? null : { ...metrics, port: metrics_port + ROLES.findIndex((role) => roles.includes(role)) },
+    otlp: otlp_url === '' ? null : { url: otlp_url, headers: readHeaders(list('MUSTER_OTLP_HEADERS'), mistakes) },
     edge_http_port,
     edge_https_port,
     advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),
@@ -639,6 +652,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   }
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return deepFreeze(config)
+}
+
+/** Their values are secrets, and are not repeated. */
+function readHeaders(texts: readonly string[], mistakes: string[]): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const text of texts) {
+    const { name, value } = /^(?<name>[A-Za-z0-9-]+)=(?<value>[\x20-\x7e]+)$/.exec(text)?.groups ?? {}
+    if (name !== undefined && value !== undefined) headers[name] = value
+    else mistakes.push('MUSTER_OTLP_HEADERS is not name=value, between commas.')
+  }
+  return headers
 }
 
 /** The address itself is looked at when it is called. */

@@ -17,6 +17,7 @@ import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
 import { createRecorder, RAYS_CHANNEL, type Recorder } from './observe/recorder.ts'
+import { createTraceExport } from './observe/trace-export.ts'
 import { StartError } from './start-error.ts'
 import { type Keys, openKeys } from './tokens/keys.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
@@ -103,6 +104,11 @@ export async function openContext(
   const now = options.now ?? Date.now
   const recorder = createRecorder({ pool: database.pool, log, now, rays_per_second: config.rays_per_second })
   opened.defer(() => recorder.close())
+  if (config.otlp !== null) {
+    const traces = createTraceExport(config.otlp, log)
+    opened.defer(() => traces.close())
+    opened.defer(recorder.onRay(traces.take))
+  }
   // Somebody wants to read them.
   opened.defer(listener.on(RAYS_CHANNEL, () => void recorder.flush()))
 

@@ -8,8 +8,31 @@ import type { Config } from '../config.ts'
 const LOG_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 const STANDARD_OUTPUT = 1
 
-/** Members that carry secrets in what we log by accident: they are written as [hidden]. */
+/** Members that carry secrets in what we log by accident, whatever their form. */
 const SECRET_PATHS = ['token', '*.token', 'authorization', '*.authorization', 'headers.cookie', '*.headers.cookie']
+
+/**
+ * Secrets that are known by their form, wherever they stand in a line: in a message, an error, an address. Each looks a
+ * bounded way ahead, for strangers have a say in what is logged.
+ */
+const SECRET_FORMS: readonly RegExp[] = [
+  // Tokens of ours: label.header.claims.signature; the header begins with {" in base64url.
+  /[a-z][a-z0-9_]{0,63}\.eyJ[\w-]+\.[\w-]+\.[\w-]+/g,
+  // What follows the scheme of an Authorization header.
+  /(?<=\b(?:Basic|Bearer) )[\w+/=.~-]+/gi,
+  // Passwords in addresses: of the database, of the mail server.
+  /(?<=:\/\/[^\s"/:@]{0,64}:)[^\s"@/]+(?=@)/g,
+  // Presigned addresses are good for whoever has them.
+  /(?<=[?&]signature=)[0-9a-f]+/g,
+  // bcrypt hashes, and private keys as their files have them (a line of JSON has \\n for the ends of lines).
+  /\$2[aby]\$\d\d\$[./\w]{53}/g,
+  /-----BEGIN [A-Z ]{0,16}PRIVATE KEY-----.{0,4096}?-----END [A-Z ]{0,16}PRIVATE KEY-----/g,
+]
+const HIDDEN = '[hidden]'
+
+function hideSecrets(line: string): string {
+  return SECRET_FORMS.reduce((text, form) => text.replace(form, HIDDEN), line)
+}
 
 /**
  * The log of one process. `who` is in every line: a role, or `supervisor`. A fatal line is flushed before the call
@@ -22,7 +45,8 @@ export function createLog(options: { who: string; level: Config['log_level']; to
       level: options.level,
       base: { who: options.who },
       timestamp: pino.stdTimeFunctions.isoTime,
-      redact: { paths: SECRET_PATHS, censor: '[hidden]' },
+      redact: { paths: SECRET_PATHS, censor: HIDDEN },
+      hooks: { streamWrite: hideSecrets },
     },
     to,
   )

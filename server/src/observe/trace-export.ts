@@ -1,0 +1,127 @@
+// Rays for a collector of OpenTelemetry, where the operator has one: the parts that are kept (recorder.ts) are gathered
+// and sent as OTLP over HTTP, as JSON. A ray is a trace; each role's part of it is a span, with its phases below it. What a
+// collector does not take is dropped, and counted in the log: a request never waits for it.
+import { createHash } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { RayPart } from './recorder.ts'
+
+const SEND_EVERY_MS = 2_000
+const GATHERED_MAX = 2_000
+const SEND_MS_MAX = 5_000
+const SERVER_KIND = 2
+const INTERNAL_KIND = 1
+const ERROR_STATUS = 2
+
+export type TraceExport = {
+  take: (part: RayPart) => void
+  /** Sends what is left, and waits for it. */
+  close: () => Promise<void>
+}
+
+/** `url` is the collector's, without /v1/traces; `headers` may hold its secret. */
+export function createTraceExport(
+  { url, headers }: { url: string; headers: Readonly<Record<string, string>> },
+  log: Logger,
+): TraceExport {
+  const address = `${url.replace(/\/+$/, '')}/v1/traces`
+  let gathered: RayPart[] = []
+  let dropped_count = 0
+  let sending = Promise.resolve()
+  const timer = setInterval(() => void flush(), SEND_EVERY_MS)
+
+  function flush(): Promise<void> {
+    sending = sending.then(send)
+    return sending
+  }
+
+  async function send(): Promise<void> {
+    if (dropped_count > 0) log.warn({ dropped_count }, 'rays came faster than the collector took them')
+    dropped_count = 0
+    const parts = gathered
+    gathered = []
+    if (parts.length === 0) return
+    try {
+      const answer = await fetch(address, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify({ resourceSpans: parts.map(resourceSpan) }),
+        signal: AbortSignal.timeout(SEND_MS_MAX),
+        redirect: 'error',
+      })
+      await answer.body?.cancel()
+      if (!answer.ok) throw new Error(`The collector answers ${answer.status}.`)
+    } catch (error) {
+      log.warn({ err: error, count: parts.length }, 'rays could not be exported, and are dropped')
+    }
+  }
+
+  return {
+    take(part) {
+      if (gathered.length < GATHERED_MAX) gathered.push(part)
+      else dropped_count++
+    },
+    async close() {
+      clearInterval(timer)
+      await flush()
+    },
+  }
+}
+
+function resourceSpan(part: RayPart): object {
+  const spans = [spanOf(part), ...part.spans.map((_, index) => phaseOf(part, index))]
+  return {
+    resource: { attributes: attributesOf({ 'service.name': `muster-${part.service}` }) },
+    scopeSpans: [{ scope: { name: 'muster' }, spans }],
+  }
+}
+
+function spanOf(part: RayPart): object {
+  const { operation, owner, code, duration_us, marks } = part
+  const about = {
+    ...(owner === null ? {} : { [`muster.${owner.kind}_id`]: owner.id }),
+    ...(code === null ? {} : { 'error.type': code }),
+  }
+  return {
+    ...idsOf(part, 'all'),
+    name: operation,
+    kind: SERVER_KIND,
+    ...timesOf(part, 0, duration_us),
+    attributes: attributesOf(about),
+    events: marks.map(([name, at, ray_id]) => ({
+      name,
+      timeUnixNano: nanosOf(part, at),
+      attributes: attributesOf(ray_id === undefined ? {} : { 'muster.ray_id': ray_id }),
+    })),
+    ...(code === null ? {} : { status: { code: ERROR_STATUS, message: code } }),
+  }
+}
+
+function phaseOf(part: RayPart, index: number): object {
+  const [name, begin, end] = part.spans[index]!
+  return {
+    ...idsOf(part, String(index)),
+    parentSpanId: idsOf(part, 'all').spanId,
+    name,
+    kind: INTERNAL_KIND,
+    ...timesOf(part, begin, end),
+  }
+}
+
+/** The same each time, so that what is sent twice is one. */
+function idsOf({ ray_id, service, ts_us }: RayPart, what: string): { traceId: string; spanId: string } {
+  const spanId = createHash('sha256').update(`${ray_id} ${service} ${ts_us} ${what}`).digest('hex').slice(0, 16)
+  return { traceId: ray_id.replaceAll('-', ''), spanId }
+}
+
+function timesOf(part: RayPart, begin: number, end: number): object {
+  return { startTimeUnixNano: nanosOf(part, begin), endTimeUnixNano: nanosOf(part, end) }
+}
+
+/** As text: no double holds them. */
+function nanosOf({ ts_us }: RayPart, offset_us: number): string {
+  return String((BigInt(ts_us) + BigInt(offset_us)) * 1_000n)
+}
+
+function attributesOf(values: Record<string, string>): object[] {
+  return Object.entries(values).map(([key, value]) => ({ key, value: { stringValue: value } }))
+}
