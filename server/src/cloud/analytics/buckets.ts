@@ -1,14 +1,16 @@
 // A window of time, cut into buckets: about a hundred, of a width that people read easily. A bucket begins at a multiple
 // of its width, and the window is widened to whole buckets: so a bucket says the same whoever asks for it, and when.
 //
-// What is read for them is as fine as it must be: roll-ups of a minute, ten minutes, an hour or a day; below a minute the
-// events themselves. What is fine is kept for a shorter time: who asks for what is older gets wider buckets.
+// What is read for them is as fine as it must be: roll-ups of a minute up to a day; below a minute the events themselves. What is fine is kept for a shorter time: who asks for what is older gets wider buckets.
 
 export const MINUTE_S = 60
 export const HOUR_S = 3_600
 export const DAY_S = 86_400
-/** Widths of roll-ups, in seconds. Each is a multiple of the one before, and they begin at multiples of themselves. */
-export const ROLL_UP_WIDTHS = [MINUTE_S, 600, HOUR_S, DAY_S] as const
+/**
+ * Widths of roll-ups, in seconds; they begin at multiples of themselves. So many that a window reads at most three of a
+ * series for each of its buckets: what an answer costs are the rows that are read for it.
+ */
+export const ROLL_UP_WIDTHS = [MINUTE_S, 300, 600, 1_800, HOUR_S, 7_200, 21_600, 43_200, DAY_S] as const
 
 const BUCKETS_MAX = 100
 /** Seconds. */

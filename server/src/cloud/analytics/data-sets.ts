@@ -132,15 +132,16 @@ function cellsOfAll(numbers: Numbers): Cell[] {
 }
 
 function cellsByRegion(numbers: Numbers) {
-  return interleave(
-    linesOf(numbers, 'region').map(({ cells, ...line }) => cells.map((cell) => withRegion({ ...line, ...cell }))),
-  )
+  return interleave(linesOf(numbers, 'region').map(({ cells, ...line }) => named(cells, withRegion(line))))
 }
 
 function cellsByGameMode(numbers: Numbers) {
-  return interleave(
-    linesOf(numbers, 'game_mode').map(({ cells, ...line }) => cells.map((cell) => withGameMode({ ...line, ...cell }))),
-  )
+  return interleave(linesOf(numbers, 'game_mode').map(({ cells, ...line }) => named(cells, withGameMode(line))))
+}
+
+/** A name is worked out once for all cells of its line. */
+function named<N>(cells: readonly Cell[], names: N): (Cell & N)[] {
+  return cells.map((cell) => ({ ...cell, ...names }))
 }
 
 /** The first cells of all lines, then the second ones. */

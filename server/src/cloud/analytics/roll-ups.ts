@@ -1,5 +1,5 @@
 // The tables that facts are added up in: analytics_events has them one by one, in a partition a day; analytics_roll_ups
-// adds up those of a minute, ten minutes, an hour and a day of a series; analytics_exit_codes counts exits likewise. What
+// adds up those of a minute, a day and widths in between of a series; analytics_exit_codes counts exits likewise. What
 // is added up stands here once, as SQL: for what is folded, for a window that is asked for, and for making roll-ups anew.
 import type { ClientBase, Pool } from 'pg'
 import { inTransaction } from '../../database/transaction.ts'
