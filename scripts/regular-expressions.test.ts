@@ -16,7 +16,13 @@ const LITERALS_MIN = 120
 /** These are slow over texts that nobody can send. The rest of the line is the reason. */
 const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours JSON that we have written ourselves.']])
 /** Where expressions are put together at run time. */
-const MADE = new Map([['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.']])
+const MADE = new Map([
+  ['contract/src/visible-text.ts', 'Of another one, with other flags.'],
+  ['server/src/cloud/exports.ts', 'Of fixed parts.'],
+  ['server/src/http/sockets.ts', "Of the contract's paths."],
+  ['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.'],
+  ['server/src/runner/start-rays.ts', 'Of a number.'],
+])
 
 function sources(): { path: string; text: string }[] {
   return globSync(SOURCES, { cwd: ROOT })
@@ -59,7 +65,7 @@ test('no pattern of a schema takes longer than its text is long', () => {
 test('no expression is put together of what others write', () => {
   const found = sources().filter(({ text }) => /\bnew RegExp\(|[^.\w]RegExp\(/.test(text))
   assert.deepEqual(
-    found.map(({ path }) => path),
+    found.map(({ path }) => path).sort(),
     [...MADE.keys()],
   )
 })

@@ -16,8 +16,8 @@ const SECRET_PATHS = ['token', '*.token', 'authorization', '*.authorization', 'h
  * bounded way ahead, for strangers have a say in what is logged.
  */
 const SECRET_FORMS: readonly RegExp[] = [
-  // Tokens of ours: label.header.claims.signature; the header begins with {" in base64url.
-  /[a-z][a-z0-9_]{0,63}\.eyJ[\w-]+\.[\w-]+\.[\w-]+/g,
+  // Tokens of ours, but for the label: label.header.claims.signature; the header begins with {" in base64url.
+  /(?<=\.)eyJ[\w-]+\.[\w-]+\.[\w-]+/g,
   // What follows the scheme of an Authorization header.
   /(?<=\b(?:Basic|Bearer) )[\w+/=.~-]+/gi,
   // Passwords in addresses: of the database, of the mail server.

@@ -23,7 +23,7 @@ export function createTraceExport(
   { url, headers }: { url: string; headers: Readonly<Record<string, string>> },
   log: Logger,
 ): TraceExport {
-  const address = `${url.replace(/\/+$/, '')}/v1/traces`
+  const address = `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces`
   let gathered: RayPart[] = []
   let dropped_count = 0
   let sending = Promise.resolve()
