@@ -405,7 +405,10 @@ export function askFor(
   })
 }
 
-/** Every row of every table but the lease, which is renewed all the time, and rays, which every request may leave. What was committed is in the tables first. */
+/**
+ * Every row of every table but the lease, which is renewed all the time, rays, which every request may leave, and analytics,
+ * which are folded a while after. What was committed is in the tables first.
+ */
 export async function dump({ ctx }: Platform): Promise<string> {
   await until('the tables to be what the journal says', async () => {
     const { rows } = await sql<{ behind: number }>`
@@ -416,9 +419,8 @@ export async function dump({ ctx }: Platform): Promise<string> {
   })
   const tables = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
-    where table_schema = 'public' and table_name not in ('matchmaker_lease', 'rays', 'ray_parts') order by 1`.execute(
-    ctx.db,
-  )
+    where table_schema = 'public' and table_name not like 'analytics_%'
+      and table_name not in ('journal_readers', 'matchmaker_lease', 'rays', 'ray_parts') order by 1`.execute(ctx.db)
   const parts = tables.rows.map(
     ({ name }) => sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
       from (select to_jsonb(t)::text as r from ${sql.table(name)} as t) as rows`,
