@@ -64,10 +64,7 @@ test('no pattern of a schema takes longer than its text is long', () => {
 
 test('no expression is put together of what others write', () => {
   const found = sources().filter(({ text }) => /\bnew RegExp\(|[^.\w]RegExp\(/.test(text))
-  assert.deepEqual(
-    found.map(({ path }) => path).sort(),
-    [...MADE.keys()],
-  )
+  assert.deepEqual(found.map(({ path }) => path).sort(), [...MADE.keys()])
 })
 
 test('an expression whose time grows with the square of the text, or faster, is found', () => {
