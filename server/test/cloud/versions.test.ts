@@ -185,7 +185,8 @@ test('versions', async (t) => {
     await wrong([], [{ path: ['config'], reason: 'wrong_type' }])
     await wrong('x', [{ path: ['config'], reason: 'wrong_type' }])
     await wrong(null, [{ path: ['config'], reason: 'wrong_type' }])
-    await wrong({ kv: {} }, [{ path: ['kv'], reason: 'unknown' }])
+    await wrong({ engine: {} }, [{ path: ['engine'], reason: 'unknown' }])
+    await wrong({ kv: { ttl: 1 } }, [{ path: ['kv', 'ttl'], reason: 'unknown' }])
     await wrong({ matchmaker: {} }, [{ path: [...matchmakerPath, 'game_modes'], reason: 'required' }])
     await wrong({ matchmaker: { docker, game_modes: { 'a b': {} } } }, [
       { path: [...matchmakerPath, 'game_modes', 'a b'], reason: 'unknown' },
