@@ -29,6 +29,7 @@ const DOOR: readonly ErrorCode[] = [
 /** Of these not even the good call is let through: the thing is not there, or in use. */
 const HELD: ReadonlySet<string> = new Set([
   'uploads.completeUpload',
+  'logs.getRayPerfLogs',
   'games.gameLogoUploadComplete',
   'games.gameBannerUploadComplete',
   'games.builds.renameGameBuild',

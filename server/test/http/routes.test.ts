@@ -11,6 +11,7 @@ import { startPlatform } from '../platform.ts'
 const OTHERS = [
   // The address is the credential.
   'PUT /objects/:key',
+  'GET /exports/*',
   // Pages and files for people, the same for all.
   'GET /',
   'GET /docs/api',
@@ -19,6 +20,7 @@ const OTHERS = [
   'GET /openapi.json',
   // A browser asks what it may send.
   'OPTIONS /*',
+  'OPTIONS /kv/*',
 ]
 
 test('what is answered is an operation of the contract, or a page', async (t) => {
