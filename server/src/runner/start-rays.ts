@@ -1,7 +1,7 @@
 // The runner's part of the ray of a request that started a lobby: its row, its process, until its server listens, and
 // until the matchmaker has heard that it is ready. Whether it listens is read from the kernel's own list, once for all
 // that are looked for: a server must not see connections that are no player's. Nothing waits for any of this.
-import { readFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import type { Context } from '../context.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { Run } from './launch.ts'
@@ -10,8 +10,9 @@ import type { WantedLobby } from './rows.ts'
 const FOLLOWED_MAX = 256
 const LOOK_EVERY_MS = 10
 const LOOKS_MAX = 3_000
-/** On a machine with thousands of connections the list takes too long to read. */
+/** Of listeners, which come before the connections in the list; each is a line of about 150 bytes. */
 const LIST_BYTES_MAX = 512 * 1024
+const READ_BYTES = 16 * 1024
 const LISTS = ['/proc/net/tcp', '/proc/net/tcp6']
 
 export type StartRays = {
@@ -24,8 +25,8 @@ export type StartRays = {
   close: () => void
 }
 
-/** `looks_left`: 0 when it listens, or is not looked for any more. */
-type Followed = { ray: Ray; numbers: readonly number[]; looks_left: number }
+/** `looks_left`: 0 when it is not looked for any more. */
+type Followed = { ray: Ray; numbers: readonly number[]; listens: boolean; looks_left: number }
 
 export function createStartRays({ recorder, listener }: Pick<Context, 'recorder' | 'listener'>): StartRays {
   const followed = new Map<string, Followed>()
@@ -42,8 +43,8 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
     early.delete(lobby_id)
     if (start === undefined) return
     followed.delete(lobby_id)
-    // It listened before it said that it is ready, a moment too short to be seen.
-    if (code === null && start.looks_left > 0) phase(start.ray, 'ready')
+    // It listened before it said that it is ready, a moment that was not seen.
+    if (code === null && !start.listens) phase(start.ray, 'ready')
     recorder.end(start.ray, code)
   }
 
@@ -58,7 +59,8 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
     }, LOOK_EVERY_MS)
   }
 
-  const looked = (): Followed[] => [...followed.values()].filter(({ looks_left }) => looks_left > 0)
+  const looked = (): Followed[] =>
+    [...followed.values()].filter(({ listens, looks_left }) => !listens && looks_left > 0)
 
   /** Other systems have no such list. */
   function stopLooking(): void {
@@ -66,14 +68,11 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
   }
 
   async function look(): Promise<void> {
-    const lists = await Promise.all(LISTS.map((path) => readFile(path, 'latin1')))
-    const list = lists.join('\n')
-    if (list.length > LIST_BYTES_MAX) return stopLooking()
+    const lists = await Promise.all(LISTS.map(readListeners))
     for (const start of looked()) {
       start.looks_left--
-      if (!start.numbers.some((number) => listensIn(list, number))) continue
-      start.looks_left = 0
-      phase(start.ray, 'ready')
+      start.listens = start.numbers.some((number) => lists.some((list) => listensIn(list, number)))
+      if (start.listens) phase(start.ray, 'ready')
     }
   }
 
@@ -98,7 +97,8 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
       if (followed.size >= FOLLOWED_MAX) return
       const ports = Object.values(run.ports).filter(({ protocol }) => protocol !== 'udp')
       phase(ray, 'listen')
-      followed.set(run.handle.lobby_id, { ray, numbers: ports.map(({ port }) => port), looks_left: LOOKS_MAX })
+      const numbers = ports.map(({ port }) => port)
+      followed.set(run.handle.lobby_id, { ray, numbers, listens: false, looks_left: LOOKS_MAX })
       if (early.has(run.handle.lobby_id)) finish(run.handle.lobby_id, null)
       else if (ports.length > 0) lookSoon()
     },
@@ -111,7 +111,28 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
   }
 }
 
+/**
+ * The kernel's list as far as its listeners go. A machine may have a hundred thousand connections, and making a list of
+ * them takes the kernel longer than a start; what is not read of it is not made.
+ */
+async function readListeners(path: string): Promise<string> {
+  const file = await open(path)
+  try {
+    let list = ''
+    while (list.length < LIST_BYTES_MAX) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES)
+      list += buffer.toString('latin1', 0, bytesRead)
+      if (bytesRead === 0 || CONNECTION.test(list.slice(-bytesRead))) break
+    }
+    return list
+  } finally {
+    await file.close()
+  }
+}
+
 /** A line is `sl: ADDRESS:PORT ADDRESS:PORT STATE ...` in hexadecimal; 0A is a listener. */
+const CONNECTION = /: [0-9A-F]+:[0-9A-F]{4} [0-9A-F]+:[0-9A-F]{4} (?!0A)[0-9A-F]{2} /
+
 function listensIn(list: string, number: number): boolean {
   const port = number.toString(16).toUpperCase().padStart(4, '0')
   return new RegExp(`:${port} [0-9A-F]+:0000 0A `).test(list)

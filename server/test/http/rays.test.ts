@@ -1,6 +1,8 @@
 // Rays: the id that every answer carries, from whichever door it comes, and where the time of a request went; told to
 // whom the request belonged, and to administrators.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getGames, getRayPerfLogs, type ServicePerf } from '@muster/contract'
 import { WebSocket } from 'ws'
@@ -58,6 +60,7 @@ async function findThrough(url: string, game: TestGame, body: object = {}, heade
 
 const rayOf = ({ headers }: { headers: Record<string, unknown> }): string => String(headers['x-ray-id'])
 
+const START = ['row', 'process', 'listen', 'ready']
 const FIND = ['http', 'auth', 'http', 'handle', 'choose', 'commit']
 
 test('a find that started a lobby names each phase, in the edge, the matchmaker and the runner', async (t) => {
@@ -70,7 +73,7 @@ test('a find that started a lobby names each phase, in the edge, the matchmaker 
   const { edge, matchmaker, runner } = await perfFrom(platform, ray_id, ['edge', 'matchmaker', 'runner'])
   assert.deepEqual(labelsOf(matchmaker!), [...FIND, 'start', 'wait', 'answer'])
   assert.deepEqual(labelsOf(edge!), ['http', 'forward', 'answer'])
-  assert.deepEqual(labelsOf(runner!), ['row', 'process', 'listen', 'ready'])
+  assert.deepEqual(labelsOf(runner!), START)
   assert.deepEqual(
     [edge!.operation, matchmaker!.operation, runner!.operation],
     ['forward', findLobby.id, 'lobby.start'],
@@ -92,6 +95,23 @@ test('a find that started a lobby names each phase, in the edge, the matchmaker 
     moments,
     moments.toSorted((x, y) => x - y),
   )
+})
+
+test('a start names each phase also on a machine with thousands of connections', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const sockets = Array.from({ length: 2_500 }, () => connect(port, '127.0.0.1'))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const answer = await findThrough(platform.edge_url, await platform.game())
+  assert.equal(answer.status, 200, answer.text)
+  const { runner } = await perfFrom(platform, rayOf(answer), ['runner'])
+  assert.deepEqual(labelsOf(runner!), START)
 })
 
 test('captcha, verification and the wait for a lobby of somebody else are phases; a refusal ends with its code', async (t) => {
