@@ -44,6 +44,8 @@ export async function startPlatform(
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
     MUSTER_EDGE_HTTP_PORT: String(edge),
     MUSTER_EDGE_HTTPS_PORT: String(edge_https),
+    // Free ports: platforms of two benches would fight for the default ones.
+    MUSTER_METRICS_PORT: '0',
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
     MUSTER_RATE_LIMIT_CLOUD: '0',
