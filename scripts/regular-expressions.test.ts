@@ -18,7 +18,7 @@ const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours 
 /** Where expressions are put together at run time. */
 const MADE = new Map([
   ['contract/src/visible-text.ts', 'Of another one, with other flags.'],
-  ['server/src/cloud/exports.ts', 'Of fixed parts.'],
+  ['server/src/cloud/lobbies/exports.ts', 'Of fixed parts.'],
   ['server/src/http/sockets.ts', "Of the contract's paths."],
   ['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.'],
   ['server/src/runner/start-rays.ts', 'Of a number.'],

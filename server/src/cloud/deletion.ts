@@ -1,5 +1,5 @@
 // Deletion. Rows go in one transaction that holds the game's group: whoever creates something in the game holds it too,
-// so nothing can come to rest on what is being deleted. The bytes follow later (removed-objects.ts). What something else
+// so nothing can come to rest on what is being deleted. The bytes follow later (sweep/removed-objects.ts). What something else
 // rests on is refused, and the refusal names what does.
 import { ApiError } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { holdGroup, holdGroupOf } from './quotas.ts'
-import { deleteUploads } from './removed-objects.ts'
+import { deleteUploads } from './sweep/removed-objects.ts'
 
 /** How many of what holds a thing an error names. */
 const HOLDERS_NAMED_MAX = 32

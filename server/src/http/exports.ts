@@ -1,9 +1,9 @@
-// GET /exports/...: files that are made while they are fetched (cloud/exports.ts). Not an operation of the contract:
+// GET /exports/...: files that are made while they are fetched (cloud/lobbies/exports.ts). Not an operation of the contract:
 // whoever holds a presigned address needs no other credential. So many at once, and whoever does not read is cut off.
 import { Readable } from 'node:stream'
 import { ApiError } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { openExport } from '../cloud/exports.ts'
+import { openExport } from '../cloud/lobbies/exports.ts'
 import type { Context } from '../context.ts'
 
 const EXPORTS_AT_ONCE_MAX = 32

@@ -3,8 +3,8 @@
 // Senders are bounded: so many at once in all and of one group, each at a least pace, and only while the disk has room.
 import { ApiError } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { requireDisk } from '../cloud/disk.ts'
-import { requireAwaited, storeObject } from '../cloud/uploads.ts'
+import { requireDisk } from '../cloud/uploads/disk.ts'
+import { requireAwaited, storeObject } from '../cloud/uploads/uploads.ts'
 import type { Context } from '../context.ts'
 import { giveBack } from '../net/give-back.ts'
 import { type PutGrant, verifyPut } from '../objects/presign.ts'

@@ -28,7 +28,7 @@ import {
   renameGameVersion,
   updateGameNamespaceVersion,
 } from '@muster/contract'
-import { sweep } from '../../src/cloud/sweep.ts'
+import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { arrives, buildBody, newBuild, newGame, newSite, putFile, refused, tarGz, UNKNOWN_ID } from './steps.ts'

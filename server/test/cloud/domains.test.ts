@@ -12,7 +12,7 @@ import {
   CHECK_BACK_OFF_MS,
   checkDomain,
   PENDING_FAILURES_MAX,
-} from '../../src/cloud/domain-check.ts'
+} from '../../src/cloud/domains/check.ts'
 import { startJobs } from '../../src/cloud/jobs.ts'
 import { type NameServer, startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'

@@ -14,7 +14,7 @@ import {
   getGameById,
   getGames,
 } from '@muster/contract'
-import { sweep } from '../../src/cloud/sweep.ts'
+import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { MEDIA_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { GIF, HTML, JPEG, PNG, pngChunk, pngOf, SVG, WEBP } from '../images.ts'
 import { type Platform, startPlatform } from '../platform.ts'

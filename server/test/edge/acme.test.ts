@@ -9,7 +9,12 @@ import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
 import { sql } from 'kysely'
 import { backup, restore } from '../../src/backup/command.ts'
-import { BUDGET_MS, DOMAIN_BUDGET_MS, ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/certificates.ts'
+import {
+  BUDGET_MS,
+  DOMAIN_BUDGET_MS,
+  ORDER_BACK_OFF_MS,
+  orderCertificates,
+} from '../../src/cloud/domains/certificates.ts'
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'

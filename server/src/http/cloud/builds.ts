@@ -1,5 +1,5 @@
 import { createGameBuild, listGameBuilds } from '@muster/contract'
-import * as cloud from '../../cloud/builds.ts'
+import * as cloud from '../../cloud/uploads/builds.ts'
 import { implement } from '../implement.ts'
 
 export const builds = [

@@ -1,5 +1,5 @@
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from '@muster/contract'
-import * as cloud from '../../cloud/games.ts'
+import * as cloud from '../../cloud/games/games.ts'
 import * as tokens from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 

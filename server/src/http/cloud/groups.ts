@@ -6,7 +6,7 @@ import {
   validateGroup,
   validateGroupProfile,
 } from '@muster/contract'
-import * as cloud from '../../cloud/groups.ts'
+import * as cloud from '../../cloud/groups/groups.ts'
 import { implement } from '../implement.ts'
 
 export const groups = [

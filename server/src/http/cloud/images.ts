@@ -4,7 +4,7 @@ import {
   gameLogoUploadComplete,
   gameLogoUploadPrepare,
 } from '@muster/contract'
-import * as cloud from '../../cloud/game-images.ts'
+import * as cloud from '../../cloud/games/images.ts'
 import { implement } from '../implement.ts'
 
 export const images = [

@@ -8,8 +8,8 @@ import {
   type LogMessage,
   visibleText,
 } from '@muster/contract'
-import { type LiveFeeds, liveLobbies, requireLive } from '../../cloud/live-feeds.ts'
-import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobby-logs.ts'
+import { type LiveFeeds, liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
+import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobbies/logs.ts'
 import { mainUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { type Implementation, implement } from '../implement.ts'

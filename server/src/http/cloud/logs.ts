@@ -5,8 +5,8 @@ import {
   getNamespaceLobby,
   listNamespaceLobbies,
 } from '@muster/contract'
-import * as history from '../../cloud/lobby-history.ts'
-import { exportLog, type LogReaders, lobbyLogs } from '../../cloud/lobby-logs.ts'
+import * as history from '../../cloud/lobbies/history.ts'
+import { exportLog, type LogReaders, lobbyLogs } from '../../cloud/lobbies/logs.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const logs = (readers: LogReaders): Implementation[] => [

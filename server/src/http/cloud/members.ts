@@ -10,8 +10,8 @@ import {
   transferGroupOwnership,
 } from '@muster/contract'
 import type { Caller, CallerOf } from '../../caller.ts'
-import * as invites from '../../cloud/invites.ts'
-import * as cloud from '../../cloud/members.ts'
+import * as invites from '../../cloud/groups/invites.ts'
+import * as cloud from '../../cloud/groups/members.ts'
 import { implement } from '../implement.ts'
 
 export const members = [

@@ -5,8 +5,8 @@ import {
   toggleNamespaceDomainPublicAuth,
   updateNamespaceCdnAuthUser,
 } from '@muster/contract'
-import { listDeploys } from '../../cloud/deploys.ts'
-import * as cloud from '../../cloud/namespace-cdn.ts'
+import * as cloud from '../../cloud/namespaces/cdn.ts'
+import { listDeploys } from '../../cloud/namespaces/deploys.ts'
 import { implement } from '../implement.ts'
 
 export const namespaceCdn = [

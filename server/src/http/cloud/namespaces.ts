@@ -9,8 +9,8 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
-import * as domains from '../../cloud/domains.ts'
-import * as cloud from '../../cloud/namespaces.ts'
+import * as domains from '../../cloud/domains/domains.ts'
+import * as cloud from '../../cloud/namespaces/namespaces.ts'
 import * as tokens from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 

@@ -1,5 +1,5 @@
 import { createGameCdnSite, listGameCdnSites } from '@muster/contract'
-import * as cloud from '../../cloud/sites.ts'
+import * as cloud from '../../cloud/uploads/sites.ts'
 import { implement } from '../implement.ts'
 
 export const sites = [

@@ -9,7 +9,7 @@ import {
   revokeToken,
   validateGameNamespaceTokenDevelopment,
 } from '@muster/contract'
-import * as development from '../../cloud/development.ts'
+import * as development from '../../cloud/namespaces/development.ts'
 import * as cloud from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 

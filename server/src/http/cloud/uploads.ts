@@ -1,5 +1,5 @@
 import { completeUpload } from '@muster/contract'
-import * as cloud from '../../cloud/complete-upload.ts'
+import * as cloud from '../../cloud/uploads/complete.ts'
 import { implement } from '../implement.ts'
 
 export const uploads = [

@@ -1,5 +1,5 @@
 import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from '@muster/contract'
-import * as cloud from '../../cloud/versions.ts'
+import * as cloud from '../../cloud/versions/versions.ts'
 import { implement } from '../implement.ts'
 
 export const versions = [

@@ -1,0 +1,104 @@
+// A namespace's claims to custom domains: pending -> active | failed, failed -> active, and active -> failed when the proof
+// has been missing for long. check.ts moves them; here they are made, told and given up.
+import { randomBytes } from 'node:crypto'
+import { ApiError, type CdnDomain } from '@muster/contract'
+import type { Static } from 'typebox'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { newId } from '../../ids.ts'
+import { requireGame } from '../access.ts'
+import { addDomainCheck } from '../jobs.ts'
+import { requireNamespace } from '../namespaces/namespaces.ts'
+import { holdGroupOf, requireQuota } from '../quotas.ts'
+import { timestamp } from '../times.ts'
+import { requireDomain } from './names.ts'
+
+const DOMAINS_PER_NAMESPACE_MAX = 10
+const NONCE_BYTES = 24
+const CNAME_LABEL_BYTES = 15
+
+/**
+ * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND, CDN_INVALID_DOMAIN, CDN_TOO_MANY_DOMAINS, QUOTA_REACHED, or
+ * CLOUD_HOSTNAME_TAKEN when another namespace has proven the domain, or this one has claimed it already.
+ */
+export async function addDomain(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  text: string,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  const domain = requireDomain(ctx.config.domains, text)
+  await ctx.db.transaction().execute(async (trx) => {
+    const group_id = await holdGroupOf(trx, game_id)
+    await requireNamespace(ctx, game_id, namespace_id, trx)
+    const own = await trx.selectFrom('domains').select('domain').where('namespace_id', '=', namespace_id).execute()
+    if (own.some((row) => row.domain === domain)) {
+      throw new ApiError('CLOUD_HOSTNAME_TAKEN', {}, { message: 'The namespace has this domain already.' })
+    }
+    if (own.length >= DOMAINS_PER_NAMESPACE_MAX) {
+      throw new ApiError('CDN_TOO_MANY_DOMAINS', { limit: DOMAINS_PER_NAMESPACE_MAX, used: own.length })
+    }
+    await requireQuota(ctx, trx, group_id, 'domains')
+    const proven = await trx
+      .selectFrom('domains')
+      .select('domain_id')
+      .where('domain', '=', domain)
+      .where('verification_status', '=', 'active')
+      .executeTakeFirst()
+    if (proven !== undefined) throw new ApiError('CLOUD_HOSTNAME_TAKEN')
+    const now = ctx.now()
+    const domain_id = newId(now)
+    await trx
+      .insertInto('domains')
+      .values({
+        domain_id,
+        namespace_id,
+        domain,
+        create_ts: new Date(now),
+        verification_status: 'pending',
+        nonce: randomBytes(NONCE_BYTES).toString('base64url'),
+        cname_label: `claim-${randomBytes(CNAME_LABEL_BYTES).toString('hex')}`,
+        verification_errors: '[]',
+      })
+      .execute()
+    await addDomainCheck(trx, domain_id, null)
+  })
+}
+
+/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or CDN_DOMAIN_NOT_FOUND. */
+export async function removeDomain(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  domain: string,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  const removed = await ctx.db
+    .deleteFrom('domains')
+    .where('namespace_id', '=', namespace_id)
+    .where('domain', '=', domain)
+    .executeTakeFirst()
+  if (removed.numDeletedRows === 0n) throw new ApiError('CDN_DOMAIN_NOT_FOUND')
+  await ctx.listener.notify('namespaces', namespace_id)
+}
+
+export async function listDomains(ctx: Context, namespace_id: string): Promise<Static<typeof CdnDomain>[]> {
+  const rows = await ctx.db
+    .selectFrom('domains')
+    .select(['domain', 'create_ts', 'verification_status', 'verification_errors', 'cname_label'])
+    .where('namespace_id', '=', namespace_id)
+    .orderBy('create_ts')
+    .orderBy('domain')
+    .limit(DOMAINS_PER_NAMESPACE_MAX)
+    .execute()
+  return rows.map(({ cname_label, create_ts, ...row }) => ({
+    ...row,
+    create_ts: timestamp(create_ts),
+    verification_method: { http: { cname_record: `${cname_label}.${ctx.config.domains.cdn}` } },
+  }))
+}

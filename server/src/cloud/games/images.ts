@@ -1,0 +1,156 @@
+// Logos and banners: prepared -> (bytes arrive) -> complete, which makes the picture the game's and removes the one before
+// it. The bytes decide what it is (objects/image.ts), whatever the request and the file's name say. Everybody may see a
+// picture; its address is its hash, so what an address shows never changes.
+import { createHash } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
+import { ApiError, type BodyOf, type gameLogoUploadPrepare, type ResponseOf } from '@muster/contract'
+import type { Transaction } from 'kysely'
+import type { Caller } from '../../caller.ts'
+import { mediaHost, publicUrl } from '../../config.ts'
+import type { Context } from '../../context.ts'
+import type { ImageKind, Schema } from '../../database/schema.ts'
+import { type Image, ImageRefused, imagePath, readImage } from '../../objects/image.ts'
+import { ObjectNotFound } from '../../objects/objects.ts'
+import { requireGame } from '../access.ts'
+import { holdGroupOf } from '../quotas.ts'
+import { deleteUploads } from '../sweep/removed-objects.ts'
+import { prepareUpload } from '../uploads/uploads.ts'
+
+/** Of one kind and game; preparing one more abandons the oldest. */
+const PREPARED_MAX = 8
+
+/** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
+export async function prepareImage(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  kind: ImageKind,
+  { path, mime, content_length }: BodyOf<typeof gameLogoUploadPrepare>,
+): Promise<ResponseOf<typeof gameLogoUploadPrepare>> {
+  await requireGame(ctx, caller, game_id)
+  const files = [{ path, content_length, ...(mime === undefined ? {} : { content_type: mime }) }]
+  const pathOf = (): string[] => ['path']
+  return ctx.db.transaction().execute(async (trx) => {
+    await holdGroupOf(trx, game_id)
+    await abandonOldest(ctx, trx, game_id, kind)
+    const upload = await prepareUpload(ctx, trx, { game_id, kind, files, in_parts: false, pathOf })
+    return { upload_id: upload.upload_id, presigned_request: upload.presigned_requests[0]! }
+  })
+}
+
+async function abandonOldest(ctx: Context, trx: Transaction<Schema>, game_id: string, kind: ImageKind): Promise<void> {
+  const rows = await trx
+    .selectFrom('uploads')
+    .select('upload_id')
+    .where('game_id', '=', game_id)
+    .where('kind', '=', kind)
+    .where('complete_ts', 'is', null)
+    .orderBy('upload_id', 'desc')
+    .offset(PREPARED_MAX - 1)
+    .forUpdate()
+    .execute()
+  await deleteUploads(
+    ctx,
+    trx,
+    rows.map((row) => row.upload_id),
+  )
+}
+
+/**
+ * Idempotent. Throws GAME_NOT_FOUND, UPLOAD_NOT_FOUND (also for an upload of another game, of another kind, or one whose
+ * picture has been replaced), UPLOAD_INCOMPLETE, or IMAGE_INVALID with the reason.
+ */
+export async function completeImage(
+  ctx: Context,
+  caller: Caller,
+  params: { game_id: string; upload_id: string },
+  kind: ImageKind,
+): Promise<void> {
+  const { game_id, upload_id } = params
+  await requireGame(ctx, caller, game_id)
+  const file = await ctx.db
+    .selectFrom('uploads')
+    .innerJoin('upload_files', 'upload_files.upload_id', 'uploads.upload_id')
+    .select(['object_key', 'complete_ts'])
+    .where('uploads.upload_id', '=', upload_id)
+    .where('game_id', '=', game_id)
+    .where('kind', '=', kind)
+    .executeTakeFirst()
+  if (file === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+  if (file.complete_ts !== null) return
+  const { object_key } = file
+  const { image, sha256 } = await look(ctx, object_key)
+  await ctx.db.transaction().execute(async (trx) => {
+    await holdGroupOf(trx, game_id)
+    // A file that is being published holds this row shared; whoever comes later finds the upload complete.
+    const upload = await trx
+      .selectFrom('uploads')
+      .select('complete_ts')
+      .where('upload_id', '=', upload_id)
+      .forUpdate()
+      .executeTakeFirst()
+    if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+    if (upload.complete_ts !== null) return
+    if ((await ctx.objects.stat(object_key))?.sha256 !== sha256) {
+      throw new ApiError(
+        'UPLOAD_INCOMPLETE',
+        {},
+        { message: 'The file was replaced while it was looked at; complete again.' },
+      )
+    }
+    await trx.updateTable('upload_files').set({ sha256 }).where('upload_id', '=', upload_id).execute()
+    const complete_ts = new Date(ctx.now())
+    await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
+    await replaceImage(ctx, trx, { game_id, kind, upload_id, sha256, ...image })
+  })
+}
+
+/** What has arrived, and the hash of just these bytes. Throws UPLOAD_INCOMPLETE or IMAGE_INVALID. */
+async function look(ctx: Context, object_key: string): Promise<{ image: Image; sha256: string }> {
+  try {
+    const bytes = await buffer(await ctx.objects.read(object_key))
+    return { image: readImage(bytes), sha256: createHash('sha256').update(bytes).digest('hex') }
+  } catch (error) {
+    if (error instanceof ObjectNotFound) {
+      throw new ApiError('UPLOAD_INCOMPLETE', {}, { message: 'The file has not arrived.' })
+    }
+    if (!(error instanceof ImageRefused)) throw error
+    throw new ApiError('IMAGE_INVALID', { reason: error.reason }, { message: error.message })
+  }
+}
+
+type NewImage = Image & { game_id: string; kind: ImageKind; upload_id: string; sha256: string }
+
+async function replaceImage(ctx: Context, trx: Transaction<Schema>, image: NewImage): Promise<void> {
+  const { game_id, kind } = image
+  const before = await trx
+    .deleteFrom('game_images')
+    .where('game_id', '=', game_id)
+    .where('kind', '=', kind)
+    .returning('upload_id')
+    .execute()
+  await trx.insertInto('game_images').values(image).execute()
+  await deleteUploads(
+    ctx,
+    trx,
+    before.map((row) => row.upload_id),
+  )
+}
+
+export type ImageUrls = { logo_url?: string; banner_url?: string }
+
+/** By game; a game without pictures is absent. */
+export async function imageUrls(ctx: Context, game_ids: readonly string[]): Promise<Map<string, ImageUrls>> {
+  if (game_ids.length === 0) return new Map()
+  const rows = await ctx.db
+    .selectFrom('game_images')
+    .select(['game_id', 'kind', 'sha256', 'content_type'])
+    .where('game_id', 'in', game_ids)
+    .execute()
+  const urls = new Map<string, ImageUrls>()
+  const origin = publicUrl(ctx.config, mediaHost(ctx.config.domains))
+  for (const { game_id, kind, ...image } of rows) {
+    urls.set(game_id, { ...urls.get(game_id), [`${kind}_url`]: origin + imagePath(image) })
+  }
+  return urls
+}

@@ -1,0 +1,128 @@
+// Groups: who develops games. Whoever makes one owns it; one that was made with the operator's own token has no owner
+// until somebody has joined and it is transferred to him.
+import {
+  ApiError,
+  type BodyOf,
+  type createGroup as createGroupOperation,
+  type ErrorDetail,
+  GROUP_DISPLAY_NAME_LENGTH_MAX,
+  type GroupSummary,
+} from '@muster/contract'
+import type { Static } from 'typebox'
+import { type Caller, userOf } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { newId } from '../../ids.ts'
+import { requireGroup } from '../access.ts'
+import { checkDisplayName } from '../field-errors.ts'
+import { LIST_MAX } from '../lists.ts'
+import { timestamp } from '../times.ts'
+
+type Summary = Static<typeof GroupSummary>
+
+/** Throws API_FORBIDDEN when only administrators may make groups and the caller is none. */
+export async function createGroup(
+  ctx: Context,
+  caller: Caller,
+  body: BodyOf<typeof createGroupOperation>,
+): Promise<{ group_id: string }> {
+  if (caller.kind === 'user' && ctx.config.access === 'private') {
+    const message = 'On this platform only administrators make groups; ask one for an invite.'
+    throw new ApiError('API_FORBIDDEN', {}, { message })
+  }
+  const now = ctx.now()
+  const group_id = newId(now)
+  const owner = userOf(caller)
+  await ctx.db.transaction().execute(async (trx) => {
+    await trx
+      .insertInto('groups')
+      .values({ group_id, display_name: body.display_name, create_ts: new Date(now) })
+      .execute()
+    if (owner === null) return
+    await trx
+      .insertInto('group_members')
+      .values({ group_id, user_id: owner, role: 'owner', join_ts: new Date(now) })
+      .execute()
+  })
+  return { group_id }
+}
+
+/** Those of the caller; an administrator's are all, a cloud token's the one that has its game. Newest first. */
+export async function listGroups(ctx: Context, caller: Caller): Promise<Summary[]> {
+  const rows = await summaries(ctx, caller)
+    .$if(caller.kind === 'user', (query) =>
+      query.where('groups.group_id', 'in', (of) =>
+        of.selectFrom('group_members').select('group_id').where('user_id', '=', userOf(caller)),
+      ),
+    )
+    .$if(caller.kind === 'cloud', (query) =>
+      query.where('groups.group_id', 'in', (of) =>
+        of
+          .selectFrom('games')
+          .select('developer_group_id')
+          .where('game_id', '=', caller.kind === 'cloud' ? caller.game_id : null),
+      ),
+    )
+    .orderBy('create_ts', 'desc')
+    .orderBy('group_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return rows.map(toSummary)
+}
+
+/** Throws GROUP_NOT_FOUND. */
+export async function findGroup(ctx: Context, caller: Caller, group_id: string): Promise<Summary> {
+  await requireGroup(ctx, caller, group_id)
+  const row = await summaries(ctx, caller).where('groups.group_id', '=', group_id).executeTakeFirst()
+  if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
+  return toSummary(row)
+}
+
+/** Throws GROUP_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
+export async function renameGroup(ctx: Context, caller: Caller, group_id: string, display_name: string): Promise<void> {
+  await requireGroup(ctx, caller, group_id)
+  await ctx.db.updateTable('groups').set({ display_name }).where('group_id', '=', group_id).execute()
+}
+
+/** Names of groups need not be unique: nothing is addressed by them. */
+export function checkGroup(draft: { display_name: string }): ErrorDetail[] {
+  return checkDisplayName(draft.display_name, GROUP_DISPLAY_NAME_LENGTH_MAX)
+}
+
+function summaries(ctx: Context, caller: Caller) {
+  const user_id = userOf(caller)
+  return ctx.db
+    .selectFrom('groups')
+    .select(['groups.group_id', 'groups.display_name', 'groups.create_ts'])
+    .select((of) => [
+      of
+        .selectFrom('group_members as member')
+        .whereRef('member.group_id', '=', 'groups.group_id')
+        .select(({ fn }) => fn.countAll<number>().as('member_count'))
+        .as('member_count'),
+      of
+        .selectFrom('group_members as owner')
+        .whereRef('owner.group_id', '=', 'groups.group_id')
+        .where('owner.role', '=', 'owner')
+        .select('owner.user_id')
+        .as('owner_identity_id'),
+      of
+        .selectFrom('group_members as own')
+        .whereRef('own.group_id', '=', 'groups.group_id')
+        .where('own.user_id', '=', user_id)
+        .select('own.role')
+        .as('role'),
+    ])
+}
+
+type Row = Awaited<ReturnType<ReturnType<typeof summaries>['execute']>>[number]
+
+function toSummary({ owner_identity_id, role, ...row }: Row): Summary {
+  return {
+    ...row,
+    create_ts: timestamp(row.create_ts),
+    member_count: Number(row.member_count),
+    is_current_identity_member: role !== null,
+    ...(owner_identity_id === null ? {} : { owner_identity_id }),
+    ...(role === null ? {} : { role }),
+  }
+}

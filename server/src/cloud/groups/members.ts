@@ -1,0 +1,129 @@
+// Members of a group, and what they may do. Changes of one group's members come one after the other, each looked at with
+// the rights that the caller has at that moment; they hold for the very next request.
+import { ApiError, GROUP_MEMBERS_MAX, type GroupRole, type getGroupMembers, type ResponseOf } from '@muster/contract'
+import type { Transaction } from 'kysely'
+import type { Caller, CallerOf } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
+import { requireGroup } from '../access.ts'
+import { timestamp } from '../times.ts'
+
+/** Throws GROUP_NOT_FOUND. */
+export async function listMembers(
+  ctx: Context,
+  caller: Caller,
+  group_id: string,
+): Promise<ResponseOf<typeof getGroupMembers>> {
+  await requireGroup(ctx, caller, group_id)
+  const rows = await ctx.db
+    .selectFrom('group_members')
+    .innerJoin('users', 'users.user_id', 'group_members.user_id')
+    .select(['users.user_id', 'display_name', 'email', 'role', 'join_ts'])
+    .where('group_id', '=', group_id)
+    .orderBy('join_ts')
+    .orderBy('users.user_id')
+    .limit(GROUP_MEMBERS_MAX)
+    .execute()
+  return {
+    members: rows.map(({ user_id, display_name, email, role, join_ts }) => ({
+      identity: { identity_id: user_id, display_name, ...(email === null ? {} : { email }) },
+      role,
+      join_ts: timestamp(join_ts),
+    })),
+  }
+}
+
+/** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS, GROUP_NOT_MEMBER or GROUP_OWNER_REQUIRED. */
+export async function setMemberRole(
+  ctx: Context,
+  caller: Caller,
+  group_id: string,
+  user_id: string,
+  role: Exclude<GroupRole, 'owner'>,
+): Promise<void> {
+  await changing(ctx, caller, group_id, async (trx) => {
+    await requireNotOwner(trx, group_id, user_id)
+    await setRole(trx, group_id, user_id, role)
+  })
+}
+
+/** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS, GROUP_NOT_MEMBER or GROUP_OWNER_REQUIRED. */
+export async function kickMember(ctx: Context, caller: Caller, group_id: string, user_id: string): Promise<void> {
+  await changing(ctx, caller, group_id, async (trx) => {
+    await requireNotOwner(trx, group_id, user_id)
+    await removeMember(trx, group_id, user_id)
+    await trx
+      .updateTable('group_invites')
+      .set({ revoke_ts: new Date(ctx.now()) })
+      .where('group_id', '=', group_id)
+      .where('revoke_ts', 'is', null)
+      .execute()
+  })
+}
+
+/** Throws GROUP_NOT_FOUND or GROUP_OWNER_REQUIRED. */
+export async function leaveGroup(ctx: Context, caller: CallerOf<'user'>, group_id: string): Promise<void> {
+  await changing(ctx, caller, group_id, async (trx) => {
+    await requireNotOwner(trx, group_id, caller.user_id)
+    await removeMember(trx, group_id, caller.user_id)
+  })
+}
+
+/** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS or GROUP_NOT_MEMBER. To the owner himself, it changes nothing. */
+export async function transferOwnership(
+  ctx: Context,
+  caller: Caller,
+  group_id: string,
+  user_id: string,
+): Promise<void> {
+  await changing(ctx, caller, group_id, async (trx) => {
+    await requireMember(trx, group_id, user_id)
+    await trx
+      .updateTable('group_members')
+      .set({ role: 'developer' })
+      .where('group_id', '=', group_id)
+      .where('role', '=', 'owner')
+      .execute()
+    await setRole(trx, group_id, user_id, 'owner')
+  })
+}
+
+function changing(
+  ctx: Context,
+  caller: Caller,
+  group_id: string,
+  change: (trx: Transaction<Schema>) => Promise<void>,
+): Promise<void> {
+  return ctx.db.transaction().execute(async (trx) => {
+    await requireGroup(ctx, caller, group_id, trx)
+    await change(trx)
+  })
+}
+
+async function requireMember(trx: Transaction<Schema>, group_id: string, user_id: string): Promise<GroupRole> {
+  const row = await trx
+    .selectFrom('group_members')
+    .select('role')
+    .where('group_id', '=', group_id)
+    .where('user_id', '=', user_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('GROUP_NOT_MEMBER')
+  return row.role
+}
+
+async function requireNotOwner(trx: Transaction<Schema>, group_id: string, user_id: string): Promise<void> {
+  if ((await requireMember(trx, group_id, user_id)) === 'owner') throw new ApiError('GROUP_OWNER_REQUIRED')
+}
+
+async function setRole(trx: Transaction<Schema>, group_id: string, user_id: string, role: GroupRole): Promise<void> {
+  await trx
+    .updateTable('group_members')
+    .set({ role })
+    .where('group_id', '=', group_id)
+    .where('user_id', '=', user_id)
+    .execute()
+}
+
+async function removeMember(trx: Transaction<Schema>, group_id: string, user_id: string): Promise<void> {
+  await trx.deleteFrom('group_members').where('group_id', '=', group_id).where('user_id', '=', user_id).execute()
+}

@@ -1,0 +1,71 @@
+// Files that are made while they are fetched, from an address that is signed for an hour: a lobby's log as text, and the
+// history of a game's lobbies as CSV. Whoever has the address needs no other credential, and it says all that decides
+// what is in the file. Nothing is stored for it.
+//
+//   <main>/exports/lobbies/<lobby_id>/stdout.txt?expires=1767225600000&signature=<hex>
+//   <main>/exports/games/<game_id>/export.csv?query_start=...&query_end=...&expires=...&signature=...
+import { timingSafeEqual } from 'node:crypto'
+import { ApiError, visibleText } from '@muster/contract'
+import { mainUrl } from '../../config.ts'
+import type { Context } from '../../context.ts'
+import type { LogStream } from '../../logs/kept.ts'
+import { lobbyCsv, type Window } from './csv.ts'
+
+const LIFETIME_MS = 60 * 60_000
+/** More than is kept of any log. */
+const LOG_BYTES_MAX = 16 * 1024 * 1024
+const ADDRESS_LENGTH_MAX = 512
+
+export type ExportFile = { name: string; content_type: string; content: AsyncIterable<string> }
+
+const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const MS = '(?:0|[1-9]\\d{0,14})'
+const SIGNED = new RegExp(
+  `^(?<address>/exports/(?:lobbies/(?<lobby_id>${ID})/(?<stream>stdout|stderr)\\.txt\\?` +
+    `|games/(?<game_id>${ID})/export\\.csv\\?query_start=(?<query_start>${MS})&query_end=(?<query_end>${MS})&)` +
+    `expires=(?<expires>${MS}))&signature=(?<signature>[0-9a-f]{64})$`,
+)
+
+export function logUrl(ctx: Context, lobby_id: string, stream: LogStream): string {
+  return presigned(ctx, `/exports/lobbies/${lobby_id}/${stream}.txt?`)
+}
+
+export function historyUrl(ctx: Context, { game_id, query_start, query_end }: Window): string {
+  return presigned(ctx, `/exports/games/${game_id}/export.csv?query_start=${query_start}&query_end=${query_end}&`)
+}
+
+function presigned(ctx: Context, path: string): string {
+  const address = `${path}expires=${ctx.now() + LIFETIME_MS}`
+  return `${mainUrl(ctx.config)}${address}&signature=${signatureOf(ctx, address).toString('hex')}`
+}
+
+function signatureOf(ctx: Context, address: string): Buffer {
+  return ctx.keys.mac('export', `GET ${address}`)
+}
+
+/** `url` is the target of a GET as it came. Throws API_FORBIDDEN when it is not signed, or not any more. */
+export function openExport(ctx: Context, url: string): ExportFile {
+  const parts = url.length > ADDRESS_LENGTH_MAX ? undefined : SIGNED.exec(url)?.groups
+  if (parts === undefined) throw refused('This is not an address that the platform has signed.')
+  const { address = '', signature = '', expires, lobby_id, stream, game_id = '', query_start, query_end } = parts
+  if (!timingSafeEqual(Buffer.from(signature, 'hex'), signatureOf(ctx, address))) {
+    throw refused('The signature is not that of this address.')
+  }
+  if (ctx.now() >= Number(expires)) throw refused('The address has expired: export again.')
+  if (lobby_id !== undefined) {
+    const content = logText(ctx, lobby_id, stream as LogStream)
+    return { name: `${stream}.txt`, content_type: 'text/plain; charset=utf-8', content }
+  }
+  const window = { game_id, query_start: Number(query_start), query_end: Number(query_end) }
+  return { name: 'export.csv', content_type: 'text/csv; charset=utf-8', content: lobbyCsv(ctx, window) }
+}
+
+async function* logText(ctx: Context, lobby_id: string, stream: LogStream): AsyncGenerator<string> {
+  for await (const lines of ctx.lobby_logs.all(lobby_id, stream, LOG_BYTES_MAX)) {
+    yield lines.map(({ ts, bytes }) => `${ts.toISOString()} ${visibleText(bytes.toString())}\n`).join('')
+  }
+}
+
+function refused(message: string): ApiError {
+  return new ApiError('API_FORBIDDEN', {}, { message })
+}

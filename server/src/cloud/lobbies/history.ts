@@ -1,0 +1,97 @@
+// Which lobbies there were: the newest of a namespace, and one of them; and the address of all of a time.
+import {
+  ApiError,
+  type getNamespaceLobby,
+  type LogsLobbySummary,
+  type ResponseOf,
+  validationError,
+} from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { idOfName } from '../../ids.ts'
+import { requireGame } from '../access.ts'
+import { requireNamespace } from '../namespaces/namespaces.ts'
+import { timestamp } from '../times.ts'
+import type { Window } from './csv.ts'
+import { historyUrl, logUrl } from './exports.ts'
+import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
+
+const PAGE = 64
+/** As many lobbies of one moment are told of together at most. */
+const LIST_MAX = 2_000
+
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+export async function listNamespaceLobbies(
+  ctx: Context,
+  caller: Caller,
+  { game_id, namespace_id }: { game_id: string; namespace_id: string },
+  before_create_ts: string | undefined,
+): Promise<LogsLobbySummary[]> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  const { rows } = await ctx.pool.query<LobbyRow>(
+    `select ${LOBBY_COLUMNS} from (
+        select * from lobbies where namespace_id = $1 and create_ts < $2
+        order by create_ts desc fetch first ${PAGE} rows with ties
+      ) as l left join lobby_runs r using (lobby_id)
+      order by l.create_ts desc, l.lobby_id desc limit ${LIST_MAX}`,
+    [namespace_id, before_create_ts === undefined ? 'infinity' : new Date(before_create_ts)],
+  )
+  return rows.map(summaryOf)
+}
+
+/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or LOBBY_NOT_FOUND. */
+export async function findNamespaceLobby(
+  ctx: Context,
+  caller: Caller,
+  { game_id, namespace_id, lobby_id }: { game_id: string; namespace_id: string; lobby_id: string },
+): Promise<ResponseOf<typeof getNamespaceLobby>> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  const { rows } = await ctx.pool.query<LobbyRow & { is_started: boolean }>(
+    `select ${LOBBY_COLUMNS}, r.lobby_id is not null as is_started
+      from lobbies l left join lobby_runs r using (lobby_id) where l.lobby_id = $1 and l.namespace_id = $2`,
+    [lobby_id, namespace_id],
+  )
+  const [row] = rows
+  if (row === undefined) throw new ApiError('LOBBY_NOT_FOUND')
+  return {
+    lobby: summaryOf(row),
+    stdout_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stdout')] : [],
+    stderr_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stderr')] : [],
+  }
+}
+
+/** Throws GAME_NOT_FOUND, and VALIDATION_ERROR when it ends before it begins. */
+export async function exportHistory(ctx: Context, caller: Caller, window: Window): Promise<{ url: string }> {
+  await requireGame(ctx, caller, window.game_id)
+  if (window.query_end < window.query_start) {
+    const message = 'query_end must not be before query_start.'
+    throw validationError([{ path: ['query_end'], reason: 'too_low', message }])
+  }
+  return { url: historyUrl(ctx, window) }
+}
+
+function summaryOf(row: LobbyRow): LogsLobbySummary {
+  const { lobby_id, namespace_id, game_mode, region, create_ts, start_ts, ready_ts, stop_ts, exit_code } = row
+  const stopped =
+    stop_ts === null
+      ? {}
+      : {
+          stopped: {
+            stop_ts: timestamp(stop_ts),
+            failed: hasFailed(row),
+            ...(exit_code === null ? {} : { exit_code }),
+          },
+        }
+  return {
+    lobby_id,
+    namespace_id,
+    lobby_group_name_id: game_mode,
+    region_id: idOfName(region),
+    create_ts: timestamp(create_ts),
+    ...(start_ts === null ? {} : { start_ts: timestamp(start_ts) }),
+    ...(ready_ts === null ? {} : { ready_ts: timestamp(ready_ts) }),
+    status: { running: {}, ...stopped },
+  }
+}

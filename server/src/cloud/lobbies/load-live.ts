@@ -1,0 +1,71 @@
+// The lobbies of a namespace that run, as they are now: the tables at the seq that they reflect, and the journal behind it,
+// in one snapshot of the database. What was answered to anybody before is in it.
+import { ApiError } from '@muster/contract'
+import type { PoolClient } from 'pg'
+import type { Context } from '../../context.ts'
+import { shardOf } from '../../journal/pages.ts'
+import { READ_ROWS_MAX, type Row, readRows } from '../../journal/read.ts'
+import { createLiveLobbies, type LiveLobbies, type LoadedLobby } from './live.ts'
+
+type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms'> & {
+  create_ts: Date
+  player_ids: string[] | null
+  are_connected: boolean[] | null
+}
+
+const LOBBIES_SQL = `
+  select l.lobby_id, l.version_id, l.game_mode, l.region, l.create_ts, l.is_closed, l.ready_ts is not null as is_ready,
+    l.max_players_normal, l.max_players_direct, l.max_players_party, p.player_ids, p.are_connected
+  from lobbies l left join (
+    select lobby_id, array_agg(player_id) as player_ids, array_agg(connect_ts is not null) as are_connected
+    from players where shard = $1 and namespace_id = $2 and remove_ts is null group by lobby_id
+  ) as p on p.lobby_id = l.lobby_id
+  where l.shard = $1 and l.namespace_id = $2 and l.stop_ts is null
+  order by l.create_ts, l.lobby_id`
+
+/** Throws NAMESPACE_NOT_FOUND. */
+export async function loadLiveLobbies(ctx: Context, namespace_id: string): Promise<LiveLobbies> {
+  const client = await ctx.pool.connect()
+  let broken: Error | undefined
+  try {
+    await client.query('begin isolation level repeatable read read only')
+    const live = await readSnapshot(client, namespace_id)
+    await client.query('commit')
+    return live
+  } catch (error) {
+    if (error instanceof ApiError) await client.query('rollback')
+    else broken = error as Error
+    throw error
+  } finally {
+    client.release(broken)
+  }
+}
+
+async function readSnapshot(client: PoolClient, namespace_id: string): Promise<LiveLobbies> {
+  const shard = shardOf(namespace_id)
+  const { rows: head } = await client.query<{ version_id: string; projected_seq: number }>(
+    `select version_id, coalesce((select projected_seq from shards where shard = $1), 0) as projected_seq
+      from namespaces where namespace_id = $2`,
+    [shard, namespace_id],
+  )
+  const [namespace] = head
+  if (namespace === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const { rows } = await client.query<LobbyRow>(LOBBIES_SQL, [shard, namespace_id])
+  const live = createLiveLobbies(namespace.projected_seq, namespace.version_id, rows.map(loadedOf))
+  for (let count = READ_ROWS_MAX; count === READ_ROWS_MAX; ) {
+    const tail = await readRows(client, { shard, after: live.seq() })
+    for (const row of tail) applyRow(live, namespace_id, row)
+    count = tail.length
+  }
+  return live
+}
+
+export function applyRow(live: LiveLobbies, namespace_id: string, { seq, page }: Row): void {
+  const changes = page.entries.flatMap((entry) => (entry.namespace_id === namespace_id ? entry.changes : []))
+  live.apply(seq, changes)
+}
+
+function loadedOf({ create_ts, player_ids, are_connected, ...lobby }: LobbyRow): LoadedLobby {
+  const seats = new Map((player_ids ?? []).map((player_id, at) => [player_id, are_connected?.[at] === true]))
+  return { ...lobby, create_ms: create_ts.getTime(), seats }
+}

@@ -1,0 +1,165 @@
+// A lobby's log, as its developers read it: the last lines, and then what comes behind a place, waited for. The index of
+// an answer is that place (logs/read.ts), so it means the same after a restart of the api, the runner or the logger.
+import {
+  ApiError,
+  type getLobbyLogs,
+  LOG_LINES_MAX,
+  LOG_LINES_MORE_MAX,
+  type QueryOf,
+  type ResponseOf,
+  validationError,
+} from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { createWaiting } from '../../database/waiting.ts'
+import type { LogLine, LogStream } from '../../logs/kept.ts'
+import type { LogPart, LogPlace } from '../../logs/read.ts'
+import { requireGame } from '../access.ts'
+import { timestamp } from '../times.ts'
+import { logUrl } from './exports.ts'
+
+/** Who asks for more and gets nothing is answered after this. */
+const WAIT_MS = 40_000
+const LOOK_MS = 200
+/** Waiting at once, each for one stream. */
+const READERS_MAX = 1_000
+const INDEX = /^(\d{1,9})\.(\d{1,9})$/
+const GAP = Buffer.from('[muster] lines before this one are no longer kept')
+
+type StreamName = QueryOf<typeof getLobbyLogs>['stream']
+const STREAMS: Readonly<Record<StreamName, LogStream>> = { std_out: 'stdout', std_err: 'stderr' }
+export const streamOf = (name: StreamName): LogStream => STREAMS[name]
+
+/** `is_started`: there is, or was, a run of it. `is_over`: nothing of it runs any more, nor will. */
+type LobbyState = { is_started: boolean; is_over: boolean }
+export type LogNews = { lines: LogLine[]; index: string; is_complete: boolean }
+
+export type LogReaders = {
+  /**
+   * What is behind the index, waited for until there is something, the log is complete, or `isOver`; without an index the
+   * last lines, at once. Throws VALIDATION_ERROR for what is no index, and API_NOT_AVAILABLE when too many wait.
+   */
+  next(lobby_id: string, stream: LogStream, index: string | undefined, isOver: () => boolean): Promise<LogNews>
+  /** Whoever waits is answered, and nobody waits any more. */
+  close(): void
+}
+
+export function openLogReaders(ctx: Context): LogReaders {
+  // Its end is told by the runner, its lines by nobody.
+  const waiting = createWaiting(ctx, { channel: 'lobby_runs', look_ms: LOOK_MS, waiting_max: READERS_MAX })
+
+  async function look(lobby_id: string, stream: LogStream, place: LogPlace): Promise<LogNews | null> {
+    // Asked before it is read: what is whole by now has no line that the reading could miss.
+    const is_whole = await isWhole(ctx, lobby_id, stream)
+    if (!is_whole && !(await ctx.lobby_logs.hasMore(lobby_id, stream, place))) return null
+    const part = await ctx.lobby_logs.after(lobby_id, stream, place, LOG_LINES_MORE_MAX)
+    const is_complete = is_whole && part.lines.length < LOG_LINES_MORE_MAX
+    return part.lines.length > 0 || is_complete ? newsOf(is_complete, part) : null
+  }
+
+  return {
+    async next(lobby_id, stream, index, isOver) {
+      if (index === undefined) {
+        const is_whole = await isWhole(ctx, lobby_id, stream)
+        return newsOf(is_whole, await ctx.lobby_logs.last(lobby_id, stream, LOG_LINES_MAX))
+      }
+      const place = requirePlace(index)
+      const news = await waiting.until([lobby_id], () => look(lobby_id, stream, place), isOver)
+      if (news === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+      return news ?? { lines: [], index, is_complete: false }
+    },
+    close: waiting.close,
+  }
+}
+
+/** Throws GAME_NOT_FOUND, LOBBY_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
+export async function lobbyLogs(
+  ctx: Context,
+  readers: LogReaders,
+  caller: Caller,
+  { game_id, lobby_id }: { game_id: string; lobby_id: string },
+  { stream, watch_index }: QueryOf<typeof getLobbyLogs>,
+  isGone: () => boolean,
+): Promise<ResponseOf<typeof getLobbyLogs>> {
+  await requireLobby(ctx, caller, game_id, lobby_id)
+  const deadline_ms = ctx.now() + WAIT_MS
+  const isOver = (): boolean => ctx.now() >= deadline_ms || isGone()
+  const { lines, index, is_complete } = await readers.next(lobby_id, streamOf(stream), watch_index, isOver)
+  return {
+    lines: lines.map(({ bytes }) => bytes.toString('base64')),
+    timestamps: lines.map(({ ts }) => timestamp(ts)),
+    watch: { index },
+    is_complete,
+  }
+}
+
+/** Throws GAME_NOT_FOUND, LOBBY_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS or MATCHMAKER_LOBBY_NOT_STARTED. */
+export async function exportLog(
+  ctx: Context,
+  caller: Caller,
+  { game_id, lobby_id }: { game_id: string; lobby_id: string },
+  stream: StreamName,
+): Promise<{ url: string }> {
+  const { is_started } = await requireLobby(ctx, caller, game_id, lobby_id)
+  const message = 'No server of this lobby has been started yet.'
+  if (!is_started) throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', {}, { message })
+  return { url: logUrl(ctx, lobby_id, streamOf(stream)) }
+}
+
+/** Throws GAME_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS, and LOBBY_NOT_FOUND for lobbies of other games too. */
+export async function requireLobby(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  lobby_id: string,
+): Promise<LobbyState> {
+  await requireGame(ctx, caller, game_id)
+  const { rows } = await ctx.pool.query(
+    `select from lobbies join namespaces using (namespace_id) where lobby_id = $1 and game_id = $2`,
+    [lobby_id, game_id],
+  )
+  if (rows.length === 0) throw new ApiError('LOBBY_NOT_FOUND')
+  return stateOf(ctx, lobby_id)
+}
+
+async function stateOf(ctx: Context, lobby_id: string): Promise<LobbyState> {
+  const { rows } = await ctx.pool.query<{ is_started: boolean; is_stopped: boolean; is_exited: boolean }>(
+    `select r.lobby_id is not null as is_started, l.stop_ts is not null as is_stopped, r.exit_ts is not null as is_exited
+      from (select $1::uuid as lobby_id) as asked
+      left join lobbies l using (lobby_id) left join lobby_runs r using (lobby_id)`,
+    [lobby_id],
+  )
+  const { is_started, is_stopped, is_exited } = rows[0]!
+  return { is_started, is_over: is_started ? is_exited : is_stopped }
+}
+
+/** Whether all that the lobby wrote, or ever will, is kept. */
+async function isWhole(ctx: Context, lobby_id: string, stream: LogStream): Promise<boolean> {
+  if (await ctx.lobby_logs.isOpen(lobby_id, stream)) return false
+  return (await stateOf(ctx, lobby_id)).is_over
+}
+
+function newsOf(is_complete: boolean, { lines, end, is_gap }: LogPart): LogNews {
+  const [first] = lines
+  const told = is_gap && first !== undefined ? [{ ts: first.ts, bytes: GAP }, ...lines] : lines
+  return { lines: ascending(told), index: `${end.file}.${end.offset}`, is_complete }
+}
+
+/** A machine's clock may be set back; a line is not older than the one before it. */
+function ascending(lines: readonly LogLine[]): LogLine[] {
+  let latest = Number.NEGATIVE_INFINITY
+  return lines.map(({ ts, bytes }) => {
+    latest = Math.max(latest, ts.getTime())
+    return { ts: new Date(latest), bytes }
+  })
+}
+
+/** Throws VALIDATION_ERROR for what is no index. */
+export function requirePlace(index: string): LogPlace {
+  const match = INDEX.exec(index)
+  if (match === null) {
+    const message = 'A watch_index is what an answer had as its watch.index.'
+    throw validationError([{ path: ['watch_index'], reason: 'invalid', message }])
+  }
+  return { file: Number(match[1]), offset: Number(match[2]) }
+}

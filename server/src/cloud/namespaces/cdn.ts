@@ -1,0 +1,125 @@
+// How a namespace's site may be visited. The edge and the matchmaker keep copies: whoever changes something here says so
+// on the channel 'namespaces'. Passwords arrive as bcrypt hashes and are never answered.
+import { ApiError, AUTH_USERS_MAX } from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import type { Context, Database } from '../../context.ts'
+import { requireGame } from '../access.ts'
+
+export type NamespaceOf = { game_id: string; namespace_id: string }
+
+/** The edge computes these for strangers: a higher cost would be their lever. */
+const BCRYPT_COST_MAX = 13
+const BCRYPT_COST_MIN = 4
+/** 22 characters of salt, 31 of hash, in bcrypt's own base64. */
+const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
+
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND, like the functions below. */
+export async function setAuthType(
+  ctx: Context,
+  caller: Caller,
+  namespace: NamespaceOf,
+  cdn_auth_type: 'none' | 'basic',
+): Promise<void> {
+  await change(ctx, caller, namespace, async (trx) => {
+    await trx
+      .updateTable('namespaces')
+      .set({ cdn_auth_type })
+      .where('namespace_id', '=', namespace.namespace_id)
+      .execute()
+  })
+}
+
+export async function setDomainPublicAuth(
+  ctx: Context,
+  caller: Caller,
+  namespace: NamespaceOf,
+  enable_domain_public_auth: boolean,
+): Promise<void> {
+  await change(ctx, caller, namespace, async (trx) => {
+    await trx
+      .updateTable('namespaces')
+      .set({ enable_domain_public_auth })
+      .where('namespace_id', '=', namespace.namespace_id)
+      .execute()
+  })
+}
+
+/** Adds the user or replaces its hash. Throws CDN_INVALID_AUTH_USER_PASSWORD or CDN_TOO_MANY_AUTH_USERS. */
+export async function setAuthUser(
+  ctx: Context,
+  caller: Caller,
+  namespace: NamespaceOf,
+  { user, password: password_hash }: { user: string; password: string },
+): Promise<void> {
+  const { namespace_id } = namespace
+  await change(ctx, caller, namespace, async (trx) => {
+    if (!isBcryptHash(password_hash)) throw new ApiError('CDN_INVALID_AUTH_USER_PASSWORD')
+    const users = await trx
+      .selectFrom('namespace_auth_users')
+      .select('user')
+      .where('namespace_id', '=', namespace_id)
+      .execute()
+    if (users.length >= AUTH_USERS_MAX && !users.some((row) => row.user === user)) {
+      throw new ApiError('CDN_TOO_MANY_AUTH_USERS', { limit: AUTH_USERS_MAX, used: users.length })
+    }
+    await trx
+      .insertInto('namespace_auth_users')
+      .values({ namespace_id, user, password_hash, create_ts: new Date(ctx.now()) })
+      .onConflict((conflict) => conflict.columns(['namespace_id', 'user']).doUpdateSet({ password_hash }))
+      .execute()
+  })
+}
+
+/** A user that is not there is removed already. */
+export async function removeAuthUser(
+  ctx: Context,
+  caller: Caller,
+  namespace: NamespaceOf,
+  user: string,
+): Promise<void> {
+  await change(ctx, caller, namespace, async (trx) => {
+    await trx
+      .deleteFrom('namespace_auth_users')
+      .where('namespace_id', '=', namespace.namespace_id)
+      .where('user', '=', user)
+      .execute()
+  })
+}
+
+/** By name, without the hashes. */
+export async function listAuthUsers(ctx: Context, namespace_id: string): Promise<{ user: string }[]> {
+  return ctx.db
+    .selectFrom('namespace_auth_users')
+    .select('user')
+    .where('namespace_id', '=', namespace_id)
+    .orderBy('user')
+    .limit(AUTH_USERS_MAX)
+    .execute()
+}
+
+function isBcryptHash(text: string): boolean {
+  const cost = Number(BCRYPT.exec(text)?.[1] ?? Number.NaN)
+  return cost >= BCRYPT_COST_MIN && cost <= BCRYPT_COST_MAX
+}
+
+/** One after the other for a namespace, so that a count stays true until what rests on it is written. */
+async function change(
+  ctx: Context,
+  caller: Caller,
+  { game_id, namespace_id }: NamespaceOf,
+  write: (trx: Database) => Promise<void>,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await ctx.db.transaction().execute(async (trx) => {
+    const row = await trx
+      .selectFrom('namespaces')
+      .select('namespace_id')
+      .where('game_id', '=', game_id)
+      .where('namespace_id', '=', namespace_id)
+      .forUpdate()
+      .executeTakeFirst()
+    if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    await write(trx)
+  })
+  await ctx.listener.notify('namespaces', namespace_id)
+}

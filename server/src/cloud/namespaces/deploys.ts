@@ -1,0 +1,62 @@
+// What was deployed to a namespace, when and by whom: one row a deploy, written in the transaction that moves the
+// namespace, so that the newest row is always what the namespace is on. A roll-back is a deploy like any other.
+import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import type { Context, Database } from '../../context.ts'
+import { newId } from '../../ids.ts'
+import { requireGame } from '../access.ts'
+import { timestamp } from '../times.ts'
+import { requireNamespace } from './namespaces.ts'
+
+const HISTORY_DEFAULT = 100
+
+/** Only within the transaction that puts the namespaces on the version. `now` in ms. */
+export async function recordDeploys(
+  trx: Database,
+  caller: Caller,
+  deploys: readonly { namespace_id: string; version_id: string }[],
+  now: number,
+): Promise<void> {
+  const caller_name = 'name' in caller ? caller.name : null
+  await trx
+    .insertInto('namespace_versions')
+    .values(
+      deploys.map(({ namespace_id, version_id }) => ({
+        ...{ deploy_id: newId(now), namespace_id, version_id, deploy_ts: new Date(now) },
+        ...{ caller_kind: caller.kind, caller_name },
+      })),
+    )
+    .execute()
+}
+
+/** Newest first. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND; an anchor that is not of the namespace ends the list. */
+export async function listDeploys(
+  ctx: Context,
+  caller: Caller,
+  { game_id, namespace_id }: { game_id: string; namespace_id: string },
+  { anchor, limit = HISTORY_DEFAULT }: QueryOf<typeof getGameNamespaceVersionHistoryList>,
+): Promise<ResponseOf<typeof getGameNamespaceVersionHistoryList>['versions']> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  const rows = await ctx.db
+    .selectFrom('namespace_versions')
+    .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'caller_name'])
+    .where('namespace_id', '=', namespace_id)
+    .$if(anchor !== undefined, (query) =>
+      query.where('deploy_number', '<', (of) =>
+        of
+          .selectFrom('namespace_versions')
+          .select('deploy_number')
+          .where('deploy_id', '=', anchor!)
+          .where('namespace_id', '=', namespace_id),
+      ),
+    )
+    .orderBy('deploy_number', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, ...row }) => ({
+    ...row,
+    deploy_ts: timestamp(deploy_ts),
+    deployed_by: name === null ? { kind } : { kind, name },
+  }))
+}

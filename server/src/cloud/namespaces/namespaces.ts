@@ -1,0 +1,223 @@
+// Namespaces: where a version of a game is played. The matchmaker and the edge keep copies of these rows: whoever
+// changes one says so on the channel 'namespaces'.
+import {
+  ApiError,
+  type BodyOf,
+  type createGameNamespace,
+  type ErrorDetail,
+  NAMESPACE_DISPLAY_NAME_LENGTH_MAX,
+  type NamespaceFull,
+  type NamespaceSummary,
+  updateGameNamespaceMatchmakerConfig,
+  type validateGameNamespaceMatchmakerConfig,
+} from '@muster/contract'
+import type { Kysely } from 'kysely'
+import type { Static } from 'typebox'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
+import { newId } from '../../ids.ts'
+import { createShapeCheck } from '../../shape.ts'
+import { requireGame } from '../access.ts'
+import { listDomains } from '../domains/domains.ts'
+import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { LIST_MAX } from '../lists.ts'
+import { holdGroupOf, requireQuota } from '../quotas.ts'
+import { timestamp } from '../times.ts'
+import { requireVersion } from '../versions/versions.ts'
+import { listAuthUsers } from './cdn.ts'
+import { recordDeploys } from './deploys.ts'
+
+const nameTaken = (name_id: string): ErrorDetail =>
+  notUnique(['name_id'], `The game has a namespace with the name id ${name_id} already.`)
+
+/** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND, NAME_TAKEN or QUOTA_REACHED. */
+export async function createNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  body: BodyOf<typeof createGameNamespace>,
+): Promise<{ namespace_id: string }> {
+  await requireGame(ctx, caller, game_id)
+  await requireVersion(ctx, game_id, body.version_id)
+  refuse(await checkNamespace(ctx, game_id, body))
+  const now = ctx.now()
+  const namespace_id = newId(now)
+  await orNameTaken(nameTaken(body.name_id), () =>
+    ctx.db.transaction().execute(async (trx) => {
+      await requireQuota(ctx, trx, await holdGroupOf(trx, game_id), 'namespaces')
+      await requireVersion({ ...ctx, db: trx }, game_id, body.version_id)
+      await trx
+        .insertInto('namespaces')
+        .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })
+        .execute()
+      await recordDeploys(trx, caller, [{ namespace_id, version_id: body.version_id }], now)
+    }),
+  )
+  // Somebody may have asked for its host a moment ago, and remember that there is none.
+  await ctx.listener.notify('namespaces', namespace_id)
+  return { namespace_id }
+}
+
+/** Throws GAME_NOT_FOUND. */
+export async function validateNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  draft: { display_name: string; name_id: string },
+): Promise<ErrorDetail[]> {
+  await requireGame(ctx, caller, game_id)
+  return checkNamespace(ctx, game_id, draft)
+}
+
+async function checkNamespace(
+  ctx: Context,
+  game_id: string,
+  draft: { display_name: string; name_id: string },
+): Promise<ErrorDetail[]> {
+  const errors = checkDisplayName(draft.display_name, NAMESPACE_DISPLAY_NAME_LENGTH_MAX)
+  const name_errors = checkNameId(draft.name_id)
+  errors.push(...name_errors)
+  if (name_errors.length > 0) return errors
+  const twin = await ctx.db
+    .selectFrom('namespaces')
+    .select('namespace_id')
+    .where('game_id', '=', game_id)
+    .where('name_id', '=', draft.name_id)
+    .executeTakeFirst()
+  if (twin !== undefined) errors.push(nameTaken(draft.name_id))
+  return errors
+}
+
+export async function listNamespaces(ctx: Context, game_id: string): Promise<Static<typeof NamespaceSummary>[]> {
+  const rows = await ctx.db
+    .selectFrom('namespaces')
+    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
+    .where('game_id', '=', game_id)
+    .orderBy('create_ts', 'desc')
+    .orderBy('name_id')
+    .limit(LIST_MAX)
+    .execute()
+  return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))
+}
+
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND; a namespace of another game is not found here. */
+export async function findNamespace(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+): Promise<Static<typeof NamespaceFull>> {
+  await requireGame(ctx, caller, game_id)
+  const row = await ctx.db
+    .selectFrom('namespaces')
+    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
+    .select(['enable_domain_public_auth', 'cdn_auth_type', 'lobby_count_max', 'max_players_per_client'])
+    .select(['max_players_per_client_vpn', 'max_players_per_client_proxy'])
+    .select(['max_players_per_client_tor', 'max_players_per_client_hosting'])
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const { enable_domain_public_auth, cdn_auth_type, create_ts, display_name, version_id, name_id, ...rest } = row
+  const { namespace_id: _, ...matchmaker } = rest
+  const auth_user_list = await listAuthUsers(ctx, namespace_id)
+  const domains = await listDomains(ctx, namespace_id)
+  return {
+    namespace_id,
+    create_ts: timestamp(create_ts),
+    display_name,
+    version_id,
+    name_id,
+    config: {
+      cdn: { enable_domain_public_auth, domains, auth_type: cdn_auth_type, auth_user_list },
+      identity: {},
+      kv: {},
+      matchmaker,
+    },
+  }
+}
+
+/** Deploys a version. Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or VERSION_NOT_FOUND. */
+export async function setVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  version_id: string,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  await requireVersion(ctx, game_id, version_id)
+  const now = ctx.now()
+  const deploy = ctx.db.transaction().execute(async (trx) => {
+    const { numUpdatedRows } = await trx
+      .updateTable('namespaces')
+      .set({ version_id })
+      .where('game_id', '=', game_id)
+      .where('namespace_id', '=', namespace_id)
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+    await recordDeploys(trx, caller, [{ namespace_id, version_id }], now)
+  })
+  await deploy.catch((error: unknown) => {
+    // It was deleted a moment ago.
+    if ((error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION) throw new ApiError('VERSION_NOT_FOUND')
+    throw error
+  })
+  await ctx.listener.notify('namespaces', namespace_id)
+}
+
+/** PostgreSQL, appendix A: foreign_key_violation. */
+const FOREIGN_KEY_VIOLATION = '23503'
+
+const checkLimits = createShapeCheck(updateGameNamespaceMatchmakerConfig.body)
+
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Answers what setMatchmakerLimits would not take. */
+export async function validateMatchmakerLimits(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  draft: BodyOf<typeof validateGameNamespaceMatchmakerConfig>,
+): Promise<ErrorDetail[]> {
+  await requireGame(ctx, caller, game_id)
+  await requireNamespace(ctx, game_id, namespace_id)
+  return checkLimits(draft)
+}
+
+/** Sets the limits that are named. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+export async function setMatchmakerLimits(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  namespace_id: string,
+  limits: BodyOf<typeof updateGameNamespaceMatchmakerConfig>,
+): Promise<void> {
+  await requireGame(ctx, caller, game_id)
+  const { numUpdatedRows } = await ctx.db
+    .updateTable('namespaces')
+    .set(limits)
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+  await ctx.listener.notify('namespaces', namespace_id)
+}
+
+/** Throws NAMESPACE_NOT_FOUND. */
+export async function requireNamespace(
+  ctx: Context,
+  game_id: string,
+  namespace_id: string,
+  db: Kysely<Schema> = ctx.db,
+): Promise<{ name_id: string }> {
+  const row = await db
+    .selectFrom('namespaces')
+    .select('name_id')
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  return row
+}

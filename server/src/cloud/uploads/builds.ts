@@ -1,0 +1,98 @@
+// Builds: what a lobby runs. A build is as complete as its upload.
+import type { BodyOf, createGameBuild, ErrorDetail, listGameBuilds, ResponseOf } from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { newId } from '../../ids.ts'
+import { requireGame } from '../access.ts'
+import { notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { LIST_MAX } from '../lists.ts'
+import { timestamp } from '../times.ts'
+import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
+
+const tagTaken = (image_tag: string): ErrorDetail =>
+  notUnique(['image_tag'], `The game has a build ${JSON.stringify(image_tag)} already.`)
+
+/** Throws GAME_NOT_FOUND, VALIDATION_ERROR, NAME_TAKEN, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
+export async function createBuild(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  body: BodyOf<typeof createGameBuild>,
+): Promise<ResponseOf<typeof createGameBuild>> {
+  await requireGame(ctx, caller, game_id)
+  const { display_name, image_tag, image_file, kind = 'archive', tags = {}, multipart_upload: in_parts = false } = body
+  if (kind === 'archive' && body.compression === 'lz4') refuse([lz4Archive()])
+  const pathOf = () => ['image_file', 'path']
+  const plan: UploadPlan = { game_id, kind: 'build', files: [image_file], in_parts, pathOf }
+  checkUpload(plan)
+  const twin = await ctx.db
+    .selectFrom('builds')
+    .select('build_id')
+    .where('game_id', '=', game_id)
+    .where('image_tag', '=', image_tag)
+    .executeTakeFirst()
+  if (twin !== undefined) refuse([tagTaken(image_tag)])
+
+  const compression = body.compression ?? compressionOf(image_file.path)
+  const now = ctx.now()
+  const build_id = newId(now)
+  const create_ts = new Date(now)
+  return orNameTaken(tagTaken(image_tag), () =>
+    ctx.db.transaction().execute(async (trx) => {
+      const { upload_id, presigned_requests } = await prepareUpload(ctx, trx, plan)
+      await trx
+        .insertInto('builds')
+        .values({
+          build_id,
+          game_id,
+          upload_id,
+          display_name,
+          image_tag,
+          kind,
+          compression,
+          create_ts,
+          tags: JSON.stringify(tags),
+        })
+        .execute()
+      if (in_parts) return { build_id, upload_id, image_presigned_requests: presigned_requests }
+      return { build_id, upload_id, image_presigned_request: presigned_requests[0]! }
+    }),
+  )
+}
+
+const lz4Archive = (): ErrorDetail => ({
+  path: ['compression'],
+  reason: 'not_allowed',
+  message: 'An archive is a tar, a tar.gz or a zip; lz4 is for images.',
+})
+
+function compressionOf(path: string): 'none' | 'gzip' | 'lz4' {
+  if (/\.t?gz$/i.test(path)) return 'gzip'
+  return /\.lz4$/i.test(path) ? 'lz4' : 'none'
+}
+
+/** Throws GAME_NOT_FOUND. */
+export async function listBuilds(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+): Promise<ResponseOf<typeof listGameBuilds>> {
+  await requireGame(ctx, caller, game_id)
+  const rows = await ctx.db
+    .selectFrom('builds')
+    .innerJoin('uploads', 'uploads.upload_id', 'builds.upload_id')
+    .select(['builds.build_id', 'builds.upload_id', 'builds.display_name', 'builds.create_ts', 'builds.tags'])
+    .select(['uploads.content_length', 'uploads.complete_ts'])
+    .where('builds.game_id', '=', game_id)
+    .orderBy('builds.create_ts', 'desc')
+    .orderBy('builds.build_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return {
+    builds: rows.map(({ complete_ts, ...row }) => ({
+      ...row,
+      create_ts: timestamp(row.create_ts),
+      complete: complete_ts !== null,
+    })),
+  }
+}

@@ -1,0 +1,160 @@
+// Completing an upload: every file is there with the length that was promised, parts have become one file, the hash is
+// recorded, and from then on nothing changes. A build's archive is looked through first: one that could not be unpacked
+// never becomes complete.
+import { ApiError } from '@muster/contract'
+import { type Kysely, sql } from 'kysely'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
+import { checkArchive } from '../../objects/archive.ts'
+import type { StoredObject } from '../../objects/objects.ts'
+import { requireGame } from '../access.ts'
+import { noteRemoved } from '../sweep/removed-objects.ts'
+import { diskFull, isDiskFull } from './disk.ts'
+import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
+
+/** Files that are looked at on disk at once. */
+const STATS_AT_ONCE_MAX = 16
+/** How many of the files that are missing an error names. */
+const MISSING_NAMED_MAX = 32
+
+/** The hashes of what arrived, by object key. */
+type Hashes = ReadonlyMap<string, string>
+
+/**
+ * Idempotent. Throws UPLOAD_NOT_FOUND (an upload of another game is not found either),
+ * UPLOAD_INCOMPLETE with the first files that are missing, ARCHIVE_INVALID, or API_NOT_AVAILABLE when there is no room to
+ * join parts.
+ */
+export async function completeUpload(ctx: Context, caller: Caller, upload_id: string): Promise<void> {
+  const upload = await ctx.db
+    .selectFrom('uploads')
+    .leftJoin('builds', 'builds.upload_id', 'uploads.upload_id')
+    .select(['uploads.game_id', 'uploads.kind', 'uploads.complete_ts', 'builds.kind as build_kind'])
+    .where('uploads.upload_id', '=', upload_id)
+    // Pictures are completed by operations of their own.
+    .where('uploads.kind', 'in', ['build', 'site'])
+    .executeTakeFirst()
+  if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+  await requireGame(ctx, caller, upload.game_id, 'UPLOAD_NOT_FOUND')
+  if (upload.complete_ts !== null) return
+
+  const parts = await awaitedParts(ctx.db, upload_id)
+  const before = await requireArrived(ctx, parts)
+  const joined: WholeFile[] = []
+  let is_kept = false
+  try {
+    for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file))
+    if (upload.build_kind === 'archive') await checkArchives(ctx, parts, joined)
+    const looked_at = upload.build_kind === 'archive' ? parts : joined.flatMap((file) => file.parts)
+    is_kept = await finish(ctx, upload_id, parts, { looked_at, before }, joined)
+  } finally {
+    if (!is_kept) {
+      const object_keys = joined.map((file) => file.object_key)
+      await noteRemoved(ctx, ctx.db, object_keys)
+    }
+  }
+}
+
+/** False when somebody else was faster. */
+function finish(
+  ctx: Context,
+  upload_id: string,
+  parts: readonly Part[],
+  seen: { looked_at: readonly Part[]; before: Hashes },
+  joined: readonly WholeFile[],
+): Promise<boolean> {
+  return ctx.db.transaction().execute(async (trx) => {
+    // Files that are being published hold this row shared; whoever comes later finds the upload complete.
+    const row = await trx
+      .selectFrom('uploads')
+      .select('complete_ts')
+      .where('upload_id', '=', upload_id)
+      .forUpdate()
+      .executeTakeFirst()
+    if (row === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
+    if (row.complete_ts !== null) return false
+    const hashes = new Map(await requireArrived(ctx, parts))
+    if (seen.looked_at.some(({ object_key }) => hashes.get(object_key) !== seen.before.get(object_key))) {
+      const message = 'A file was replaced while it was looked at; complete again.'
+      throw new ApiError('UPLOAD_INCOMPLETE', {}, { message })
+    }
+    for (const file of joined) {
+      await replaceParts(ctx, trx, upload_id, file)
+      hashes.set(file.object_key, file.stored.sha256)
+    }
+    await recordHashes(trx, hashes)
+    await trx
+      .updateTable('uploads')
+      .set({ complete_ts: new Date(ctx.now()) })
+      .where('upload_id', '=', upload_id)
+      .execute()
+    return true
+  })
+}
+
+function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {
+  return db
+    .selectFrom('upload_files')
+    .select(['path', 'byte_offset', 'object_key', 'content_length'])
+    .where('upload_id', '=', upload_id)
+    .orderBy('path')
+    .orderBy('byte_offset')
+    .execute()
+}
+
+function filesOf(parts: readonly Part[]): Part[][] {
+  return [...Map.groupBy(parts, (part) => part.path).values()]
+}
+
+async function join(ctx: Context, parts: readonly Part[]): Promise<WholeFile> {
+  try {
+    return await joinParts(ctx, parts)
+  } catch (error) {
+    throw isDiskFull(error) ? diskFull() : error
+  }
+}
+
+async function checkArchives(ctx: Context, parts: readonly Part[], joined: readonly WholeFile[]): Promise<void> {
+  for (const [first] of filesOf(parts)) {
+    const whole = joined.find((file) => file.path === first!.path)
+    const path = ctx.objects.localPath((whole ?? first!).object_key)
+    if (path === null) throw new Error('An archive can only be looked through on a local disk.')
+    await checkArchive(path)
+  }
+}
+
+/** Throws UPLOAD_INCOMPLETE. */
+async function requireArrived(ctx: Context, parts: readonly Part[]): Promise<Hashes> {
+  const arrived = new Map<string, string>()
+  const missing: Part[] = []
+  for (let start = 0; start < parts.length; start += STATS_AT_ONCE_MAX) {
+    const some = parts.slice(start, start + STATS_AT_ONCE_MAX)
+    const objects = await Promise.all(some.map((part) => ctx.objects.stat(part.object_key)))
+    for (const [index, part] of some.entries()) {
+      const object: StoredObject | null = objects[index] ?? null
+      if (object?.content_length === part.content_length) arrived.set(part.object_key, object.sha256)
+      else missing.push(part)
+    }
+  }
+  if (missing.length === 0) return arrived
+  const message = `${missing.length} of ${parts.length} file(s) or parts have not arrived.`
+  const named = missing.slice(0, MISSING_NAMED_MAX)
+  throw new ApiError(
+    'UPLOAD_INCOMPLETE',
+    {
+      missing: named.map(({ path }) => path),
+      missing_parts: named.map(({ path, byte_offset }) => ({ path, byte_offset })),
+      missing_count: missing.length,
+    },
+    { message },
+  )
+}
+
+async function recordHashes(db: Kysely<Schema>, arrived: Hashes): Promise<void> {
+  await sql`
+    update upload_files set sha256 = arrived.sha256
+    from unnest(${[...arrived.keys()]}::text[], ${[...arrived.values()]}::text[]) as arrived (object_key, sha256)
+    where upload_files.object_key = arrived.object_key
+  `.execute(db)
+}

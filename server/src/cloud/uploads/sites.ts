@@ -1,0 +1,59 @@
+// Sites: the files that the CDN serves. A site is as complete as its upload; a version names it, and a namespace that
+// runs the version serves it.
+import type { BodyOf, createGameCdnSite, listGameCdnSites, ResponseOf } from '@muster/contract'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { newId } from '../../ids.ts'
+import { requireGame } from '../access.ts'
+import { LIST_MAX } from '../lists.ts'
+import { timestamp } from '../times.ts'
+import { prepareUpload } from './uploads.ts'
+
+/** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
+export async function createSite(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  body: BodyOf<typeof createGameCdnSite>,
+): Promise<ResponseOf<typeof createGameCdnSite>> {
+  await requireGame(ctx, caller, game_id)
+  const now = ctx.now()
+  const site_id = newId(now)
+  const { display_name, files, multipart_upload: in_parts = false } = body
+  const pathOf = (index: number): string[] => ['files', String(index), 'path']
+  return ctx.db.transaction().execute(async (trx) => {
+    const upload = await prepareUpload(ctx, trx, { game_id, kind: 'site', files, in_parts, pathOf })
+    const { upload_id } = upload
+    await trx
+      .insertInto('sites')
+      .values({ site_id, game_id, upload_id, display_name, create_ts: new Date(now) })
+      .execute()
+    return { site_id, ...upload }
+  })
+}
+
+/** Throws GAME_NOT_FOUND. */
+export async function listSites(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+): Promise<ResponseOf<typeof listGameCdnSites>> {
+  await requireGame(ctx, caller, game_id)
+  const rows = await ctx.db
+    .selectFrom('sites')
+    .innerJoin('uploads', 'uploads.upload_id', 'sites.upload_id')
+    .select(['sites.site_id', 'sites.upload_id', 'sites.display_name', 'sites.create_ts'])
+    .select(['uploads.content_length', 'uploads.complete_ts'])
+    .where('sites.game_id', '=', game_id)
+    .orderBy('sites.create_ts', 'desc')
+    .orderBy('sites.site_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return {
+    sites: rows.map(({ complete_ts, ...row }) => ({
+      ...row,
+      create_ts: timestamp(row.create_ts),
+      complete: complete_ts !== null,
+    })),
+  }
+}

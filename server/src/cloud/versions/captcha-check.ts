@@ -1,0 +1,27 @@
+// What makes the captcha of a version acceptable beyond its shape: it has a provider, its secrets are there, and they
+// are not those that let everybody pass.
+import { CAPTCHA_PROVIDERS, CAPTCHA_TEST_SECRETS, type CaptchaConfig, type ErrorDetail } from '@muster/contract'
+import type { Config } from '../../config.ts'
+
+/** `path` is where the captcha stands in the config. */
+export function checkCaptcha(mode: Config['mode'], captcha: CaptchaConfig, path: readonly string[]): ErrorDetail[] {
+  const errors: ErrorDetail[] = []
+  if (CAPTCHA_PROVIDERS.every((provider) => captcha[provider] === undefined)) {
+    const message = `The captcha needs a provider: ${CAPTCHA_PROVIDERS.join(' or ')}.`
+    errors.push({ path: [...path], reason: 'required', message })
+  }
+  for (const provider of CAPTCHA_PROVIDERS) {
+    const keys = captcha[provider]
+    if (keys === undefined) continue
+    const at = [...path, provider, 'secret_key']
+    if (keys.secret_key.trim() === '') {
+      const message = `The secret key of ${provider} is missing. It is never answered: a config that was read has none.`
+      errors.push({ path: at, reason: 'required', message })
+    }
+    if (mode === 'production' && CAPTCHA_TEST_SECRETS.has(keys.secret_key)) {
+      const message = `The secret key is one that ${provider} publishes for tests: it tells nobody from a robot.`
+      errors.push({ path: at, reason: 'not_allowed', message })
+    }
+  }
+  return errors
+}

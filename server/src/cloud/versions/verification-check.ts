@@ -1,0 +1,107 @@
+// What makes a game mode's verification acceptable beyond its shape: an address that may be called, and headers that
+// say nothing of the message they travel in.
+import { type ErrorDetail, SEAT_ACTIONS, type VerificationConfig, type VersionConfig } from '@muster/contract'
+import type { Config } from '../../config.ts'
+import { FetchFailure, parseTarget } from '../../net/safe-fetch.ts'
+import { webhookRules } from '../../net/webhook-rules.ts'
+
+const HEADER_NAME_LENGTH_MAX = 128
+/** Of one endpoint, names and values together. */
+const HEADER_BYTES_MAX = 8 * 1024
+/** RFC 9110: a token. */
+const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
+/** Visible characters of Latin-1, with blanks between them. */
+const VALUE = /^[\x21-\x7e\xa0-\xff](?:[\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa0-\xff])?$/
+/** How the message ends and where it goes is ours to say. */
+const FORBIDDEN = new Set([
+  ...['host', 'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect', 'http2-settings'],
+  ...['content-length', 'content-encoding', 'accept-encoding'],
+])
+const FORBIDDEN_PREFIX = /^proxy-/
+
+type Actions = NonNullable<NonNullable<VersionConfig['matchmaker']>['game_modes'][string]['actions']>
+
+/** `path` is where the actions stand in the config. */
+export function checkActions(config: Config, actions: Actions, path: readonly string[]): ErrorDetail[] {
+  return SEAT_ACTIONS.flatMap((name): ErrorDetail[] => {
+    const { verification_config, verification } = actions[name] ?? {}
+    const at = [...path, name]
+    if (verification_config !== undefined && verification !== undefined) {
+      const message = 'verification_config and verification are two names of the same: only one may be there.'
+      return [{ path: [...at, 'verification'], reason: 'conflicts', message }]
+    }
+    const found = verification_config ?? verification
+    const member = verification_config === undefined ? 'verification' : 'verification_config'
+    return found === undefined ? [] : checkVerification(config, found, [...at, member])
+  })
+}
+
+function checkVerification(config: Config, { url, headers = {} }: VerificationConfig, path: string[]): ErrorDetail[] {
+  const errors = checkUrl(config, url, [...path, 'url'])
+  const seen = new Set<string>()
+  let bytes = 0
+  for (const [name, value] of Object.entries(headers)) {
+    const at = [...path, 'headers', name]
+    bytes += name.length + value.length
+    errors.push(...checkName(name, at), ...checkValue(name, value, at))
+    if (seen.has(name.toLowerCase())) {
+      errors.push({ path: at, reason: 'not_unique', message: `The header ${name.toLowerCase()} is there twice.` })
+    }
+    seen.add(name.toLowerCase())
+  }
+  if (bytes > HEADER_BYTES_MAX) {
+    const message = `The headers are longer than ${HEADER_BYTES_MAX} bytes together.`
+    errors.push({ path: [...path, 'headers'], reason: 'too_long', message })
+  }
+  return errors
+}
+
+/** Without asking anybody: what a name leads to is looked at whenever it is called. */
+function checkUrl(config: Config, url: string, path: string[]): ErrorDetail[] {
+  try {
+    parseTarget(url, webhookRules(config))
+    return []
+  } catch (error) {
+    if (!(error instanceof FetchFailure)) throw error
+    const reason = error.reason === 'address_not_public' ? 'address_not_public' : 'invalid'
+    return [{ path, reason, message: error.message }]
+  }
+}
+
+function checkName(name: string, path: string[]): ErrorDetail[] {
+  const lower = name.toLowerCase()
+  if (!NAME.test(name)) {
+    return [{ path, reason: 'invalid', message: `${JSON.stringify(name)} is not the name of a header.` }]
+  }
+  if (name.length > HEADER_NAME_LENGTH_MAX) {
+    const message = `The name of a header has at most ${HEADER_NAME_LENGTH_MAX} characters.`
+    return [{ path, reason: 'too_long', message }]
+  }
+  if (!FORBIDDEN.has(lower) && !FORBIDDEN_PREFIX.test(lower) && lower !== '__proto__') return []
+  return [{ path, reason: 'forbidden', message: `The header ${lower} cannot be set.` }]
+}
+
+function checkValue(name: string, value: string, path: string[]): ErrorDetail[] {
+  if (value === '') {
+    const message = `The value of ${JSON.stringify(name)} is missing. It is never answered: a config that was read has none.`
+    return [{ path, reason: 'required', message }]
+  }
+  if (VALUE.test(value)) return []
+  const message = `The value of ${JSON.stringify(name)} must be one line of visible Latin-1 characters, no blank around.`
+  return [{ path, reason: 'invalid', message }]
+}
+
+/** Versions are kept and answered with the name that the interface has: verification_config. */
+export function withOneName(config: VersionConfig): VersionConfig {
+  if (config.matchmaker === undefined) return config
+  const renamed = structuredClone(config)
+  for (const { actions } of Object.values(renamed.matchmaker?.game_modes ?? {})) {
+    for (const name of SEAT_ACTIONS) {
+      const action = actions?.[name]
+      if (action?.verification === undefined) continue
+      action.verification_config = action.verification
+      delete action.verification
+    }
+  }
+  return renamed
+}

@@ -1,0 +1,169 @@
+// Versions: a version config under a name that is unique in its game. Created once, never changed; what a namespace
+// runs is changed by moving it to another version.
+import {
+  ApiError,
+  type BodyOf,
+  CAPTCHA_PROVIDERS,
+  CAPTCHA_TEST_SECRETS,
+  type createGameVersion,
+  type ErrorDetail,
+  VERSION_DISPLAY_NAME_LENGTH_MAX,
+  VersionConfig,
+  type VersionFull,
+  type VersionSummary,
+} from '@muster/contract'
+import { sql } from 'kysely'
+import type { Static } from 'typebox'
+import type { Caller } from '../../caller.ts'
+import type { Context } from '../../context.ts'
+import { newId } from '../../ids.ts'
+import { createShapeCheck } from '../../shape.ts'
+import { closeConfig } from '../../tokens/version-secrets.ts'
+import { requireGame } from '../access.ts'
+import { checkDisplayName, notUnique, orNameTaken, refuse } from '../field-errors.ts'
+import { LIST_MAX } from '../lists.ts'
+import { holdGroupOf } from '../quotas.ts'
+import { timestamp } from '../times.ts'
+import { checkConfig } from './check.ts'
+import { withOneName } from './verification-check.ts'
+
+const checkShape = createShapeCheck(VersionConfig)
+
+const nameTaken = (display_name: string): ErrorDetail =>
+  notUnique(['display_name'], `The game has a version ${JSON.stringify(display_name)} already.`)
+
+/** Throws GAME_NOT_FOUND, VALIDATION_ERROR or NAME_TAKEN. */
+export async function createVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  body: BodyOf<typeof createGameVersion>,
+): Promise<{ version_id: string }> {
+  await requireGame(ctx, caller, game_id)
+  refuse(await checkVersion(ctx, game_id, body))
+  const now = ctx.now()
+  const version_id = newId(now)
+  const { display_name } = body
+  await orNameTaken(nameTaken(display_name), () =>
+    ctx.db.transaction().execute(async (trx) => {
+      // Whoever deletes a build or a site holds the group as well: what was there is looked at again.
+      await holdGroupOf(trx, game_id)
+      refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
+      const { config, secrets } = closeConfig(ctx.seals, version_id, withOneName(body.config), now)
+      await trx
+        .insertInto('versions')
+        .values({
+          version_id,
+          game_id,
+          display_name,
+          config: JSON.stringify(config),
+          secrets,
+          create_ts: new Date(now),
+        })
+        .execute()
+    }),
+  )
+  warnOfTestSecrets(ctx, version_id, body.config)
+  return { version_id }
+}
+
+/** Only in development; in production they are refused. */
+function warnOfTestSecrets(ctx: Context, version_id: string, config: VersionConfig): void {
+  const captcha = config.matchmaker?.captcha
+  for (const provider of CAPTCHA_PROVIDERS) {
+    if (!CAPTCHA_TEST_SECRETS.has(captcha?.[provider]?.secret_key ?? '')) continue
+    ctx.log.warn({ version_id, provider }, 'the captcha has a published test secret: it keeps nobody out')
+  }
+}
+
+/** Throws GAME_NOT_FOUND. Answers what createVersion would throw. */
+export async function validateVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  draft: { display_name: string; config: unknown },
+): Promise<ErrorDetail[]> {
+  await requireGame(ctx, caller, game_id)
+  return checkVersion(ctx, game_id, draft)
+}
+
+/** Throws GAME_NOT_FOUND. Counts on from the highest such name that the game has, given out or chosen by hand. */
+export async function reserveName(ctx: Context, caller: Caller, game_id: string): Promise<string> {
+  await requireGame(ctx, caller, game_id)
+  const { rows } = await sql<{ version_number: number }>`
+    update games set version_number = 1 + greatest(version_number, (
+      select max(substring(display_name from '^v([0-9]{1,9})$')::bigint) from versions
+      where versions.game_id = games.game_id
+    ))
+    where game_id = ${game_id} returning version_number
+  `.execute(ctx.db)
+  const row = rows[0]
+  if (row === undefined) throw new ApiError('GAME_NOT_FOUND')
+  return `v${row.version_number}`
+}
+
+async function checkVersion(
+  ctx: Context,
+  game_id: string,
+  draft: { display_name: string; config: unknown },
+): Promise<ErrorDetail[]> {
+  const errors = checkDisplayName(draft.display_name, VERSION_DISPLAY_NAME_LENGTH_MAX)
+  if (errors.length === 0) {
+    const twin = await ctx.db
+      .selectFrom('versions')
+      .select('version_id')
+      .where('game_id', '=', game_id)
+      .where('display_name', '=', draft.display_name)
+      .executeTakeFirst()
+    if (twin !== undefined) errors.push(nameTaken(draft.display_name))
+  }
+  const shape = checkShape(draft.config)
+  if (shape.length > 0) return [...errors, ...shape.map(named)]
+  return [...errors, ...(await checkConfig(ctx, game_id, draft.config as VersionConfig))]
+}
+
+/** What is wrong with the config as a whole is told of the member that carries it. */
+function named(detail: ErrorDetail): ErrorDetail {
+  return detail.path.length === 0 ? { ...detail, path: ['config'] } : detail
+}
+
+export async function listVersions(ctx: Context, game_id: string): Promise<Static<typeof VersionSummary>[]> {
+  const rows = await ctx.db
+    .selectFrom('versions')
+    .select(['version_id', 'create_ts', 'display_name'])
+    .where('game_id', '=', game_id)
+    .orderBy('create_ts', 'desc')
+    .orderBy('version_id', 'desc')
+    .limit(LIST_MAX)
+    .execute()
+  return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))
+}
+
+/** Throws GAME_NOT_FOUND or VERSION_NOT_FOUND; a version of another game is not found here. */
+export async function findVersion(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  version_id: string,
+): Promise<Static<typeof VersionFull>> {
+  await requireGame(ctx, caller, game_id)
+  const row = await ctx.db
+    .selectFrom('versions')
+    .select(['version_id', 'create_ts', 'display_name', 'config'])
+    .where('game_id', '=', game_id)
+    .where('version_id', '=', version_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('VERSION_NOT_FOUND')
+  return { ...row, create_ts: timestamp(row.create_ts), config: row.config as VersionConfig }
+}
+
+/** Throws VERSION_NOT_FOUND. */
+export async function requireVersion(ctx: Context, game_id: string, version_id: string): Promise<void> {
+  const row = await ctx.db
+    .selectFrom('versions')
+    .select('version_id')
+    .where('game_id', '=', game_id)
+    .where('version_id', '=', version_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('VERSION_NOT_FOUND')
+}
