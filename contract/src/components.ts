@@ -10,7 +10,7 @@ import { GameFull, GameSummary, RegionSummary } from './cloud/games.ts'
 import { GroupHandle, GroupSummary } from './cloud/groups.ts'
 import { LobbySummaryAnalytics } from './cloud/live.ts'
 import { LobbyPlayer } from './cloud/lobbies.ts'
-import { LogsLobbySummary } from './cloud/logs.ts'
+import { LobbyMetrics, LogsLobbySummary } from './cloud/logs.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
@@ -51,6 +51,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   LobbyInfo,
   LobbyPlayer,
   LobbySummaryAnalytics,
+  LobbyMetrics,
   LogsLobbySummary,
   MatchmakerLimits,
   Member,

@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox'
 import { operation } from '../operation.ts'
 import { Id, object, Timestamp } from '../records.ts'
+import { ServicePerf } from './rays.ts'
 
 const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const lobby = { game_id: Id, lobby_id: Id }
@@ -122,18 +123,37 @@ export const listNamespaceLobbies = operation({
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })
 
+export const LobbyMetrics = object(
+  {
+    job: Type.String({ description: 'The lobby.' }),
+    cpu: Type.Array(Type.Number(), { description: 'Cores that it kept busy, on average, in each step.' }),
+    memory: Type.Array(Type.Number(), { description: 'The most bytes of memory that were seen in each step.' }),
+    allocated_memory: Type.Number({ description: 'Bytes that it may use.' }),
+    start_ts: Timestamp,
+    step: Type.Integer({
+      description:
+        'Milliseconds. Longer for those that live longer: it is always the whole life, in 240 steps at most.',
+    }),
+  },
+  'What the processes of a lobby have used since it began.',
+)
+export type LobbyMetrics = Static<typeof LobbyMetrics>
+
 export const getNamespaceLobby = operation({
   ...door,
   id: 'games.namespaces.logs.getNamespaceLobby',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}',
-  summary: 'A lobby of a namespace, running or stopped, with addresses of its logs.',
+  summary:
+    'A lobby of a namespace, running or stopped: what it used, addresses of its logs, and where the time of the request went that started it.',
   role: 'developer',
   params: object({ ...namespace, lobby_id: Id }),
   response: object({
     lobby: LogsLobbySummary,
+    metrics: Type.Optional(LobbyMetrics),
     stdout_presigned_urls: Type.Array(PresignedUrl, { description: 'None before its server was started.' }),
     stderr_presigned_urls: Type.Array(PresignedUrl),
+    perf_lists: Type.Array(ServicePerf, { description: 'None where no request started it, or its ray is not kept.' }),
   }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })

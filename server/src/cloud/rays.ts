@@ -22,13 +22,22 @@ export async function rayPerf(
   caller: Caller,
   ray_id: string,
 ): Promise<ResponseOf<typeof getRayPerfLogs>> {
+  const parts = await writtenParts(ctx, ray_id)
+  await requireReader(ctx, caller, parts)
+  return { perf_lists: parts.map(perfOf) }
+}
+
+/** Of the request that started a lobby; for whoever may see the lobby. */
+export async function startPerf(ctx: Context, ray_id: string): Promise<ServicePerf[]> {
+  return (await writtenParts(ctx, ray_id)).map(perfOf)
+}
+
+async function writtenParts(ctx: Context, ray_id: string): Promise<Part[]> {
   if (ctx.now() - timeOfId(ray_id) < NEW_MS) {
     await ctx.listener.notify(RAYS_CHANNEL)
     await delay(WRITE_MS)
   }
-  const parts = await readParts(ctx, ray_id)
-  await requireReader(ctx, caller, parts)
-  return { perf_lists: parts.map(perfOf) }
+  return readParts(ctx, ray_id)
 }
 
 /** Throws RAY_NOT_FOUND for whoever is not a developer of the game, or its own cloud token. */

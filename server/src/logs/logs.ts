@@ -7,6 +7,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type LogLine, type LogStream, logFile } from './kept.ts'
+import { type LobbyMetrics, readMetrics } from './lobby-metrics.ts'
 import { LOG_START, type LogPart, type LogPlace, lastLines, linesAfter } from './read.ts'
 
 export type LobbyLogs = {
@@ -20,6 +21,8 @@ export type LobbyLogs = {
   all(lobby_id: string, stream: LogStream, bytes_max: number): AsyncGenerator<LogLine[]>
   /** Whether somebody may still write into it, or what was written is not all kept yet. */
   isOpen(lobby_id: string, stream: LogStream): Promise<boolean>
+  /** What it used; null when nobody looked, or nothing of it is kept. */
+  metrics(lobby_id: string): Promise<LobbyMetrics | null>
 }
 
 const LOBBY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -74,5 +77,6 @@ export function createFolderLogs(lobbies_folder: string): LobbyLogs {
         : size > offset || existsSync(logFile(folder, stream, file + 1))
     },
     isOpen: async (lobby_id, stream) => existsSync(join(folderOfLobby(lobbies_folder, lobby_id), stream)),
+    metrics: (lobby_id) => readMetrics(folderOfLobby(lobbies_folder, lobby_id)),
   }
 }

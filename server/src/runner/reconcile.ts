@@ -11,6 +11,7 @@ import type { Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
 import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from './launch.ts'
+import { createLobbyMeter } from './lobby-metrics.ts'
 import { logTail } from './logs/tail.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
@@ -34,6 +35,8 @@ export type Loop = {
   adopt(): Promise<void>
   /** Starts nothing any more, and waits for what is under way. */
   close(): Promise<void>
+  /** Every second: what all that runs uses is looked at, where it is time to. */
+  measure(): Promise<void>
   /** Now and then: removes what nobody needs any more. */
   sweep(): Promise<void>
   /** After close: ends everything that runs, and records it. */
@@ -43,6 +46,7 @@ export type Loop = {
 export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: Ports, rays: StartRays): Loop {
   const { metrics } = ctx
   const launch: Launch = { ctx, driver, builds, ports }
+  const meter = createLobbyMeter(ctx, driver)
   const runs = new Map<string, Watched>()
   const starting = new Map<string, Promise<void>>()
   let is_closed = false
@@ -211,6 +215,8 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
           .catch((error) => ctx.log.error({ err: error }, 'it does not end'))
       }
     },
+
+    measure: () => meter.look([...runs.values()].map(({ handle }) => handle)),
 
     async sweep() {
       try {

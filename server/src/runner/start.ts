@@ -45,7 +45,10 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   }
   wakes.wake = loop.wake
   const unsubscribe = ctx.listener.on('lobbies', loop.wake)
-  const ticking = setInterval(loop.wake, RECONCILE_MS)
+  const ticking = setInterval(() => {
+    loop.wake()
+    void loop.measure()
+  }, RECONCILE_MS)
   const sweeping = setInterval(loop.sweep, SWEEP_MS)
   const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   const disk_report = startDiskReport(ctx)

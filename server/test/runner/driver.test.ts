@@ -7,6 +7,7 @@ import { openCgroups } from '../../src/runner/drivers/cgroups.ts'
 import { until } from '../until.ts'
 import { hasBubblewrap, howOf, openDriver, SANDBOXES, type Sandbox, TIER } from './driver-fixture.ts'
 
+const HELD_BYTES = 64 * 1024 ** 2
 const BURNT_MS = 500
 
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
@@ -145,6 +146,31 @@ promise('what a run has used is told with its end, its children’s time too, an
   assert.ok(with_child >= BURNT_MS && with_child < 10 * BURNT_MS, JSON.stringify(used))
   assert.ok(idle > 0 && idle < burnt, JSON.stringify(used))
 })
+
+promise(
+  'what runs is told with what it uses, children too, whether or not a control group counts it',
+  async (t, sandbox) => {
+    const fixture = await openDriver(t, sandbox)
+    const build_folder = fixture.build({
+      'burn.js': `
+      const burnt = ({ user, system } = process.cpuUsage()) => (user + system) / 1e3
+      while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);
+      const held = Buffer.alloc(${HELD_BYTES}, 1)
+      console.log('burnt')
+      setInterval(() => held.fill(1), 60_000)`,
+      'parent.js': "require('child_process').spawn(process.execPath, ['burn.js'], { stdio: 'inherit' })",
+    })
+    const handle = await fixture.start({ build_folder, args: ['node', 'parent.js'] })
+    await fixture.line(handle, /burnt/)
+    for (const group of [handle.group, null]) {
+      const { cpu_ms, memory_bytes } = fixture.driver.usage([{ ...handle, group }]).get(handle.lobby_id)!
+      assert.ok(cpu_ms >= BURNT_MS && cpu_ms < 10 * BURNT_MS, `${group}: ${cpu_ms} ms`)
+      assert.ok(memory_bytes >= HELD_BYTES && memory_bytes < 10 * HELD_BYTES, `${group}: ${memory_bytes} bytes`)
+    }
+    await fixture.driver.stop(handle, 0)
+    assert.equal(fixture.driver.usage([handle, { ...handle, group: null }]).size, 0)
+  },
+)
 
 promise('a lobby is asked to end, and one that does not listen is ended', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)

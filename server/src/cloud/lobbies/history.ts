@@ -2,6 +2,7 @@
 import {
   ApiError,
   type getNamespaceLobby,
+  type LobbyMetrics,
   type LogsLobbySummary,
   type ResponseOf,
   validationError,
@@ -9,8 +10,10 @@ import {
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
+import { busyCores } from '../../logs/lobby-metrics.ts'
 import { requireGame } from '../access.ts'
 import { requireNamespace } from '../namespaces/namespaces.ts'
+import { startPerf } from '../rays.ts'
 import { timestamp } from '../times.ts'
 import type { Window } from './csv.ts'
 import { historyUrl, logUrl } from './exports.ts'
@@ -48,17 +51,36 @@ export async function findNamespaceLobby(
 ): Promise<ResponseOf<typeof getNamespaceLobby>> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
-  const { rows } = await ctx.pool.query<LobbyRow & { is_started: boolean }>(
-    `select ${LOBBY_COLUMNS}, r.lobby_id is not null as is_started
+  const { rows } = await ctx.pool.query<LobbyRow & { is_started: boolean; memory_mb: number; ray_id: string | null }>(
+    `select ${LOBBY_COLUMNS}, r.lobby_id is not null as is_started, l.memory_mb, l.ray_id
       from lobbies l left join lobby_runs r using (lobby_id) where l.lobby_id = $1 and l.namespace_id = $2`,
     [lobby_id, namespace_id],
   )
   const [row] = rows
   if (row === undefined) throw new ApiError('LOBBY_NOT_FOUND')
+  const metrics = row.is_started ? await metricsOf(ctx, row) : null
   return {
     lobby: summaryOf(row),
+    ...(metrics !== null && { metrics }),
     stdout_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stdout')] : [],
     stderr_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stderr')] : [],
+    perf_lists: row.ray_id === null ? [] : await startPerf(ctx, row.ray_id),
+  }
+}
+
+async function metricsOf(
+  ctx: Context,
+  { lobby_id, memory_mb }: { lobby_id: string; memory_mb: number },
+): Promise<LobbyMetrics | null> {
+  const metrics = await ctx.lobby_logs.metrics(lobby_id)
+  if (metrics === null) return null
+  return {
+    job: lobby_id,
+    cpu: busyCores(metrics).map((cores) => Math.round(cores * 10_000) / 10_000),
+    memory: metrics.memory_bytes,
+    allocated_memory: memory_mb * 1024 ** 2,
+    start_ts: timestamp(new Date(metrics.start_ts)),
+    step: metrics.step_ms,
   }
 }
 

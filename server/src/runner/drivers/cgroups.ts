@@ -36,6 +36,8 @@ export type Cgroups = {
   counters(group: string): { oom_kills: number; pids_refused: number }
   /** What all that ever ran in it has used, in ms of one core; null when nobody counts, or the group is gone. */
   cpuTime(group: string): number | null
+  /** What counts against the limit now, without cached files that can be let go; null when the group is gone. */
+  memory(group: string): number | null
   /** SIGKILL to everything in it. */
   kill(group: string): void
   /** False while something still runs in it. */
@@ -102,6 +104,8 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
       const used_ns = accounts === null ? '' : readIfThere(join(accounts, group, 'cpuacct.usage'))
       return used_ns === '' ? null : Math.round(Number(used_ns) / NS_PER_MS)
     },
+    memory: (group) =>
+      memoryIn(join(bases.memory, group), { used: 'memory.usage_in_bytes', cached: 'total_inactive_file' }),
   }
 }
 
@@ -148,7 +152,14 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
       const path = join(base, group, 'cpu.stat')
       return readIfThere(path) === '' ? null : Math.round(readCounter(path, 'usage_usec') / US_PER_MS)
     },
+    memory: (group) => memoryIn(join(base, group), { used: 'memory.current', cached: 'inactive_file' }),
   }
+}
+
+function memoryIn(folder: string, names: { used: string; cached: string }): number | null {
+  const used = readIfThere(join(folder, names.used))
+  if (used === '') return null
+  return Math.max(0, Number(used) - readCounter(join(folder, 'memory.stat'), names.cached))
 }
 
 /** Whether a group of all controllers can be made under `parent`, and has been. */

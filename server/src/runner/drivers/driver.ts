@@ -78,6 +78,9 @@ export type ExitReason =
 export type Exit = { exit_code: number | null; reason: ExitReason; cpu_ms: number | null; ran: Life | null }
 export type Life = { start_ts: number; end_ts: number }
 
+/** `cpu_ms`: all that was ever used, of one core. `memory_bytes`: now, without files that are only cached. */
+export type Usage = { cpu_ms: number; memory_bytes: number }
+
 /** The exit of a lobby that never had a process. */
 export function neverRan(reason: ExitReason): Exit {
   return { exit_code: null, reason, cpu_ms: null, ran: null }
@@ -100,6 +103,8 @@ export type Driver = {
   list(): Promise<Handle[]>
   /** Null while it runs. Asked again it answers the same, until `forget`. Cheap while it runs: asked every second. */
   exit(handle: Handle): Promise<Exit | null>
+  /** What these use, by lobby id; without those that are gone. Cheap enough to be asked every five seconds. */
+  usage(handles: readonly Handle[]): Map<string, Usage>
   /** What is known of a lobby's end without a handle: for a row that was written and perhaps never came to a spawn. */
   exitOf(lobby_id: string): Promise<Exit>
   /**

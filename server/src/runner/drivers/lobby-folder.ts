@@ -7,9 +7,10 @@
 //   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
 //   stdout, stderr            named pipes, while something holds them (logs/logger.ts)
 //   stdout.1.log, ...         what is kept of them (logs/kept.ts)
+//   metrics.json what it has used over its life (logs/lobby-metrics.ts)
 //   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
 //
-// When all of it is over, the log and the exit move to `<data>/lobbies/.ended/<lobby id>/` (logs/ended.ts).
+// When all of it is over, the log, the metrics and the exit move to `<data>/lobbies/.ended/<lobby id>/` (logs/ended.ts).
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Exit, Handle } from './driver.ts'

@@ -16,13 +16,13 @@ import { openLoggerClient } from '../logs/client.ts'
 import { openEndedLogs } from '../logs/ended.ts'
 import { platformLine } from '../logs/lines.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
-import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started } from './driver.ts'
+import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
 import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
 import { openMonitors } from './monitors.ts'
-import { isAlive, readBootId } from './procfs.ts'
+import { isAlive, readBootId, readPageSize, usageOfTrees } from './procfs.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
 
@@ -57,6 +57,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   const host = await prepareHost(options)
   const { lobbies_folder, cgroups } = host
   const boot_id = readBootId()
+  const page_size = readPageSize()
   const logger = openLoggerClient(lobbies_folder)
   const monitors = openMonitors(cgroups, inheritedFds())
   const sandbox: Handle['sandbox'] = host.bubblewrap ? 'bubblewrap' : 'none'
@@ -236,6 +237,13 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     return Math.max(handle.start_ts, endTime(folder) ?? last_seen_ts)
   }
 
+  /** Null: it has no group, or not one in which both are counted. */
+  function usageOfGroup({ group }: Handle): Usage | null {
+    const cpu_ms = group === null ? null : (cgroups?.cpuTime(group) ?? null)
+    const memory_bytes = group === null ? null : (cgroups?.memory(group) ?? null)
+    return cpu_ms === null || memory_bytes === null ? null : { cpu_ms, memory_bytes }
+  }
+
   async function end(handle: Handle, ending: Ending): Promise<void> {
     await endRun(folderOf(handle.lobby_id), handle, ending, boot_id, cgroups)
     const child = live.get(handle.lobby_id)?.child
@@ -263,6 +271,24 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
         if (handle.uid !== null) uids.hold(handle.uid)
       }
       return handles
+    },
+
+    usage(handles) {
+      const found = new Map<string, Usage>()
+      const without_group: Handle[] = []
+      for (const handle of handles.filter((one) => isAlive(one, boot_id))) {
+        const usage = usageOfGroup(handle)
+        if (usage === null) without_group.push(handle)
+        else found.set(handle.lobby_id, usage)
+      }
+      if (without_group.length === 0) return found
+      const pids = without_group.map(({ pid }) => pid)
+      const trees = usageOfTrees(pids, page_size)
+      for (const { lobby_id, pid } of without_group) {
+        const usage = trees.get(pid)
+        if (usage !== undefined) found.set(lobby_id, usage)
+      }
+      return found
     },
 
     async exitOf(lobby_id) {

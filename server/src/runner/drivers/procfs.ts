@@ -4,20 +4,37 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 export type ProcessId = { pid: number; start_time: string; boot_id: string }
 export type ProcessStat = { pid: number; state: string; parent_pid: number; start_time: string }
+export type TreeUsage = { cpu_ms: number; memory_bytes: number }
+
+/** The kernel tells times to programs in hundredths of a second, whatever it counts in. */
+const TICK_MS = 10
+/** The key of the page size among what the kernel tells a new process; and what it nearly always is. */
+const AUXV_PAGE_SIZE = 6n
+const PAGE_SIZE = 4_096
+/** Generations between a process and what is asked for. */
+const TREE_DEPTH_MAX = 64
 
 /** Null when there is no such process. Reads of /proc do not wait for a disk, so they are synchronous. */
 export function readStat(pid: number): ProcessStat | null {
+  const line = readStatLine(pid)
+  return line === null ? null : parseStat(line)
+}
+
+function readStatLine(pid: number): string | null {
   try {
-    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    return readFileSync(`/proc/${pid}/stat`, 'latin1')
   } catch (error) {
     if (isGone(error)) return null
     throw error
   }
 }
 
+/** From the third on. */
+const fieldsOf = (line: string): string[] => line.slice(line.lastIndexOf(')') + 2).split(' ')
+
 /** The name in the second field may hold anything, parentheses and spaces too: fields are counted after its last `)`. */
 export function parseStat(line: string): ProcessStat | null {
-  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ')
+  const fields = fieldsOf(line)
   const pid = Number.parseInt(line, 10)
   const [state, parent_pid] = fields
   const start_time = fields[19]
@@ -57,6 +74,55 @@ export function childrenOf(pid: number): number[] {
     .filter((name) => /^\d+$/.test(name))
     .filter((name) => readStat(Number(name))?.parent_pid === pid)
     .map(Number)
+}
+
+/** Memory is told in pages. */
+export function readPageSize(): number {
+  const words = new BigUint64Array(Uint8Array.from(readFileSync('/proc/self/auxv')).buffer)
+  const at = words.findIndex((word, index) => index % 2 === 0 && word === AUXV_PAGE_SIZE)
+  return at === -1 ? PAGE_SIZE : Number(words[at + 1])
+}
+
+/**
+ * What each of these processes uses with all that came of it: CPU time in ms of one core, of processes that have ended
+ * too where their parents have seen it; and resident memory, in which pages that several share count several times.
+ */
+export function usageOfTrees(pids: readonly number[], page_size: number): Map<number, TreeUsage> {
+  const processes = new Map<number, TreeUsage & { parent_pid: number }>()
+  for (const name of readdirSync('/proc')) {
+    const found = /^\d+$/.test(name) ? usageOf(Number(name), page_size) : null
+    if (found !== null) processes.set(Number(name), found)
+  }
+  const trees = new Map(
+    pids.filter((pid) => processes.has(pid)).map((pid) => [pid, { cpu_ms: 0, memory_bytes: 0 } as TreeUsage]),
+  )
+  for (const [pid, { cpu_ms, memory_bytes }] of processes) {
+    let ancestor: number | undefined = pid
+    for (let depth = 0; ancestor !== undefined && depth < TREE_DEPTH_MAX; depth++) {
+      const tree = trees.get(ancestor)
+      if (tree !== undefined) {
+        tree.cpu_ms += cpu_ms
+        tree.memory_bytes += memory_bytes
+        break
+      }
+      ancestor = processes.get(ancestor)?.parent_pid
+    }
+  }
+  return trees
+}
+
+/** Null when there is no such process. */
+function usageOf(pid: number, page_size: number): (TreeUsage & { parent_pid: number }) | null {
+  const line = readStatLine(pid)
+  if (line === null) return null
+  const fields = fieldsOf(line).map(Number)
+  const [own_user = 0, own_system = 0, childrens_user = 0, childrens_system = 0] = fields.slice(11, 15)
+  const ticks = own_user + own_system + childrens_user + childrens_system
+  return {
+    parent_pid: fields[1] ?? 0,
+    cpu_ms: ticks * TICK_MS,
+    memory_bytes: (fields[21] ?? 0) * page_size,
+  }
 }
 
 export function readBootId(): string {

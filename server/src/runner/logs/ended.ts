@@ -1,10 +1,11 @@
-// The logs of lobbies that have ended. Of the folder of such a lobby nothing but its log and how it ended is kept, and it
+// The logs of lobbies that have ended. Of the folder of such a lobby its log, what it used and how it ended are kept, and it
 // moves to a place of its own, so that what runs is found among what runs only. There it stays for the time that is set,
 // and within the space that is set: beyond it the oldest go first.
 import { mkdirSync, readdirSync } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isLogFile } from '../../logs/kept.ts'
+import { METRICS_FILE } from '../../logs/lobby-metrics.ts'
 import { endedFolder, isLobbyId } from '../../logs/logs.ts'
 import { ENDED_FILE } from '../drivers/lobby-folder.ts'
 import { isGone } from '../drivers/procfs.ts'
@@ -61,7 +62,8 @@ export function openEndedLogs(lobbies_folder: string, limits: Limits): EndedLogs
     async take(lobby_id) {
       const folder = join(lobbies_folder, lobby_id)
       for (const name of await readdir(folder)) {
-        if (name !== ENDED_FILE && !isLogFile(name)) await rm(join(folder, name), { recursive: true, force: true })
+        const is_kept = name === ENDED_FILE || name === METRICS_FILE || isLogFile(name)
+        if (!is_kept) await rm(join(folder, name), { recursive: true, force: true })
       }
       await rename(folder, join(own_folder, lobby_id))
       await measure(lobby_id)

@@ -1,8 +1,11 @@
 // Which lobbies there were, page by page and as CSV.
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import {
   createGameVersion,
+  deleteMatchmakerLobby,
   exportMatchmakerLobbyHistory,
   getGameVersionById,
   getNamespaceLobby,
@@ -11,6 +14,8 @@ import {
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { idOfName } from '../../../src/ids.ts'
+import { STEP_MS_MIN } from '../../../src/logs/lobby-metrics.ts'
+import { endedFolder } from '../../../src/logs/logs.ts'
 import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
 import { until } from '../../until.ts'
@@ -117,6 +122,50 @@ test('a lobby is told of from its creation to how it ended, with its logs', asyn
   const elsewhere = { ...params(running), namespace_id: other.namespace_id, game_id: other.game_id }
   const refusal = await failureOf(platform.client.call(getNamespaceLobby, { params: elsewhere }))
   assert.equal(refusal.code, 'LOBBY_NOT_FOUND')
+})
+
+test('a lobby is told of with what it used over its life, and with the request that started it, also when it is over', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
+  const { client } = platform
+  const game = await talkingGame(platform)
+  const lobby_id = await talkingLobby(platform, game)
+  const { game_id, namespace_id } = game
+  const tell = () => client.call(getNamespaceLobby, { params: { game_id, namespace_id, lobby_id } })
+
+  const { metrics: first, lobby } = await until('it has been looked at', async () => {
+    const answer = await tell()
+    return answer.metrics !== undefined && answer
+  })
+  const { ctx } = platform
+  const [region] = ctx.config.regions
+  const allocated = region!.tiers.find(({ tier_name_id }) => tier_name_id === region!.default_tier)!.memory * 1024 ** 2
+  assert.deepEqual([first!.job, first!.start_ts, first!.step], [lobby_id, lobby.start_ts, STEP_MS_MIN])
+  assert.equal(first!.allocated_memory, allocated)
+  // A server that does nothing is a few megabytes, and few of its milliseconds were busy.
+  assert.ok(first!.memory[0]! > 1e6 && first!.memory[0]! < allocated, `${first!.memory[0]} bytes`)
+  assert.ok(first!.cpu[0]! > 0 && first!.cpu[0]! < 8, `${first!.cpu[0]} cores`)
+
+  platform.advance(10 * STEP_MS_MIN)
+  const { metrics: later, perf_lists } = await until('it has been looked at again', async () => {
+    const answer = await tell()
+    return answer.metrics!.cpu.length > 10 && answer
+  })
+  assert.equal(later!.memory.length, later!.cpu.length)
+  const services = perf_lists.map(({ svc_name, operation }) => [svc_name, operation])
+  assert.deepEqual(services, [
+    ['matchmaker', 'lobbies.create'],
+    ['runner', 'lobby.start'],
+  ])
+  const { spans } = perf_lists[1]!
+  assert.ok(spans.some(({ label }) => label === 'process'))
+
+  await client.call(deleteMatchmakerLobby, { params: { game_id, lobby_id } })
+  await wholeLog(platform, game, lobby_id)
+  const folder = join(endedFolder(join(platform.data_dir, 'lobbies')), lobby_id)
+  await until('it has been put away', () => existsSync(folder))
+  const over = (await tell()).metrics!
+  assert.ok(over.cpu.length >= later!.cpu.length)
+  assert.deepEqual(over.memory.slice(0, 10), later!.memory.slice(0, 10))
 })
 
 test('the history of a game is a CSV file of all its namespaces, in which no word of a stranger is a formula', async (t) => {

@@ -1,0 +1,80 @@
+// What a lobby's processes used over its life, kept beside its log: a point for each step of time, with the CPU time that
+// was used in it and the most memory that was seen. There are so many points at most; when there would be more, two become
+// one and the step is twice as long. So it is always the whole life, in a few kilobytes. The runner writes it
+// (runner/lobby-metrics.ts), the api tells it.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export const METRICS_FILE = 'metrics.json'
+export const POINTS_MAX = 240
+/** The first step. 240 of them are 20 minutes. */
+export const STEP_MS_MIN = 5_000
+
+/** Point `i` begins `i` steps after `start_ts`; the last one ends at `seen_ts`. */
+export type LobbyMetrics = {
+  start_ts: number
+  step_ms: number
+  /** Of one core. */
+  cpu_ms: number[]
+  memory_bytes: number[]
+  seen_ts: number
+  seen_cpu_ms: number
+}
+
+/** `cpu_ms`: all that was ever used. */
+export type Sample = { ts: number; cpu_ms: number; memory_bytes: number }
+
+export function beginMetrics(start_ts: number): LobbyMetrics {
+  return { start_ts, step_ms: STEP_MS_MIN, cpu_ms: [], memory_bytes: [], seen_ts: start_ts, seen_cpu_ms: 0 }
+}
+
+/**
+ * What was used since the sample before is spread over the time since then: nobody knows better. A sample that is not
+ * later than the one before changes nothing: the machine's clock was set back.
+ */
+export function addSample(metrics: LobbyMetrics, { ts, cpu_ms, memory_bytes }: Sample): void {
+  if (ts <= metrics.seen_ts) return
+  while (ts - metrics.start_ts > POINTS_MAX * metrics.step_ms) makeCoarser(metrics)
+  const { start_ts, step_ms, seen_ts } = metrics
+  const used_ms = Math.max(0, cpu_ms - metrics.seen_cpu_ms)
+  for (let point = Math.floor((seen_ts - start_ts) / step_ms); point * step_ms < ts - start_ts; point++) {
+    const begin = Math.max(seen_ts, start_ts + point * step_ms)
+    const end = Math.min(ts, start_ts + (point + 1) * step_ms)
+    metrics.cpu_ms[point] = (metrics.cpu_ms[point] ?? 0) + (used_ms * (end - begin)) / (ts - seen_ts)
+    metrics.memory_bytes[point] = Math.max(metrics.memory_bytes[point] ?? 0, memory_bytes)
+  }
+  metrics.seen_ts = ts
+  metrics.seen_cpu_ms = cpu_ms
+}
+
+function makeCoarser(metrics: LobbyMetrics): void {
+  const { cpu_ms, memory_bytes } = metrics
+  metrics.step_ms *= 2
+  metrics.cpu_ms = pairs(cpu_ms).map(([one, other = 0]) => one + other)
+  metrics.memory_bytes = pairs(memory_bytes).map(([one, other = 0]) => Math.max(one, other))
+}
+
+function pairs(points: readonly number[]): [number, number?][] {
+  return Array.from({ length: Math.ceil(points.length / 2) }, (_, at) => [points[2 * at]!, points[2 * at + 1]])
+}
+
+/** Cores that were busy on average in each point. */
+export function busyCores({ start_ts, step_ms, cpu_ms, seen_ts }: LobbyMetrics): number[] {
+  return cpu_ms.map((used_ms, point) => {
+    const begin = start_ts + point * step_ms
+    return used_ms / Math.max(1, Math.min(seen_ts, begin + step_ms) - begin)
+  })
+}
+
+/** Of a lobby's folder; null when nothing of it is kept. */
+export async function readMetrics(folder: string): Promise<LobbyMetrics | null> {
+  try {
+    return JSON.parse(await readFile(join(folder, METRICS_FILE), 'utf8')) as LobbyMetrics
+  } catch (error) {
+    // Our own file appears by a rename, so it is whole; but after a power cut it may be empty.
+    const is_none =
+      error instanceof SyntaxError || (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+    if (is_none) return null
+    throw error
+  }
+}
