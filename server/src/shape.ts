@@ -1,7 +1,7 @@
 // Whether a value has the shape that the contract says, and if not, which members are wrong and why: in one place,
 // because the door refuses what the validate operations only report.
 import { type ErrorDetail, FORMATS } from '@muster/contract'
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 
 /** A value may be wrong in very many places; the first ones help most. */
@@ -30,20 +30,43 @@ const REASONS: Readonly<Record<string, string>> = {
 const COMPOUND_KEYWORDS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
 
 /** What a validator says of one fault; the door's framework has the same. */
-export type Fault = Pick<ErrorObject, 'instancePath' | 'keyword' | 'message' | 'params' | 'data'>
+export type Fault = Pick<ErrorObject, 'instancePath' | 'schemaPath' | 'keyword' | 'message' | 'params' | 'data'>
 
 export type ShapeCheck = (value: unknown) => ErrorDetail[]
 
-/** `coerce`: what comes as text (query and path) is read as the number, boolean or list of one that the schema asks for. */
-export function createValidator(options: { coerce: boolean }): Ajv {
+const OPTIONS = {
   // With all errors, so that whoever mends a request mends it once; bodies are bounded, and so is their number.
-  return new Ajv({ allErrors: true, coerceTypes: options.coerce && 'array', verbose: true, formats: { ...FORMATS } })
+  allErrors: true,
+  verbose: true,
+  formats: { ...FORMATS },
+  // Schemas are the contract's own, and a test holds them to their meta-schema: a process does not at every start.
+  meta: false,
+  validateSchema: false,
+}
+/** They keep what they have compiled. */
+const EXACT = new Ajv(OPTIONS)
+const COERCING = new Ajv({ ...OPTIONS, coerceTypes: 'array' })
+
+/** Answers null if the value is right. */
+export type FaultFinder = (value: unknown) => Fault[] | null
+
+/**
+ * Compiled when the first value comes: of hundreds of schemas a process meets few, and some take milliseconds.
+ * `coerce`: what comes as text (query and path) becomes, in its place, the number, boolean or list of one that the
+ * schema asks for.
+ */
+export function createFaultFinder(schema: TSchema, { coerce }: { coerce: boolean }): FaultFinder {
+  let validate: ValidateFunction | null = null
+  return (value) => {
+    validate ??= (coerce ? COERCING : EXACT).compile(schema)
+    return validate(value) ? null : (validate.errors ?? [])
+  }
 }
 
-/** A check of values against one schema, compiled once. It answers what is wrong, at most 32 details. */
+/** A check of values against one schema. It answers what is wrong, at most 32 details. */
 export function createShapeCheck(schema: TSchema): ShapeCheck {
-  const validate = createValidator({ coerce: false }).compile(schema)
-  return (value) => (validate(value) ? [] : toDetails(validate.errors ?? []))
+  const findFaults = createFaultFinder(schema, { coerce: false })
+  return (value) => toDetails(findFaults(value) ?? [])
 }
 
 export function toDetails(faults: readonly Fault[]): ErrorDetail[] {

@@ -69,7 +69,7 @@ import { keepToItself } from './own-pages.ts'
 import { registerPages } from './pages.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { isSocketUpgrade, openSockets } from './sockets.ts'
-import { createValidatorCompiler } from './validator.ts'
+import { compileValidator } from './validator.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
 const MATCHMAKER_BODY_BYTES_MAX = 64 * 1024
@@ -250,7 +250,7 @@ function createApp(
     routerOptions: { maxParamLength: 512 },
   })
   app.decorateRequest('admitted', null)
-  app.setValidatorCompiler(createValidatorCompiler())
+  app.setValidatorCompiler(compileValidator)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {

@@ -34,8 +34,6 @@ const OPEN_MEMBERS_MAX = 8
 
 const FORMATS: Record<string, string> = { uuid: 'UUID', 'date-time': 'time', email: 'e-mail address' }
 
-const COUNT = new Intl.NumberFormat('en-US')
-
 /** What a reference leads to. What stands beside it, a description, goes before what is said there. */
 export function resolve(schemas: Schemas, schema: Schema): Schema {
   if (schema.$ref === undefined) return schema
@@ -160,9 +158,10 @@ function limitsOfItems(items: Schema): Html | null {
 
 function range(min: number | undefined, max: number | undefined, unit: string): string | null {
   const units = (count: number) => (unit === '' ? '' : ` ${unit}${count === 1 ? '' : 's'}`)
+  const text = (count: number) => count.toLocaleString('en-US')
   if (max === undefined)
-    return min === undefined || (min === 0 && unit !== '') ? null : `at least ${COUNT.format(min)}${units(min)}`
-  if (min === undefined || (min === 0 && unit !== '')) return `at most ${COUNT.format(max)}${units(max)}`
-  if (min === max) return `exactly ${COUNT.format(max)}${units(max)}`
-  return `${COUNT.format(min)} to ${COUNT.format(max)}${units(max)}`
+    return min === undefined || (min === 0 && unit !== '') ? null : `at least ${text(min)}${units(min)}`
+  if (min === undefined || (min === 0 && unit !== '')) return `at most ${text(max)}${units(max)}`
+  if (min === max) return `exactly ${text(max)}${units(max)}`
+  return `${text(min)} to ${text(max)}${units(max)}`
 }

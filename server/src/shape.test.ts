@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FORMATS } from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import { Ajv } from 'ajv'
+import { Type } from 'typebox'
+import { createFaultFinder } from './shape.ts'
+
+test('every schema of the contract is one, and says what it says in the strictest reading', () => {
+  const strict = new Ajv({ strict: true, strictTypes: false, formats: { ...FORMATS } })
+  for (const { id, params, query, body, response } of OPERATIONS) {
+    for (const [name, schema] of Object.entries({ params, query, body, response })) {
+      assert.doesNotThrow(() => strict.compile(schema), `${name} of ${id}`)
+    }
+  }
+})
+
+test('a schema is not looked at before the first value, and then once', () => {
+  let looks = 0
+  const schema = new Proxy(Type.Object({ count: Type.Integer() }), {
+    get: (target, name, receiver) => {
+      if (name === 'properties') looks++
+      return Reflect.get(target, name, receiver)
+    },
+  })
+  const findFaults = createFaultFinder(schema, { coerce: false })
+  assert.equal(looks, 0)
+  assert.equal(findFaults({ count: 1 }), null)
+  const looks_of_one = looks
+  assert.ok(looks_of_one > 0)
+  assert.equal(findFaults({ count: 2 }), null)
+  assert.equal(looks, looks_of_one)
+})
+
+test('only what comes by the address is read as what it should be', () => {
+  const schema = Type.Object({ count: Type.Integer(), names: Type.Array(Type.String()) })
+  const value = { count: '5', names: 'one' }
+  assert.equal(createFaultFinder(schema, { coerce: false })(value)?.length, 2)
+  assert.deepEqual(value, { count: '5', names: 'one' })
+  assert.equal(createFaultFinder(schema, { coerce: true })(value), null)
+  assert.deepEqual(value, { count: 5, names: ['one'] })
+})
