@@ -4,7 +4,7 @@
 // broke.
 import type { Socket } from 'node:net'
 import { HALF_CLOSED_MS_MAX, SPLICE_IDLE_MS_MAX, TCP_KEEP_ALIVE_MS } from './limits.ts'
-import { breakOff } from './tls.ts'
+import { breakOff } from './tls/tls.ts'
 
 /** `first_byte_ms`: a connection over which nothing has moved yet is given up sooner. */
 export type SpliceTimes = { idle_ms: number; first_byte_ms?: number }

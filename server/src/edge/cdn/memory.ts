@@ -1,0 +1,73 @@
+// Small files in memory: those asked for last, up to MEMORY_FILES_BYTES_MAX of them, as they are and packed. An object
+// of a completed upload never changes, so what is here is never wrong.
+import { buffer } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip, constants as zlib } from 'node:zlib'
+import type { Objects } from '../../objects/objects.ts'
+import { MEMORY_FILES_BYTES_MAX } from '../limits.ts'
+
+export type Encoding = 'br' | 'gzip'
+
+export type Memory = {
+  /**
+   * The whole object, packed if so wished: at once when it is in memory. Rejects as Objects.read does.
+   */
+  read: (object_key: string, encoding: Encoding | null) => Buffer | Promise<Buffer>
+}
+
+const packGzip = promisify<Buffer, object, Buffer>(gzip)
+const packBrotli = promisify<Buffer, object, Buffer>(brotliCompress)
+/** Packed once and sent often, while the first one waits: chosen between both, not measured. */
+const GZIP = { level: 6 }
+const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 5, [zlib.BROTLI_PARAM_MODE]: zlib.BROTLI_MODE_TEXT } }
+
+export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MAX): Memory {
+  // In the order of their last use. A promise is there from the first who asks, so that the file is read once.
+  const files = new Map<string, { bytes: Buffer | Promise<Buffer>; length: number }>()
+  let length_sum = 0
+
+  function forget(key: string): void {
+    length_sum -= files.get(key)?.length ?? 0
+    files.delete(key)
+  }
+
+  async function load(key: string, object_key: string, encoding: Encoding | null): Promise<Buffer> {
+    try {
+      const plain = await buffer(await objects.read(object_key))
+      const bytes = encoding === null ? plain : await pack(plain, encoding)
+      const file = files.get(key)
+      if (file !== undefined) {
+        file.bytes = bytes
+        file.length = bytes.length
+        length_sum += bytes.length
+      }
+      for (const oldest of files.keys()) {
+        if (length_sum <= bytes_max) break
+        forget(oldest)
+      }
+      return bytes
+    } catch (error) {
+      forget(key)
+      throw error
+    }
+  }
+
+  return {
+    read(object_key, encoding) {
+      const key = encoding === null ? object_key : `${object_key} ${encoding}`
+      const file = files.get(key)
+      if (file !== undefined) {
+        files.delete(key)
+        files.set(key, file)
+        return file.bytes
+      }
+      const bytes = load(key, object_key, encoding)
+      files.set(key, { bytes, length: 0 })
+      return bytes
+    },
+  }
+}
+
+function pack(bytes: Buffer, encoding: Encoding): Promise<Buffer> {
+  return encoding === 'br' ? packBrotli(bytes, BROTLI) : packGzip(bytes, GZIP)
+}

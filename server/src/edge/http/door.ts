@@ -1,0 +1,62 @@
+// Every connection for HTTP comes through here, over whichever port, and is counted (crowd.ts).
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
+import type { Crowd } from '../crowd.ts'
+import { STOP_MS_MAX } from '../limits.ts'
+import type { Http } from './http.ts'
+import { acceptSharingReads } from './shared-reads.ts'
+
+export type Door = {
+  plain: () => Server
+  secure: (options: TlsOptions) => Server
+  /** Stops listening; what is under way may end, for STOP_MS_MAX. */
+  close: (servers: readonly Server[]) => Promise<void>
+}
+
+const OPTIONS = { allowHalfOpen: true, noDelay: true }
+
+export function createDoor(crowd: Crowd, http: Http): Door {
+  const sockets = new Set<Socket>()
+
+  /** A connection costs, whatever comes over it: it is counted before anything of it is read. */
+  function enter(socket: Socket): void {
+    // A peer may break a connection at any moment, also when nobody else is looking at it.
+    socket.on('error', () => {})
+    if (!crowd.admit('http', socket)) return
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  }
+
+  return {
+    plain: () =>
+      createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
+        const socket = acceptSharingReads(accepted)
+        enter(socket)
+        if (!socket.destroyed) http.serve(socket)
+      }),
+    secure(options) {
+      const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
+        socket.on('error', () => {})
+        if (!socket.destroyed) http.serve(socket)
+      })
+      // The alert has been sent, and nothing else can be said.
+      server.on('tlsClientError', (_error, socket) => void socket.destroy())
+      // Before the handshake, which costs too.
+      return server.prependListener('connection', enter)
+    },
+    async close(servers) {
+      const closed = servers.map((server) => {
+        const end = once(server, 'close')
+        server.close()
+        return end
+      })
+      http.stop()
+      const timer = setTimeout(() => {
+        for (const socket of sockets) socket.destroy()
+      }, STOP_MS_MAX)
+      await Promise.all(closed)
+      clearTimeout(timer)
+    },
+  }
+}

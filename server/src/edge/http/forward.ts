@@ -1,0 +1,270 @@
+// One request on its way to a backend and the answer on its way back. A request whose connection could not even be made
+// may be tried again; once it has been sent, it is never sent twice: what it did over there is not known. The client's
+// body is not read before there is somebody to read it, and neither side is read faster than the other takes it. An
+// answer that could be read in two ways is none, and the connection that it came on serves nobody else.
+import type { ApiError } from '@muster/contract'
+import type { Recorder } from '../../observe/recorder.ts'
+import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from '../limits.ts'
+import type { Address } from '../routes.ts'
+import { splice } from '../splice.ts'
+import { carryBody, createBody, lastChunk } from './body.ts'
+import { breakAnswer, connectionLines, type Exchange, endAnswer, rayLine } from './exchange.ts'
+import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from './head.ts'
+import { findHeadEnd, mayBecomeHead, type NameTable } from './lines.ts'
+import { endForwarded, tellOfAnswer } from './rays.ts'
+import type { Refuse } from './refuse.ts'
+import type { Ticks } from './ticks.ts'
+import { createWires, type Wire } from './wires.ts'
+
+export type Upstream = {
+  /** No connection could be made, for the nth time: where to try next, or null to give up. May throw an ApiError. */
+  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
+  /** What the client is told when there is no answer, or none that is HTTP. */
+  unavailable: () => ApiError
+  /** Left out, and put in, on the way; what is put in as whole lines. */
+  request_dropped: ReadonlySet<string> | null
+  request_added: string
+  response_dropped: NameTable<true> | undefined
+  response_added: string
+}
+
+export type Forward = {
+  /** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */
+  send: (exchange: Exchange, upstream: Upstream, address: Address) => void
+  /** Nobody waits for the answer any more: the backend is told at once. */
+  abandon: (exchange: Exchange) => void
+  close: () => void
+}
+
+/** Methods for which a backend assumes a body, unless told otherwise, are told. */
+const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
+
+type Options = { ticks: Ticks; refuse: Refuse; recorder: Recorder }
+
+export function createForward({ ticks, refuse, recorder }: Options): Forward {
+  const wires = createWires({ ticks, onConnected: begin, onBytes, onDrain, onEnd, onLost })
+
+  function send(exchange: Exchange, upstream: Upstream, address: Address, attempt = 0): void {
+    const wire = wires.take(address, exchange.head.is_upgrade)
+    if (wire === null) {
+      refuse.request(exchange, upstream.unavailable())
+      return
+    }
+    wire.exchange = exchange
+    wire.upstream = upstream
+    wire.attempt = attempt
+    exchange.wire = wire
+    if (wire.is_connected) begin(wire)
+  }
+
+  function sendAgain(exchange: Exchange, upstream: Upstream, attempt: number, error: NodeJS.ErrnoException): void {
+    upstream.again(exchange, attempt, error).then(
+      (address) => {
+        if (exchange.is_over) return
+        if (address === null) refuse.request(exchange, upstream.unavailable())
+        else send(exchange, upstream, address, attempt)
+      },
+      (reason: unknown) => refuse.request(exchange, reason),
+    )
+  }
+
+  function begin(wire: Wire): void {
+    const exchange = wire.exchange!
+    const { connection, body, head } = exchange
+    const text = requestHead(exchange, wire.upstream!)
+    wire.is_begun = true
+    wire.since = ticks.now
+    if (head.expects_continue && !body.is_done) {
+      wire.socket.write(text, 'latin1')
+      connection.socket.write(CONTINUE, 'latin1')
+      connection.keeper.sendBody(exchange, '')
+    } else {
+      connection.keeper.sendBody(exchange, text)
+    }
+  }
+
+  function onBytes(wire: Wire, chunk: Buffer, length: number, is_own: boolean): void {
+    const { exchange } = wire
+    if (exchange === null) {
+      // Nobody has asked for it.
+      wire.socket.destroy()
+      return
+    }
+    const { connection } = exchange
+    const { pending } = wire
+    const bytes = pending === null ? chunk : Buffer.concat([pending, chunk.subarray(0, length)])
+    const end = pending === null ? length : bytes.length
+    connection.since = ticks.now
+    wire.pending = null
+    let at = 0
+    let before = ''
+    while (wire.answer === null) {
+      const head_end = findHeadEnd(bytes, at, at + wire.looked_at, end)
+      if (head_end === -1) {
+        if (mayBecomeAnswer(wire, bytes, at, end)) hold(wire, bytes, at, end)
+        else onNonsense(wire)
+        return
+      }
+      const options = { to_head: exchange.method === 'HEAD', dropped: wire.upstream!.response_dropped }
+      const head = head_end - at > HEADER_BYTES_MAX ? null : readAnswerHead(bytes, at, head_end, options)
+      wire.looked_at = 0
+      at = head_end + 2
+      if (head?.status === STATUS_SWITCHING && head.is_upgrade && wire.is_single) {
+        switchProtocols(wire, exchange, head, bytes.subarray(at, end))
+        return
+      }
+      if (head === null || head.status === STATUS_SWITCHING || !isBounded(wire, head)) {
+        onNonsense(wire)
+        return
+      }
+      if (head.status >= STATUS_FINAL_MIN) before = beginRelay(wire, exchange, head)
+    }
+    const { answer } = wire
+    const from = { bytes, start: at, end, is_own: is_own || pending !== null }
+    const body_end = carryBody(answer, from, connection.socket, before, wire.to_chunks)
+    if (answer.is_broken) onNonsense(wire)
+    else if (answer.is_done) finish(wire, exchange, body_end === end)
+    else if (connection.socket.writableNeedDrain) wire.socket.pause()
+  }
+
+  /** The answer's head as the client gets it. */
+  function beginRelay(wire: Wire, exchange: Exchange, head: AnswerHead): string {
+    const { response_added } = wire.upstream!
+    const { framing } = head
+    const has_length = framing === 'none' || typeof framing === 'number'
+    wire.answer = createBody(framing)
+    wire.keeps_alive = head.keeps_alive && framing !== 'until_end' && !wire.is_single
+    wire.to_chunks = !has_length && !exchange.head.is_version_1_0
+    if (!has_length && !wire.to_chunks) {
+      exchange.keeps_alive = false
+      exchange.is_until_end = true
+    }
+    exchange.is_answering = true
+    tellOfAnswer(exchange.ray, head.ray_kept)
+    const date = head.has_date ? '' : ticks.date_line
+    const chunks = wire.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
+    const lines = `${head.lines}${response_added}${date}${chunks}${connectionLines(exchange)}`
+    return `HTTP/1.1 ${head.status} ${head.reason}\r\n${lines}\r\n`
+  }
+
+  /** `is_clean`: nothing has come behind the answer. */
+  function finish(wire: Wire, exchange: Exchange, is_clean: boolean): void {
+    part(wire, exchange)
+    wire.answer = null
+    if (is_clean && wire.keeps_alive && exchange.body.is_done) wires.putBack(wire)
+    else wire.socket.destroy()
+    endForwarded(recorder, exchange.ray)
+    endAnswer(exchange)
+  }
+
+  /** What came is no answer, or none any more. */
+  function onNonsense(wire: Wire): void {
+    const exchange = wire.exchange!
+    const has_begun = wire.answer?.has_begun ?? false
+    part(wire, exchange)
+    wire.socket.resetAndDestroy()
+    exchange.is_answering = has_begun
+    refuse.request(exchange, wire.upstream!.unavailable())
+  }
+
+  function onDrain({ exchange }: Wire): void {
+    exchange?.connection.keeper.sendBody(exchange, '')
+  }
+
+  function onEnd(wire: Wire): void {
+    const { exchange, answer } = wire
+    if (exchange !== null && answer?.framing === 'until_end') {
+      const last = lastChunk(wire.to_chunks)
+      if (last !== '') exchange.connection.socket.write(last, 'latin1')
+      finish(wire, exchange, false)
+    } else {
+      wire.socket.destroy()
+    }
+  }
+
+  function onLost(wire: Wire): void {
+    const { exchange } = wire
+    if (exchange === null) return
+    part(wire, exchange)
+    if (exchange.is_over) return
+    const error = wire.error ?? new Error('The connection was closed.')
+    if (!wire.is_begun) sendAgain(exchange, wire.upstream!, wire.attempt + 1, error)
+    else if (exchange.is_answering) breakAnswer(exchange)
+    else refuse.request(exchange, wire.upstream!.unavailable())
+  }
+
+  function switchProtocols(wire: Wire, exchange: Exchange, head: AnswerHead, first: Buffer): void {
+    const { connection } = exchange
+    const client = connection.socket
+    part(wire, exchange)
+    exchange.is_over = true
+    wires.release(wire)
+    const sent_ahead = connection.keeper.release(connection)
+    client.write(
+      `HTTP/1.1 101 ${head.reason}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head.lines}\r\n`,
+      'latin1',
+    )
+    if (first.length > 0) client.write(first)
+    if (sent_ahead !== null) wire.socket.write(sent_ahead)
+    splice(client, wire.socket)
+    client.resume()
+    wire.socket.resume()
+  }
+
+  function abandon(exchange: Exchange): void {
+    const { wire } = exchange
+    if (wire === null) return
+    part(wire, exchange)
+    if (wire.is_connected) wire.socket.resetAndDestroy()
+    else wire.socket.destroy()
+  }
+
+  return { send, abandon, close: wires.close }
+}
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+const ANSWER_BEGINS = Buffer.from('HTTP/1.')
+
+function part(wire: Wire, exchange: Exchange): void {
+  wire.exchange = null
+  exchange.wire = null
+}
+
+/** What comes of a head that is not all there is used again by the next read. */
+function hold(wire: Wire, bytes: Buffer, at: number, end: number): void {
+  wire.pending = Buffer.from(bytes.subarray(at, end))
+  wire.looked_at = wire.pending.length
+}
+
+function mayBecomeAnswer(wire: Wire, bytes: Buffer, at: number, end: number): boolean {
+  const length = end - at
+  const begin = Math.min(length, ANSWER_BEGINS.length)
+  return (
+    length <= HEADER_BYTES_MAX &&
+    ANSWER_BEGINS.compare(bytes, at, at + begin, 0, begin) === 0 &&
+    mayBecomeHead(bytes, at + Math.max(0, wire.looked_at - 1), end)
+  )
+}
+
+/** Answers that only announce another one are passed over, up to a number of them. */
+function isBounded(wire: Wire, { status }: AnswerHead): boolean {
+  if (status < STATUS_FINAL_MIN) wire.interim_answers++
+  return wire.interim_answers <= INTERIM_ANSWERS_MAX
+}
+
+/** The head of a request as a backend sees it: the one place where the edge speaks to what is behind it. */
+function requestHead(exchange: Exchange, upstream: Upstream): string {
+  const { head, method, path, client } = exchange
+  const { request_dropped, request_added } = upstream
+  const lines = request_dropped === null ? head.lines : linesWithout(head.lines, request_dropped)
+  const scheme = exchange.is_secure ? 'https' : 'http'
+  const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n`
+  const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
+  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
+}
+
+function framingOf({ head, method }: Exchange): string {
+  if (head.framing === 'chunked') return 'Transfer-Encoding: chunked\r\n'
+  if (head.framing !== 'none') return `Content-Length: ${head.framing}\r\n`
+  return METHODS_WITHOUT_BODY.has(method) ? '' : 'Content-Length: 0\r\n'
+}

@@ -1,0 +1,135 @@
+// The edge's HTTP: each request goes where its own Host says, whatever the one before it on the same connection said.
+import type { Socket } from 'node:net'
+import { ApiError } from '@muster/contract'
+import type { Context } from '../../context.ts'
+import { clientAddress, clientBucket, isTrustedPeer, type TrustedProxies } from '../../net/client-ip.ts'
+import type { Cdn } from '../cdn/cdn.ts'
+import type { Media } from '../cdn/media.ts'
+import type { Domains } from '../domains.ts'
+import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../hosts.ts'
+import type { Lookups } from '../lookups.ts'
+import type { Routes } from '../routes.ts'
+import type { Certificates } from '../tls/certificates.ts'
+import { requireServerName } from '../tls/tls.ts'
+import { type Connections, createConnections } from './connections.ts'
+import { answer, type Exchange } from './exchange.ts'
+import { createForward } from './forward.ts'
+import { openRay } from './rays.ts'
+import type { Refuse } from './refuse.ts'
+import type { Ticks } from './ticks.ts'
+import { createUpstreams, type Place } from './upstreams.ts'
+
+export type Edge = {
+  ctx: Context
+  ticks: Ticks
+  routes: Routes
+  cdn: Cdn
+  media: Media
+  domains: Domains
+  refuse: Refuse
+  meaningOf: (host: string) => HostMeaning | null
+  /** Null: this edge speaks no TLS. */
+  certificates: Certificates | null
+  lookups: Lookups
+  trusted: TrustedProxies
+}
+
+export type Http = {
+  /** Takes a client's connection from here on. */
+  serve: (socket: Socket) => void
+  /** Nothing new is begun; what is under way may end. */
+  stop: Connections['close']
+  close: () => void
+}
+
+export function createHttp(edge: Edge): Http {
+  const { ticks, refuse } = edge
+  const { edge_requests } = edge.ctx.metrics
+  const placeOf = createUpstreams(edge)
+  const forward = createForward({ ticks, refuse, recorder: edge.ctx.recorder })
+  const connections = createConnections({ ticks, refuse, onRequest, onLost })
+
+  function onRequest(exchange: Exchange): void {
+    try {
+      arrive(edge, exchange)
+      const place = placeOf(exchange)
+      if (!(place instanceof Promise)) go(exchange, place)
+      else place.then((found) => go(exchange, found)).catch((error: unknown) => refuse.request(exchange, error))
+    } catch (error) {
+      refuse.request(exchange, error)
+    }
+  }
+
+  function go(exchange: Exchange, place: Place): void {
+    if (exchange.is_over) return
+    openRay(edge.ctx, exchange, place)
+    edge_requests.inc({ kind: kindOf(place) })
+    if (place.kind === 'upstream') {
+      exchange.path = place.path
+      exchange.lobby = place.lobby
+      forward.send(exchange, place.upstream, place.address)
+    } else if (place.kind === 'site') edge.cdn.serve(exchange, place)
+    else if (place.kind === 'media') edge.media.serve(exchange)
+    else if (place.kind === 'text') answerText(exchange, place.text)
+    else redirect(exchange, place.location)
+  }
+
+  function onLost(exchange: Exchange): void {
+    forward.abandon(exchange)
+    exchange.onLost?.()
+  }
+
+  return { serve: connections.serve, stop: connections.close, close: forward.close }
+}
+
+/** What the operator calls it: `lobby` or `platform` where it is forwarded. */
+function kindOf(place: Place): string {
+  if (place.kind !== 'upstream') return place.kind
+  return place.lobby === null ? 'platform' : 'lobby'
+}
+
+/** Who asks, for what, of whom. Throws API_BAD_REQUEST and API_MISDIRECTED_REQUEST. */
+function arrive(edge: Edge, exchange: Exchange): void {
+  const { connection, head } = exchange
+  // The client was gone before anybody could see who it is: nothing may be counted as somebody else's.
+  if (connection.peer === '') throw new ApiError('API_BAD_REQUEST')
+  const header = requireHostHeader(head.hosts)
+  if (connection.host?.header !== header) {
+    const host = requireHost(header)
+    requireServerName(connection.socket, host, edge.meaningOf)
+    connection.host = { header, host, meaning: edge.meaningOf(host) }
+  }
+  exchange.path = requirePath(head.target, header)
+  exchange.host = connection.host.host
+  exchange.meaning = connection.host.meaning
+  identify(edge.trusted, exchange)
+}
+
+/** A proxy that the operator trusts speaks for its clients; what anybody else says counts for nothing. */
+function identify(trusted: TrustedProxies, exchange: Exchange): void {
+  const { connection, head } = exchange
+  const { peer } = connection
+  if (connection.client === '') {
+    connection.client = clientAddress({ peer, forwarded_for: undefined }, trusted)
+    connection.source = clientBucket(connection.client)
+  }
+  const { forwarded_for, forwarded_proto } = head
+  const is_told = (forwarded_for ?? forwarded_proto) !== undefined && isTrustedPeer(peer, trusted)
+  exchange.client = is_told ? clientAddress({ peer, forwarded_for }, trusted) : connection.client
+  exchange.source = is_told ? clientBucket(exchange.client) : connection.source
+  if (is_told && forwarded_proto?.toLowerCase() === 'https') exchange.is_secure = true
+}
+
+/** With 308 the method stays what it was. */
+function redirect(exchange: Exchange, location: string): void {
+  answer(exchange, 308, ['location', location, 'content-length', '0', 'cache-control', 'no-store'], null)
+}
+
+function answerText(exchange: Exchange, text: string): void {
+  const body = Buffer.from(text)
+  const headers = [
+    ...['content-type', 'text/plain; charset=utf-8', 'content-length', String(body.length)],
+    ...['cache-control', 'no-store', 'x-content-type-options', 'nosniff'],
+  ]
+  answer(exchange, 200, headers, body)
+}
