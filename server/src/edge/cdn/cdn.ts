@@ -4,7 +4,8 @@
 // are taken. Where everything is at hand the answer leaves without a turn of the event loop.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
-import { answer as answerHead, type Exchange } from '../http/exchange.ts'
+import { answer as answerHead } from '../http/answer.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/head.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { CHALLENGE, createBasicAuth } from './basic-auth.ts'

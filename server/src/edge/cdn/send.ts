@@ -1,7 +1,8 @@
 // Stored files as answers: small ones from memory, large ones streamed as fast as they are taken. Where everything is at
 // hand the answer leaves without a turn of the event loop.
 import type { Context } from '../../context.ts'
-import { answer, beginAnswer, breakAnswer, type Exchange, endAnswer } from '../http/exchange.ts'
+import { answer, beginAnswer, breakAnswer, endAnswer } from '../http/answer.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import { createMemory, type Encoding } from './memory.ts'
 import type { Range } from './representation.ts'

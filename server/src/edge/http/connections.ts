@@ -13,8 +13,9 @@ import {
   REQUEST_IDLE_MS_MAX,
 } from '../limits.ts'
 import { isSecure } from '../tls/tls.ts'
+import { breakAnswer } from './answer.ts'
 import { carryBody, createBody, skipBody } from './body.ts'
-import { breakAnswer, type Connection, type Exchange, type Keeper } from './exchange.ts'
+import type { Connection, Exchange, Keeper } from './exchange.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
 import { findHeadEnd, mayBecomeHead } from './lines.ts'
 import { listen } from './listen.ts'

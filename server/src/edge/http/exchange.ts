@@ -1,16 +1,14 @@
-// One request of a client's and the answer to it. Whoever answers (a site, a redirect, a backend, a refusal) writes the
-// answer here, so that what belongs to the client's connection is written in one place: whether it goes on, and the date.
-import { STATUS_CODES } from 'node:http'
+// One request of a client's, and what it goes through: the connection that it came over, and the wire to a backend that
+// carries it, where one does. Types only: who reads, who answers and who forwards all know these, and not each other.
 import type { Socket } from 'node:net'
-import { RAY_HEADER } from '../../net/edge-proof.ts'
+import type { ApiError } from '@muster/contract'
 import type { Ray } from '../../observe/ray.ts'
 import type { HostMeaning } from '../hosts.ts'
-import { KEEP_ALIVE_MS_MAX, SMALL_BYTES_MAX } from '../limits.ts'
-import type { LobbyPort } from '../routes.ts'
+import type { Address, LobbyPort } from '../routes.ts'
 import type { Body } from './body.ts'
-import { linesOf, type RequestHead } from './head.ts'
+import type { RequestHead } from './head.ts'
+import type { NameTable } from './lines.ts'
 import type { Ticks } from './ticks.ts'
-import type { Wire } from './wires.ts'
 
 /** A client's connection, and what is known of it. */
 export type Connection = {
@@ -86,56 +84,46 @@ export type Exchange = {
   onLost: (() => void) | null
 }
 
-/** The whole answer; to a HEAD only its head. `headers` have the length of the body. */
-export function answer(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-  if (exchange.is_over || exchange.is_answering) return
-  const { socket } = exchange.connection
-  const head = ownHead(exchange, status, headers)
-  exchange.is_answering = true
-  if (body === null || exchange.method === 'HEAD') {
-    socket.write(head, 'latin1')
-  } else if (body.length <= SMALL_BYTES_MAX) {
-    socket.write(`${head}${body.toString('latin1')}`, 'latin1')
-  } else {
-    socket.cork()
-    socket.write(head, 'latin1')
-    socket.write(body)
-    socket.uncork()
-  }
-  endAnswer(exchange)
+/** What is connected to one address. */
+export type Target = { key: string; count: number; free: Wire[] }
+
+/** A connection to a backend: wires.ts makes and keeps them, forward.ts has them carry. */
+export type Wire = {
+  readonly socket: Socket
+  readonly target: Target
+  /** For a handshake, after which it belongs to one client. */
+  readonly is_single: boolean
+  is_connected: boolean
+  /** Whose request it carries; null: it is free. */
+  exchange: Exchange | null
+  upstream: Upstream | null
+  /** How often a connection for this request has been tried before. */
+  attempt: number
+  /** The request's head has been sent: it must not be sent again. */
+  is_begun: boolean
+  /** The tick at which what is waited for began. */
+  since: number
+  error: NodeJS.ErrnoException | null
+  /** Of an answer whose head has not come to its end; of it, how much has been looked at. */
+  pending: Buffer | null
+  looked_at: number
+  interim_answers: number
+  /** Null: the answer's head is still to come. */
+  answer: Body | null
+  to_chunks: boolean
+  keeps_alive: boolean
+  unlisten: () => void
 }
 
-/** The beginning of an answer whose body is written to the connection's socket, up to endAnswer. */
-export function beginAnswer(exchange: Exchange, status: number, headers: readonly string[]): void {
-  const head = ownHead(exchange, status, headers)
-  exchange.is_answering = true
-  exchange.connection.socket.write(head, 'latin1')
-}
-
-function ownHead(exchange: Exchange, status: number, headers: readonly string[]): string {
-  const { date_line } = exchange.connection.ticks
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${linesOf(headers)}${rayLine(exchange)}${date_line}${connectionLines(exchange)}\r\n`
-}
-
-export function rayLine({ ray_id }: Exchange): string {
-  return ray_id === null ? '' : `${RAY_HEADER}: ${ray_id}\r\n`
-}
-
-const KEEP_ALIVE = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS_MAX / 1_000}\r\n`
-
-export function connectionLines({ keeps_alive }: Exchange): string {
-  return keeps_alive ? KEEP_ALIVE : 'Connection: close\r\n'
-}
-
-/** All of the answer has been written. */
-export function endAnswer(exchange: Exchange): void {
-  exchange.is_answered = true
-  exchange.connection.keeper.onAnswered(exchange)
-}
-
-/** The rest of the answer will not come: it must not look complete. */
-export function breakAnswer({ connection, is_until_end }: Exchange): void {
-  const { socket } = connection
-  if (is_until_end && !connection.is_secure) socket.resetAndDestroy()
-  else socket.destroy()
+/** How a backend is spoken to. */
+export type Upstream = {
+  /** No connection could be made, for the nth time: where to try next, or null to give up. May throw an ApiError. */
+  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
+  /** What the client is told when there is no answer, or none that is HTTP. */
+  unavailable: () => ApiError
+  /** Left out, and put in, on the way; what is put in as whole lines. */
+  request_dropped: ReadonlySet<string> | null
+  request_added: string
+  response_dropped: NameTable<true> | undefined
+  response_added: string
 }

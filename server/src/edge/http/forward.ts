@@ -2,31 +2,19 @@
 // may be tried again; once it has been sent, it is never sent twice: what it did over there is not known. The client's
 // body is not read before there is somebody to read it, and neither side is read faster than the other takes it. An
 // answer that could be read in two ways is none, and the connection that it came on serves nobody else.
-import type { ApiError } from '@muster/contract'
 import type { Recorder } from '../../observe/recorder.ts'
 import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from '../limits.ts'
 import type { Address } from '../routes.ts'
 import { splice } from '../splice.ts'
+import { breakAnswer, connectionLines, endAnswer, rayLine } from './answer.ts'
 import { carryBody, createBody, lastChunk } from './body.ts'
-import { breakAnswer, connectionLines, type Exchange, endAnswer, rayLine } from './exchange.ts'
+import type { Exchange, Upstream, Wire } from './exchange.ts'
 import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from './head.ts'
-import { findHeadEnd, mayBecomeHead, type NameTable } from './lines.ts'
+import { findHeadEnd, mayBecomeHead } from './lines.ts'
 import { endForwarded, tellOfAnswer } from './rays.ts'
 import type { Refuse } from './refuse.ts'
 import type { Ticks } from './ticks.ts'
-import { createWires, type Wire } from './wires.ts'
-
-export type Upstream = {
-  /** No connection could be made, for the nth time: where to try next, or null to give up. May throw an ApiError. */
-  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
-  /** What the client is told when there is no answer, or none that is HTTP. */
-  unavailable: () => ApiError
-  /** Left out, and put in, on the way; what is put in as whole lines. */
-  request_dropped: ReadonlySet<string> | null
-  request_added: string
-  response_dropped: NameTable<true> | undefined
-  response_added: string
-}
+import { createWires } from './wires.ts'
 
 export type Forward = {
   /** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */

@@ -1,36 +1,26 @@
 // The edge's HTTP: each request goes where its own Host says, whatever the one before it on the same connection said.
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
-import type { Context } from '../../context.ts'
 import { clientAddress, clientBucket, isTrustedPeer, type TrustedProxies } from '../../net/client-ip.ts'
 import type { Cdn } from '../cdn/cdn.ts'
 import type { Media } from '../cdn/media.ts'
-import type { Domains } from '../domains.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../hosts.ts'
-import type { Lookups } from '../lookups.ts'
-import type { Routes } from '../routes.ts'
-import type { Certificates } from '../tls/certificates.ts'
 import { requireServerName } from '../tls/tls.ts'
+import { answer } from './answer.ts'
 import { type Connections, createConnections } from './connections.ts'
-import { answer, type Exchange } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 import { createForward } from './forward.ts'
 import { openRay } from './rays.ts'
 import type { Refuse } from './refuse.ts'
 import type { Ticks } from './ticks.ts'
-import { createUpstreams, type Place } from './upstreams.ts'
+import { createUpstreams, type Directory, type Place } from './upstreams.ts'
 
-export type Edge = {
-  ctx: Context
+export type Edge = Directory & {
   ticks: Ticks
-  routes: Routes
   cdn: Cdn
   media: Media
-  domains: Domains
   refuse: Refuse
   meaningOf: (host: string) => HostMeaning | null
-  /** Null: this edge speaks no TLS. */
-  certificates: Certificates | null
-  lookups: Lookups
   trusted: TrustedProxies
 }
 

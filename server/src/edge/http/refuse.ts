@@ -5,7 +5,8 @@ import { ApiError, errorBody } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { RAY_HEADER } from '../../net/edge-proof.ts'
-import { answer, breakAnswer, type Exchange } from './exchange.ts'
+import { answer, breakAnswer } from './answer.ts'
+import type { Exchange } from './exchange.ts'
 import { linesOf } from './head.ts'
 
 export type Refuse = {

@@ -4,14 +4,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, MATCHMAKER_PATH } from '@muster/contract'
 import type { Config } from '../../config.ts'
+import type { Context } from '../../context.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../net/edge-proof.ts'
+import type { Domains } from '../domains.ts'
 import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from '../limits.ts'
-import type { Address, LobbyPort } from '../routes.ts'
+import type { Lookups } from '../lookups.ts'
+import type { Address, LobbyPort, Routes } from '../routes.ts'
+import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
-import type { Exchange } from './exchange.ts'
-import type { Upstream } from './forward.ts'
+import type { Exchange, Upstream } from './exchange.ts'
 import { linesOf } from './head.ts'
-import type { Edge } from './http.ts'
 import { createNameTable } from './lines.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
@@ -21,6 +23,16 @@ export type Place =
   | { kind: 'media' }
   | { kind: 'text'; text: string }
   | { kind: 'redirect'; location: string }
+
+/** What it takes to know where a request goes. */
+export type Directory = {
+  ctx: Context
+  routes: Routes
+  domains: Domains
+  lookups: Lookups
+  /** Null: this edge speaks no TLS. */
+  certificates: Certificates | null
+}
 
 type Wanted = Pick<Exchange, 'host' | 'meaning' | 'path' | 'source' | 'is_secure' | 'head'>
 
@@ -53,14 +65,15 @@ const POWERS_OVER_ORIGIN = createNameTable<true>(
 const SANDBOX = linesOf(['Content-Security-Policy', 'sandbox', 'X-Content-Type-Options', 'nosniff'])
 
 /** Throws API_NOT_FOUND, LOBBY_NOT_FOUND, or what a look-up throws. At once, where nothing has to be looked up. */
-export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise<Place> {
-  const { config } = edge.ctx
-  const proof = linesOf([EDGE_PROOF_HEADER, edgeProof(edge.ctx.keys)])
+export function createUpstreams(directory: Directory): (wanted: Wanted) => Place | Promise<Place> {
+  const { ctx, routes, domains, lookups, certificates } = directory
+  const { config } = ctx
+  const proof = linesOf([EDGE_PROOF_HEADER, edgeProof(ctx.keys)])
   const api = createRole({ hostname: config.internal_host, port: config.api_port }, proof, config)
   const matchmaker = createRole({ hostname: config.internal_host, port: config.matchmaker_port }, proof, config)
-  const lobbies = createLobbies(edge)
+  const lobbies = createLobbies(directory)
 
-  const redirectOf = createRedirects(config, edge.certificates)
+  const redirectOf = createRedirects(config, certificates)
   const secured = (wanted: Wanted, place: Place): Place => {
     const location = redirectOf(wanted)
     return location === null ? place : { kind: 'redirect', location }
@@ -73,7 +86,7 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
 
   const toLobby = (lobby: LobbyPort, wanted: Wanted, path: string): Place | Promise<Place> => {
     const upstream = lobby.region === null ? lobbies.by_path : lobbies.by_host
-    const found = edge.routes.find(lobby, wanted.source)
+    const found = routes.find(lobby, wanted.source)
     if (!(found instanceof Promise)) return lobbyPlace(found, lobby, upstream, path)
     return found.then((address) => lobbyPlace(address, lobby, upstream, path))
   }
@@ -97,12 +110,12 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
       if (site === null) throw nothing()
       return secured(wanted, { kind: 'site', ...site })
     }
-    const found = edge.domains.find(host, source)
+    const found = domains.find(host, source)
     return found instanceof Promise ? found.then(place) : place(found)
   }
 
   const proofOf = async (host: string, domain_id: string, source: string): Promise<Place> => {
-    const text = await edge.domains.proof(host, domain_id, source)
+    const text = await domains.proof(host, domain_id, source)
     if (text === null) throw new ApiError('API_NOT_FOUND', {}, { message: 'There is no such claim to this domain.' })
     return { kind: 'text', text }
   }
@@ -120,9 +133,7 @@ export function createUpstreams(edge: Edge): (wanted: Wanted) => Place | Promise
     const token = challengeToken(wanted.path)
     if (token === null) return toHost(wanted)
     const asked = { host: wanted.host, token, source: wanted.source }
-    return findChallenge(edge.ctx, edge.lookups, asked).then((text) =>
-      text === null ? toHost(wanted) : { kind: 'text', text },
-    )
+    return findChallenge(ctx, lookups, asked).then((text) => (text === null ? toHost(wanted) : { kind: 'text', text }))
   }
 }
 
@@ -159,7 +170,7 @@ function createRole(address: Address, request_added: string, config: Config): Ro
 }
 
 /** Its process may have ended a moment ago, or another one may be there since: the database knows, and is asked once. */
-function createLobbies(edge: Edge): { by_host: Upstream; by_path: Upstream } {
+function createLobbies({ routes }: Directory): { by_host: Upstream; by_path: Upstream } {
   const by_host: Upstream = {
     request_dropped: null,
     request_added: '',
@@ -167,8 +178,8 @@ function createLobbies(edge: Edge): { by_host: Upstream; by_path: Upstream } {
     response_added: '',
     again: async ({ lobby, source }, attempt, error) => {
       if (lobby === null || attempt > 1 || error.code !== 'ECONNREFUSED') return null
-      edge.routes.forget(lobby.lobby_id)
-      const found = await edge.routes.find(lobby, source)
+      routes.forget(lobby.lobby_id)
+      const found = await routes.find(lobby, source)
       if (found === null) throw new ApiError('LOBBY_NOT_FOUND')
       return found
     },

@@ -1,7 +1,6 @@
 // The connections from the edge to what is behind it: each carries one request at a time, and is kept for the next one when
 // both sides have said all that they had to say. The one that was used last is used first, so that those that are not
 // needed grow old and go. One that carries a WebSocket handshake is of no use to others.
-import type { Socket } from 'node:net'
 import {
   CONNECT_MS_MAX,
   FREE_SOCKET_MS_MAX,
@@ -11,41 +10,10 @@ import {
   SOCKETS_PER_TARGET_MAX,
 } from '../limits.ts'
 import type { Address } from '../routes.ts'
-import type { Body } from './body.ts'
-import type { Exchange } from './exchange.ts'
-import type { Upstream } from './forward.ts'
+import type { Target, Wire } from './exchange.ts'
 import { type Listeners, listen } from './listen.ts'
 import { connectSharingReads } from './shared-reads.ts'
 import { type Ticks, ticksOf } from './ticks.ts'
-
-type Target = { key: string; count: number; free: Wire[] }
-
-export type Wire = {
-  readonly socket: Socket
-  readonly target: Target
-  /** For a handshake, after which it belongs to one client. */
-  readonly is_single: boolean
-  is_connected: boolean
-  /** Whose request it carries; null: it is free. */
-  exchange: Exchange | null
-  upstream: Upstream | null
-  /** How often a connection for this request has been tried before. */
-  attempt: number
-  /** The request's head has been sent: it must not be sent again. */
-  is_begun: boolean
-  /** The tick at which what is waited for began. */
-  since: number
-  error: NodeJS.ErrnoException | null
-  /** Of an answer whose head has not come to its end; of it, how much has been looked at. */
-  pending: Buffer | null
-  looked_at: number
-  interim_answers: number
-  /** Null: the answer's head is still to come. */
-  answer: Body | null
-  to_chunks: boolean
-  keeps_alive: boolean
-  unlisten: () => void
-}
 
 export type Wires = {
   /** Null: there are too many to this address. */

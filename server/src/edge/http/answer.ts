@@ -1,0 +1,60 @@
+// The answer to a request. Whoever answers (a site, a redirect, a backend, a refusal) writes the answer here, so that what
+// belongs to the client's connection is written in one place: whether it goes on, and the date.
+import { STATUS_CODES } from 'node:http'
+import { RAY_HEADER } from '../../net/edge-proof.ts'
+import { KEEP_ALIVE_MS_MAX, SMALL_BYTES_MAX } from '../limits.ts'
+import type { Exchange } from './exchange.ts'
+import { linesOf } from './head.ts'
+/** The whole answer; to a HEAD only its head. `headers` have the length of the body. */
+export function answer(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
+  if (exchange.is_over || exchange.is_answering) return
+  const { socket } = exchange.connection
+  const head = ownHead(exchange, status, headers)
+  exchange.is_answering = true
+  if (body === null || exchange.method === 'HEAD') {
+    socket.write(head, 'latin1')
+  } else if (body.length <= SMALL_BYTES_MAX) {
+    socket.write(`${head}${body.toString('latin1')}`, 'latin1')
+  } else {
+    socket.cork()
+    socket.write(head, 'latin1')
+    socket.write(body)
+    socket.uncork()
+  }
+  endAnswer(exchange)
+}
+
+/** The beginning of an answer whose body is written to the connection's socket, up to endAnswer. */
+export function beginAnswer(exchange: Exchange, status: number, headers: readonly string[]): void {
+  const head = ownHead(exchange, status, headers)
+  exchange.is_answering = true
+  exchange.connection.socket.write(head, 'latin1')
+}
+
+function ownHead(exchange: Exchange, status: number, headers: readonly string[]): string {
+  const { date_line } = exchange.connection.ticks
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${linesOf(headers)}${rayLine(exchange)}${date_line}${connectionLines(exchange)}\r\n`
+}
+
+export function rayLine({ ray_id }: Exchange): string {
+  return ray_id === null ? '' : `${RAY_HEADER}: ${ray_id}\r\n`
+}
+
+const KEEP_ALIVE = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS_MAX / 1_000}\r\n`
+
+export function connectionLines({ keeps_alive }: Exchange): string {
+  return keeps_alive ? KEEP_ALIVE : 'Connection: close\r\n'
+}
+
+/** All of the answer has been written. */
+export function endAnswer(exchange: Exchange): void {
+  exchange.is_answered = true
+  exchange.connection.keeper.onAnswered(exchange)
+}
+
+/** The rest of the answer will not come: it must not look complete. */
+export function breakAnswer({ connection, is_until_end }: Exchange): void {
+  const { socket } = connection
+  if (is_until_end && !connection.is_secure) socket.resetAndDestroy()
+  else socket.destroy()
+}
