@@ -2,7 +2,7 @@
 // below one, begins here. What an operation asks of a member stands in the contract and comes with the caller.
 import assert from 'node:assert'
 import { ApiError, type ErrorCode, GROUP_ROLES, type GroupRole } from '@muster/contract'
-import type { Transaction } from 'kysely'
+import type { Kysely, Transaction } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
@@ -39,6 +39,23 @@ export async function requireGames(
   for (const group_id of new Set(others.map((row) => row.developer_group_id))) {
     await requireRight(ctx, caller, group_id, unknown)
   }
+}
+
+/** The namespace is one of this game, whose caller has been looked at. Throws NAMESPACE_NOT_FOUND. */
+export async function requireNamespace(
+  ctx: Context,
+  game_id: string,
+  namespace_id: string,
+  db: Kysely<Schema> = ctx.db,
+): Promise<{ name_id: string }> {
+  const row = await db
+    .selectFrom('namespaces')
+    .select('name_id')
+    .where('game_id', '=', game_id)
+    .where('namespace_id', '=', namespace_id)
+    .executeTakeFirst()
+  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  return row
 }
 
 /**

@@ -8,9 +8,8 @@ import type { Context, Database } from '../context.ts'
 import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
 import type { Subject } from '../tokens/keys.ts'
-import { requireGame } from './access.ts'
+import { requireGame, requireNamespace } from './access.ts'
 import { LIST_MAX } from './lists.ts'
-import { requireNamespace } from './namespaces/namespaces.ts'
 import { timestamp } from './times.ts'
 
 export const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000

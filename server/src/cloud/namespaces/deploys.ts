@@ -4,9 +4,8 @@ import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@m
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
 import { newId } from '../../ids.ts'
-import { requireGame } from '../access.ts'
+import { requireGame, requireNamespace } from '../access.ts'
 import { timestamp } from '../times.ts'
-import { requireNamespace } from './namespaces.ts'
 
 const HISTORY_DEFAULT = 100
 

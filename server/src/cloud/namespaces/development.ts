@@ -14,10 +14,9 @@ import {
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { createShapeCheck } from '../../shape.ts'
-import { requireGame } from '../access.ts'
+import { requireGame, requireNamespace } from '../access.ts'
 import { refuse } from '../field-errors.ts'
 import { issueToken } from '../tokens.ts'
-import { requireNamespace } from './namespaces.ts'
 
 const LIFETIME_MS = 365 * 24 * 60 * 60_000
 const PORTS_MAX = 16

@@ -11,14 +11,12 @@ import {
   updateGameNamespaceMatchmakerConfig,
   type validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
-import type { Kysely } from 'kysely'
 import type { Static } from 'typebox'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
 import { createShapeCheck } from '../../shape.ts'
-import { requireGame } from '../access.ts'
+import { requireGame, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { LIST_MAX } from '../lists.ts'
@@ -203,21 +201,4 @@ export async function setMatchmakerLimits(
     .executeTakeFirst()
   if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
   await ctx.listener.notify('namespaces', namespace_id)
-}
-
-/** Throws NAMESPACE_NOT_FOUND. */
-export async function requireNamespace(
-  ctx: Context,
-  game_id: string,
-  namespace_id: string,
-  db: Kysely<Schema> = ctx.db,
-): Promise<{ name_id: string }> {
-  const row = await db
-    .selectFrom('namespaces')
-    .select('name_id')
-    .where('game_id', '=', game_id)
-    .where('namespace_id', '=', namespace_id)
-    .executeTakeFirst()
-  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
-  return row
 }
