@@ -91,6 +91,10 @@ export const ERRORS = {
   LOBBY_NOT_FOUND: { status: 404, message: 'There is no such lobby, or it has ended, or it has no such port.' },
   CDN_RANGE_NOT_SATISFIABLE: { status: 416, message: 'The file has no such range.' },
   CDN_NOT_ACCEPTABLE: { status: 406, message: 'The file is there in encodings only that the request does not accept.' },
+  LOBBY_LOGS_NOT_REACHABLE: {
+    status: 503,
+    message: 'The log of this lobby is on a machine of its region that does not answer now; try again in a moment.',
+  },
   LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not answer, or not in HTTP." },
 
   // Captchas. A refusal for want of one carries what the client needs to show it.

@@ -40,7 +40,8 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   tokens: ['ids', 'contract'],
   objects: ['tokens', 'contract'],
-  logs: [],
+  // Other machines are asked through the database.
+  logs: ['config', 'database', 'contract'],
   net: ['tokens'],
   observe: ['config'],
   database: ['start-error', 'contract'],

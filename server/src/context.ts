@@ -8,7 +8,7 @@ import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
-import { createFolderLogs, type LobbyLogs } from './logs/logs.ts'
+import { createLobbyLogs, type LobbyLogs } from './logs/logs.ts'
 import { createMailer, type Mailer } from './net/mail.ts'
 import { createTrust, type Trust } from './net/trust.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
@@ -112,6 +112,9 @@ export async function openContext(
   // Somebody wants to read them.
   opened.defer(listener.on(RAYS_CHANNEL, () => void recorder.flush()))
 
+  const lobby_logs = createLobbyLogs({ config, pool: database.pool, listener, log })
+  opened.defer(() => lobby_logs.close())
+
   const closing = opened.move()
   return {
     config,
@@ -122,7 +125,7 @@ export async function openContext(
     seals,
     revoked,
     trust: createTrust(config.fetch_authorities),
-    lobby_logs: createFolderLogs(join(config.data_dir, 'lobbies')),
+    lobby_logs,
     objects,
     recorder,
     metrics,

@@ -37,7 +37,7 @@ export const getLobbyLogs = operation({
     watch: object({ index: Type.String() }),
     is_complete: Type.Boolean({ description: 'Whether the server has ended, and nothing comes behind these.' }),
   }),
-  errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND'],
+  errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND', 'LOBBY_LOGS_NOT_REACHABLE'],
 })
 
 /** What a WebSocket at the same address is told. `text` is made harmless for whoever shows it. */

@@ -56,6 +56,8 @@ export type Schema = {
   edge_ports: EdgePortTable
   identities: IdentityTable
   runners: RunnerTable
+  log_questions: LogQuestionTable
+  log_answers: LogAnswerTable
   parties: PartyTable
   kv_entries: KvEntryTable
   kv_usage: KvUsageTable
@@ -71,6 +73,15 @@ type KvEntryTable = {
   value: string
   revision: number
   update_ts: Date
+}
+
+/** What is asked of a runner on another machine about a lobby's log, for as long as somebody waits for the answer. */
+type LogQuestionTable = {
+  question_id: string
+  lobby_id: string
+  runner_id: string
+  question: JsonColumn<unknown>
+  ask_ts: Generated<Date>
 }
 
 /** What the entries of a namespace come to; `revision` counts its writes. */
@@ -569,6 +580,9 @@ type RunnerTable = {
   disk_free_bytes: number
   ts: Generated<Date>
 }
+
+/** The answer to a question of the api about the logs of this runner's lobbies; it goes with the question. */
+type LogAnswerTable = { question_id: string; answer: string }
 
 // Written by the edge.
 

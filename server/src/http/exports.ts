@@ -10,10 +10,16 @@ const EXPORTS_AT_ONCE_MAX = 32
 /** A reader who takes nothing for so long is given up. */
 const SILENCE_MS_MAX = 30_000
 
-/** The answer has begun by then, and can only be broken off. */
-async function* loggingFaults(ctx: Context, content: AsyncIterable<string>): AsyncGenerator<string> {
+/** Its beginning is there already: what cannot be had is refused in words. Later it can only be broken off. */
+async function* loggingFaults(
+  ctx: Context,
+  begun: IteratorResult<string>,
+  rest: AsyncGenerator<string>,
+): AsyncGenerator<string> {
+  if (begun.done) return
   try {
-    yield* content
+    yield begun.value
+    yield* rest
   } catch (error) {
     ctx.log.error({ err: error }, 'an export was broken off')
     throw error
@@ -22,7 +28,7 @@ async function* loggingFaults(ctx: Context, content: AsyncIterable<string>): Asy
 
 export function registerExports(app: FastifyInstance, ctx: Context): void {
   let under_way = 0
-  app.get('/exports/*', (request: FastifyRequest, reply: FastifyReply) => {
+  app.get('/exports/*', async (request: FastifyRequest, reply: FastifyReply) => {
     const { name, content_type, content } = openExport(ctx, request.raw.url ?? '')
     if (under_way >= EXPORTS_AT_ONCE_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 5 })
     under_way++
@@ -34,10 +40,11 @@ export function registerExports(app: FastifyInstance, ctx: Context): void {
       socket.removeListener('timeout', giveUp)
       socket.setTimeout(0)
     })
+    const begun = await content.next()
     return reply
       .type(content_type)
       .header('content-disposition', `attachment; filename="${name}"`)
       .header('cache-control', 'private, no-store')
-      .send(Readable.from(loggingFaults(ctx, content), { objectMode: false }))
+      .send(Readable.from(loggingFaults(ctx, begun, content), { objectMode: false }))
   })
 }

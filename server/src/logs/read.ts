@@ -6,7 +6,7 @@ import { fileNumbers, LOG_FILE_BYTES_MAX, type LogLine, type LogStream, logFile,
 /** The lines up to here are known. */
 export type LogPlace = { file: number; offset: number }
 /** `is_gap`: lines between the place that was asked for and the first of these are no longer kept. */
-export type LogPart = { lines: LogLine[]; end: LogPlace; is_gap: boolean }
+export type LinesRead = { lines: LogLine[]; end: LogPlace; is_gap: boolean }
 
 export const LOG_START: LogPlace = { file: 0, offset: 0 }
 
@@ -19,7 +19,7 @@ const FILE_BYTES_MAX = 2 * LOG_FILE_BYTES_MAX
 const FILES_READ_MAX = 16
 
 /** The last lines, oldest first; none when there is no such folder. `lines_max` is at most 10,000. */
-export async function lastLines(folder: string, stream: LogStream, lines_max: number): Promise<LogPart> {
+export async function lastLines(folder: string, stream: LogStream, lines_max: number): Promise<LinesRead> {
   const wanted = Math.min(lines_max, LINES_MAX)
   let lines: LogLine[] = []
   let end = LOG_START
@@ -40,7 +40,7 @@ export async function linesAfter(
   stream: LogStream,
   place: LogPlace,
   lines_max: number,
-): Promise<LogPart> {
+): Promise<LinesRead> {
   const wanted = Math.min(lines_max, LINES_MAX)
   const numbers = await numbersIn(folder, stream)
   const [oldest, newest] = [numbers[0], numbers.at(-1)]

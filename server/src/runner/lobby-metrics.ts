@@ -3,8 +3,8 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
+import { folderOfLobby } from '../logs/folder.ts'
 import { addSample, beginMetrics, type LobbyMetrics, METRICS_FILE, readMetrics } from '../logs/lobby-metrics.ts'
-import { folderOfLobby } from '../logs/logs.ts'
 import type { Driver, Handle } from './drivers/driver.ts'
 import { isGone } from './drivers/procfs.ts'
 

@@ -7,6 +7,7 @@ import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
 import { startDiskReport } from './disk.ts'
 import { createProcessDriver } from './drivers/process.ts'
+import { answerLogQuestions } from './logs/answers.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { createLoop } from './reconcile.ts'
 import { removeOldRuns } from './rows.ts'
@@ -52,6 +53,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const sweeping = setInterval(loop.sweep, SWEEP_MS)
   const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   const disk_report = startDiskReport(ctx)
+  const answers = answerLogQuestions(ctx)
   loop.wake()
 
   return {
@@ -61,6 +63,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       clearInterval(sweeping)
       await sweeper.stop()
       await disk_report.stop()
+      await answers.close()
       unsubscribe()
       rays.close()
       await loop.close()

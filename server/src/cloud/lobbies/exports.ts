@@ -9,6 +9,7 @@ import { ApiError, visibleText } from '@muster/contract'
 import { mainUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import type { LogStream } from '../../logs/kept.ts'
+import { wholeLog } from '../../logs/logs.ts'
 import { lobbyCsv, type Window } from './csv.ts'
 
 const LIFETIME_MS = 60 * 60_000
@@ -16,7 +17,7 @@ const LIFETIME_MS = 60 * 60_000
 const LOG_BYTES_MAX = 16 * 1024 * 1024
 const ADDRESS_LENGTH_MAX = 512
 
-export type ExportFile = { name: string; content_type: string; content: AsyncIterable<string> }
+export type ExportFile = { name: string; content_type: string; content: AsyncGenerator<string> }
 
 const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 const MS = '(?:0|[1-9]\\d{0,14})'
@@ -61,7 +62,7 @@ export function openExport(ctx: Context, url: string): ExportFile {
 }
 
 async function* logText(ctx: Context, lobby_id: string, stream: LogStream): AsyncGenerator<string> {
-  for await (const lines of ctx.lobby_logs.all(lobby_id, stream, LOG_BYTES_MAX)) {
+  for await (const lines of wholeLog(ctx.lobby_logs, lobby_id, stream, LOG_BYTES_MAX)) {
     yield lines.map(({ ts, bytes }) => `${ts.toISOString()} ${visibleText(bytes.toString())}\n`).join('')
   }
 }

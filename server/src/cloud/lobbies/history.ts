@@ -71,7 +71,11 @@ async function metricsOf(
   ctx: Context,
   { lobby_id, memory_mb }: { lobby_id: string; memory_mb: number },
 ): Promise<LobbyMetrics | null> {
-  const metrics = await ctx.lobby_logs.metrics(lobby_id)
+  const metrics = await ctx.lobby_logs.metrics(lobby_id).catch((error: unknown) => {
+    // Without them there is still much to tell.
+    if (error instanceof ApiError && error.code === 'LOBBY_LOGS_NOT_REACHABLE') return null
+    throw error
+  })
   if (metrics === null) return null
   return {
     job: lobby_id,

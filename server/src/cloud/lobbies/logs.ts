@@ -13,7 +13,8 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { createWaiting } from '../../database/waiting.ts'
 import type { LogLine, LogStream } from '../../logs/kept.ts'
-import type { LogPart, LogPlace } from '../../logs/read.ts'
+import type { LogPart } from '../../logs/logs.ts'
+import type { LogPlace } from '../../logs/read.ts'
 import { requireGame } from '../access.ts'
 import { timestamp } from '../times.ts'
 import { logUrl } from './exports.ts'
@@ -21,6 +22,8 @@ import { logUrl } from './exports.ts'
 /** Who asks for more and gets nothing is answered after this. */
 const WAIT_MS = 40_000
 const LOOK_MS = 200
+/** What another machine is asked to wait for at most before it says that there is nothing. */
+const PATIENCE_MS = 5_000
 /** Waiting at once, each for one stream. */
 const READERS_MAX = 1_000
 const INDEX = /^(\d{1,9})\.(\d{1,9})$/
@@ -37,7 +40,8 @@ export type LogNews = { lines: LogLine[]; index: string; is_complete: boolean }
 export type LogReaders = {
   /**
    * What is behind the index, waited for until there is something, the log is complete, or `isOver`; without an index the
-   * last lines, at once. Throws VALIDATION_ERROR for what is no index, and API_NOT_AVAILABLE when too many wait.
+   * last lines, at once. Throws VALIDATION_ERROR for what is no index, API_NOT_AVAILABLE when too many wait, and
+   * LOBBY_LOGS_NOT_REACHABLE when the machine that has the log does not answer.
    */
   next(lobby_id: string, stream: LogStream, index: string | undefined, isOver: () => boolean): Promise<LogNews>
   /** Whoever waits is answered, and nobody waits any more. */
@@ -46,29 +50,39 @@ export type LogReaders = {
 
 export function openLogReaders(ctx: Context): LogReaders {
   // Its end is told by the runner, its lines by nobody.
+  let is_closed = false
   const waiting = createWaiting(ctx, { channel: 'lobby_runs', look_ms: LOOK_MS, waiting_max: READERS_MAX })
 
-  async function look(lobby_id: string, stream: LogStream, place: LogPlace): Promise<LogNews | null> {
+  async function look(
+    lobby_id: string,
+    stream: LogStream,
+    place: LogPlace,
+    isOver: () => boolean,
+  ): Promise<LogNews | null> {
     // Asked before it is read: what is whole by now has no line that the reading could miss.
-    const is_whole = await isWhole(ctx, lobby_id, stream)
-    if (!is_whole && !(await ctx.lobby_logs.hasMore(lobby_id, stream, place))) return null
-    const part = await ctx.lobby_logs.after(lobby_id, stream, place, LOG_LINES_MORE_MAX)
-    const is_complete = is_whole && part.lines.length < LOG_LINES_MORE_MAX
+    const { is_over } = await stateOf(ctx, lobby_id)
+    const patience = { wait_ms: PATIENCE_MS, isOver: () => is_closed || isOver() }
+    const part = await ctx.lobby_logs.after(lobby_id, stream, place, LOG_LINES_MORE_MAX, patience)
+    const is_complete = is_over && !part.is_open && part.lines.length < LOG_LINES_MORE_MAX
     return part.lines.length > 0 || is_complete ? newsOf(is_complete, part) : null
   }
 
   return {
     async next(lobby_id, stream, index, isOver) {
       if (index === undefined) {
-        const is_whole = await isWhole(ctx, lobby_id, stream)
-        return newsOf(is_whole, await ctx.lobby_logs.last(lobby_id, stream, LOG_LINES_MAX))
+        const { is_over } = await stateOf(ctx, lobby_id)
+        const part = await ctx.lobby_logs.last(lobby_id, stream, LOG_LINES_MAX)
+        return newsOf(is_over && !part.is_open, part)
       }
       const place = requirePlace(index)
-      const news = await waiting.until([lobby_id], () => look(lobby_id, stream, place), isOver)
+      const news = await waiting.until([lobby_id], () => look(lobby_id, stream, place, isOver), isOver)
       if (news === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       return news ?? { lines: [], index, is_complete: false }
     },
-    close: waiting.close,
+    close() {
+      is_closed = true
+      waiting.close()
+    },
   }
 }
 
@@ -131,12 +145,6 @@ async function stateOf(ctx: Context, lobby_id: string): Promise<LobbyState> {
   )
   const { is_started, is_stopped, is_exited } = rows[0]!
   return { is_started, is_over: is_started ? is_exited : is_stopped }
-}
-
-/** Whether all that the lobby wrote, or ever will, is kept. */
-async function isWhole(ctx: Context, lobby_id: string, stream: LogStream): Promise<boolean> {
-  if (await ctx.lobby_logs.isOpen(lobby_id, stream)) return false
-  return (await stateOf(ctx, lobby_id)).is_over
 }
 
 function newsOf(is_complete: boolean, { lines, end, is_gap }: LogPart): LogNews {

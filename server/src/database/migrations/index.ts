@@ -22,6 +22,7 @@ import { statements as kv } from './0022-kv.ts'
 import { statements as billing } from './0023-billing.ts'
 import { statements as rayParts } from './0024-ray-parts.ts'
 import { statements as analytics } from './0025-analytics.ts'
+import { statements as logQuestions } from './0026-log-questions.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0023-billing', statements: billing },
   { name: '0024-ray-parts', statements: rayParts },
   { name: '0025-analytics', statements: analytics },
+  { name: '0026-log-questions', statements: logQuestions },
 ]

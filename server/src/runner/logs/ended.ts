@@ -4,9 +4,9 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { endedFolder, isLobbyId } from '../../logs/folder.ts'
 import { isLogFile } from '../../logs/kept.ts'
 import { METRICS_FILE } from '../../logs/lobby-metrics.ts'
-import { endedFolder, isLobbyId } from '../../logs/logs.ts'
 import { ENDED_FILE } from '../drivers/lobby-folder.ts'
 import { isGone } from '../drivers/procfs.ts'
 

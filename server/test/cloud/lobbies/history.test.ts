@@ -14,8 +14,8 @@ import {
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { idOfName } from '../../../src/ids.ts'
+import { endedFolder } from '../../../src/logs/folder.ts'
 import { STEP_MS_MIN } from '../../../src/logs/lobby-metrics.ts'
-import { endedFolder } from '../../../src/logs/logs.ts'
 import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
 import { until } from '../../until.ts'

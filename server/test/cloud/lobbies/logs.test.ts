@@ -140,7 +140,9 @@ test('a long poll waits for what comes next, 64 lines at a time, and tells each 
 test('a flood keeps to its cap, what is dropped is counted, and who is far behind hears that lines are missing', async (t) => {
   const platform = await startPlatform(t, { roles: ROLES })
   const game = await talkingGame(platform)
-  const lobby_id = await talkingLobby(platform, game, { std_out: 'first\n' })
+  const lobby_id = await talkingLobby(platform, game)
+  const empty = await logOf(platform, game, lobby_id)
+  await say(platform, lobby_id, 'first\n')
   const first = await until('the first line', async () => {
     const answer = await logOf(platform, game, lobby_id)
     return answer.lines.length > 0 && answer
@@ -151,6 +153,8 @@ test('a flood keeps to its cap, what is dropped is counted, and who is far behin
   const [gap, ...lines] = linesOf(await logOf(platform, game, lobby_id, 'std_out', first.watch.index))
   assert.match(gap!, /^\[muster\] lines before this one are no longer kept$/)
   assert.ok(Number.parseInt(lines[0]!, 10) > 0)
+  const behind = await logOf(platform, game, lobby_id, 'std_out', empty.watch.index)
+  assert.match(linesOf(behind)[0]!, /no longer kept/, 'also for who had seen nothing yet')
   await until('the dropped lines are counted', async () =>
     linesOf(await logOf(platform, game, lobby_id)).some((line) => /^\[muster\] [1-9]\d* lines dropped/.test(line)),
   )

@@ -1,0 +1,62 @@
+// The folders of lobbies on this machine, and what is kept there of what they wrote and used.
+//
+//   <data>/lobbies/<lobby id>/           while it runs, and a moment longer (runner/drivers/lobby-folder.ts)
+//   <data>/lobbies/.ended/<lobby id>/    from then on, for as long as the settings say (runner/logs/ended.ts)
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileNumbers, type LogStream, logFile } from './kept.ts'
+import { readMetrics } from './lobby-metrics.ts'
+import type { LobbyLogs, LogPart } from './logs.ts'
+import { type LinesRead, type LogPlace, lastLines, linesAfter } from './read.ts'
+
+const LOBBY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Ids become names of folders: nothing else ever does. */
+export function isLobbyId(text: string): boolean {
+  return LOBBY_ID.test(text)
+}
+
+export const endedFolder = (lobbies_folder: string): string => join(lobbies_folder, '.ended')
+
+/** Where a lobby's folder is: folders only ever move from the first place to the second. */
+export function folderOfLobby(lobbies_folder: string, lobby_id: string): string {
+  if (!isLobbyId(lobby_id)) throw new Error(`${JSON.stringify(lobby_id)} is not the id of a lobby.`)
+  const folder = join(lobbies_folder, lobby_id)
+  if (existsSync(folder)) return folder
+  const ended = join(endedFolder(lobbies_folder), lobby_id)
+  return existsSync(ended) ? ended : folder
+}
+
+export function createFolderLogs(lobbies_folder: string): LobbyLogs {
+  /** It may move while it is read: then it is read where it is by now. */
+  async function read(
+    lobby_id: string,
+    stream: LogStream,
+    ask: (folder: string) => Promise<LinesRead>,
+  ): Promise<LogPart> {
+    const folder = folderOfLobby(lobbies_folder, lobby_id)
+    // Looked at before it is read: what is whole by then has no line that the reading could miss.
+    const is_open = existsSync(join(folder, stream))
+    const part = await ask(folder)
+    return { ...(existsSync(folder) ? part : await ask(folderOfLobby(lobbies_folder, lobby_id))), is_open }
+  }
+
+  return {
+    last: (lobby_id, stream, lines_max) => read(lobby_id, stream, (folder) => lastLines(folder, stream, lines_max)),
+    after: (lobby_id, stream, place, lines_max) =>
+      read(lobby_id, stream, async (folder) =>
+        hasMore(folder, stream, place)
+          ? linesAfter(folder, stream, place, lines_max)
+          : { lines: [], end: place, is_gap: false },
+      ),
+    metrics: (lobby_id) => readMetrics(folderOfLobby(lobbies_folder, lobby_id)),
+  }
+}
+
+/** Whether it is worth reading behind a place. */
+function hasMore(folder: string, stream: LogStream, { file, offset }: LogPlace): boolean {
+  const size = statSync(logFile(folder, stream, Math.max(1, file)), { throwIfNoEntry: false })?.size
+  if (size !== undefined) return size > offset || existsSync(logFile(folder, stream, file + 1))
+  // It has not been written, or is gone, and others are there.
+  return existsSync(folder) && fileNumbers(readdirSync(folder), stream).length > 0
+}
