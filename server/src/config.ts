@@ -22,6 +22,9 @@ export const ROLE_FLAGS: Readonly<Record<Role, readonly string[]>> = {
   edge: ['--max-semi-space-size=4'],
 }
 
+/** Service managers give a program a minute to stop. */
+const DRAIN_SECONDS_MAX = 30
+
 export type PortRange = { min: number; max: number }
 
 export type { Region, RegionTier } from './regions.ts'
@@ -42,6 +45,8 @@ export type Config = {
   matchmaker_port: number
   /** Where this process tells its operator metrics and health; null: nowhere. */
   metrics: { host: string; port: number; token: string | null } | null
+  /** How long a process goes on after it has said that it is not ready any more. */
+  drain_ms: number
   /** Whom rays are sent to as well, with which headers; null: nobody. */
   otlp: { url: string; headers: Readonly<Record<string, string>> } | null
   edge_http_port: number
@@ -199,6 +204,12 @@ export const SETTINGS = [
     name: 'MUSTER_METRICS_TOKEN',
     default: '',
     description: 'Whoever asks for metrics shows it (Authorization: Bearer); needed where the address is not loopback.',
+  },
+  {
+    name: 'MUSTER_DRAIN_SECONDS',
+    default: '0',
+    description:
+      'On SIGTERM a process that has no supervisor is not ready any more, and serves on for so long before it stops: for balancers that look now and then.',
   },
   { name: 'MUSTER_EDGE_HTTP_PORT', default: '80, else 8000', description: 'Public HTTP port.' },
   { name: 'MUSTER_EDGE_HTTPS_PORT', default: '443, else 8443', description: 'Public HTTPS port.' },
@@ -564,6 +575,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     matchmaker_port: integer('MUSTER_MATCHMAKER_PORT', 8081, 65535),
     metrics:
       metrics_port === 0 ? null : { ...metrics, port: metrics_port + ROLES.findIndex((role) => roles.includes(role)) },
+    drain_ms: integer('MUSTER_DRAIN_SECONDS', 0, DRAIN_SECONDS_MAX) * 1_000,
     otlp: otlp_url === '' ? null : { url: otlp_url, headers: readHeaders(list('MUSTER_OTLP_HEADERS'), mistakes) },
     edge_http_port,
     edge_https_port,

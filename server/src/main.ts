@@ -2,6 +2,7 @@
 // supervisor each role is a process of its own that says over the IPC channel when it is ready, hears over it when to
 // stop, and stops when it closes. Without one (`node server/src/main.ts`, as in production) DATABASE_URL names the
 // database and the program migrates it by itself.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Config, ConfigError, type Role, readConfig } from './config.ts'
 import { type Context, openContext, type RunningRole } from './context.ts'
@@ -139,6 +140,8 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
 
   const how = await wish
   log.info(how, 'stopping')
+  running.ctx.health.stopping()
+  if (!supervised && !how.end_lobbies) await delay(config.drain_ms)
   const overdue = setTimeout(() => lastResort(log), STOP_MS_MAX)
   await running.stop(how).catch((error: unknown) => {
     log.error({ err: error }, 'A part did not stop as it should.')

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
+import { ROLES } from '../../src/config.ts'
 import { startEmbedded } from '../../src/database/embedded.ts'
+import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 import { runProgram } from './program.ts'
 import { freeSettings, statusOf, temporaryFolder } from './started.ts'
@@ -21,6 +23,25 @@ test('two programs started at once on an empty database both serve, and end by t
     assert.equal(await program.code, 0, program.output())
     assert.doesNotMatch(program.output(), /does not end by itself/)
   }
+})
+
+test('an edge that is told to stop says so to its balancer, and serves on until that has noticed', async (t) => {
+  const folder = temporaryFolder(t)
+  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
+  t.after(() => postgres.stop())
+  const [health_port] = (await freePorts(1)) as [number]
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url, MUSTER_ROLES: 'edge' }
+  const program = runProgram({
+    ...settings,
+    MUSTER_METRICS_PORT: String(health_port - ROLES.indexOf('edge')),
+    MUSTER_DRAIN_SECONDS: '5',
+  })
+  const health = `http://127.0.0.1:${health_port}/health/ready`
+  await until('it is ready', async () => (await statusOf(health)) === 200)
+  program.kill('SIGTERM')
+  await until('it is not ready any more', async () => (await statusOf(health)) === 503)
+  assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_EDGE_HTTP_PORT}/`), null, 'it still serves')
+  assert.equal(await program.code, 0, program.output())
 })
 
 test('without a database the program says what is missing', async (t) => {
