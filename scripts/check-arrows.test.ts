@@ -177,7 +177,7 @@ test('every kind of wrong arrow and every word out of place is found, and told b
 
 test('the book may know no clock, no chance, no waiting and no other room', (t) => {
   const copy = copyOfRepository(t)
-  const book = 'server/src/matchmaker/book.ts'
+  const book = 'server/src/matchmaker/book/book.ts'
   const words = ['performance.now()', 'Promise.resolve(setTimeout)', 'process.pid', 'async () => {}']
   appendFileSync(
     join(copy, book),

@@ -105,9 +105,9 @@ function faultsOfWords(source: SourceFile, used: Used): string[] {
 }
 
 function faultsOfPurity(source: SourceFile): string[] {
-  if (!PURE.includes(source.path)) return []
+  if (!isPure(source.path)) return []
   const arrows = source.imports
-    .filter(({ is_type, file }) => !is_type && (file === null || !PURE.includes(file)))
+    .filter(({ is_type, file }) => !is_type && (file === null || !isPure(file)))
     .map(({ line, specifier }) => at(source, line, `a pure file imports only types and pure files (${specifier}).`))
   const words = linesWith(source, IMPURE_WORDS).map((line) => at(source, line, 'a pure file has no such word.'))
   return [...arrows, ...words]
@@ -119,18 +119,24 @@ function linesWith({ lines }: SourceFile, pattern: RegExp): number[] {
 
 /** Rules that speak of files that are not there, and exceptions that nobody needs. */
 function outOfDate(sources: readonly SourceFile[], used: Used): string[] {
-  const paths = new Set(sources.map(({ path }) => path))
   const exceptions = [...FILE_ARROWS, ...UNREADABLE, ...WORDS.flatMap(({ allowed }) => allowed)]
   const parts = new Set(sources.map(({ path }) => partOf(path)))
   return [
     ...exceptions
       .filter((exception) => !used.has(exception))
       .map(({ file }) => `rules.ts: the exception for ${file} is not needed.`),
-    ...[...PURE, ...TEST_SUPPORT].filter((path) => !paths.has(path)).map((path) => `rules.ts: there is no ${path}.`),
+    ...[...PURE, ...TEST_SUPPORT]
+      .filter((path) => !sources.some((source) => source.path.startsWith(path)))
+      .map((path) => `rules.ts: there is no ${path}.`),
     ...Object.keys(ARROWS)
       .filter((part) => !parts.has(part))
       .map((part) => `rules.ts: there is no "${part}".`),
   ]
+}
+
+/** A path of PURE is a file, or a folder with all that is in it. */
+function isPure(path: string): boolean {
+  return !isTest(path) && PURE.some((pure) => path.startsWith(pure))
 }
 
 function isTest(path: string): boolean {

@@ -348,7 +348,7 @@ type AnalyticsExitCodeTable = { series_id: number; width: number; ts: Date; exit
 
 // Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
 
-/** One row a batch of commands of one shard; the key is the fence (matchmaker/fence.ts). */
+/** One row a batch of commands of one shard; the key is the fence (matchmaker/shards/fence.ts). */
 type JournalTable = { shard: number; seq: number; writer: string; ts: CreateTime; payload: Buffer }
 
 /**
@@ -360,7 +360,7 @@ type JournalReaderTable = { shard: number; reader: string; read_seq: number }
 /** How far the tables lobbies and players of a shard reflect its journal. */
 type ShardTable = { shard: number; projected_seq: number }
 
-/** One row at most: whom to ask. Never needed for safety (matchmaker/fence.ts). */
+/** One row at most: whom to ask. Never needed for safety (matchmaker/shards/fence.ts). */
 type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
 
 type LobbyTable = {

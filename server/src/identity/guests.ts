@@ -1,6 +1,6 @@
 // Identities of games' players: guests, each of one namespace, known by a token that the player's device keeps. A guest
 // is made when a game asks for one, is seen whenever his device comes back, and is forgotten once no token of his can be
-// good any more (matchmaker/retention.ts).
+// good any more (matchmaker/shards/retention.ts).
 import { randomInt } from 'node:crypto'
 import { ApiError, type getSelfProfile, type ResponseOf, type setupIdentity } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'

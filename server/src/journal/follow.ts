@@ -1,5 +1,5 @@
 // Following a shard: its rows after a seq, handed over in order as they are committed. The matchmaker says on the channel
-// 'journal' which shards have new rows (matchmaker/wake-readers.ts); every second they are looked for in any case.
+// 'journal' which shards have new rows (matchmaker/shards/wake-readers.ts); every second they are looked for in any case.
 import type { Context } from '../context.ts'
 import { type Watch, watchChannel } from '../database/watch.ts'
 import { JournalGap, READ_ROWS_MAX, type Row, readRows } from './read.ts'

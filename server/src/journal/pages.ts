@@ -1,5 +1,5 @@
 // The journal: what the books are, as rows that are only ever appended. One row holds all that one shard decided since
-// the row before it. It is truth, event, outbox and replay in one. The matchmaker alone writes it (matchmaker/fence.ts);
+// the row before it. It is truth, event, outbox and replay in one. The matchmaker alone writes it (matchmaker/shards/fence.ts);
 // whoever wants to know what has happened reads it by seq (read.ts), or follows it (follow.ts).
 import type { Change } from './changes.ts'
 

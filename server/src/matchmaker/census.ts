@@ -2,7 +2,7 @@
 // through in pieces, so that no find waits for it, and what is told is bounded: of the many small ones only the sum.
 import { setImmediate as pause } from 'node:timers/promises'
 import type { Tell } from '../observe/metrics.ts'
-import type { Books } from './books.ts'
+import type { Books } from './shards/books.ts'
 
 /** Places that are told by themselves; those with the most players, then the most lobbies. */
 const PLACES_MAX = 200

@@ -9,10 +9,10 @@
 import { type ResponseOf, validationError, type watchEvents } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
 import { type Prepared, prepare, preparedText } from '../prepared.ts'
-import type { Book } from './book.ts'
+import type { Book } from './book/book.ts'
 import type { Desk } from './desk.ts'
-import type { Patience } from './identity-watch.ts'
 import { seatAnswer } from './seat.ts'
+import type { Patience } from './shards/identity-watch.ts'
 
 /** A listener without news is answered after this. */
 const EVENTS_WAIT_MS = 40_000

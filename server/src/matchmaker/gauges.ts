@@ -1,8 +1,8 @@
 // How things stand at the matchmaker, for the operator: nothing is counted until somebody looks.
 import type { Context } from '../context.ts'
-import type { Books } from './books.ts'
 import { takeCensus, tellLobbies, tellPlayers } from './census.ts'
-import type { Projection } from './project.ts'
+import type { Books } from './shards/books.ts'
+import type { Projection } from './shards/project.ts'
 
 const PLACE = ['namespace_id', 'region', 'game_mode', 'state'] as const
 

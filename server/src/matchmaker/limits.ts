@@ -2,7 +2,7 @@
 // the client's address is in. A client is an IPv4 address or an IPv6 /64 (net/client-ip.ts); 0 lets nobody in.
 import { ADDRESS_CLASSES, type AddressClass, type AddressFacts, type IpIntelligence } from '../net/ip-intelligence.ts'
 import { phase } from '../observe/ray.ts'
-import type { Book, Decision, FreshIds, SeatWish } from './book.ts'
+import type { Book, Decision, FreshIds, SeatWish } from './book/book.ts'
 import type { Visitor } from './visitor.ts'
 
 type LimitName = 'max_players_per_client' | `max_players_per_client_${AddressClass}`

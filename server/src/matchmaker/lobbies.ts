@@ -1,8 +1,8 @@
 // What lobbies say of themselves, and what is told of them.
 import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
+import type { Lobby } from './book/lobby.ts'
 import type { Desk } from './desk.ts'
-import type { Lobby } from './lobby.ts'
 import { answerRegions } from './regions.ts'
 
 const STATE_BYTES_MAX = 16 * 1024

@@ -4,11 +4,11 @@ import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
 import { type Config, mainUrl, publicUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import { type Prepared, prepare } from '../prepared.ts'
-import type { SeatTaken } from './book.ts'
-import type { Books } from './books.ts'
-import type { Lobby } from './lobby.ts'
+import type { SeatTaken } from './book/book.ts'
+import type { Lobby } from './book/lobby.ts'
 import type { Namespaces } from './namespaces.ts'
-import { streamPort } from './stream-port.ts'
+import { streamPort } from './ports/stream-port.ts'
+import type { Books } from './shards/books.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 export type SeatAnswer = Prepared<Seat>

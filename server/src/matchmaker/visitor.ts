@@ -5,7 +5,7 @@ import type { Caller, CallerOf } from '../caller.ts'
 import { canonicalAddress, clientBucket } from '../net/client-ip.ts'
 import type { Ray } from '../observe/ray.ts'
 import type { Namespaces } from './namespaces.ts'
-import type { Tale } from './tale.ts'
+import type { Tale } from './rays/tale.ts'
 
 export type Visitor = {
   namespace_id: string

@@ -1,5 +1,5 @@
 // The runner says how much of its disk is free: every other second, in its row of `runners`. What is done about it is the
-// matchmaker's to decide (matchmaker/disks.ts). A row that is not renewed is that of a runner that is gone.
+// matchmaker's to decide (matchmaker/runs/disks.ts). A row that is not renewed is that of a runner that is gone.
 import type { Context } from '../context.ts'
 import { freeBytes } from '../observe/disk.ts'
 

@@ -6,7 +6,7 @@ import { join as joinPath } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createLobby, joinLobby, type VersionConfig } from '@muster/contract'
 import { sql } from 'kysely'
-import { sweepCaptchas } from '../../src/matchmaker/captcha-claims.ts'
+import { sweepCaptchas } from '../../src/matchmaker/captcha/claims.ts'
 import { createDatabase } from '../database.ts'
 import {
   create,

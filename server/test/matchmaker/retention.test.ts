@@ -8,8 +8,8 @@ import { OLD_ROWS } from '../../src/cloud/sweep/retention.ts'
 import { type OldRows, removeOldSql } from '../../src/database/remove-old.ts'
 import { newId } from '../../src/ids.ts'
 import { shardOf } from '../../src/journal/pages.ts'
-import type { Book } from '../../src/matchmaker/book.ts'
-import { append, takeOver } from '../../src/matchmaker/fence.ts'
+import type { Book } from '../../src/matchmaker/book/book.ts'
+import { append, takeOver } from '../../src/matchmaker/shards/fence.ts'
 import {
   OLD_IDENTITIES,
   OLD_LOBBIES,
@@ -19,7 +19,7 @@ import {
   REMOVE_PAGES_SQL,
   removeEnded,
   removeOldJournal,
-} from '../../src/matchmaker/retention.ts'
+} from '../../src/matchmaker/shards/retention.ts'
 import { OLD_RUNS } from '../../src/runner/rows.ts'
 import { createDatabase } from '../database.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'

@@ -1,6 +1,6 @@
 // The tcp and udp ports that the edge keeps open: those of live lobbies, and some spare ones for the next, so that an
 // address that find answers accepts at once. What is open is recorded in edge_ports, and only what is recorded is given
-// to lobbies (matchmaker/port-pool.ts). A port is closed (not ours, or another program has it), opened, recorded; it
+// to lobbies (matchmaker/ports/pool.ts). A port is closed (not ours, or another program has it), opened, recorded; it
 // stays open until the edge ends, for it may be given out at any moment. The next edge opens all that is recorded, the
 // ports of live lobbies first.
 import { randomInt } from 'node:crypto'

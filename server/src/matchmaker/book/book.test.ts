@@ -1,0 +1,795 @@
+import assert from 'node:assert'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  expireAll,
+  findWish,
+  grantIn,
+  idOf,
+  idSource,
+  lobbyPlan,
+  PLACE,
+  runningLobby,
+  START_MS,
+  seatWish,
+  VERSION,
+} from '../../../test/matchmaker/plain-wishes.ts'
+import { Book, BrokenLaw, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS, type Undo } from './book.ts'
+import { TAG_CANDIDATES_MAX } from './shelves.ts'
+
+const refused = (code: string) => ({ refused: code })
+const NO_ROOM = refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+const SECOND = 1_000
+
+/** Everything about a book that its methods tell. */
+function stateOf(book: Book): unknown {
+  return structuredClone({
+    lobbies: [...book.lobbies.values()],
+    players: book.players,
+    live_lobby_count: book.live_lobby_count,
+    due_ms: book.nextDueMs(),
+    chosen: book.find(findWish(), { lobby_id: 'none', player_id: 'none' }, START_MS),
+  })
+}
+
+test('find takes the fullest lobby, whatever the order in which they filled', () => {
+  const book = new Book()
+  const ids = idSource()
+  for (const players of [1, 3, 2]) runningLobby(book, ids, START_MS, { players })
+  const fullest = [...book.lobbies.values()][1]!
+  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id, fullest.lobby_id)
+  const next = grantIn(book, book.find(findWish(), ids(), START_MS))
+  assert.equal(next.lobby_id, [...book.lobbies.values()][2]!.lobby_id, 'the fullest is full now')
+})
+
+test('fullest is what has the fewest free places, not the most players', () => {
+  const book = new Book()
+  const ids = idSource()
+  runningLobby(book, ids, START_MS, { players: 5, plan: { max_players_normal: 32, max_players_direct: 32 } })
+  const small = runningLobby(book, ids, START_MS, { players: 1, plan: { max_players_normal: 2 } })
+  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id, small.lobby_id)
+})
+
+test('of equally full lobbies find takes the oldest, and of the same millisecond the one with the lower id', () => {
+  const book = new Book()
+  for (const [number, ms] of [
+    [5, 30],
+    [9, 10],
+    [7, 10],
+    [1, 20],
+  ] as const) {
+    const plan = lobbyPlan()
+    const ids = { lobby_id: idOf(number), player_id: idOf(100 + number) }
+    grantIn(book, book.create({ ...seatWish(), plan }, ids, START_MS + ms))
+  }
+  const ids = idSource()
+  const order = Array.from({ length: 12 }, () => grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id)
+  assert.deepEqual([...new Set(order)], [7, 9, 1, 5].map(idOf))
+})
+
+test('a find among several game modes and regions takes the fullest of all of them, and of no other', () => {
+  const book = new Book()
+  const ids = idSource()
+  const solo = { ...PLACE, game_mode: 'solo' }
+  const far = { ...PLACE, region: 'far' }
+  runningLobby(book, ids, START_MS, { players: 1 })
+  const in_solo = runningLobby(book, ids, START_MS, { players: 2, plan: solo })
+  runningLobby(book, ids, START_MS, { players: 3, plan: far })
+  runningLobby(book, ids, START_MS, { players: 3, plan: { version_id: idOf(999_999) } })
+  assert.equal(
+    grantIn(book, book.find(findWish({ places: [PLACE, solo] }), ids(), START_MS)).lobby_id,
+    in_solo.lobby_id,
+  )
+  assert.deepEqual(book.find(findWish({ places: [{ ...PLACE, game_mode: 'other' }] }), ids(), START_MS), NO_ROOM)
+  assert.deepEqual(book.find(findWish({ places: [] }), ids(), START_MS), NO_ROOM)
+})
+
+test('find by tags takes a lobby that has them all, and it may have more', () => {
+  const book = new Book()
+  const ids = idSource()
+  runningLobby(book, ids, START_MS, { players: 3 })
+  runningLobby(book, ids, START_MS, { players: 3, plan: { tags: { mood: 'calm' } } })
+  const both = runningLobby(book, ids, START_MS, { players: 1, plan: { tags: { mood: 'calm', map: 'ice' } } })
+  const find = (tags: Record<string, string>) =>
+    book.find(findWish({ tags: Object.entries(tags) }), ids(), START_MS + 1)
+  assert.equal(grantIn(book, find({ map: 'ice', mood: 'calm' })).lobby_id, both.lobby_id)
+  assert.equal(grantIn(book, find({ map: 'ice' })).lobby_id, both.lobby_id)
+  assert.deepEqual(find({ map: 'ice', mood: 'wild' }), NO_ROOM)
+  assert.deepEqual(find({ map: 'calm' }), NO_ROOM)
+  assert.deepEqual(find({ constructor: 'x' }), NO_ROOM)
+})
+
+test('a lobby with tags that was full or closed is found by its tags again when it is open again', () => {
+  const book = new Book()
+  const ids = idSource()
+  const lobby = runningLobby(book, ids, START_MS, { players: 4, plan: { tags: { map: 'ice' } } })
+  const find = () => book.find(findWish({ tags: [['map', 'ice']] }), ids(), START_MS)
+  assert.deepEqual(find(), NO_ROOM)
+  grantIn(book, book.release(lobby.player_id, START_MS))
+  grantIn(book, book.setClosed(lobby.lobby_id, true))
+  assert.deepEqual(find(), NO_ROOM)
+  grantIn(book, book.setClosed(lobby.lobby_id, false))
+  assert.equal(grantIn(book, find()).lobby_id, lobby.lobby_id)
+})
+
+test('a closed lobby is not found, but joined', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS)
+  grantIn(book, book.setClosed(lobby_id, true))
+  assert.deepEqual(book.find(findWish(), ids(), START_MS), NO_ROOM)
+  assert.equal(grantIn(book, book.join({ ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
+  grantIn(book, book.setClosed(lobby_id, false))
+  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id, lobby_id)
+})
+
+test('a private lobby is never found nor listed, but joined', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { publicity: 'private' } })
+  assert.deepEqual(book.find(findWish(), ids(), START_MS), NO_ROOM)
+  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: null }
+  assert.deepEqual(book.list(wish), { lobbies: [], more: false })
+  assert.equal(grantIn(book, book.join({ ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
+})
+
+test('a list names the public lobbies of its version and game modes once each, page by page, oldest first', () => {
+  const book = new Book()
+  const ids = idSource()
+  const listed: string[] = []
+  for (let count = 0; count < 2 * LIST_PAGE_MAX + 5; count++) {
+    listed.push(runningLobby(book, ids, START_MS).lobby_id)
+    runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
+    const stopped = runningLobby(book, ids, START_MS)
+    grantIn(book, book.stop(stopped.lobby_id, 'requested', START_MS))
+  }
+  runningLobby(book, ids, START_MS, { plan: { version_id: idOf(999_999) } })
+  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]) }
+  const seen: string[] = []
+  for (let after: string | null = null, pages = 1; ; pages++) {
+    const page = book.list({ ...wish, after })
+    seen.push(...page.lobbies.map((lobby) => lobby.lobby_id))
+    after = seen.at(-1)!
+    assert.equal(page.more, pages < 3)
+    if (!page.more) break
+  }
+  assert.deepEqual(seen, listed)
+})
+
+test('a lobby that nobody is in is listed only when it is the only one of its game mode', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode, 'other']), after: null }
+  const listed = () => book.list(wish).lobbies.map((lobby) => lobby.lobby_id)
+  const leave = ({ lobby_id, player_id }: { lobby_id: string; player_id: string }) =>
+    grantIn(book, book.disconnected({ lobby_id, player_id, disconnect_key: null }, START_MS))
+  const first = runningLobby(book, ids, START_MS)
+  const other = runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
+  leave(first)
+  leave(other)
+  assert.deepEqual(listed(), [first.lobby_id, other.lobby_id])
+  const second = runningLobby(book, ids, START_MS)
+  assert.deepEqual(listed(), [other.lobby_id, second.lobby_id])
+  leave(second)
+  assert.deepEqual(listed(), [other.lobby_id])
+  grantIn(book, book.stop(second.lobby_id, 'idle', START_MS))
+  assert.deepEqual(listed(), [first.lobby_id, other.lobby_id])
+})
+
+test('join is bounded by the direct limit, find by the normal one', () => {
+  const book = new Book()
+  const ids = idSource()
+  const plan = { max_players_normal: 2, max_players_direct: 3, max_players_party: 1 }
+  const { lobby_id } = runningLobby(book, ids, START_MS, { plan, players: 2 })
+  assert.deepEqual(book.find(findWish(), ids(), START_MS), NO_ROOM)
+  grantIn(book, book.join({ ...seatWish(), lobby_id }, ids(), START_MS))
+  assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_FULL'))
+})
+
+test('a client has at most as many players as its limit, over all lobbies, and 0 blocks it', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS)
+  const full = refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+  const mine = { client: '198.51.100.7', client_players_max: 2 }
+  const first = grantIn(book, book.find(findWish(mine), ids(), START_MS))
+  grantIn(book, book.create({ ...seatWish(mine), plan: lobbyPlan() }, ids(), START_MS))
+  assert.deepEqual(book.find(findWish(mine), ids(), START_MS), full)
+  assert.deepEqual(book.join({ ...seatWish(mine), lobby_id }, ids(), START_MS), full)
+  assert.deepEqual(book.create({ ...seatWish(mine), plan: lobbyPlan() }, ids(), START_MS), full)
+  grantIn(book, book.find(findWish({ client: '198.51.100.8', client_players_max: 1 }), ids(), START_MS))
+  grantIn(book, book.release(first.player_id, START_MS))
+  grantIn(book, book.find(findWish(mine), ids(), START_MS))
+  assert.deepEqual(book.find(findWish({ client: '203.0.113.1', client_players_max: 0 }), ids(), START_MS), full)
+})
+
+test('a namespace never has more lobbies than lobby_count_max; beyond it, and with 0, find only fills what is there', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = (lobby_count_max: number) => findWish({ lobby_count_max, plan: lobbyPlan({ max_players_normal: 1 }) })
+  const too_many = refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  assert.deepEqual(book.find(wish(0), ids(), START_MS), too_many)
+  const first = grantIn(book, book.find(wish(2), ids(), START_MS))
+  grantIn(book, book.find(wish(2), ids(), START_MS))
+  assert.deepEqual(book.find(wish(2), ids(), START_MS), too_many)
+  assert.deepEqual(book.create({ ...wish(2), plan: lobbyPlan() }, ids(), START_MS), too_many)
+  grantIn(book, book.release(first.player_id, START_MS))
+  assert.equal(grantIn(book, book.find(wish(0), ids(), START_MS)).lobby_id, first.lobby_id)
+  grantIn(book, book.stop(first.lobby_id, 'exited', START_MS))
+  grantIn(book, book.find(wish(2), ids(), START_MS))
+  assert.deepEqual(book.find(wish(2), ids(), START_MS), too_many)
+})
+
+test('a burst of finds fills the lobby that is starting, and starts the next one only when it is full', () => {
+  const book = new Book()
+  const ids = idSource()
+  const seats = Array.from({ length: 10 }, () =>
+    grantIn(book, book.find(findWish({ plan: lobbyPlan() }), ids(), START_MS)),
+  )
+  assert.deepEqual(
+    [...book.lobbies.values()].map((lobby) => lobby.players.size),
+    [4, 4, 2],
+  )
+  assert.ok(seats.every((seat) => !seat.is_ready))
+})
+
+test('a reservation that runs out frees its seat exactly once, at its millisecond and not before', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { plan: { max_players_normal: 1 } })
+  const deadline_ms = START_MS + 120 * SECOND
+  assert.equal(book.expire(deadline_ms - 1), null)
+  assert.equal(book.players.get(player_id)!.remove_ms, null)
+  assert.equal(expireAll(book, deadline_ms).length, 1)
+  assert.equal(book.expire(deadline_ms), null)
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
+  grantIn(book, book.find(findWish(), ids(), deadline_ms))
+  assert.deepEqual(book.find(findWish(), ids(), deadline_ms), NO_ROOM)
+  assert.deepEqual(
+    book.connected({ player_id, lobby_id, connect_key: null }, deadline_ms),
+    refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED'),
+  )
+})
+
+test('in the millisecond in which a reservation runs out it is either connected or freed, never both', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
+  const deadline_ms = START_MS + 120 * SECOND
+  const call = { player_id, lobby_id, connect_key: null }
+  assert.deepEqual(book.connected(call, deadline_ms), refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED'))
+  grantIn(book, book.connected(call, deadline_ms - 1))
+  assert.equal(book.expire(deadline_ms), null)
+})
+
+test('ready gives those who waited for it their full time to connect, and takes no time from anybody', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = findWish({ plan: lobbyPlan({ player_deadline_ms: 60 * SECOND }) })
+  const early = grantIn(book, book.find(wish, ids(), START_MS))
+  const ready_ms = START_MS + 50 * SECOND
+  const late = grantIn(book, book.find(wish, ids(), ready_ms))
+  grantIn(book, book.ready(early.lobby_id, ready_ms))
+  assert.equal(book.players.get(early.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
+  assert.equal(book.players.get(late.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
+  assert.equal(book.expire(ready_ms + 60 * SECOND - 1), null)
+  assert.deepEqual(book.ready(early.lobby_id, ready_ms + SECOND), { changes: [], result: null }, 'ready is said once')
+  const loaded = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan() }, ids(), ready_ms))
+  const until_ms = ready_ms + 200 * SECOND
+  book.postpone(until_ms)
+  grantIn(book, book.ready(loaded.lobby_id, ready_ms))
+  assert.equal(book.players.get(loaded.player_id)!.deadline_ms, until_ms)
+})
+
+test('a player token is consumed once: only the same key gets the same answer again', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
+  const call = (connect_key: string | null) => book.connected({ player_id, lobby_id, connect_key }, START_MS)
+  grantIn(book, call('first'))
+  assert.deepEqual(call('first'), { changes: [], result: null })
+  assert.deepEqual(call('second'), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
+  assert.deepEqual(call(null), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
+  const other = grantIn(book, book.find(findWish(), ids(), START_MS)).player_id
+  const no_key = () => book.connected({ player_id: other, lobby_id, connect_key: null }, START_MS)
+  grantIn(book, no_key())
+  assert.deepEqual(no_key(), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
+})
+
+test('a player is not connected before its lobby is ready, nor after it has stopped, and its seat is counted right', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = grantIn(book, book.find(findWish({ plan: lobbyPlan() }), ids(), START_MS))
+  const call = { player_id, lobby_id, connect_key: null }
+  assert.deepEqual(book.connected(call, START_MS), refused('MATCHMAKER_LOBBY_NOT_STARTED'))
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  assert.deepEqual(book.connected(call, START_MS), refused('MATCHMAKER_PLAYER_REMOVED'))
+  assert.deepEqual(book.connected({ ...call, player_id: idOf(999) }, START_MS), refused('MATCHMAKER_PLAYER_REMOVED'))
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
+  assert.deepEqual(book.ready(lobby_id, START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
+  assert.deepEqual(book.setClosed(lobby_id, true), refused('MATCHMAKER_LOBBY_STOPPED'))
+  assert.deepEqual(book.setState(lobby_id, '1'), refused('MATCHMAKER_LOBBY_STOPPED'))
+})
+
+test('a lobby neither connects nor disconnects the player of another lobby', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { player_id } = runningLobby(book, ids, START_MS)
+  const other = runningLobby(book, ids, START_MS)
+  const wrong = refused('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
+  const call = { player_id, lobby_id: other.lobby_id }
+  assert.deepEqual(book.connected({ ...call, connect_key: 'key' }, START_MS), wrong)
+  assert.deepEqual(book.disconnected({ ...call, disconnect_key: null }, START_MS), wrong)
+  grantIn(book, book.release(player_id, START_MS))
+  assert.deepEqual(book.disconnected({ ...call, disconnect_key: null }, START_MS), wrong)
+})
+
+test('disconnected frees the seat once, however often and whenever it is said', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { players: 2 })
+  const leave = (id: string) => book.disconnected({ player_id: id, lobby_id, disconnect_key: null }, START_MS)
+  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS))
+  grantIn(book, leave(player_id))
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
+  assert.deepEqual(leave(player_id), { changes: [], result: null })
+  const reserved = [...book.lobbies.get(lobby_id)!.players.keys()][0]!
+  grantIn(book, leave(reserved))
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 0, 'a reserved player is let go as well')
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  assert.deepEqual(leave(player_id), { changes: [], result: null })
+  assert.deepEqual(leave(idOf(999)), { changes: [], result: null })
+})
+
+test('a seat that is given back is free, unless its player has connected meanwhile', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
+  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS))
+  assert.deepEqual(book.release(player_id, START_MS), { changes: [], result: null })
+  const other = grantIn(book, book.find(findWish(), ids(), START_MS))
+  grantIn(book, book.release(other.player_id, START_MS))
+  assert.deepEqual(book.release(other.player_id, START_MS), { changes: [], result: null })
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
+})
+
+test('the same key gets the same seat for ten minutes, and no second one', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = findWish({ seat_key: 'find a', client_players_max: 1, plan: lobbyPlan() })
+  const seat = grantIn(book, book.find(wish, ids(), START_MS))
+  grantIn(book, book.ready(seat.lobby_id, START_MS))
+  const again = { changes: [], result: { ...seat, is_ready: true } }
+  assert.deepEqual(book.find(wish, ids(), START_MS), again, 'neither the limit nor a full lobby is in its way')
+  grantIn(book, book.connected({ ...seat, connect_key: null }, START_MS + 1))
+  assert.deepEqual(book.find(wish, ids(), START_MS + MEMORY_MS), again)
+  const later = START_MS + MEMORY_MS + 1
+  const second = grantIn(book, book.find({ ...wish, client_players_max: 2 }, ids(), later))
+  assert.notEqual(second.player_id, seat.player_id)
+  assert.deepEqual(book.find(wish, ids(), later), { changes: [], result: { ...second, is_ready: true } })
+})
+
+test('the key of a seat that was answered is answered so again after the player has left', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS)
+  const wish = { ...seatWish({ seat_key: 'join a' }), lobby_id }
+  const seat = grantIn(book, book.join(wish, ids(), START_MS))
+  grantIn(book, book.disconnected({ ...seat, disconnect_key: null }, START_MS + 1))
+  assert.deepEqual(book.join(wish, ids(), START_MS + 2), { changes: [], result: seat })
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS + 3))
+  assert.deepEqual(book.join(wish, ids(), START_MS + 4), { changes: [], result: seat })
+})
+
+test('the key of a find whose lobby died while it started chooses again', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = findWish({ seat_key: 'find a', plan: lobbyPlan() })
+  const first = grantIn(book, book.find(wish, ids(), START_MS))
+  grantIn(book, book.stop(first.lobby_id, 'exited', START_MS + 1))
+  const second = grantIn(book, book.find(wish, ids(), START_MS + 2))
+  assert.notEqual(second.lobby_id, first.lobby_id)
+  grantIn(book, book.release(second.player_id, START_MS + 3))
+  grantIn(book, book.ready(second.lobby_id, START_MS + 4))
+  const third = grantIn(book, book.find(wish, ids(), START_MS + 5))
+  assert.notEqual(third.player_id, second.player_id, 'a seat that was given back is nobody’s answer')
+})
+
+test('what is undone does not take a key from the seat that had it', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = findWish({ seat_key: 'find a', plan: lobbyPlan() })
+  const first = grantIn(book, book.find(wish, ids(), START_MS))
+  const released = book.release(first.player_id, START_MS)
+  assert.ok('changes' in released)
+  const undos = released.changes.map((change) => book.apply(change))
+  const second = book.find(wish, ids(), START_MS)
+  assert.ok('changes' in second)
+  undos.push(...second.changes.map((change) => book.apply(change)))
+  for (const undo of undos.reverse()) undo()
+  assert.deepEqual(book.find(wish, ids(), START_MS), { changes: [], result: first })
+})
+
+test('a lobby without players is stopped after its grace and not before; a new player keeps it', () => {
+  const book = new Book()
+  const ids = idSource()
+  const seat = runningLobby(book, ids, START_MS)
+  grantIn(book, book.disconnected({ ...seat, disconnect_key: null }, START_MS))
+  assert.equal(book.expire(START_MS + 15 * SECOND - 1), null)
+  const next = grantIn(book, book.find(findWish(), ids(), START_MS + 15 * SECOND - 1))
+  assert.equal(next.lobby_id, seat.lobby_id)
+  assert.equal(book.expire(START_MS + 60 * SECOND), null)
+  const left_ms = START_MS + 60 * SECOND
+  grantIn(book, book.disconnected({ ...next, disconnect_key: null }, left_ms))
+  assert.deepEqual(book.expire(left_ms + 15 * SECOND), {
+    kind: 'lobby_stopped',
+    lobby_id: seat.lobby_id,
+    ms: left_ms + 15 * SECOND,
+    reason: 'idle',
+  })
+})
+
+test('a lobby that does not become ready in time is stopped, and frees all its seats', () => {
+  const book = new Book()
+  const ids = idSource()
+  const wish = findWish({ plan: lobbyPlan({ ready_within_ms: 60 * SECOND }) })
+  const seats = [1, 2, 3].map(() => grantIn(book, book.find(wish, ids(), START_MS)))
+  assert.equal(book.expire(START_MS + 60 * SECOND - 1), null)
+  expireAll(book, START_MS + 60 * SECOND)
+  const lobby = book.lobbies.get(seats[0]!.lobby_id)!
+  assert.equal(lobby.stop_reason, 'never_ready')
+  for (const { player_id } of seats) assert.equal(book.players.get(player_id)!.remove_reason, 'lobby_stopped')
+})
+
+test('a lobby that has stopped frees its place, its seats and its clients, and is not stopped twice', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS, { players: 3 })
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  assert.equal(book.live_lobby_count, 0)
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
+  assert.deepEqual(book.stop(lobby_id, 'requested', START_MS), { changes: [], result: false })
+  assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
+  const one = findWish({ client_players_max: 1, lobby_count_max: 1, plan: lobbyPlan() })
+  assert.notEqual(grantIn(book, book.find(one, ids(), START_MS)).lobby_id, lobby_id)
+})
+
+test('a player whose lobby never reports it gone is taken out after eight hours', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
+  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS))
+  assert.equal(book.expire(START_MS + CONNECTED_MS_MAX - 1), null)
+  expireAll(book, START_MS + CONNECTED_MS_MAX)
+  assert.equal(book.players.get(player_id)!.remove_reason, 'too_long')
+})
+
+test('what is over is forgotten ten minutes after its end, and not while it may still be undone', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  expireAll(book, START_MS + 100 * MEMORY_MS)
+  book.forget(START_MS + MEMORY_MS - 1)
+  assert.ok(book.players.has(player_id) && book.lobbies.has(lobby_id))
+  book.forget(START_MS + MEMORY_MS)
+  assert.equal(book.players.size + book.lobbies.size, 0)
+  const unknown = refused('MATCHMAKER_LOBBY_NOT_FOUND')
+  assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), unknown)
+})
+
+test('nothing that is due hides behind something that is due later, whoever leaves whichever lobby before', () => {
+  const seconds = fc.integer({ min: 1, max: 1_000 }).map((count) => count * SECOND)
+  const lobby = fc.record({ ready_within_ms: seconds, player_deadline_ms: seconds, idle_grace_ms: seconds })
+  fc.assert(
+    fc.property(fc.array(lobby, { minLength: 30, maxLength: 30 }), fc.infiniteStream(fc.nat()), (plans, random) => {
+      const book = new Book()
+      const ids = idSource()
+      const soonest = (): number => {
+        const lobbies = [...book.lobbies.values()].filter((one) => one.stop_ms === null)
+        const players = [...book.players.values()].filter((one) => one.remove_ms === null)
+        const idle = lobbies.map((one) => one.idle_ms ?? Number.POSITIVE_INFINITY)
+        const ends = [...lobbies.map((one) => one.ready_deadline_ms), ...players.map((one) => one.deadline_ms)]
+        return Math.min(...idle, ...ends)
+      }
+      for (const plan of plans) grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan(plan) }, ids(), START_MS))
+      const waiting = [...book.players.keys()]
+      while (waiting.length > plans.length / 2) {
+        const [player_id] = waiting.splice(random.next().value % waiting.length, 1)
+        grantIn(book, book.release(player_id!, START_MS))
+        assert.equal(book.nextDueMs(), soonest())
+      }
+      for (let due_ms = book.nextDueMs(); due_ms !== null; due_ms = book.nextDueMs()) {
+        assert.equal(due_ms, soonest())
+        expireAll(book, due_ms)
+      }
+      assert.equal(book.live_lobby_count, 0)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('after a load every deadline is at least as far away as was asked, and none nearer than before', () => {
+  const book = new Book()
+  const ids = idSource()
+  const reserved = runningLobby(book, ids, START_MS)
+  const starting = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan() }, ids(), START_MS))
+  const empty = runningLobby(book, ids, START_MS)
+  grantIn(book, book.release(empty.player_id, START_MS))
+  const until_ms = START_MS + 200 * SECOND
+  book.postpone(until_ms)
+  assert.equal(book.expire(until_ms - 1), null)
+  assert.equal(book.nextDueMs(), until_ms)
+  assert.equal(book.players.get(reserved.player_id)!.deadline_ms, until_ms)
+  assert.equal(book.lobbies.get(empty.lobby_id)!.idle_ms, until_ms)
+  assert.equal(book.lobbies.get(starting.lobby_id)!.ready_deadline_ms, START_MS + 300 * SECOND)
+})
+
+test('a load without the lobby of a player loses that player and nobody else', () => {
+  const book = new Book()
+  const ids = idSource()
+  const kept = runningLobby(book, ids, START_MS)
+  const lost = runningLobby(book, ids, START_MS)
+  const loaded = new Book()
+  loaded.load(
+    [...book.lobbies.values()].filter((lobby) => lobby.lobby_id === kept.lobby_id),
+    [...book.players.values()],
+  )
+  assert.deepEqual([...loaded.players.keys()], [kept.player_id])
+  assert.deepEqual(loaded.disconnected({ ...lost, disconnect_key: null }, START_MS), { changes: [], result: null })
+})
+
+test('an undo restores exactly what was there, for every kind of change', () => {
+  const book = new Book()
+  const ids = idSource()
+  const seat = runningLobby(book, ids, START_MS, { players: 2 })
+  const starting = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan() }, ids(), START_MS))
+  const decisions = [
+    book.find(findWish(), ids(), START_MS + 1),
+    book.create({ ...seatWish({ seat_key: 'create a' }), plan: lobbyPlan() }, ids(), START_MS + 1),
+    book.ready(starting.lobby_id, START_MS + 1),
+    book.setClosed(seat.lobby_id, true),
+    book.setState(seat.lobby_id, '{}'),
+    book.connected({ ...seat, connect_key: 'key' }, START_MS + 1),
+    book.disconnected({ ...seat, disconnect_key: 'key' }, START_MS + 1),
+    book.release(starting.player_id, START_MS + 1),
+    book.stop(seat.lobby_id, 'requested', START_MS + 1),
+  ]
+  const before = stateOf(book)
+  for (const decision of decisions) {
+    assert.ok('changes' in decision && decision.changes.length > 0)
+    const undos = decision.changes.map((change) => book.apply(change))
+    assert.notDeepEqual(stateOf(book), before)
+    for (const undo of undos.reverse()) undo()
+    assert.deepEqual(stateOf(book), before)
+  }
+})
+
+test('a find among 10,000 open lobbies looks at a handful of them, and so does taking the seat', () => {
+  const cost = (count: number) => {
+    const book = new Book()
+    const ids = idSource()
+    let looked_at = 0
+    for (let number = 0; number < count; number++) {
+      runningLobby(book, ids, START_MS + number, { plan: { max_players_normal: 3, max_players_direct: 3 } })
+    }
+    // Whoever compares lobbies asks each for its limit: that is counted.
+    for (const lobby of book.lobbies.values()) {
+      const { max_players_normal } = lobby
+      Object.defineProperty(lobby, 'max_players_normal', {
+        get() {
+          looked_at++
+          return max_players_normal
+        },
+      })
+    }
+    let most = 0
+    for (let finds = 0; finds < 2 * Math.min(count, 50); finds++) {
+      looked_at = 0
+      grantIn(book, book.find(findWish(), ids(), START_MS + count))
+      most = Math.max(most, looked_at)
+    }
+    return most
+  }
+  const [few, many] = [cost(10), cost(10_000)]
+  assert.ok(few > 0, 'the counter counts')
+  // A heap of 10,000 is 14 deep; each level costs two comparisons of two lobbies, and a full lobby is taken out.
+  assert.ok(many <= 4 * 2 * 14, `a find looked ${many} times at a lobby`)
+})
+
+test('a find by tags looks at no more than TAG_CANDIDATES_MAX lobbies', () => {
+  const book = new Book()
+  const ids = idSource()
+  let looked_at = 0
+  for (let number = 0; number < 1_000; number++) {
+    const tags: Record<string, string> = number < 500 ? { rare: 'a', common: 'b' } : { common: 'b' }
+    const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { tags } })
+    const lobby = book.lobbies.get(lobby_id)!
+    Object.defineProperty(lobby, 'tags', {
+      get() {
+        looked_at++
+        return tags
+      },
+    })
+  }
+  const tags = Object.entries({ common: 'b', rare: 'a' })
+  assert.ok('changes' in book.find(findWish({ tags }), ids(), START_MS))
+  // Each candidate is asked for each tag: whether it has it, and its value.
+  assert.ok(looked_at > 0 && looked_at <= TAG_CANDIDATES_MAX * tags.length * 2, `${looked_at} looks at tags`)
+})
+
+test('a solved captcha counts until the very ms at which it ends, and a refused request does not count', () => {
+  const book = new Book()
+  const rules = { requests_before_reverify: 2, verification_ttl_ms: 1_000 }
+  const isAdmitted = (now_ms: number, has_solved = false): boolean => {
+    const decision = book.admit('192.0.2.1', rules, has_solved, now_ms)
+    for (const change of 'changes' in decision ? decision.changes : []) book.apply(change)
+    return 'changes' in decision
+  }
+  assert.equal(isAdmitted(START_MS), false)
+  assert.equal(isAdmitted(START_MS, true), true)
+  assert.equal(isAdmitted(START_MS + 999), true)
+  assert.equal(isAdmitted(START_MS + 1_000), false)
+  assert.equal(isAdmitted(START_MS + 999), true)
+  assert.equal(isAdmitted(START_MS + 999), false)
+  assert.equal(book.isEmpty(), false)
+  book.forget(START_MS + 1_000)
+  assert.equal(book.isEmpty(), true)
+})
+
+test('a find by tags takes the same lobby before and after a load, in whichever order lobbies filled and emptied', () => {
+  const book = new Book()
+  const ids = idSource()
+  const tags = { map: 'ice' }
+  const plan = { tags, max_players_normal: 2 }
+  const lobbies = Array.from({ length: TAG_CANDIDATES_MAX + 20 }, (_, number) =>
+    runningLobby(book, ids, START_MS + number, { plan, players: number < 10 ? 2 : 0 }),
+  )
+  // The oldest leave the shelf and come back to it: behind all others, if the order were that of their coming.
+  for (const { lobby_id } of lobbies.slice(0, 10)) {
+    const [player_id] = book.lobbies.get(lobby_id)!.players.keys()
+    grantIn(book, book.disconnected({ player_id: player_id!, lobby_id, disconnect_key: null }, START_MS + 500))
+  }
+  const loaded = new Book()
+  loaded.load(structuredClone([...book.lobbies.values()]), structuredClone([...book.players.values()]))
+  const find = (of: Book) => of.find(findWish({ tags: Object.entries(tags) }), ids(), START_MS + 1_000)
+  for (let count = 0; count < 30; count++) {
+    const chosen = grantIn(book, find(book)).lobby_id
+    if (count < 10) assert.equal(chosen, lobbies[count]!.lobby_id)
+    assert.equal(grantIn(loaded, find(loaded)).lobby_id, chosen)
+  }
+})
+
+test('a page of a list costs what is on it, however many lobbies there are', () => {
+  const cost = (count: number): number => {
+    const book = new Book()
+    const ids = idSource()
+    let looked_at = 0
+    let middle = ''
+    for (let number = 0; number < count; number++) {
+      // Most of what there is is not to be listed.
+      const plan = { game_mode: number % 4 === 0 ? 'default' : 'other' }
+      const { lobby_id } = runningLobby(book, ids, START_MS + number, { plan })
+      if (number === count / 2) middle = lobby_id
+      const lobby = book.lobbies.get(lobby_id)!
+      const { create_ms } = lobby
+      Object.defineProperty(lobby, 'create_ms', {
+        get() {
+          looked_at++
+          return create_ms
+        },
+      })
+    }
+    looked_at = 0
+    const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: middle }
+    assert.equal(book.list(wish).lobbies.length, Math.min(LIST_PAGE_MAX, count / 8 - 1))
+    return looked_at
+  }
+  assert.ok(cost(80) > 0, 'the counter counts')
+  const few = cost(8 * (LIST_PAGE_MAX + 2))
+  const many = cost(64 * (LIST_PAGE_MAX + 2))
+  // To find its beginning takes a comparison of two lobbies, twice read, for each doubling.
+  assert.ok(many <= few + 3 * 4, `${many} looks for a page of many, ${few} for one of few`)
+})
+
+test('a place is held until it is a seat, is let go, or its ten seconds are over, and counts everywhere meanwhile', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { max_players_normal: 2, max_players_direct: 2 } })
+  const asked = { action: 'join', wish: { ...seatWish(), lobby_id } } as const
+  const isFull = (now_ms: number): boolean => {
+    book.expire(now_ms)
+    return 'refused' in book.join({ ...seatWish(), lobby_id }, ids(), now_ms)
+  }
+  const hold = (now_ms: number): string => {
+    const fresh = ids()
+    const decision = book.hold(asked, fresh, now_ms)
+    assert.ok('changes' in decision && 'hold' in decision.result && decision.changes.length === 0)
+    return fresh.player_id
+  }
+  const late = hold(START_MS)
+  assert.equal(isFull(START_MS + 9_999), true)
+  assert.equal(isFull(START_MS + 10_000), false)
+  assert.deepEqual(book.seatHeld({ player_id: late }, seatWish(), START_MS + 10_000), { changes: [], result: null })
+  const free = hold(START_MS)
+  book.letGo({ player_id: free })
+  book.letGo({ player_id: free })
+  assert.equal(isFull(START_MS), false)
+  const good = hold(START_MS)
+  grantIn(book, book.seatHeld({ player_id: good }, seatWish(), START_MS))
+  assert.equal(isFull(START_MS), true)
+  assert.equal(book.lobbies.get(lobby_id)?.held_count, 0)
+})
+
+test('a held place in a lobby that was stopped, or closed to a find, is none', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id } = runningLobby(book, ids, START_MS)
+  const [finder, joiner] = [ids(), ids()]
+  const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
+  grantIn(book, book.hold(find, finder, START_MS))
+  grantIn(book, book.hold({ action: 'join', wish: { ...seatWish(), lobby_id } }, joiner, START_MS))
+  grantIn(book, book.setClosed(lobby_id, true))
+  assert.deepEqual(book.seatHeld(finder, seatWish(), START_MS), { changes: [], result: null })
+  assert.ok('changes' in book.seatHeld(joiner, seatWish(), START_MS))
+  grantIn(book, book.setClosed(lobby_id, false))
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  for (const { player_id } of [finder, joiner]) {
+    assert.deepEqual(book.seatHeld({ player_id }, seatWish(), START_MS), { changes: [], result: null })
+  }
+})
+
+/** What two decisions on one state would make true one after the other: the second follows from what is no longer so. */
+function secondBreaks(
+  book: Book,
+  law: RegExp,
+  decide: () => ReturnType<Book['ready']> | ReturnType<Book['join']>,
+): void {
+  const changes = [decide(), decide()].map((decision) => ('changes' in decision ? decision.changes : []))
+  const [first = [], second = []] = changes
+  for (const change of first) book.apply(change)
+  const before = stateOf(book)
+  const undos: Undo[] = []
+  assert.throws(
+    () => {
+      for (const change of second) undos.push(book.apply(change))
+    },
+    (error) => error instanceof BrokenLaw && law.test(error.message) && Object.keys(error.facts).length > 0,
+  )
+  for (const undo of undos.toReversed()) undo()
+  assert.deepEqual(stateOf(book), before)
+}
+
+test('a change that would break a law is not made: seats, tokens, lobbies of a namespace, players of a client', () => {
+  const ids = idSource()
+  const small = new Book()
+  const { lobby_id } = runningLobby(small, ids, START_MS, {
+    plan: { max_players_direct: 2, max_players_normal: 2, max_players_party: 2 },
+  })
+  secondBreaks(small, /^L1/, () => small.join({ ...seatWish(), lobby_id }, ids(), START_MS))
+
+  const book = new Book()
+  const seat = runningLobby(book, ids, START_MS)
+  secondBreaks(book, /^L2/, () => book.connected({ ...seat, connect_key: null }, START_MS))
+  secondBreaks(book, /^L2/, () => book.disconnected({ ...seat, disconnect_key: null }, START_MS))
+  const plan = lobbyPlan()
+  secondBreaks(book, /^L3/, () => book.create({ ...seatWish({ lobby_count_max: 2 }), plan }, ids(), START_MS))
+  const client = '192.0.2.77'
+  secondBreaks(book, /^L4/, () => book.find(findWish({ client, client_players_max: 1 }), ids(), START_MS))
+})
+
+test('what the journal says is not held to limits again, which may have been lowered since', () => {
+  const ids = idSource()
+  const book = new Book()
+  const changes = [1, 2, 3].flatMap((limit) => {
+    const wish = { ...seatWish({ lobby_count_max: limit, client_players_max: limit }), plan: lobbyPlan() }
+    const decision = book.create(wish, ids(), START_MS)
+    assert.ok('changes' in decision)
+    for (const change of decision.changes) book.apply(change)
+    return decision.changes
+  })
+  const read = new Book()
+  for (const change of structuredClone(changes)) read.apply(change)
+  assert.equal(read.live_lobby_count, 3)
+})

@@ -1,0 +1,25 @@
+// What the book of a namespace is made of: a lobby and a player, as what has happened to them made them.
+import type { LobbyRecord, PlayerRecord, RemoveReason, StopReason } from '../../journal/changes.ts'
+
+/** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
+export type Lobby = LobbyRecord & {
+  is_closed: boolean
+  state: string | null
+  ready_ms: number | null
+  /** When it is stopped for want of players; null while it has some. */
+  idle_ms: number | null
+  stop_ms: number | null
+  stop_reason: StopReason | null
+  players: Map<string, Player>
+  /** Places that are held (holds.ts): in memory only. */
+  held_count: number
+}
+
+/** A player: reserved, connected, removed. A removed one is remembered for a while, to answer repeats. */
+export type Player = PlayerRecord & {
+  connect_ms: number | null
+  remove_ms: number | null
+  remove_reason: RemoveReason | null
+  connect_key: string | null
+  disconnect_key: string | null
+}

@@ -1,0 +1,197 @@
+// The parties of a namespace: players who are seated together. A part of the book: it knows no clock and no I/O; a command
+// answers a refusal or the changes that grant it, and every change answers how to undo it.
+//
+// A party is there from its first member on, until the last has left or nobody has joined, led or been seated for
+// PARTY_MS. An identity is in one party at a time. What has ended is remembered until that is durable.
+
+import type { Change, PartyMember, PartyRecord } from '../../journal/changes.ts'
+import type { Decision, Undo } from './book.ts'
+import { createHeap } from './heap.ts'
+
+export const PARTY_MEMBERS_MAX = 32
+/** Of a namespace, about a kilobyte each. */
+const PARTIES_MAX = 50_000
+const PARTY_MS = 24 * 60 * 60_000
+
+export type Party = PartyRecord & { end_ms: number | null }
+
+export type Parties = {
+  /** Also one that has just ended. */
+  get: (party_id: string) => Party | undefined
+  ofMember: (identity_id: string) => Party | undefined
+  create: (member: PartyMember, fresh: { party_id: string; code: string }) => Decision<PartyRecord>
+  join: (member: PartyMember, code: string) => Decision<PartyRecord>
+  leave: (identity_id: string, now_ms: number) => Decision<null>
+  lead: (identity_id: string, leader_identity_id: string, now_ms: number) => Decision<PartyRecord>
+  /** `fresh.code` takes the place of the one that the removed member knows. */
+  remove: (identity_id: string, member_id: string, fresh: { code: string }, now_ms: number) => Decision<PartyRecord>
+  /** The change by which a party that is used lives on; none while it was used lately. */
+  renew: (party: Party, now_ms: number) => Change[]
+  put: (party: PartyRecord) => Undo
+  end: (party_id: string, ms: number) => Undo
+  load: (parties: readonly PartyRecord[]) => void
+  /** Nobody's absence but his own ends a party: none before this. */
+  postpone: (until_ms: number) => void
+  expire: (now_ms: number) => Change | null
+  nextDueMs: () => number | null
+  /** `durable_ms`: what has happened until then cannot be undone. */
+  forget: (durable_ms: number) => void
+  size: () => number
+  all: () => Iterable<Party>
+}
+
+const refuse = (
+  refused:
+    | 'API_NOT_AVAILABLE'
+    | 'PARTY_NOT_FOUND'
+    | 'PARTY_CODE_INVALID'
+    | 'PARTY_FULL'
+    | 'PARTY_ALREADY_MEMBER'
+    | 'PARTY_LEADER_REQUIRED'
+    | 'PARTY_MEMBER_NOT_FOUND',
+) => ({ refused })
+
+export function createParties(): Parties {
+  const parties = new Map<string, Party>()
+  const by_member = new Map<string, Party>()
+  const by_code = new Map<string, Party>()
+  const due = createHeap<Party>((a, b) => a.expire_ms < b.expire_ms)
+  const over = createHeap<Party>((a, b) => a.end_ms! < b.end_ms!)
+
+  function enter(party: Party): void {
+    parties.set(party.party_id, party)
+    if (party.end_ms !== null) {
+      over.place(party)
+      return
+    }
+    by_code.set(party.code, party)
+    for (const { identity_id } of party.members) by_member.set(identity_id, party)
+    due.place(party)
+  }
+
+  function exit(party: Party): void {
+    parties.delete(party.party_id)
+    due.remove(party)
+    over.remove(party)
+    if (by_code.get(party.code) === party) by_code.delete(party.code)
+    for (const { identity_id } of party.members) if (by_member.get(identity_id) === party) by_member.delete(identity_id)
+  }
+
+  function replace(before: Party | undefined, after: Party): Undo {
+    if (before !== undefined) exit(before)
+    enter(after)
+    return () => {
+      exit(after)
+      if (before !== undefined) enter(before)
+    }
+  }
+
+  /** The party as it will be: used just now, and changed once more. */
+  function changed(
+    party: Party,
+    what: Partial<PartyRecord>,
+    now_ms: number,
+    left: string | null = null,
+  ): Decision<PartyRecord> {
+    const { end_ms, ...record } = party
+    const next = { ...record, ...what, expire_ms: now_ms + PARTY_MS, revision: record.revision + 1 }
+    return { changes: [{ kind: 'party_put', party: next, left }], result: next }
+  }
+
+  const unchanged = ({ end_ms, ...record }: Party): Decision<PartyRecord> => ({ changes: [], result: record })
+
+  function without(party: Party, identity_id: string): PartyMember[] {
+    return party.members.filter((member) => member.identity_id !== identity_id)
+  }
+
+  return {
+    get: (party_id) => parties.get(party_id),
+    ofMember: (identity_id) => by_member.get(identity_id),
+    create(member, { party_id, code }) {
+      const own = by_member.get(member.identity_id)
+      // Who leads one has it: so a repetition is answered what the first call was.
+      if (own !== undefined) {
+        return own.leader_identity_id === member.identity_id ? unchanged(own) : refuse('PARTY_ALREADY_MEMBER')
+      }
+      if (by_code.size >= PARTIES_MAX || by_code.has(code)) return refuse('API_NOT_AVAILABLE')
+      const { identity_id, join_ms } = member
+      const times = { create_ms: join_ms, expire_ms: join_ms + PARTY_MS }
+      const party = { party_id, code, leader_identity_id: identity_id, members: [member], ...times, revision: 1 }
+      return { changes: [{ kind: 'party_put', party, left: null }], result: party }
+    },
+    join(member, code) {
+      const party = by_code.get(code)
+      if (party === undefined) return refuse('PARTY_CODE_INVALID')
+      const own = by_member.get(member.identity_id)
+      if (own !== undefined && own !== party) return refuse('PARTY_ALREADY_MEMBER')
+      if (own === undefined) {
+        if (party.members.length >= PARTY_MEMBERS_MAX) return refuse('PARTY_FULL')
+        return changed(party, { members: [...party.members, member] }, member.join_ms)
+      }
+      // He came again, perhaps from another network.
+      const before = own.members.find(({ identity_id }) => identity_id === member.identity_id)!
+      if (before.address === member.address && before.user_agent === member.user_agent) return unchanged(own)
+      const members = own.members.map((one) => (one === before ? { ...member, join_ms: before.join_ms } : one))
+      return changed(party, { members }, member.join_ms)
+    },
+    leave(identity_id, now_ms) {
+      const party = by_member.get(identity_id)
+      if (party === undefined) return { changes: [], result: null }
+      const members = without(party, identity_id)
+      const next = members[0]
+      if (next === undefined) {
+        return { changes: [{ kind: 'party_ended', party_id: party.party_id, ms: now_ms }], result: null }
+      }
+      const { leader_identity_id } = party
+      const leader = leader_identity_id === identity_id ? next.identity_id : leader_identity_id
+      const decision = changed(party, { members, leader_identity_id: leader }, now_ms, identity_id)
+      return 'refused' in decision ? decision : { ...decision, result: null }
+    },
+    lead(identity_id, leader_identity_id, now_ms) {
+      const party = by_member.get(identity_id)
+      if (party === undefined) return refuse('PARTY_NOT_FOUND')
+      if (party.leader_identity_id !== identity_id) return refuse('PARTY_LEADER_REQUIRED')
+      if (by_member.get(leader_identity_id) !== party) return refuse('PARTY_MEMBER_NOT_FOUND')
+      return leader_identity_id === identity_id ? unchanged(party) : changed(party, { leader_identity_id }, now_ms)
+    },
+    remove(identity_id, member_id, { code }, now_ms) {
+      const party = by_member.get(identity_id)
+      if (party === undefined) return refuse('PARTY_NOT_FOUND')
+      if (party.leader_identity_id !== identity_id) return refuse('PARTY_LEADER_REQUIRED')
+      if (member_id === identity_id || by_member.get(member_id) !== party) return refuse('PARTY_MEMBER_NOT_FOUND')
+      if (by_code.has(code)) return refuse('API_NOT_AVAILABLE')
+      return changed(party, { members: without(party, member_id), code }, now_ms, member_id)
+    },
+    renew(party, now_ms) {
+      if (party.expire_ms - now_ms > PARTY_MS / 2) return []
+      const decision = changed(party, {}, now_ms)
+      return 'changes' in decision ? [...decision.changes] : []
+    },
+    put: (party) => replace(parties.get(party.party_id), { ...party, end_ms: null }),
+    end(party_id, ms) {
+      const party = parties.get(party_id)
+      if (party === undefined) throw new Error(`the book has no party ${party_id}`)
+      return replace(party, { ...party, end_ms: ms })
+    },
+    load(loaded) {
+      for (const party of loaded) enter({ ...party, end_ms: null })
+    },
+    postpone(until_ms) {
+      for (const party of by_code.values()) {
+        party.expire_ms = Math.max(party.expire_ms, until_ms)
+        due.place(party)
+      }
+    },
+    expire(now_ms) {
+      const first = due.peek()
+      if (first === undefined || first.expire_ms > now_ms) return null
+      return { kind: 'party_ended', party_id: first.party_id, ms: now_ms }
+    },
+    nextDueMs: () => due.peek()?.expire_ms ?? null,
+    forget(durable_ms) {
+      for (let first = over.peek(); first !== undefined && first.end_ms! <= durable_ms; first = over.peek()) exit(first)
+    },
+    size: () => parties.size,
+    all: () => parties.values(),
+  }
+}

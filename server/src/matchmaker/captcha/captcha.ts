@@ -1,0 +1,118 @@
+// Captcha, the story: a version that has one lets a client in who comes with a solved one, and then for a number of
+// requests and a time without. Who has solved one is a fact of the book (captcha-memory.ts), asked and counted in the
+// very command that takes the seat: exact, durable with the seat, and no row of the journal more. Nothing is reserved or
+// created before it.
+import {
+  ApiError,
+  CAPTCHA_PROVIDERS,
+  CAPTCHA_TEST_SECRETS,
+  type CaptchaConfig,
+  type CaptchaProvider,
+  type ErrorMetadata,
+} from '@muster/contract'
+import type { Context } from '../../context.ts'
+import type { Book, Decision, FreshIds, SeatWish } from '../book/book.ts'
+import type { CaptchaRules } from '../book/captcha-memory.ts'
+import type { Books } from '../shards/books.ts'
+import { answerClaim, claimResponse } from './claims.ts'
+import type { AskProvider, Question } from './provider.ts'
+
+/** What a request may bring along, as the contract has it. */
+export type CaptchaResponses = Partial<Record<(typeof CAPTCHA_PROVIDERS)[number], { client_response: string }>>
+
+/** What the book is asked before it gives a seat. */
+export type CaptchaGate = { rules: CaptchaRules; has_solved: boolean; metadata: ErrorMetadata }
+
+type Desk = { ctx: Context; books: Books; askProvider: AskProvider; solving: Map<string, Promise<boolean>> }
+type Request = { namespace_id: string; address: string; seat_key: string | null }
+type Command<T> = (book: Book, ids: FreshIds, now_ms: number) => Decision<T>
+
+/**
+ * Looks at the response that came along, if one did. Throws CAPTCHA_CAPTCHA_INVALID, CAPTCHA_CAPTCHA_FAILED or
+ * CAPTCHA_PROVIDER_FAILED.
+ */
+export async function openGate(
+  desk: Desk,
+  captcha: CaptchaConfig,
+  request: Request,
+  responses: CaptchaResponses | undefined,
+): Promise<CaptchaGate> {
+  const rules = {
+    requests_before_reverify: captcha.requests_before_reverify,
+    verification_ttl_ms: captcha.verification_ttl,
+  }
+  return { rules, has_solved: await hasSolved(desk, captcha, request, responses), metadata: metadataOf(captcha) }
+}
+
+/** The command, behind the gate. A repetition of what was answered before passes as it did then. */
+export function gated<T>(gate: CaptchaGate, wish: SeatWish, command: Command<T>): Command<T> {
+  return (book, ids, now_ms) => {
+    if (book.hasSeat(wish.seat_key, now_ms)) return command(book, ids, now_ms)
+    const admission = book.admit(wish.client, gate.rules, gate.has_solved, now_ms)
+    if ('refused' in admission) return { ...admission, metadata: gate.metadata }
+    const decision = command(book, ids, now_ms)
+    // A request counts, and a captcha is solved, also where there is no seat.
+    if ('refused' in decision) return { ...decision, noted: admission.changes }
+    return { ...decision, changes: [...admission.changes, ...decision.changes] }
+  }
+}
+
+/** What a client needs to show the captcha; never a secret. Of two providers the first is named. */
+function metadataOf({ hcaptcha, turnstile }: CaptchaConfig): ErrorMetadata {
+  if (hcaptcha !== undefined) return { hcaptcha: { site_id: hcaptcha.site_key, site_key: hcaptcha.site_key } }
+  return turnstile === undefined ? {} : { turnstile: { site_key: turnstile.site_key } }
+}
+
+async function hasSolved(
+  desk: Desk,
+  captcha: CaptchaConfig,
+  { namespace_id, address, seat_key }: Request,
+  responses: CaptchaResponses = {},
+): Promise<boolean> {
+  const { ctx } = desk
+  const sent = CAPTCHA_PROVIDERS.filter((provider) => responses[provider] !== undefined)
+  const provider = sent.find((name) => captcha[name] !== undefined)
+  if (provider === undefined) {
+    if (sent.length > 0) throw new ApiError('CAPTCHA_CAPTCHA_INVALID', metadataOf(captcha))
+    return false
+  }
+  // A repetition whose first answer was lost: its response is spent, and it needs none.
+  if (desk.books.book(namespace_id)?.hasSeat(seat_key, ctx.now())) return false
+  const { client_response } = responses[provider]!
+  const keys = captcha[provider]!
+  const question = { ...keys, namespace_id, response: client_response, address }
+  // Responses of published test keys are all the same text.
+  if (CAPTCHA_TEST_SECRETS.has(keys.secret_key)) {
+    if (await desk.askProvider(provider, question)) return true
+    throw new ApiError('CAPTCHA_CAPTCHA_FAILED', metadataOf(captcha))
+  }
+  const request = seat_key === null ? null : `${namespace_id} ${seat_key}`
+  const solve = () => spend(desk, provider, client_response, request, question)
+  if (!(await (request === null ? solve() : shared(desk.solving, `${request} ${client_response}`, solve)))) {
+    throw new ApiError('CAPTCHA_CAPTCHA_FAILED', metadataOf(captcha))
+  }
+  return true
+}
+
+/** Whether the response is good, and is spent by this very request. */
+async function spend(
+  { ctx, askProvider }: Desk,
+  provider: CaptchaProvider,
+  response: string,
+  request: string | null,
+  question: Question,
+): Promise<boolean> {
+  const claim = await claimResponse(ctx, provider, response, request)
+  if (claim === null) return false
+  const is_good = await askProvider(provider, question)
+  return (await answerClaim(ctx, claim)) && is_good
+}
+
+/** A request that is repeated while it is under way is one request. */
+function shared(solving: Map<string, Promise<boolean>>, key: string, solve: () => Promise<boolean>): Promise<boolean> {
+  const under_way = solving.get(key)
+  if (under_way !== undefined) return under_way
+  const solved = solve().finally(() => solving.delete(key))
+  solving.set(key, solved)
+  return solved
+}

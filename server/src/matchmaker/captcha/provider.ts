@@ -1,0 +1,134 @@
+// The providers of captchas, asked whether a response is good. They fail closed: whoever does not answer, or not what is
+// documented, lets nobody through. A provider that keeps failing is not asked for a while (open), then by one request at
+// a time until it answers again; meanwhile everybody is told when to come again.
+import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
+import type { Context } from '../../context.ts'
+import { parseNetworks } from '../../net/public-address.ts'
+import { createNames } from '../../net/resolve.ts'
+import { FetchFailure, type FetchRules, safeFetch } from '../../net/safe-fetch.ts'
+
+const ANSWER_MS_MAX = 5_000
+const ANSWER_BYTES_MAX = 64 * 1024
+/** Questions to one provider that are under way. */
+const QUESTIONS_MAX = 256
+/** Failures in a row after which a provider is left alone for OPEN_MS. */
+const FAILURES_MAX = 5
+const OPEN_MS = 10_000
+const RETRY_AFTER_S = 2
+/** The game's developer must mend it: players need not hurry. */
+const MISCONFIGURED_RETRY_AFTER_S = 60
+
+export type Question = {
+  namespace_id: string
+  site_key: string
+  secret_key: string
+  response: string
+  address: string
+}
+
+/** Whether the response is good. Throws CAPTCHA_PROVIDER_FAILED when that cannot be found out. */
+export type AskProvider = (provider: CaptchaProvider, question: Question) => Promise<boolean>
+
+type Breaker = { failures: number; open_until_ms: number; question_count: number }
+
+export function createAskProvider(ctx: Context): AskProvider {
+  const breakers: Record<CaptchaProvider, Breaker> = { hcaptcha: newBreaker(), turnstile: newBreaker() }
+  const rules: FetchRules = {
+    schemes: ['http', 'https'],
+    names: createNames(ctx.config.dns_servers),
+    // Where providers are is the operator's own word.
+    private_networks: parseNetworks(['0.0.0.0/0', '::/0']),
+    own_ports: [],
+    trust: ctx.trust,
+  }
+
+  return async (provider, question) => {
+    if (ctx.config.mode === 'production' && CAPTCHA_TEST_SECRETS.has(question.secret_key)) {
+      throw misconfigured(ctx, provider, question, 'a published test secret')
+    }
+    const breaker = breakers[provider]
+    admit(breaker, ctx.now())
+    breaker.question_count++
+    try {
+      const answer = await ask(ctx.config.captcha_urls[provider], question, rules)
+      breaker.failures = 0
+      breaker.open_until_ms = 0
+      if (answer.blames_us) throw misconfigured(ctx, provider, question, answer.error_codes)
+      return answer.success
+    } catch (error) {
+      if (error instanceof ApiError) throw error
+      breaker.failures++
+      if (breaker.failures >= FAILURES_MAX) breaker.open_until_ms = ctx.now() + OPEN_MS
+      ctx.log.warn({ provider, failures: breaker.failures, reason: sentenceOf(error) }, 'a captcha provider failed')
+      throw failed(breaker.open_until_ms > 0 ? OPEN_MS / 1000 : RETRY_AFTER_S)
+    } finally {
+      breaker.question_count--
+    }
+  }
+}
+
+const newBreaker = (): Breaker => ({ failures: 0, open_until_ms: 0, question_count: 0 })
+
+/** Throws CAPTCHA_PROVIDER_FAILED while the provider is left alone, or has enough to do. */
+function admit({ failures, open_until_ms, question_count }: Breaker, now_ms: number): void {
+  if (open_until_ms > now_ms) throw failed(Math.ceil((open_until_ms - now_ms) / 1000))
+  const questions_max = failures >= FAILURES_MAX ? 1 : QUESTIONS_MAX
+  if (question_count >= questions_max) throw failed(RETRY_AFTER_S)
+}
+
+type Answer = { success: boolean; blames_us: boolean; error_codes: string }
+
+/** Both providers speak the same form, and answer JSON of which `success` decides. */
+async function ask(url: string, question: Question, rules: FetchRules): Promise<Answer> {
+  const form = new URLSearchParams({
+    secret: question.secret_key,
+    response: question.response,
+    remoteip: question.address,
+    sitekey: question.site_key,
+  })
+  const { status, body } = await safeFetch(
+    {
+      url,
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+      body: form.toString(),
+      timeout_ms: ANSWER_MS_MAX,
+      body_bytes_max: ANSWER_BYTES_MAX,
+    },
+    rules,
+  )
+  if (status !== 200) throw new FetchFailure('protocol', `It answered with status ${status}.`)
+  return answerOf(body.toString())
+}
+
+function answerOf(text: string): Answer {
+  let answer: unknown
+  try {
+    answer = JSON.parse(text)
+  } catch {
+    throw new FetchFailure('protocol', 'It did not answer in JSON.')
+  }
+  const { success, 'error-codes': codes } = (answer ?? {}) as Record<string, unknown>
+  if (typeof success !== 'boolean') throw new FetchFailure('protocol', 'Its answer does not say whether it is good.')
+  const error_codes = Array.isArray(codes) ? codes.filter((code) => typeof code === 'string') : []
+  if (error_codes.includes('internal-error')) throw new FetchFailure('protocol', 'It has an error of its own.')
+  return { success, blames_us: !success && error_codes.some(isAboutSecret), error_codes: error_codes.join(' ') }
+}
+
+/** The secret is missing, wrong or of another site: no player can do anything about that. */
+function isAboutSecret(code: string): boolean {
+  return code.includes('secret')
+}
+
+function misconfigured(ctx: Context, provider: CaptchaProvider, { namespace_id }: Question, why: string): ApiError {
+  ctx.log.error({ provider, namespace_id, why }, 'the captcha of a game cannot work: its secret is not accepted')
+  return failed(MISCONFIGURED_RETRY_AFTER_S)
+}
+
+function failed(retry_after_s: number): ApiError {
+  return new ApiError('CAPTCHA_PROVIDER_FAILED', {}, { retry_after_s })
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof FetchFailure ? error.message : String(error)
+}

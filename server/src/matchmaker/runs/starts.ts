@@ -1,0 +1,38 @@
+// What runner and matchmaker tell each other of the start of a lobby that a request waits for, for its ray: that the
+// process is there, and that the server is ready. A word that is lost is not asked for again: the phase before it then
+// goes on to the end.
+import type { Context } from '../../context.ts'
+import type { Books } from '../shards/books.ts'
+
+export type RunStarts = {
+  /** Calls `onStart` once. Ends with the function that it answers, whether it was called or not. */
+  follow: (lobby_id: string, onStart: () => void) => () => void
+  close: () => void
+}
+
+export function watchRunStarts({ listener }: Pick<Context, 'listener'>, books: Books): RunStarts {
+  const followers = new Map<string, () => void>()
+  const unsubscribe = listener.on('lobby_runs', (lobby_id) => {
+    followers.get(lobby_id)?.()
+    followers.delete(lobby_id)
+  })
+  const unwatch = books.onCommits({
+    onCommit(namespace_id, changes) {
+      for (const change of changes) {
+        if (change.kind !== 'lobby_ready' || !books.lobby(namespace_id, change.lobby_id)?.ray_id) continue
+        void listener.notify('lobby_ready', change.lobby_id)
+      }
+    },
+    onReload() {},
+  })
+  return {
+    follow(lobby_id, onStart) {
+      followers.set(lobby_id, onStart)
+      return () => void followers.delete(lobby_id)
+    },
+    close() {
+      unsubscribe()
+      unwatch()
+    },
+  }
+}

@@ -1,0 +1,69 @@
+// What the lobbies of each region use together, over all namespaces and shards. One process writes all shards (fence.ts),
+// so its memory is the one account: room is taken in the very step that decides on a lobby, and given back only when the
+// lobby's end is durable, so that no failed append can leave a region with more lobbies than it holds. A refusal may rest
+// on another shard's lobby that is not committed yet: it errs on the side of "full", for as long as an append takes.
+// A region whose disk is nearly full (disks.ts) has no room either, whatever is given back.
+import type { Region } from '../../config.ts'
+import { SHARD_COUNT } from '../../journal/pages.ts'
+import type { Book } from '../book/book.ts'
+
+/** Sums of fractions such as 1/3 are not exact; a thousandth of a lobby is none. */
+const ROUNDING = 1e-6
+
+type Use = { region: string; cpu_cores: number; memory_mb: number }
+
+export type Capacity = {
+  hasRoom: (wanted: Use) => boolean
+  /** Regions that open no lobby for want of disk. */
+  closeRegions: (regions: ReadonlySet<string>) => void
+  isClosed: (region: string) => boolean
+  take: (shard: number, lobby: Use) => void
+  giveBack: (shard: number, lobby: Use) => void
+  /** The shard has been read anew: what it uses is what its books say. */
+  replace: (shard: number, books: Iterable<Book>) => void
+}
+
+export function createCapacity(regions: readonly Pick<Region, 'name' | 'capacity'>[]): Capacity {
+  const limits = new Map(regions.map((region) => [region.name, region.capacity]))
+  let closed: ReadonlySet<string> = new Set()
+  const shards = Array.from({ length: SHARD_COUNT }, () => new Map<string, Use>())
+
+  function add(shard: number, { region, cpu_cores, memory_mb }: Use, sign: 1 | -1): void {
+    const uses = shards[shard]!
+    const use = uses.get(region) ?? { region, cpu_cores: 0, memory_mb: 0 }
+    use.cpu_cores += sign * cpu_cores
+    use.memory_mb += sign * memory_mb
+    uses.set(region, use)
+  }
+
+  return {
+    hasRoom(wanted) {
+      if (closed.has(wanted.region)) return false
+      const limit = limits.get(wanted.region)
+      if (limit === undefined || (limit.cpu_cores === null && limit.memory_mb === null)) return true
+      let { cpu_cores, memory_mb } = wanted
+      for (const uses of shards) {
+        const use = uses.get(wanted.region)
+        cpu_cores += use?.cpu_cores ?? 0
+        memory_mb += use?.memory_mb ?? 0
+      }
+      return fits(cpu_cores, limit.cpu_cores) && fits(memory_mb, limit.memory_mb)
+    },
+    closeRegions(regions) {
+      closed = regions
+    },
+    isClosed: (region) => closed.has(region),
+    take: (shard, lobby) => add(shard, lobby, 1),
+    giveBack: (shard, lobby) => add(shard, lobby, -1),
+    replace(shard, books) {
+      shards[shard]!.clear()
+      for (const book of books) {
+        for (const lobby of book.lobbies.values()) if (lobby.stop_ms === null) add(shard, lobby, 1)
+      }
+    },
+  }
+}
+
+function fits(used: number, limit: number | null): boolean {
+  return limit === null || used <= limit + ROUNDING
+}
