@@ -1,6 +1,6 @@
 // Ids for what a command may bring into being.
 import { newId } from '../ids.ts'
-import type { FreshIds, SeatWish } from './book/book.ts'
+import type { FreshIds, SeatWish } from './book/commands.ts'
 import { PARTY_MEMBERS_MAX } from './book/parties.ts'
 
 export function freshIds({ party }: Pick<SeatWish, 'party'>, now_ms: number): FreshIds {

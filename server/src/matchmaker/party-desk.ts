@@ -4,7 +4,8 @@ import type { getParty, ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
 import { newId } from '../ids.ts'
 import type { PartyMember, PartyRecord } from '../journal/changes.ts'
-import type { Book, Decision } from './book/book.ts'
+import type { Book } from './book/book.ts'
+import type { Decision } from './book/commands.ts'
 import type { Desk } from './desk.ts'
 
 /** Letters and digits that are not taken for one another when they are told by voice. */

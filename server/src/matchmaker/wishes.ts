@@ -3,7 +3,7 @@
 import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig, tierIn } from '@muster/contract'
 import type { Config, Region } from '../config.ts'
 import type { Coordinates } from '../net/ip-intelligence.ts'
-import type { LobbyPlan, PortWish } from './book/book.ts'
+import type { LobbyPlan, PortWish } from './book/commands.ts'
 import type { Place, Tags } from './book/shelves.ts'
 import type { NamespaceRecord } from './namespaces.ts'
 import { byDistance } from './nearest.ts'

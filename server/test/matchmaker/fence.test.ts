@@ -2,7 +2,7 @@
 // taken over. And the mistakes that were made while this was tried out, each as a test that would see it again.
 import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
-import type { SeatTaken } from '../../src/matchmaker/book/book.ts'
+import type { SeatTaken } from '../../src/matchmaker/book/commands.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { findWish, lobbyPlan, seatWish } from './plain-wishes.ts'

@@ -2,7 +2,7 @@
 // the decisions and not from book.ts, so that both are wrong together only where the words are.
 import type { ErrorCode } from '@muster/contract'
 import type { Change, RemoveReason, StopReason } from '../../src/journal/changes.ts'
-import type { LobbyPlan } from '../../src/matchmaker/book/book.ts'
+import type { LobbyPlan } from '../../src/matchmaker/book/commands.ts'
 import { VERSION } from './plain-wishes.ts'
 
 const TEN_MINUTES_MS = 600_000

@@ -1,6 +1,7 @@
 // What the tests of the book ask for, with everything that does not matter to them filled in.
 import assert from 'node:assert'
-import type { Book, Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish, Undo } from '../../src/matchmaker/book/book.ts'
+import type { Book } from '../../src/matchmaker/book/book.ts'
+import type { Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish, Undo } from '../../src/matchmaker/book/commands.ts'
 import type { Place, Tags } from '../../src/matchmaker/book/shelves.ts'
 
 export const VERSION = '00000000-0000-7000-8000-00000000feed'

@@ -8,16 +8,8 @@ import { idOf, lobbyPlan, START_MS, VERSION } from '../../../test/matchmaker/pla
 import type { Change, PartyMember } from '../../journal/changes.ts'
 import { toLobby, toParty, toPlayer, toVerifiedClient } from '../shards/load.ts'
 import { captchaClientRow, lobbyRow, partyRow, playerRow } from '../shards/rows.ts'
-import {
-  Book,
-  type Decision,
-  type FreshIds,
-  type HoldWish,
-  type LobbyPlan,
-  type SeatTaken,
-  type SeatWish,
-  type Undo,
-} from './book.ts'
+import { Book } from './book.ts'
+import type { Decision, FreshIds, HoldWish, LobbyPlan, SeatTaken, SeatWish, Undo } from './commands.ts'
 import { type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import type { Lobby, Player } from './lobby.ts'
 

@@ -14,7 +14,8 @@ import {
   seatWish,
   VERSION,
 } from '../../../test/matchmaker/plain-wishes.ts'
-import { Book, BrokenLaw, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS, type Undo } from './book.ts'
+import { Book, BrokenLaw, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS } from './book.ts'
+import type { Undo } from './commands.ts'
 import { TAG_CANDIDATES_MAX } from './shelves.ts'
 
 const refused = (code: string) => ({ refused: code })

@@ -6,10 +6,9 @@
 // ready, has stood empty, has exited, or was asked to. A player is reserved until the lobby server reports it
 // connected, and leaves by disconnecting, by its deadline, or with its lobby. What has stopped or left is remembered
 // for MEMORY_MS, so that repeated and late calls get the right answer.
-import type { ErrorCode, ErrorMetadata } from '@muster/contract'
+import type { ErrorCode } from '@muster/contract'
 import {
   type Change,
-  type EdgePort,
   LIMITS,
   type LobbyRecord,
   type PartyMember,
@@ -20,6 +19,24 @@ import {
   type StopReason,
 } from '../../journal/changes.ts'
 import { type CaptchaMemory, type CaptchaRules, createCaptchaMemory, type VerifiedClient } from './captcha-memory.ts'
+import type {
+  ChoosePorts,
+  CreateWish,
+  Decision,
+  FindWish,
+  FreshIds,
+  Granted,
+  HasRoom,
+  HeldIds,
+  HoldWish,
+  JoinWish,
+  KeepRoom,
+  LobbyPlan,
+  Refused,
+  SeatTaken,
+  SeatWish,
+  Undo,
+} from './commands.ts'
 import { createHeap } from './heap.ts'
 import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
 import { createIdle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
@@ -27,7 +44,7 @@ import { createListing } from './listing.ts'
 import type { Lobby, Player } from './lobby.ts'
 import { createParties, type Parties } from './parties.ts'
 import { takenPlaces } from './rules.ts'
-import { createShelves, type Place, type Tags } from './shelves.ts'
+import { createShelves } from './shelves.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
 export const MEMORY_MS = 10 * 60_000
@@ -39,70 +56,11 @@ const DRAINING_VERSIONS_MAX = 1_000
 /** What is over and is forgotten in one go. */
 const FORGOTTEN_MAX = 10_000
 
-export type Granted<T> = { changes: readonly Change[]; result: T }
-/** `noted`: what comes true although the command is refused. */
-export type Refused = { refused: ErrorCode; metadata?: ErrorMetadata; noted?: readonly Change[] }
-export type Decision<T> = Granted<T> | Refused
-
-/** Undoes an apply(). Undoes are called in the reverse order of the applies. */
-export type Undo = () => void
-
-export type PortWish = Omit<EdgePort, 'port'>
-
-/** A lobby that may be created: everything but its id, its moment and the numbers of its ports. */
-export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
-  ready_within_ms: number
-  /** Live lobbies that its creator may have; null: as many as he likes. */
-  creator_lobbies_max: number | null
-  edge_ports_wanted: readonly PortWish[]
-}
-
-/** Whether the plan's region can hold another lobby of that size: what all namespaces use is not the book's to know. */
-export type HasRoom = (plan: LobbyPlan) => boolean
-const ALWAYS: HasRoom = () => true
-
-/** Numbers for the ports, which nobody else has; null: there are not enough. Which are free is not the book's to know. */
-export type ChoosePorts = (wanted: readonly PortWish[], now_ms: number) => readonly EdgePort[] | null
-const NONE: ChoosePorts = (wanted) => (wanted.length === 0 ? [] : null)
-
-/** What every request for a seat brings along. */
-export type SeatWish = {
-  client: string
-  seat_key: string | null
-  /** Live and reserved players that this client may have in the namespace. */
-  client_players_max: number
-  lobby_count_max: number
-  identity_id: string | null
-  /** He asks for all of the party that he leads; null: for himself. */
-  party: PartyWish | null
-}
-
-export type PartyWish = {
-  /** What client_players_max is for one who comes from that address. */
-  playersMaxOf: (address: string) => number
-}
-
-export type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
-export type JoinWish = SeatWish & { lobby_id: string }
-export type CreateWish = SeatWish & { plan: LobbyPlan }
-
-/** A wish whose game wants to be asked first; a find may also meet lobbies of game modes that do not. */
-export type HoldWish =
-  | { action: 'find'; wish: FindWish; verified_modes: ReadonlySet<string> }
-  | { action: 'join'; wish: JoinWish }
-  | { action: 'create'; wish: CreateWish }
 /** Nobody need be asked, or not again: `seat`. */
 export type Held = { hold: Hold } | { seat: SeatTaken }
 
-/** Told of the room that planned lobbies will need, which is not the book's to know. */
-export type KeepRoom = (lobby: Lobby, sign: 1 | -1) => void
-
-/** `member_ids`: players of the other members, where a party may come. */
-export type FreshIds = { lobby_id: string; player_id: string; member_ids?: readonly string[] }
-/** Under which places are held. */
-export type HeldIds = Omit<FreshIds, 'lobby_id'>
-/** `is_ready`: as of the same decision, so that it is as durable as the seat when the answer leaves. */
-export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }
+const ALWAYS: HasRoom = () => true
+const NONE: ChoosePorts = (wanted) => (wanted.length === 0 ? [] : null)
 
 /** Who is about to sit down: the one who asks, or all of his party, he first. */
 type Sitter = {

@@ -4,7 +4,7 @@
 // seat, by being let go, or by its time. A part of the book: no clock, no I/O.
 import type { SeatAction } from '@muster/contract'
 import type { PartyMember } from '../../journal/changes.ts'
-import type { LobbyPlan } from './book.ts'
+import type { LobbyPlan } from './commands.ts'
 import { createHeap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
 import { createShelves, type Place, type Tags } from './shelves.ts'

@@ -5,7 +5,7 @@
 // PARTY_MS. An identity is in one party at a time. What has ended is remembered until that is durable.
 
 import type { Change, PartyMember, PartyRecord } from '../../journal/changes.ts'
-import type { Decision, Undo } from './book.ts'
+import type { Decision, Undo } from './commands.ts'
 import { createHeap } from './heap.ts'
 
 export const PARTY_MEMBERS_MAX = 32

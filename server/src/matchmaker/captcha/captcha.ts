@@ -11,8 +11,9 @@ import {
   type ErrorMetadata,
 } from '@muster/contract'
 import type { Context } from '../../context.ts'
-import type { Book, Decision, FreshIds, SeatWish } from '../book/book.ts'
+import type { Book } from '../book/book.ts'
 import type { CaptchaRules } from '../book/captcha-memory.ts'
+import type { Decision, FreshIds, SeatWish } from '../book/commands.ts'
 import type { Books } from '../shards/books.ts'
 import { answerClaim, claimResponse } from './claims.ts'
 import type { AskProvider, Question } from './provider.ts'

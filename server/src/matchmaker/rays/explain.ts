@@ -1,7 +1,8 @@
 // A decision of the book, explained: which lobbies were there and why each was taken or passed over, and the limits as
 // they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
 import type { Attempt, Verdict } from '@muster/contract'
-import type { Book, Decision, FindWish, Held, JoinWish, SeatTaken, SeatWish } from '../book/book.ts'
+import type { Book, Held } from '../book/book.ts'
+import type { Decision, FindWish, JoinWish, SeatTaken, SeatWish } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'
 import type { Place } from '../book/shelves.ts'

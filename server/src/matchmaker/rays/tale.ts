@@ -4,7 +4,6 @@ import { ApiError, type Attempt, type Explanation, type Wait } from '@muster/con
 import type { Rays } from '../../observe/rays.ts'
 import type { Book } from '../book/book.ts'
 import type { WaitEnd } from '../shards/books.ts'
-import type { Visitor } from '../visitor.ts'
 import { type Decided, explainDecision } from './explain.ts'
 
 const ATTEMPTS_MAX = 8
@@ -30,9 +29,12 @@ export type Tale = {
 /** A request, as it is told of. */
 export type Told = { ray_id: string; operation: string; body: object }
 
+/** Who asks, as far as a tale knows him (visitor.ts). */
+type Asking = { readonly namespace_id: string; tale: Tale | null }
+
 export type Teller = {
   /** Does what the request asks for, with its tale at `visitor.tale`. */
-  tell: <T>(request: Told, visitor: Visitor, take: () => Promise<T>) => Promise<T>
+  tell: <T>(request: Told, visitor: Asking, take: () => Promise<T>) => Promise<T>
 }
 
 type Budget = { second: number; seats: number; refusals: number }
@@ -51,7 +53,7 @@ export function createTeller({ now }: { now: () => number }, rays: Rays): Teller
     return budget
   }
 
-  async function tell<T>(request: Told, visitor: Visitor, take: () => Promise<T>): Promise<T> {
+  async function tell<T>(request: Told, visitor: Asking, take: () => Promise<T>): Promise<T> {
     const budget = budgetOf(visitor.namespace_id)
     const is_sampled = budget.seats++ < SEATS_TOLD_MAX
     const start = performance.now()
