@@ -31,7 +31,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'server/src/runner/planted-matchmaker.ts',
-    text: "export type { Lobby } from '../matchmaker/lobby.ts'\n",
+    text: "export type { Lobby } from '../matchmaker/book/lobby.ts'\n",
     fault: /:1 runner may not import matchmaker /,
   },
   {
