@@ -44,7 +44,7 @@ export async function startPlatform(
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
     MUSTER_EDGE_HTTP_PORT: String(edge),
     MUSTER_EDGE_HTTPS_PORT: String(edge_https),
-    // Free ports: platforms of two benches would fight for the default ones.
+    // None: platforms of two benches would fight for the ports.
     MUSTER_METRICS_PORT: '0',
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',

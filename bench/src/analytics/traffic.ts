@@ -1,9 +1,11 @@
 // Traffic of thirty days, written as the folder would have left it: events, and the roll-ups that the platform itself makes
-// of them. Visits of players and lives of lobbies come evenly over each day, up to now.
-
-import { rollUpAgain } from '@muster/server/cloud/analytics/roll-ups'
+// of them. Visits of players and lives of lobbies come evenly over thirty days, up to now.
+import type { Series } from '@muster/server/cloud/analytics/facts'
+import { addUpSql, seriesIds } from '@muster/server/cloud/analytics/roll-ups'
 import { makeDayPartitions } from '@muster/server/database/day-partitions'
 import type { BenchPlatform } from '../platform.ts'
+
+type PoolClient = Parameters<typeof seriesIds>[0] & { release: (is_broken: boolean) => void }
 
 export const DAYS = 30
 const HOUR_MS = 3_600_000
@@ -23,99 +25,114 @@ const GAUGES =
   'lobby_count_change, lobby_closed_count_change, lobby_unready_count_change, lobby_preemptive_count_change, player_count_change, player_unready_count_change'
 const COLUMNS = `ts, kind, series_id, ${GAUGES}, duration_ms, failed, exit_code`
 
-/** Of a day: $1 its beginning, $2 how many, $3 how many series. Everything is over within the day. */
-const VISITS_SQL = (partition: string): string => `
-  insert into ${partition} (${COLUMNS})
-  select event.ts, event.kind::analytics_event_kind, visit.series_id, 0, 0, 0, 0, event.players, event.unready,
-    event.duration_ms, null, null
+/** One of the series $3: the first ones of all have the most traffic, of which these have the part from $4 to $5. */
+const SERIES_SQL = `($3::integer[])[1 + floor(
+  (power($4::float8 + random() * ($5::float8 - $4), 2) - power($4, 2)) / (power($5, 2) - power($4, 2)) * cardinality($3)
+)::integer]`
+/** Evenly from $1 to $2. */
+const spreadSql = (count: string): string => `$1::timestamptz + ($2::timestamptz - $1) * (number::float8 / ${count})`
+
+/** $6 visits, $7 lobbies that come and go, $8 lobbies that stay with their players: facts of a namespace until $2. */
+const FACTS_SQL = `
+  insert into analytics_events (${COLUMNS})
+  select event.ts, event.kind, visit.series_id, 0, 0, 0, 0, event.players, event.unready, event.duration_ms, null, null
   from (
-    select $1::timestamptz + make_interval(secs => number * 84000.0 / $2) as ts,
-      1 + (power(random(), 2) * ($3 - 1))::integer as series_id, (random() * 2000)::integer + 10 as play_s
-    from generate_series(0, $2 - 1) as number
+    select ${spreadSql('$6')} as ts, ${SERIES_SQL} as series_id, (random() * 2000)::integer + 10 as play_s
+    from generate_series(1, $6::integer) as number
   ) as visit cross join lateral (values
-    (visit.ts, 'player_reserved', 1, 1, null::bigint),
+    (visit.ts, 'player_reserved'::analytics_event_kind, 1, 1, null::bigint),
     (visit.ts + interval '3 s', 'player_connected', 0, -1, null),
     (visit.ts + make_interval(secs => 3 + play_s), 'player_removed', -1, 0, play_s * 1000)
-  ) as event (ts, kind, players, unready, duration_ms)`
-
-const LOBBIES_SQL = (partition: string): string => `
-  insert into ${partition} (${COLUMNS})
-  select event.ts, event.kind::analytics_event_kind, life.series_id, event.lobbies, 0, event.unready, event.unready, 0, 0,
+  ) as event (ts, kind, players, unready, duration_ms) where event.ts <= $2
+  union all
+  select event.ts, event.kind, life.series_id, event.lobbies, 0, event.unready, event.unready, 0, 0,
     event.duration_ms, event.failed, event.exit_code
   from (
-    select $1::timestamptz + make_interval(secs => number * 80000.0 / $2) as ts,
-      1 + (power(random(), 2) * ($3 - 1))::integer as series_id, (random() * 4000)::integer + 10 as life_s,
-      (random() * 5)::integer as exit_code
-    from generate_series(0, $2 - 1) as number
+    select ${spreadSql('$7')} as ts, ${SERIES_SQL} as series_id,
+      (random() * 4000)::integer + 10 as life_s, (random() * 5)::integer as exit_code
+    from generate_series(1, $7::integer) as number
   ) as life cross join lateral (values
-    (life.ts, 'lobby_created', 1, 1, null::bigint, null::boolean, null::integer),
+    (life.ts, 'lobby_created'::analytics_event_kind, 1, 1, null::bigint, null::boolean, null::integer),
     (life.ts + interval '2 s', 'lobby_ready', 0, -1, 2000, null, null),
     (life.ts + make_interval(secs => 2 + life_s), 'lobby_stopped', -1, 0, null, exit_code > 2, null),
     (life.ts + make_interval(secs => 2 + life_s), 'lobby_exited', 0, 0, null, null, exit_code)
-  ) as event (ts, kind, lobbies, unready, duration_ms, failed, exit_code)`
+  ) as event (ts, kind, lobbies, unready, duration_ms, failed, exit_code) where event.ts <= $2
+  union all
+  select event.ts, event.kind, event.series_id, event.lobbies, 0, event.unready, event.unready, event.players, 0,
+    event.duration_ms, null, null
+  from (
+    select $2::timestamptz - interval '1 h' + interval '100 s' * random() as ts, ($3::integer[])[1 + number % cardinality($3)] as series_id
+    from generate_series(1, $8::integer) as number
+  ) as live cross join lateral (
+    select ts, series_id, 'lobby_created'::analytics_event_kind as kind, 1 as lobbies, 1 as unready, 0 as players,
+      null::bigint as duration_ms
+    union all select ts, series_id, 'lobby_ready', 0, -1, 0, 0
+    union all select ts, series_id, 'player_reserved', 0, 0, 1, null from generate_series(1, ${LIVE_PLAYERS})
+  ) as event
+  returning *`
 
-/** Who is there yet: $1 from when on they came, $2 how many lobbies, $3 how many series. */
+/** What is known of those who stay: $1 from when on, $2 how many lobbies, $3 the series. */
 const LIVE_SQL = `
   with live as (
     insert into analytics_lobbies (lobby_id, series_id, is_custom, is_ready, is_closed, create_ts)
-    select gen_random_uuid(), 1 + number % $3, false, true, false, $1::timestamptz + make_interval(secs => number * 0.01)
-    from generate_series(0, $2 - 1) as number
+    select gen_random_uuid(), ($3::integer[])[1 + number % cardinality($3)], false, true, false, $1
+    from generate_series(1, $2) as number
     returning *
-  ),
-  seated as (
-    insert into analytics_players (player_id, lobby_id, connect_ts, played_ms)
-    select gen_random_uuid(), lobby_id, create_ts, 0 from live cross join generate_series(1, ${LIVE_PLAYERS})
   )
-  insert into analytics_events (${COLUMNS})
-  select create_ts, event.kind::analytics_event_kind, series_id, event.lobbies, 0, event.unready, event.unready,
-    event.players, 0, event.duration_ms, null, null
-  from live cross join lateral (
-    select 'lobby_created' as kind, 1 as lobbies, 1 as unready, 0 as players, null::bigint as duration_ms
-    union all select 'lobby_ready', 0, -1, 0, 1500
-    union all select 'player_reserved', 0, 0, 1, null from generate_series(1, ${LIVE_PLAYERS})
-  ) as event`
+  insert into analytics_players (player_id, lobby_id, connect_ts, played_ms)
+  select gen_random_uuid(), lobby_id, create_ts, 0 from live cross join generate_series(1, ${LIVE_PLAYERS})`
 
-/** As the folder leaves them: the sum of all that happened. */
-const SERIES_SQL = `
-  update analytics_series set ${GAUGES.split(', ')
-    .map((change) => `${change.replace('_change', '')} = sums.${change}`)
-    .join(', ')}
-  from (select series_id, ${GAUGES.split(', ')
-    .map((change) => `sum(${change}) as ${change}`)
-    .join(', ')} from analytics_events group by series_id) as sums
-  where sums.series_id = analytics_series.series_id`
+/** Tables are filled first, and their indexes made then. */
+const DROP_SQL = `
+  alter table analytics_roll_ups drop constraint analytics_roll_ups_pkey;
+  drop index analytics_events_series_id_ts_idx`
+const INDEXES_SQL = [
+  'alter table analytics_roll_ups add primary key (line_id, width, ts)',
+  'create index on analytics_events (series_id, ts)',
+]
 
 /** Of all namespaces that are there. Answers how many events there are. */
 export async function makeTraffic({ database }: BenchPlatform, events: number, now_ms: number): Promise<number> {
   const { pool } = database
-  const client = await pool.connect()
+  const clients = [await pool.connect(), await pool.connect()]
   try {
-    await client.query('set statement_timeout = 0')
-    await client.query('set synchronous_commit = off')
-    const { rowCount } = await client.query(
-      `insert into analytics_series (namespace_id, region, game_mode)
-        select namespace_id, 'region-' || region, 'mode-' || game_mode
-        from namespaces, generate_series(1, ${REGIONS}) as region, generate_series(1, ${GAME_MODES}) as game_mode`,
-    )
+    for (const client of clients) {
+      await client.query(`set statement_timeout = 0; set synchronous_commit = off; set work_mem = '256MB';
+        set maintenance_work_mem = '512MB'`)
+    }
+    const first = clients[0]!
     const first_ms = Math.floor(now_ms / DAY_MS) * DAY_MS - (DAYS - 1) * DAY_MS
     const days = Array.from({ length: DAYS }, (_, day) => first_ms + day * DAY_MS)
-    await makeDayPartitions(client, 'analytics_events', days)
-    const visits = Math.ceil((events * PLAYER_SHARE) / EVENTS_A_VISIT / DAYS)
-    const lobbies = Math.ceil((events * (1 - PLAYER_SHARE)) / EVENTS_A_LOBBY / DAYS)
-    for (const day_ms of days) {
-      const partition = `analytics_events_${new Date(day_ms).toISOString().slice(0, 10).replaceAll('-', '')}`
-      await client.query(VISITS_SQL(partition), [new Date(day_ms), visits, rowCount])
-      await client.query(LOBBIES_SQL(partition), [new Date(day_ms), lobbies, rowCount])
+    await makeDayPartitions(first, 'analytics_events', days)
+    const parts = await makeSeries(first)
+    await first.query(LIVE_SQL, [new Date(now_ms - HOUR_MS), LIVE_LOBBIES, parts.flat()])
+    await first.query(DROP_SQL)
+    const text = addUpSql(FACTS_SQL, { is_new: true })
+    const makeParts = async (client: PoolClient, offset: number): Promise<void> => {
+      for (let index = offset; index < parts.length; index += clients.length) {
+        const [from, to] = [Math.sqrt(index / parts.length), Math.sqrt((index + 1) / parts.length)]
+        const visits = Math.ceil((events * PLAYER_SHARE * (to - from)) / EVENTS_A_VISIT)
+        const lobbies = Math.ceil((events * (1 - PLAYER_SHARE) * (to - from)) / EVENTS_A_LOBBY)
+        const live = LIVE_LOBBIES / parts.length
+        await client.query(text, [new Date(first_ms), new Date(now_ms), parts[index], from, to, visits, lobbies, live])
+      }
     }
-    await client.query('delete from analytics_events where ts > $1', [new Date(now_ms)])
-    await client.query(LIVE_SQL, [new Date(now_ms - HOUR_MS), LIVE_LOBBIES, rowCount])
-    await client.query(SERIES_SQL)
-    // The last day first: what was there before it follows from what was there after it.
-    for (const day_ms of days.toReversed()) await rollUpAgain(pool, day_ms)
-    await client.query('analyze')
-    const { rows } = await client.query<{ count: number }>('select count(*) as count from analytics_events')
+    await Promise.all(clients.map(makeParts))
+    await Promise.all(INDEXES_SQL.map((sql, index) => clients[index]!.query(sql)))
+    await first.query('vacuum analyze')
+    const { rows } = await first.query<{ count: number }>('select count(*) as count from analytics_events')
     return rows[0]!.count
   } finally {
-    client.release(true)
+    for (const client of clients) client.release(true)
   }
+}
+
+/** By namespace. */
+async function makeSeries(client: PoolClient): Promise<number[][]> {
+  const { rows } = await client.query<Series>(
+    `select namespace_id, 'region-' || region as region, 'mode-' || game_mode as game_mode
+      from namespaces, generate_series(1, ${REGIONS}) as region, generate_series(1, ${GAME_MODES}) as game_mode`,
+  )
+  const idOf = await seriesIds(client, rows)
+  return [...Map.groupBy(rows, ({ namespace_id }) => namespace_id).values()].map((series) => series.map(idOf))
 }

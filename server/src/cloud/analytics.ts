@@ -8,47 +8,59 @@ import { inSnapshot } from '../database/transaction.ts'
 import { shardOf } from '../journal/pages.ts'
 import { requireGames } from './access.ts'
 import { bucketsOf, startsOf, type Window } from './analytics/buckets.ts'
-import { VARIANTS } from './analytics/data-sets.ts'
-import { GROUPINGS, type Grouping, hasOlder, readBuckets, readExitCodes, readNow } from './analytics/read.ts'
+import { type Numbers, VARIANTS } from './analytics/data-sets.ts'
+import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from './analytics/read.ts'
 import { fineFromMs } from './analytics/retention.ts'
 import { readExits, readTail } from './analytics/tail.ts'
 
 /** Of a shard, beyond what is folded: more are there only while the folder catches up, and are left to it. */
 const TAIL_ROWS_MAX = 500
 
-/** Throws VALIDATION_ERROR, GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+/** `inTurn`: calls it when there is time for it. Throws VALIDATION_ERROR, GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
 export async function tellAnalytics(
   ctx: Context,
   caller: Caller,
   query: QueryOf<typeof getAnalytics>,
+  inTurn: <T>(read: () => Promise<T>) => Promise<T>,
 ): Promise<AnalyticsDataSet[]> {
   const window = windowOf(query)
   const namespace_ids = await namespacesOf(ctx, caller, query)
   const told = query.variants.map((name) => ({ name, ...VARIANTS[name] }))
   const needs = new Set(told.map((variant) => variant.needs))
-  const groupings = (Object.keys(GROUPINGS) as Grouping[]).filter((grouping) => needs.has(grouping))
-  const now_ms = ctx.now()
-
-  const numbers = await inSnapshot(ctx.pool, async (db) => {
-    const fine_from_ms = await fineFromMs(db, ctx)
-    const is_fine = window.start_ms >= fine_from_ms || !(await hasOlder(db, namespace_ids, fine_from_ms))
-    const buckets = bucketsOf(window, is_fine)
-    const tail = await readTail(db, await positionsOf(db, namespace_ids), {
-      rows_max: TAIL_ROWS_MAX,
-      namespace_ids: new Set(namespace_ids),
-    })
-    const exits = needs.has('exits') ? await readExits(db, namespace_ids, tail) : []
-    const reading = { namespace_ids, buckets, facts: [...tail.facts, ...exits] }
-    const width_ms = buckets.width * 1_000
-    return {
-      starts: startsOf(buckets, now_ms),
-      secondsOf: (start_ms: number) => Math.min(width_ms, now_ms - start_ms) / 1_000,
-      rows: groupings.length === 0 ? [] : await readBuckets(db, reading, groupings),
-      exits: needs.has('exits') ? await readExitCodes(db, reading) : [],
-      now: await readNow(db, reading),
-    }
-  })
+  const numbers = await inTurn(() =>
+    inSnapshot(ctx.pool, (db) => readNumbers(ctx, db, { window, namespace_ids, needs })),
+  )
   return told.map(({ name, tell }) => ({ [name]: tell(numbers) }))
+}
+
+type Asked = { window: Window; namespace_ids: readonly string[]; needs: ReadonlySet<LineKind | 'exits' | 'now'> }
+
+async function readNumbers(ctx: Context, db: ClientBase, { window, namespace_ids, needs }: Asked): Promise<Numbers> {
+  // It takes longer to compile these statements than to run them.
+  await db.query('set local jit = off')
+  const now_ms = ctx.now()
+  const fine_from_ms = await fineFromMs(db, ctx)
+  const is_fine = window.start_ms >= fine_from_ms || !(await hasOlder(db, namespace_ids, fine_from_ms))
+  const buckets = bucketsOf(window, is_fine)
+  const tail = await readTail(db, await positionsOf(db, namespace_ids), {
+    rows_max: TAIL_ROWS_MAX,
+    namespace_ids: new Set(namespace_ids),
+  })
+  const exits = needs.has('exits') ? await readExits(db, namespace_ids, tail) : []
+  const starts = startsOf(buckets, now_ms)
+  const reading = { namespace_ids, buckets, bucket_count: starts.length, facts: [...tail.facts, ...exits] }
+  const width_ms = buckets.width * 1_000
+  return {
+    starts,
+    secondsOf: (start_ms: number) => Math.min(width_ms, now_ms - start_ms) / 1_000,
+    lines: {
+      all: needs.has('all') ? await readLines(db, reading, 'all') : [],
+      region: needs.has('region') ? await readLines(db, reading, 'region') : [],
+      game_mode: needs.has('game_mode') ? await readLines(db, reading, 'game_mode') : [],
+    },
+    exits: needs.has('exits') ? await readExitCodes(db, reading) : [],
+    now: await readNow(db, reading),
+  }
 }
 
 function windowOf({ query_start, query_end }: { query_start: string; query_end: string }): Window {

@@ -30,6 +30,7 @@ export type Schema = {
   tokens: TokenTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
+  analytics_lines: AnalyticsLineTable
   analytics_series: AnalyticsSeriesTable
   analytics_lobbies: AnalyticsLobbyTable
   analytics_players: AnalyticsPlayerTable
@@ -289,7 +290,7 @@ type DomainTable = {
   verify_ts: Date | null
 }
 
-/** What is there in a series now; of each fact and roll-up, by how much it changed that. */
+/** What is there in a line now; of each fact and roll-up, by how much it changed that. */
 type AnalyticsGauge =
   | 'lobby_count'
   | 'lobby_closed_count'
@@ -299,12 +300,20 @@ type AnalyticsGauge =
   | 'player_unready_count'
 type AnalyticsChanges = Record<`${AnalyticsGauge}_change`, number>
 
-/** The lobbies and players of a namespace in one region and one game mode; the gauges are as of the folder's position. */
-type AnalyticsSeriesTable = Record<AnalyticsGauge, Generated<number>> & {
+/** What is told of: a namespace, one of its regions, or one of its game modes; the gauges are as of the folder's position. */
+type AnalyticsLineTable = Record<AnalyticsGauge, Generated<number>> & {
+  line_id: Generated<number>
+  namespace_id: string
+  region: string | null
+  game_mode: string | null
+}
+/** The lobbies and players of a namespace in one region and one game mode; the first of its lines is the namespace's. */
+type AnalyticsSeriesTable = {
   series_id: Generated<number>
   namespace_id: string
   region: string
   game_mode: string
+  line_ids: number[]
 }
 
 /** Lobbies until they are stopped and their process has ended, and their players (cloud/analytics/standing.ts). */
@@ -329,10 +338,10 @@ type AnalyticsEventTable = AnalyticsChanges & {
   exit_code: number | null
 }
 
-/** Sums of `width` seconds from `ts` on; the gauges are as of the end of them. */
+/** Sums of `width` seconds from `ts` on; the gauges are as of the end of them. A partition for each width. */
 type AnalyticsRollUpTable = Record<AnalyticsGauge, number> &
   AnalyticsChanges & {
-    series_id: number
+    line_id: number
     width: number
     ts: Date
     new_lobby_count: number
@@ -344,7 +353,7 @@ type AnalyticsRollUpTable = Record<AnalyticsGauge, number> &
     stopped_lobby_count: number
     failed_lobby_count: number
   }
-type AnalyticsExitCodeTable = { series_id: number; width: number; ts: Date; exit_code: number; lobby_count: number }
+type AnalyticsExitCodeTable = { line_id: number; width: number; ts: Date; exit_code: number; lobby_count: number }
 
 // Written by the matchmaker. The journal is the truth; lobbies and players are what it says, projected.
 

@@ -10,6 +10,7 @@ import {
 } from '@muster/contract'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { startFolding } from '../cloud/analytics/fold.ts'
+import { createTurns } from '../cloud/analytics/turns.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
 import { orderCertificates, startOrdering } from '../cloud/domains/certificates.ts'
 import { checkDomain } from '../cloud/domains/check.ts'
@@ -108,7 +109,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...games,
     ...namespaces,
     ...namespaceCdn,
-    ...analytics,
+    ...analytics(createTurns()),
     ...tokens,
     ...versions,
     ...builds,

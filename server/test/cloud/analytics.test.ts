@@ -11,8 +11,9 @@ import {
   getAnalytics,
   getGameById,
 } from '@muster/contract'
+import { GAUGES } from '../../src/cloud/analytics/facts.ts'
 import { fold } from '../../src/cloud/analytics/fold.ts'
-import { rollUpAgain } from '../../src/cloud/analytics/roll-ups.ts'
+import { addUpSql } from '../../src/cloud/analytics/roll-ups.ts'
 import { UNKNOWN_ID } from '../http/steps.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -111,8 +112,11 @@ test('every number is what was played, however much of it is folded', async (t) 
   await requireNumbers({ ...hour, platform }, 'after folders were killed')
 
   const { pool } = platform.ctx
-  await pool.query('truncate analytics_roll_ups, analytics_exit_codes')
-  await rollUpAgain(pool, Math.floor(HOUR_START_MS / DAY_MS) * DAY_MS)
+  await pool.query(`truncate analytics_roll_ups, analytics_exit_codes;
+    update analytics_lines set ${GAUGES.map((gauge) => `${gauge} = 0`).join(', ')}`)
+  const middle = new Date(HOUR_START_MS + 40 * MINUTE_MS)
+  await pool.query(addUpSql('select * from analytics_events where ts < $1', { is_new: true }), [middle])
+  await pool.query(addUpSql('select * from analytics_events where ts >= $1'), [middle])
   await requireNumbers({ ...hour, platform }, 'when roll-ups were made anew of the events')
 })
 
@@ -181,7 +185,7 @@ const KILLS = 4
 async function foldAnew(t: TestContext, url: string): Promise<void> {
   const db = await openDatabase(t, url)
   await db.query(`
-    truncate analytics_series, analytics_lobbies, analytics_players, analytics_events, analytics_roll_ups,
+    truncate analytics_lines, analytics_series, analytics_lobbies, analytics_players, analytics_events, analytics_roll_ups,
       analytics_exit_codes;
     delete from journal_readers where reader = 'analytics';
     create function wait_at_gate() returns trigger language plpgsql as

@@ -139,10 +139,10 @@ const BEHIND = [
   ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
   ...['matchmaker_lease', 'rays', 'ray_parts'],
   ...['analytics_series', 'analytics_lobbies', 'analytics_players', 'analytics_events', 'analytics_roll_ups'],
-  'analytics_exit_codes',
+  ...['analytics_exit_codes', 'analytics_lines'],
 ]
-/** A day of a table of these. */
-const PARTITION = /^analytics_events_\d{8}$/
+/** A day, or a width, of a table of these. */
+const PARTITION = /^analytics_(events_\d{8}|(roll_ups|exit_codes)_\d+s)$/
 /** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. */
 const COUNTED = ['captcha_claims', 'email_verifications']
 

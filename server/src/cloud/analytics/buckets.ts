@@ -1,16 +1,20 @@
 // A window of time, cut into buckets: about a hundred, of a width that people read easily. A bucket begins at a multiple
 // of its width, and the window is widened to whole buckets: so a bucket says the same whoever asks for it, and when.
 //
-// What is read for them is as fine as it must be: roll-ups of a minute up to a day; below a minute the events themselves. What is fine is kept for a shorter time: who asks for what is older gets wider buckets.
+// What is read for them is as fine as it must be: roll-ups of a minute up to a year; below a minute the events themselves. What is fine is kept for a shorter time: who asks for what is older gets wider buckets.
 
 export const MINUTE_S = 60
 export const HOUR_S = 3_600
 export const DAY_S = 86_400
 /**
  * Widths of roll-ups, in seconds; they begin at multiples of themselves. So many that a window reads at most three of a
- * series for each of its buckets: what an answer costs are the rows that are read for it.
+ * line for each of its buckets: what an answer costs are the rows that are read for it. Each is a table (migration 0027).
  */
-export const ROLL_UP_WIDTHS = [MINUTE_S, 300, 600, 1_800, HOUR_S, 7_200, 21_600, 43_200, DAY_S] as const
+export const ROLL_UP_WIDTHS = [
+  ...[MINUTE_S, 300, 600, 1_800],
+  ...[HOUR_S, 7_200, 21_600, 43_200],
+  ...[1, 7, 30, 365].map((days) => days * DAY_S),
+]
 
 const BUCKETS_MAX = 100
 /** Seconds. */
@@ -27,7 +31,7 @@ const YEAR_S = 365 * DAY_S
 export type Window = { start_ms: number; end_ms: number }
 
 /** Seconds. `read_width`: of the roll-ups that are read; null: the events are. */
-export type Buckets = Window & { width: number; read_width: (typeof ROLL_UP_WIDTHS)[number] | null }
+export type Buckets = Window & { width: number; read_width: number | null }
 
 /** `is_fine`: there are events, and roll-ups finer than an hour, of all of the window. */
 export function bucketsOf({ start_ms, end_ms }: Window, is_fine: boolean): Buckets {

@@ -3,28 +3,28 @@
 // mean has none for a bucket in which there was nothing to take it of.
 import type { AnalyticsDataSet, AnalyticsVariant } from '@muster/contract'
 import { idOfName } from '../../ids.ts'
-import { GAUGES, type Gauges } from './facts.ts'
-import type { BucketRow, ExitRow, Grouping } from './read.ts'
-import { SUM_NAMES, type Sums } from './roll-ups.ts'
+import type { Gauges } from './facts.ts'
+import type { ExitRow, LineKind, Lines } from './read.ts'
 
 /** Lines of one data set: of more, those that had the most lobbies, or exits, are told. */
 const LINES_MAX = 100
+const REGION_NAMES = ['region_id', 'region_name_id'] as const
+const GAME_MODE_NAMES = ['game_mode_id', 'game_mode_name_id'] as const
 
 export type Numbers = {
   /** Where the buckets begin that have begun. */
   starts: readonly number[]
   /** How much of a bucket has passed. */
   secondsOf: (start_ms: number) => number
-  rows: readonly BucketRow[]
+  lines: Lines
   exits: readonly ExitRow[]
   now: Pick<Gauges, 'lobby_count' | 'player_count'>
 }
 
-/** What there was at the end of a bucket, and what happened in it. */
-type Cell = Gauges & Sums & { ts: number }
-type Line = Pick<BucketRow, 'region' | 'game_id' | 'game_mode'> & { cells: Cell[] }
+/** A region, or a game mode. */
+type PartLine = Lines['region' | 'game_mode'][number]
 type Members = Required<AnalyticsDataSet>
-type Variant = { needs: Grouping | 'exits' | 'now'; tell: (numbers: Numbers) => Members[AnalyticsVariant] }
+type Variant = { needs: LineKind | 'exits' | 'now'; tell: (numbers: Numbers) => Members[AnalyticsVariant] }
 
 const variant = <V extends AnalyticsVariant>(
   needs: Variant['needs'],
@@ -34,205 +34,181 @@ const variant = <V extends AnalyticsVariant>(
 export const VARIANTS: Readonly<Record<AnalyticsVariant, Variant>> = {
   matchmaker_overview: variant<'matchmaker_overview'>('now', ({ now }) => now),
 
-  player_count: variant<'player_count'>('all', (numbers) =>
-    columns(['player_count', 'player_unready_count', 'ts'], cellsOfAll(numbers)),
+  player_count: variant<'player_count'>('all', ({ starts, lines }) => {
+    const { player_count, player_unready_count } = allOf(lines)
+    return { player_count, player_unready_count, ts: [...starts] }
+  }),
+  player_count_by_region: variant<'player_count_by_region'>('region', ({ starts, lines }) => {
+    const { values, ...named } = byLine(starts, regions(lines), REGION_NAMES, ({ of }) => of.player_count)
+    return { player_count: values, ...named }
+  }),
+  player_count_by_game_mode: variant<'player_count_by_game_mode'>('game_mode', ({ starts, lines }) => {
+    const { values, ...named } = byLine(starts, gameModes(lines), GAME_MODE_NAMES, ({ of }) => of.player_count)
+    return { player_count: values, ...named }
+  }),
+
+  lobby_count: variant<'lobby_count'>('all', ({ starts, lines }) => {
+    const { lobby_closed_count, lobby_count, lobby_preemptive_count, lobby_unready_count } = allOf(lines)
+    return { lobby_closed_count, lobby_count, lobby_preemptive_count, lobby_unready_count, ts: [...starts] }
+  }),
+  lobby_count_by_region: variant<'lobby_count_by_region'>('region', ({ starts, lines }) => {
+    const { values, ...named } = byLine(starts, regions(lines), REGION_NAMES, ({ of }) => of.lobby_count)
+    return { lobby_count: values, ...named }
+  }),
+  lobby_count_by_game_mode: variant<'lobby_count_by_game_mode'>('game_mode', ({ starts, lines }) => {
+    const { values, ...named } = byLine(starts, gameModes(lines), GAME_MODE_NAMES, ({ of }) => of.lobby_count)
+    return { lobby_count: values, ...named }
+  }),
+
+  avg_play_duration: variant<'avg_play_duration'>('all', ({ starts, lines }) => {
+    const { played_ms, played_count } = allOf(lines)
+    const { values, ts } = means(starts, played_ms, played_count)
+    return { duration: values, ts }
+  }),
+  avg_play_duration_by_region: variant<'avg_play_duration_by_region'>('region', ({ lines }) =>
+    playedByLine(regions(lines), REGION_NAMES),
   ),
-  player_count_by_region: variant<'player_count_by_region'>('region', (numbers) =>
-    columns(['player_count', 'region_id', 'region_name_id', 'ts'], cellsByRegion(numbers)),
-  ),
-  player_count_by_game_mode: variant<'player_count_by_game_mode'>('game_mode', (numbers) =>
-    columns(['player_count', 'game_mode_id', 'game_mode_name_id', 'ts'], cellsByGameMode(numbers)),
+  avg_play_duration_by_game_mode: variant<'avg_play_duration_by_game_mode'>('game_mode', ({ lines }) =>
+    playedByLine(gameModes(lines), GAME_MODE_NAMES),
   ),
 
-  lobby_count: variant<'lobby_count'>('all', (numbers) =>
-    columns(
-      ['lobby_closed_count', 'lobby_count', 'lobby_preemptive_count', 'lobby_unready_count', 'ts'],
-      cellsOfAll(numbers),
-    ),
-  ),
-  lobby_count_by_region: variant<'lobby_count_by_region'>('region', (numbers) =>
-    columns(['lobby_count', 'region_id', 'region_name_id', 'ts'], cellsByRegion(numbers)),
-  ),
-  lobby_count_by_game_mode: variant<'lobby_count_by_game_mode'>('game_mode', (numbers) =>
-    columns(['lobby_count', 'game_mode_id', 'game_mode_name_id', 'ts'], cellsByGameMode(numbers)),
-  ),
+  new_players_per_second: variant<'new_players_per_second'>('all', (numbers) => ({
+    new_player_count: ratesOf(numbers, allOf(numbers.lines).new_player_count),
+    ts: [...numbers.starts],
+  })),
+  new_lobbies_per_second: variant<'new_lobbies_per_second'>('all', (numbers) => ({
+    new_lobby_count: ratesOf(numbers, allOf(numbers.lines).new_lobby_count),
+    ts: [...numbers.starts],
+  })),
 
-  avg_play_duration: variant<'avg_play_duration'>('all', (numbers) =>
-    columns(['duration', 'ts'], cellsOfAll(numbers).flatMap(withDuration)),
-  ),
-  avg_play_duration_by_region: variant<'avg_play_duration_by_region'>('region', (numbers) =>
-    columns(
-      ['duration', 'region_id', 'region_name_id'],
-      totalsOf(numbers, 'region').map(withRegion).flatMap(withDuration),
-    ),
-  ),
-  avg_play_duration_by_game_mode: variant<'avg_play_duration_by_game_mode'>('game_mode', (numbers) =>
-    columns(
-      ['duration', 'game_mode_id', 'game_mode_name_id'],
-      totalsOf(numbers, 'game_mode').map(withGameMode).flatMap(withDuration),
-    ),
-  ),
-
-  new_players_per_second: variant<'new_players_per_second'>('all', (numbers) =>
-    columns(
-      ['new_player_count', 'ts'],
-      cellsOfAll(numbers).map(({ ts, new_player_count }) => {
-        return { ts, new_player_count: new_player_count / numbers.secondsOf(ts) }
-      }),
-    ),
-  ),
-  new_lobbies_per_second: variant<'new_lobbies_per_second'>('all', (numbers) =>
-    columns(
-      ['new_lobby_count', 'ts'],
-      cellsOfAll(numbers).map(({ ts, new_lobby_count }) => {
-        return { ts, new_lobby_count: new_lobby_count / numbers.secondsOf(ts) }
-      }),
-    ),
-  ),
-
-  destroyed_lobbies_by_failure: variant<'destroyed_lobbies_by_failure'>('all', (numbers) =>
-    columns(
-      ['destroyed_lobby_count', 'failed', 'ts'],
-      cellsOfAll(numbers).flatMap(({ ts, stopped_lobby_count, failed_lobby_count }) => [
-        { ts, failed: false, destroyed_lobby_count: stopped_lobby_count - failed_lobby_count },
-        { ts, failed: true, destroyed_lobby_count: failed_lobby_count },
+  destroyed_lobbies_by_failure: variant<'destroyed_lobbies_by_failure'>('all', ({ starts, lines }) => {
+    const { stopped_lobby_count, failed_lobby_count } = allOf(lines)
+    return {
+      destroyed_lobby_count: failed_lobby_count.flatMap((failed, bucket) => [
+        stopped_lobby_count[bucket]! - failed,
+        failed,
       ]),
-    ),
-  ),
-  destroyed_lobbies_by_exit_code: variant<'destroyed_lobbies_by_exit_code'>('exits', (numbers) =>
-    columns(['destroyed_lobby_count', 'exit_code', 'ts'], exitsOf(numbers)),
-  ),
-  failed_lobbies: variant<'failed_lobbies'>('all', (numbers) =>
-    columns(
-      ['destroyed_lobby_count', 'ts'],
-      cellsOfAll(numbers).map(({ ts, failed_lobby_count }) => ({ ts, destroyed_lobby_count: failed_lobby_count })),
-    ),
-  ),
-  lobby_ready_time: variant<'lobby_ready_time'>('all', (numbers) =>
-    columns(
-      ['ready_duration', 'ts'],
-      cellsOfAll(numbers).flatMap(({ ts, ready_ms, ready_lobby_count }) =>
-        ready_lobby_count === 0 ? [] : [{ ts, ready_duration: Math.round(ready_ms / ready_lobby_count) }],
-      ),
-    ),
-  ),
+      failed: starts.flatMap(() => [false, true]),
+      ts: starts.flatMap((ts) => [ts, ts]),
+    }
+  }),
+  destroyed_lobbies_by_exit_code: variant<'destroyed_lobbies_by_exit_code'>('exits', ({ starts, exits }) => {
+    const { values, ...named } = byLine(starts, exitLines(exits, starts.length), ['exit_code'], ({ counts }) => counts)
+    return { destroyed_lobby_count: values, ...named }
+  }),
+  failed_lobbies: variant<'failed_lobbies'>('all', ({ starts, lines }) => ({
+    destroyed_lobby_count: allOf(lines).failed_lobby_count,
+    ts: [...starts],
+  })),
+  lobby_ready_time: variant<'lobby_ready_time'>('all', ({ starts, lines }) => {
+    const { ready_ms, ready_lobby_count } = allOf(lines)
+    const { values, ts } = means(starts, ready_ms, ready_lobby_count)
+    return { ready_duration: values.map(Math.round), ts }
+  }),
 }
 
-/** Records as parallel arrays of their members. */
-function columns<N extends string, R extends Record<N, unknown>>(
-  names: readonly N[],
-  records: readonly R[],
-): { [Name in N]: R[Name][] } {
-  const arrays = names.map((name) => [name, records.map((record) => record[name])])
-  return Object.fromEntries(arrays) as { [Name in N]: R[Name][] }
+function allOf({ all }: Lines) {
+  return all[0]!.of
 }
 
-function cellsOfAll(numbers: Numbers): Cell[] {
-  return linesOf(numbers, 'all')[0]!.cells
+function ratesOf({ starts, secondsOf }: Numbers, counts: readonly number[]): number[] {
+  return counts.map((count, bucket) => count / secondsOf(starts[bucket]!))
 }
 
-function cellsByRegion(numbers: Numbers) {
-  return interleave(linesOf(numbers, 'region').map(({ cells, ...line }) => named(cells, withRegion(line))))
+/** Of the buckets that have something to take it of. */
+function means(starts: readonly number[], sums: readonly number[], counts: readonly number[]) {
+  const buckets = [...starts.keys()].filter((bucket) => counts[bucket] !== 0)
+  return {
+    values: buckets.map((bucket) => sums[bucket]! / counts[bucket]!),
+    ts: buckets.map((bucket) => starts[bucket]!),
+  }
 }
 
-function cellsByGameMode(numbers: Numbers) {
-  return interleave(linesOf(numbers, 'game_mode').map(({ cells, ...line }) => named(cells, withGameMode(line))))
-}
-
-/** A name is worked out once for all cells of its line. */
-function named<N>(cells: readonly Cell[], names: N): (Cell & N)[] {
-  return cells.map((cell) => ({ ...cell, ...names }))
-}
-
-/** The first cells of all lines, then the second ones. */
-function interleave<T>(lines: readonly T[][]): T[] {
-  const [first = []] = lines
-  return first.flatMap((_, index) => lines.map((cells) => cells[index]!))
-}
-
-function withRegion<T extends Pick<Line, 'region'>>(record: T) {
-  const name = record.region!
-  return { ...record, region_id: idOfName(name), region_name_id: name }
+function regions({ region: lines }: Lines) {
+  return largest(lines, lobbiesOf, ({ names }) => names[0]!).map(({ names, of }) => {
+    const [region] = names as [string]
+    return { names: { region_id: idOfName(region), region_name_id: region }, of }
+  })
 }
 
 /** A game mode of the same name is another one in another game. */
-function withGameMode<T extends Pick<Line, 'game_id' | 'game_mode'>>(record: T) {
-  const name = record.game_mode!
-  return { ...record, game_mode_id: idOfName(name, record.game_id!), game_mode_name_id: name }
-}
-
-function withDuration<T extends Pick<Sums, 'played_ms' | 'played_count'>>(record: T) {
-  const { played_ms, played_count } = record
-  return played_count === 0 ? [] : [{ ...record, duration: played_ms / played_count }]
-}
-
-/** In all buckets that have begun. */
-function totalsOf(numbers: Numbers, grouping: Grouping) {
-  return linesOf(numbers, grouping).map(({ cells, ...line }) => ({
-    ...line,
-    played_ms: cells.reduce((sum, cell) => sum + cell.played_ms, 0),
-    played_count: cells.reduce((sum, cell) => sum + cell.played_count, 0),
-  }))
-}
-
-/** One line where nothing is told apart, with or without rows. */
-function linesOf({ rows, starts }: Numbers, grouping: Grouping): Line[] {
-  const by_line = Map.groupBy(
-    rows.filter((row) => groupingOf(row) === grouping),
-    ({ region, game_id, game_mode }) => `${region} ${game_id} ${game_mode}`,
-  )
-  if (grouping === 'all' && by_line.size === 0) by_line.set('', [])
-  const lines = [...by_line.values()].map((of_line) => {
-    const { region = null, game_id = null, game_mode = null } = of_line[0] ?? {}
-    return { region, game_id, game_mode, cells: cellsOf(of_line, starts) }
-  })
-  return largest(
-    lines.filter(({ cells }) => grouping === 'all' || cells.some(isSomething)),
-    ({ cells }) => cells.reduce((sum, { lobby_count }) => sum + lobby_count, 0),
-    ({ region, game_id, game_mode }) => `${region} ${game_mode} ${game_id}`,
-  )
-}
-
-function groupingOf({ region, game_mode }: BucketRow): Grouping {
-  if (region !== null) return 'region'
-  return game_mode === null ? 'all' : 'game_mode'
-}
-
-function cellsOf(rows: readonly BucketRow[], starts: readonly number[]): Cell[] {
-  const row_of = new Map(rows.map((row) => [row.bucket, row]))
-  const gauges = Object.fromEntries(GAUGES.map((gauge) => [gauge, row_of.get(-1)?.[`${gauge}_change`] ?? 0])) as Gauges
-  return starts.map((ts, bucket) => {
-    const row = row_of.get(bucket)
-    for (const gauge of GAUGES) gauges[gauge] += row?.[`${gauge}_change`] ?? 0
-    const sums = Object.fromEntries(SUM_NAMES.map((name) => [name, row?.[name] ?? 0])) as Sums
-    return { ts, ...gauges, ...sums }
+function gameModes({ game_mode: lines }: Lines) {
+  return largest(lines, lobbiesOf, ({ names }) => names.toReversed().join(' ')).map(({ names, of }) => {
+    const [game_id, game_mode] = names as [string, string]
+    return { names: { game_mode_id: idOfName(game_mode, game_id), game_mode_name_id: game_mode }, of }
   })
 }
 
-function isSomething({ ts: _, ...cell }: Cell): boolean {
-  return Object.values(cell).some((value) => value !== 0)
+function lobbiesOf({ of }: PartLine): number {
+  return sum(of.lobby_count)
 }
 
-function exitsOf({ exits, starts }: Numbers) {
-  const by_code = Map.groupBy(exits, ({ exit_code }) => exit_code)
+function exitLines(exits: readonly ExitRow[], bucket_count: number) {
+  const counts_of = new Map<number, number[]>()
+  for (const { bucket, exit_code, lobby_count } of exits) {
+    const counts = counts_of.get(exit_code) ?? new Array<number>(bucket_count).fill(0)
+    if (bucket < bucket_count) counts[bucket] = lobby_count
+    counts_of.set(exit_code, counts)
+  }
   const codes = largest(
-    [...by_code.keys()].toSorted((a, b) => a - b),
-    (code) => by_code.get(code)!.reduce((sum, { lobby_count }) => sum + lobby_count, 0),
+    [...counts_of.keys()].toSorted((a, b) => a - b),
+    (code) => sum(counts_of.get(code)!),
     (code) => String(code).padStart(11, '0'),
   )
-  return interleave(
-    codes.map((exit_code) => {
-      const count_of = new Map(by_code.get(exit_code)!.map(({ bucket, lobby_count }) => [bucket, lobby_count]))
-      return starts.map((ts, bucket) => ({ ts, exit_code, destroyed_lobby_count: count_of.get(bucket) ?? 0 }))
-    }),
-  )
+  return codes.map((exit_code) => ({ names: { exit_code }, counts: counts_of.get(exit_code)! }))
+}
+
+/** The first buckets of all lines, then the second ones. */
+function byLine<Name extends string, L extends { names: Record<Name, unknown> }>(
+  starts: readonly number[],
+  lines: readonly L[],
+  names: readonly Name[],
+  valuesOf: (line: L) => readonly number[],
+) {
+  const values = lines.map(valuesOf)
+  const named = columnsOf(lines, names)
+  for (const name of names) named[name] = starts.flatMap(() => named[name])
+  return {
+    ...named,
+    values: starts.flatMap((_, bucket) => values.map((of_line) => of_line[bucket]!)),
+    ts: starts.flatMap((ts) => lines.map(() => ts)),
+  }
+}
+
+/** Of all buckets. */
+function playedByLine<Name extends string>(
+  lines: readonly (Pick<PartLine, 'of'> & { names: Record<Name, string> })[],
+  names: readonly Name[],
+) {
+  const played = lines.filter(({ of }) => sum(of.played_count) !== 0)
+  return {
+    ...columnsOf(played, names),
+    duration: played.map(({ of }) => sum(of.played_ms) / sum(of.played_count)),
+  }
+}
+
+function columnsOf<Name extends string, L extends { names: Record<Name, unknown> }>(
+  lines: readonly L[],
+  names: readonly Name[],
+) {
+  const columns = names.map((name) => [name, lines.map((line) => line.names[name])])
+  return Object.fromEntries(columns) as { [N in Name]: L['names'][N][] }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }
 
 /** LINES_MAX of them, in the order of their names. */
 function largest<T>(items: readonly T[], sizeOf: (item: T) => number, nameOf: (item: T) => string): T[] {
-  const byName = (a: T, b: T): number => (nameOf(a) < nameOf(b) ? -1 : 1)
   return items
-    .toSorted((a, b) => sizeOf(b) - sizeOf(a) || byName(a, b))
+    .map((item) => ({ item, size: sizeOf(item), name: nameOf(item) }))
+    .toSorted((a, b) => b.size - a.size || byName(a, b))
     .slice(0, LINES_MAX)
     .toSorted(byName)
+    .map(({ item }) => item)
+}
+
+function byName(a: { name: string }, b: { name: string }): number {
+  return a.name < b.name ? -1 : 1
 }

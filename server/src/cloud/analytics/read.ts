@@ -1,117 +1,204 @@
-// A window's numbers, read in one snapshot: roll-ups (or events, for buckets below a minute) and what is not folded yet,
-// added up by bucket; in all, and by region and game mode where that is asked for. The bucket -1 is what was there before
-// the window, so that the gauges of a bucket are the sum of all changes up to its end.
+// A window's numbers, read in one snapshot: of each line that is asked for, what was there at the end of every bucket and
+// what happened in it. Roll-ups of the lines (below a minute: events), and what is not folded yet, are added up by bucket;
+// only the columns that are told of a kind of lines are read. The bucket -1 is what came before the window, beside what
+// the roll-ups know of its beginning.
 import type { ClientBase } from 'pg'
 import { type Buckets, DAY_S, MINUTE_S } from './buckets.ts'
 import { type Fact, GAUGES, type Gauges } from './facts.ts'
-import {
-  type Change,
-  FACT_AS_SUMS,
-  FACT_COLUMNS,
-  factArrays,
-  factArraysSql,
-  OPENING_AS_SUMS,
-  openingSql,
-  SUMMED,
-  SUMMED_TOTALS,
-  type Sums,
-} from './roll-ups.ts'
+import { addedSql, FACT_COLUMNS, factArrays, factArraysSql, openingSql, SUM_NAMES, type Sums } from './roll-ups.ts'
 
-/** How numbers are told apart. */
-export const GROUPINGS = { all: '(bucket)', region: '(bucket, region)', game_mode: '(bucket, game_id, game_mode)' }
-export type Grouping = keyof typeof GROUPINGS
+/** How numbers are told apart: `only` says which lines of analytics_lines these are, `names` by what each is known. */
+const KINDS = {
+  all: { names: [], only: 'lines.region is null and lines.game_mode is null', gauges: GAUGES, sums: SUM_NAMES },
+  region: {
+    names: ['region'],
+    only: 'lines.region is not null',
+    gauges: ['lobby_count', 'player_count'],
+    sums: ['played_count', 'played_ms'],
+  },
+  game_mode: {
+    names: ['game_id', 'game_mode'],
+    only: 'lines.game_mode is not null',
+    gauges: ['lobby_count', 'player_count'],
+    sums: ['played_count', 'played_ms'],
+  },
+} as const satisfies Record<string, Kind>
+type Kind = {
+  names: readonly ('region' | 'game_id' | 'game_mode')[]
+  only: string
+  gauges: readonly (keyof Gauges)[]
+  sums: readonly (keyof Sums)[]
+}
 
-export type BucketRow = Change &
-  Sums & { bucket: number; region: string | null; game_id: string | null; game_mode: string | null }
+export type LineKind = keyof typeof KINDS
+type ColumnOf<K extends LineKind> = (typeof KINDS)[K]['gauges' | 'sums'][number]
+
+/** `of`: a number for each bucket that has begun. */
+export type Line<Column extends string = string> = {
+  /** Of the kind's names, in their order. */
+  names: readonly string[]
+  of: Record<Column, number[]>
+}
+export type Lines = { [K in LineKind]: readonly Line<ColumnOf<K>>[] }
 export type ExitRow = { bucket: number; exit_code: number; lobby_count: number }
-
-/** Seconds since the epoch: a window may begin and end in any year. */
-const START_SQL = 'to_timestamp($2::float8)'
-const END_SQL = 'to_timestamp($3::float8)'
-
-/** The series that are asked for; facts that are not rolled up, with their series; and what both are cut into. */
-function sourcesSql({ read_width }: Buckets): string {
-  const columns = FACT_COLUMNS.join(', ')
-  return `
-    with chosen as (
-      select series_id, game_id, region, game_mode, ${GAUGES.join(', ')}
-      from analytics_series join namespaces using (namespace_id) where namespace_id = any($1)
-    ),
-    facts as (
-      select game_id, region, game_mode, ${columns}
-      from unnest($5::uuid[], $6::text[], $7::text[], ${factArraysSql(8)})
-        as tail (namespace_id, region, game_mode, ${columns})
-      join namespaces using (namespace_id)
-      ${
-        read_width === null
-          ? `union all
-      select game_id, region, game_mode, ${columns} from chosen join analytics_events using (series_id)
-      where ts >= date_trunc('minute', ${START_SQL}) and ts < ${END_SQL}`
-          : ''
-      }
-    )`
-}
-
-/** Seconds from the beginning of the window, in whole buckets. */
-const BUCKET_SQL = `greatest(-1, floor((date_part('epoch', ts) - $2::float8) / $4::float8))::integer`
-
-function bucketsSql(buckets: Buckets, groupings: readonly Grouping[]): string {
-  const grouped = groupings.map((grouping) => GROUPINGS[grouping]).join(', ')
-  const told = ['region', 'game_id', 'game_mode'].map((name) => (grouped.includes(name) ? name : `null as ${name}`))
-  return `
-    ${sourcesSql(buckets)},
-    units as (
-      select region, game_id, game_mode, '-infinity'::timestamptz as ts, ${OPENING_AS_SUMS}
-      from chosen ${openingSql('chosen', String(buckets.read_width ?? MINUTE_S), `date_trunc('minute', ${START_SQL})`)}
-      ${
-        buckets.read_width === null
-          ? ''
-          : `union all
-      select region, game_id, game_mode, ts, ${SUMMED.join(', ')} from chosen join analytics_roll_ups using (series_id)
-      where width = ${buckets.read_width} and ts >= ${START_SQL} and ts < ${END_SQL}`
-      }
-      union all
-      select region, game_id, game_mode, ts, ${FACT_AS_SUMS} from facts where kind <> 'lobby_exited' and ts < ${END_SQL}
-    )
-    select bucket, ${told.join(', ')}, ${SUMMED_TOTALS}
-    from (select ${BUCKET_SQL} as bucket, * from units) as cut (bucket, region, game_id, game_mode, ts, ${SUMMED.join(', ')})
-    group by grouping sets (${grouped})`
-}
-
-function exitsSql(buckets: Buckets): string {
-  return `
-    ${sourcesSql(buckets)},
-    exits as (
-      select ts, exit_code, 1 as lobby_count from facts where kind = 'lobby_exited' and ts >= ${START_SQL} and ts < ${END_SQL}
-      ${
-        buckets.read_width === null
-          ? ''
-          : `union all
-      select ts, exit_code, analytics_exit_codes.lobby_count from chosen join analytics_exit_codes using (series_id)
-      where width = ${buckets.read_width} and ts >= ${START_SQL} and ts < ${END_SQL}`
-      }
-    )
-    select ${BUCKET_SQL} as bucket, exit_code, sum(lobby_count)::bigint as lobby_count from exits group by 1, 2`
-}
 
 export type Reading = {
   namespace_ids: readonly string[]
   buckets: Buckets
+  /** How many buckets have begun. */
+  bucket_count: number
   /** What is not folded yet. */
   facts: readonly Fact[]
 }
 
-export async function readBuckets(
+/** Seconds since the epoch: a window may begin and end in any year. */
+const START_SQL = 'to_timestamp($2::float8)'
+const END_SQL = 'to_timestamp($3::float8)'
+/** Seconds from the beginning of the window, in whole buckets. */
+const BUCKET_SQL = `greatest(-1, floor((date_part('epoch', ts) - $2::float8) / $4::float8))::integer`
+
+/** The lines of one kind of which there was anything; all in all there is always one. */
+export async function readLines<K extends LineKind>(
   db: ClientBase,
   reading: Reading,
-  groupings: readonly Grouping[],
-): Promise<BucketRow[]> {
-  const { rows } = await db.query<BucketRow>(bucketsSql(reading.buckets, groupings), valuesOf(reading))
-  return rows
+  kind: K,
+): Promise<Line<ColumnOf<K>>[]> {
+  const { names, gauges, sums } = KINDS[kind] as Kind
+  const { namespace_ids, buckets, bucket_count } = reading
+  const openings = await db.query<(string | number)[]>({
+    text: openingsSql(KINDS[kind], buckets),
+    values: [namespace_ids, buckets.start_ms / 1_000],
+    rowMode: 'array',
+  })
+  const changes = await db.query<(string | number)[]>({
+    text: changesSql(KINDS[kind], reading),
+    values: valuesOf(reading),
+    rowMode: 'array',
+  })
+
+  const columns = [...gauges, ...sums]
+  const lines = new Map<string, { line: Line; is_there: boolean }>()
+  const lineOf = (row: readonly (string | number)[]) => {
+    const of_row = row.slice(0, names.length) as string[]
+    const key = of_row.join(' ')
+    const known = lines.get(key)
+    if (known !== undefined) return known
+    const of = Object.fromEntries(columns.map((column) => [column, new Array<number>(bucket_count).fill(0)]))
+    const made = { line: { names: of_row, of }, is_there: kind === 'all' }
+    lines.set(key, made)
+    return made
+  }
+  /** What was there before counts as a change of the first bucket. */
+  const add = (row: readonly (string | number)[], bucket: number, from: number, added: readonly string[]): boolean => {
+    const { line } = lineOf(row)
+    let is_something = false
+    for (const [index, column] of added.entries()) {
+      const value = row[from + index] as number
+      if (value !== 0) is_something = true
+      if (bucket < bucket_count) line.of[column]![bucket]! += value
+    }
+    return is_something
+  }
+  for (const row of openings.rows) if (add(row, 0, names.length, gauges)) lineOf(row).is_there = true
+  for (const row of changes.rows) {
+    const bucket = row[names.length] as number
+    add(row, Math.max(0, bucket), names.length + 1, bucket < 0 ? gauges : columns)
+    if (bucket >= 0 && bucket < bucket_count) lineOf(row).is_there = true
+  }
+  return [...lines.values()].flatMap(({ line, is_there }) => {
+    for (const gauge of gauges) accumulate(line.of[gauge]!)
+    return is_there || gauges.some((gauge) => line.of[gauge]!.some((value) => value !== 0)) ? [line] : []
+  })
+}
+
+/** Changes become what is there after them. */
+function accumulate(values: number[]): void {
+  for (let index = 1; index < values.length; index++) values[index]! += values[index - 1]!
+}
+
+function openingsSql({ names, only, gauges }: Kind, { read_width }: Buckets): string {
+  return `
+    select ${[...names, ...gauges.map((gauge) => `coalesce(sum(opening.${gauge}), 0)::bigint`)].join(', ')}
+    from analytics_lines as lines join namespaces using (namespace_id)
+    ${openingSql(gauges, read_width ?? MINUTE_S, `date_trunc('minute', ${START_SQL})`)}
+    where namespace_id = any($1) and ${only}
+    ${names.length === 0 ? '' : `group by ${names.join(', ')}`}`
+}
+
+function changesSql({ names, only, gauges, sums }: Kind, reading: Reading): string {
+  const { read_width } = reading.buckets
+  const changes = gauges.map((gauge) => `${gauge}_change`)
+  const columns = [...changes, ...sums]
+  const named = [...names, 'ts'].join(', ')
+  return `
+    with ${factsSql(reading)}
+    units as (
+      select ${named}, ${columns.map(addedSql).join(', ')} from facts where kind <> 'lobby_exited' and ts < ${END_SQL}
+      ${
+        read_width === null
+          ? ''
+          : `union all
+      select ${named}, ${columns.join(', ')}
+      from analytics_lines as lines join namespaces using (namespace_id)
+      ${rollUpsSql('analytics_roll_ups', columns, read_width)}
+      where namespace_id = any($1) and ${only}`
+      }
+    )
+    select ${[...names, `${BUCKET_SQL} as bucket`, ...columns.map((column) => `sum(${column})::bigint`)].join(', ')}
+    from units group by ${[...names, 'bucket'].join(', ')}`
+}
+
+/**
+ * Those of the window, of each row of `lines`, by its key: `offset 0` keeps the planner from reading those of all lines
+ * for a part of them.
+ */
+function rollUpsSql(table: string, columns: readonly string[], width: number): string {
+  return `cross join lateral (
+        select ts, ${columns.join(', ')} from ${table} as roll_up
+        where roll_up.line_id = lines.line_id and width = ${width} and ts >= ${START_SQL} and ts < ${END_SQL} offset 0
+      ) as roll_ups`
+}
+
+/** Facts that are not rolled up, each with its namespace's game. */
+function factsSql({ buckets }: Reading): string {
+  const columns = ['game_id', 'region', 'game_mode', ...FACT_COLUMNS].join(', ')
+  return `
+    facts as (
+      select ${columns}
+      from unnest($5::uuid[], $6::text[], $7::text[], ${factArraysSql(8)})
+        as tail (namespace_id, region, game_mode, ${FACT_COLUMNS.join(', ')})
+      join namespaces using (namespace_id)
+      ${
+        buckets.read_width === null
+          ? `union all
+      select ${columns}
+      from analytics_series join namespaces using (namespace_id) join analytics_events using (series_id)
+      where namespace_id = any($1) and ts >= date_trunc('minute', ${START_SQL}) and ts < ${END_SQL}`
+          : ''
+      }
+    ),`
 }
 
 export async function readExitCodes(db: ClientBase, reading: Reading): Promise<ExitRow[]> {
-  const { rows } = await db.query<ExitRow>(exitsSql(reading.buckets), valuesOf(reading))
+  const { read_width } = reading.buckets
+  const { rows } = await db.query<ExitRow>(
+    `with ${factsSql(reading)}
+    exits as (
+      select ts, exit_code, 1 as lobby_count from facts
+      where kind = 'lobby_exited' and ts >= ${START_SQL} and ts < ${END_SQL}
+      ${
+        read_width === null
+          ? ''
+          : `union all
+      select ts, exit_code, roll_ups.lobby_count
+      from analytics_lines as lines
+      ${rollUpsSql('analytics_exit_codes', ['exit_code', 'lobby_count'], read_width)}
+      where namespace_id = any($1) and ${KINDS.all.only}`
+      }
+    )
+    select ${BUCKET_SQL} as bucket, exit_code, sum(lobby_count)::bigint as lobby_count from exits group by 1, 2`,
+    valuesOf(reading),
+  )
   return rows
 }
 
@@ -133,11 +220,11 @@ function valuesOf({ namespace_ids, buckets, facts }: Reading): unknown[] {
 /** What is there now. */
 export async function readNow(
   db: ClientBase,
-  { namespace_ids, facts }: Reading,
+  { namespace_ids, facts }: Pick<Reading, 'namespace_ids' | 'facts'>,
 ): Promise<Pick<Gauges, 'lobby_count' | 'player_count'>> {
   const { rows } = await db.query<Pick<Gauges, 'lobby_count' | 'player_count'>>(
     `select coalesce(sum(lobby_count), 0)::bigint as lobby_count, coalesce(sum(player_count), 0)::bigint as player_count
-      from analytics_series where namespace_id = any($1)`,
+      from analytics_lines as lines where namespace_id = any($1) and ${KINDS.all.only}`,
     [namespace_ids],
   )
   const now = rows[0]!
@@ -151,9 +238,9 @@ export async function readNow(
 /** Whether anything of these namespaces is known of days before that. */
 export async function hasOlder(db: ClientBase, namespace_ids: readonly string[], before_ms: number): Promise<boolean> {
   const { rowCount } = await db.query(
-    `select from analytics_series where namespace_id = any($1) and exists (
-      select from analytics_roll_ups
-      where analytics_roll_ups.series_id = analytics_series.series_id and width = ${DAY_S} and ts < $2
+    `select from analytics_lines as lines where namespace_id = any($1) and ${KINDS.all.only} and exists (
+      select from analytics_roll_ups as older
+      where older.line_id = lines.line_id and older.width = ${DAY_S} and older.ts < $2
     ) limit 1`,
     [namespace_ids, new Date(before_ms)],
   )

@@ -1,12 +1,9 @@
 // The tables that facts are added up in: analytics_events has them one by one, in a partition a day; analytics_roll_ups
-// adds up those of a minute, a day and widths in between of a series; analytics_exit_codes counts exits likewise. What
-// is added up stands here once, as SQL: for what is folded, for a window that is asked for, and for making roll-ups anew.
-import type { ClientBase, Pool } from 'pg'
-import { inTransaction } from '../../database/transaction.ts'
-import { DAY_S, ROLL_UP_WIDTHS } from './buckets.ts'
-import { type Fact, GAUGES, type Gauges, type Series } from './facts.ts'
-
-const WIDTHS_SQL = `array[${ROLL_UP_WIDTHS.join(', ')}]`
+// adds up those of a line in a minute, a year and widths in between; analytics_exit_codes counts a namespace's exits
+// likewise. What is added up stands here once, as SQL: for what is folded, and for a window that is asked for.
+import type { ClientBase } from 'pg'
+import { MINUTE_S, ROLL_UP_WIDTHS } from './buckets.ts'
+import { type Fact, GAUGES, type Series } from './facts.ts'
 
 /** What a fact adds to each sum of a roll-up. */
 const SUMS = {
@@ -19,35 +16,38 @@ const SUMS = {
   stopped_lobby_count: "(kind = 'lobby_stopped')::integer",
   failed_lobby_count: "(kind = 'lobby_stopped' and failed)::integer",
 } as const
-export type Change = { [Gauge in keyof Gauges as `${Gauge}_change`]: number }
 export type Sums = Record<keyof typeof SUMS, number>
 
 export const SUM_NAMES = Object.keys(SUMS) as (keyof typeof SUMS)[]
 /** Changes of the gauges, as columns. */
 const CHANGES = GAUGES.map((gauge) => `${gauge}_change`)
 /** Of a roll-up, and of a fact read as one. */
-export const SUMMED = [...CHANGES, ...SUM_NAMES]
-export const FACT_AS_SUMS = [...CHANGES, ...SUM_NAMES.map((name) => `${SUMS[name]} as ${name}`)].join(', ')
-export const SUMMED_TOTALS = SUMMED.map((name) => `sum(${name})::bigint as ${name}`).join(', ')
+const SUMMED = [...CHANGES, ...SUM_NAMES]
+
+/** What a fact adds to a column of roll-ups, as a column of that name. */
+export function addedSql(column: string): string {
+  return column in SUMS ? `${SUMS[column as keyof Sums]} as ${column}` : column
+}
+
+/** Only durations are too long for an integer. */
+const totalSql = (column: string): string =>
+  `sum(${column})::${column.endsWith('_ms') ? 'bigint' : 'integer'} as ${column}`
+const TOTALS = SUMMED.map(totalSql).join(', ')
 
 /**
- * What was there at a moment, in each row of the relation `series`: what there was before the first roll-up from then on;
- * where there is none, what there is now. Old roll-ups may be gone. As a lateral join, called `opening`.
+ * What there was at a moment in each row of `lines`, for these gauges: what there was before the first roll-up from then
+ * on; where there is none, what there is now. Old roll-ups may be gone. As a lateral join, called `opening`.
  */
-export function openingSql(series: string, width: string, at: string): string {
-  const opening = GAUGES.map(
-    (gauge) => `coalesce(next.${gauge} - next.${gauge}_change, ${series}.${gauge}) as ${gauge}`,
-  )
+export function openingSql(gauges: readonly string[], width: number, at: string): string {
+  const opening = gauges.map((gauge) => `coalesce(next.${gauge} - next.${gauge}_change, lines.${gauge}) as ${gauge}`)
   return `
     left join lateral (
       select * from analytics_roll_ups as later
-      where later.series_id = ${series}.series_id and later.width = ${width} and later.ts >= ${at}
+      where later.line_id = lines.line_id and later.width = ${width} and later.ts >= ${at}
       order by later.ts limit 1
     ) as next on true
     cross join lateral (select ${opening.join(', ')}) as opening`
 }
-/** With openingSql: as a change from nothing. */
-export const OPENING_AS_SUMS = [...GAUGES.map((gauge) => `opening.${gauge}`), ...SUM_NAMES.map(() => '0')].join(', ')
 
 /** A fact as a row: what unnest(FACT_ARRAYS) makes of factArrays(). */
 export const FACT_COLUMNS = ['ts', 'kind', ...CHANGES, 'duration_ms', 'failed', 'exit_code']
@@ -76,49 +76,64 @@ export function factArrays(facts: readonly Fact[]): unknown[][] {
   ]
 }
 
-/** Adds the facts of the CTE `facts` to the roll-ups; `before`: rows of a series each, with what was there before. */
-function rollUpSql(before: string): string {
-  const columns = [...GAUGES, ...SUMMED]
-  return `
-    units as (
-      select series_id, width, date_bin(make_interval(secs => width), ts, 'epoch') as ts, ${SUMMED_TOTALS}
-      from (select series_id, ts, ${FACT_AS_SUMS} from facts where kind <> 'lobby_exited') as summed
-      cross join unnest(${WIDTHS_SQL}) as width
-      group by series_id, width, 3
-    ),
-    rolled_up as (
-      insert into analytics_roll_ups (series_id, width, ts, ${columns.join(', ')})
-      select series_id, width, units.ts,
-        ${GAUGES.map((gauge) => `before.${gauge} + sum(${gauge}_change) over so_far`).join(', ')}, ${SUMMED.join(', ')}
-      from units join (${before}) as before using (series_id)
-      window so_far as (partition by series_id, width order by units.ts)
-      on conflict (series_id, width, ts) do update set
-        ${GAUGES.map((gauge) => `${gauge} = excluded.${gauge}`).join(', ')},
-        ${SUMMED.map((name) => `${name} = analytics_roll_ups.${name} + excluded.${name}`).join(', ')}
-    ),
-    exited as (
-      insert into analytics_exit_codes (series_id, width, ts, exit_code, lobby_count)
-      select series_id, width, date_bin(make_interval(secs => width), ts, 'epoch'), exit_code, count(*)
-      from facts cross join unnest(${WIDTHS_SQL}) as width
-      where kind = 'lobby_exited'
-      group by series_id, width, 3, exit_code
-      on conflict (series_id, width, ts, exit_code) do update set
-        lobby_count = analytics_exit_codes.lobby_count + excluded.lobby_count
-    )`
+/** Units of each width are added up of those of the widest one that divides it. */
+function unitsSql(): string {
+  return ROLL_UP_WIDTHS.map((width) => {
+    const ts = `date_bin('${width} s', ts, 'epoch') as ts`
+    const narrower = ROLL_UP_WIDTHS.findLast((other) => other < width && width % other === 0)
+    const source =
+      width === MINUTE_S
+        ? `(
+        select line_ids, ts, ${SUMMED.map(addedSql).join(', ')}
+        from facts join analytics_series using (series_id) where kind <> 'lobby_exited'
+      ) as added cross join unnest(line_ids) as line_id`
+        : `units_${narrower}`
+    return `units_${width} as (select line_id, ${ts}, ${TOTALS} from ${source} group by 1, 2)`
+  }).join(',\n')
 }
 
-const ADD_SQL = `
-  with facts as (
+/**
+ * The statement that adds facts up: `facts` tells them, as rows of analytics_events. Of a line they come in the order of
+ * their times, from statement to statement. `is_new`: their lines have no roll-ups yet, and what is looked up for those is spared.
+ */
+export function addUpSql(facts: string, { is_new = false } = {}): string {
+  return `
+  with facts as (${facts}),
+  ${unitsSql()},
+  units as (${ROLL_UP_WIDTHS.map((width) => `select ${width} as width, * from units_${width}`).join(' union all ')}),
+  rolled_up as (
+    insert into analytics_roll_ups (line_id, width, ts, ${[...GAUGES, ...SUMMED].join(', ')})
+    select line_id, width, ts,
+      ${GAUGES.map((gauge) => `lines.${gauge} + sum(${gauge}_change) over so_far`).join(', ')}, ${SUMMED.join(', ')}
+    from units join analytics_lines as lines using (line_id)
+    window so_far as (partition by width, line_id order by ts)
+    ${
+      is_new
+        ? ''
+        : `on conflict (line_id, width, ts) do update set
+      ${GAUGES.map((gauge) => `${gauge} = excluded.${gauge}`).join(', ')},
+      ${SUMMED.map((name) => `${name} = analytics_roll_ups.${name} + excluded.${name}`).join(', ')}`
+    }
+  ),
+  exited as (
+    insert into analytics_exit_codes (line_id, width, ts, exit_code, lobby_count)
+    select line_ids[1], width, date_bin(make_interval(secs => width), ts, 'epoch'), exit_code, count(*)
+    from facts join analytics_series using (series_id) cross join unnest(array[${ROLL_UP_WIDTHS.join(', ')}]) as width
+    where kind = 'lobby_exited'
+    group by 1, 2, 3, 4
+    on conflict (line_id, width, ts, exit_code) do update set
+      lobby_count = analytics_exit_codes.lobby_count + excluded.lobby_count
+  )
+  update analytics_lines
+  set ${GAUGES.map((gauge) => `${gauge} = analytics_lines.${gauge} + totals.${gauge}_change`).join(', ')}
+  from (select line_id, ${CHANGES.map(totalSql).join(', ')} from units_${ROLL_UP_WIDTHS.at(-1)} group by 1) as totals
+  where totals.line_id = analytics_lines.line_id`
+}
+
+const ADD_SQL = addUpSql(`
     insert into analytics_events (series_id, ${FACT_COLUMNS.join(', ')})
     select * from unnest($1::integer[], ${factArraysSql(2)})
-    returning *
-  ),
-  ${rollUpSql(`select series_id, ${GAUGES.join(', ')} from analytics_series`)}
-  update analytics_series
-  set ${GAUGES.map((gauge) => `${gauge} = analytics_series.${gauge} + totals.${gauge}_change`).join(', ')}
-  from (select series_id, ${CHANGES.map((name) => `sum(${name}) as ${name}`).join(', ')} from facts
-    where kind <> 'lobby_exited' group by 1) as totals
-  where totals.series_id = analytics_series.series_id`
+    returning *`)
 
 /** Adds facts up; the partitions of their days are there. `idOf`: of their series. */
 export async function addFacts(
@@ -133,7 +148,7 @@ export async function addFacts(
 
 const nameOf = ({ namespace_id, region, game_mode }: Series): string => `${namespace_id} ${region} ${game_mode}`
 
-/** The ids of series, which are made where there are none yet. */
+/** The ids of series, which are made where there are none yet, and their lines too. */
 export async function seriesIds(db: ClientBase, wanted: readonly Series[]): Promise<(series: Series) => number> {
   const series = [...new Map(wanted.map((one) => [nameOf(one), one])).values()]
   const columns = [
@@ -141,44 +156,34 @@ export async function seriesIds(db: ClientBase, wanted: readonly Series[]): Prom
     series.map(({ region }) => region),
     series.map(({ game_mode }) => game_mode),
   ]
-  const named = 'unnest($1::uuid[], $2::text[], $3::text[]) as named (namespace_id, region, game_mode)'
-  await db.query(
-    `insert into analytics_series (namespace_id, region, game_mode)
-      select * from ${named} where not exists (
-        select from analytics_series as there where there.namespace_id = named.namespace_id
-          and there.region = named.region and there.game_mode = named.game_mode
-      ) on conflict do nothing`,
-    columns,
-  )
-  const { rows } = await db.query<Series & { series_id: number }>(
-    `select series_id, namespace_id, region, game_mode from analytics_series
-      join ${named} using (namespace_id, region, game_mode)`,
-    columns,
-  )
+  const read = (): Promise<{ rows: (Series & { series_id: number })[] }> =>
+    db.query(
+      `select series_id, namespace_id, region, game_mode from analytics_series
+        join ${NAMED_SQL} using (namespace_id, region, game_mode)`,
+      columns,
+    )
+  let { rows } = await read()
+  if (rows.length < series.length) {
+    await db.query(MAKE_LINES_SQL, columns)
+    await db.query(MAKE_SERIES_SQL, columns)
+    rows = (await read()).rows
+  }
   const ids = new Map(rows.map((row) => [nameOf(row), row.series_id]))
   return (one) => ids.get(nameOf(one))!
 }
 
-/** What was there before the day of `facts`, after which roll-ups are right: what was there after it, without it. */
-const BEFORE_DAY_SQL = `
-  select analytics_series.series_id, ${GAUGES.map((gauge) => `opening.${gauge} - sum(facts.${gauge}_change) as ${gauge}`).join(', ')}
-  from facts join analytics_series using (series_id) ${openingSql('analytics_series', String(DAY_S), '$2')}
-  group by analytics_series.series_id, ${GAUGES.map((gauge) => `opening.${gauge}`).join(', ')}`
-
-/**
- * Makes the roll-ups of a day (UTC) anew, of the events that are kept of it: for days whose roll-ups are wrong or missing,
- * the last of them first.
- */
-export async function rollUpAgain(pool: Pool, day_ms: number): Promise<void> {
-  const day = [new Date(day_ms), new Date(day_ms + DAY_S * 1_000)]
-  await inTransaction(pool, async (client) => {
-    await client.query('set local statement_timeout = 0')
-    await client.query("select from journal_readers where reader = 'analytics' for update")
-    await client.query('delete from analytics_roll_ups where ts >= $1 and ts < $2', day)
-    await client.query('delete from analytics_exit_codes where ts >= $1 and ts < $2', day)
-    await client.query(
-      `with facts as (select * from analytics_events where ts >= $1 and ts < $2), ${rollUpSql(BEFORE_DAY_SQL)} select`,
-      day,
-    )
-  })
-}
+const NAMED_SQL = 'unnest($1::uuid[], $2::text[], $3::text[]) as named (namespace_id, region, game_mode)'
+const MAKE_LINES_SQL = `
+  insert into analytics_lines (namespace_id, region, game_mode)
+  select namespace_id, region, game_mode from ${NAMED_SQL}
+  group by grouping sets ((namespace_id), (namespace_id, region), (namespace_id, game_mode))
+  on conflict do nothing`
+const MAKE_SERIES_SQL = `
+  insert into analytics_series (namespace_id, region, game_mode, line_ids)
+  select *, array(
+    select line_id from analytics_lines as line
+    where line.namespace_id = named.namespace_id
+      and coalesce(line.region, named.region) = named.region
+      and coalesce(line.game_mode, named.game_mode) = named.game_mode
+    order by line.region is not null, line.game_mode is not null
+  ) from ${NAMED_SQL} on conflict do nothing`

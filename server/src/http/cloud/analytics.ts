@@ -1,9 +1,10 @@
 import { getAnalytics } from '@muster/contract'
+import type { Turns } from '../../cloud/analytics/turns.ts'
 import { tellAnalytics } from '../../cloud/analytics.ts'
-import { implement } from '../implement.ts'
+import { type Implementation, implement } from '../implement.ts'
 
-export const analytics = [
-  implement(getAnalytics, async ({ ctx, caller, query }) => ({
-    data_sets: await tellAnalytics(ctx, caller, query),
+export const analytics = (turns: Turns): Implementation[] => [
+  implement(getAnalytics, async ({ ctx, caller, query, isGone }) => ({
+    data_sets: await tellAnalytics(ctx, caller, query, (read) => turns.take(read, isGone)),
   })),
 ]
