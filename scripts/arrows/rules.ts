@@ -2,7 +2,17 @@
 // a word that is needed after all gets a line here, with its reason; a line that nothing needs any more is a fault.
 
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
-const ROOT_FILES = ['config', 'regions', 'context', 'caller', 'ids', 'prepared', 'shape', 'start-error'] as const
+const ROOT_FILES = [
+  'config',
+  'regions',
+  'context',
+  'caller',
+  'ids',
+  'prepared',
+  'procfs',
+  'shape',
+  'start-error',
+] as const
 const TOOLS = ['tokens', 'objects', 'logs', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
@@ -21,6 +31,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   caller: ['contract', 'tokens'],
   ids: [],
   prepared: [],
+  procfs: [],
   shape: ['contract'],
   'start-error': ['config'],
 
@@ -39,7 +50,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   backup: [...ROOM, 'supervisor', 'matchmaker', 'journal'],
 
   tokens: ['ids', 'contract'],
-  objects: ['tokens', 'contract'],
+  // What a process has left behind is told by whether it lives.
+  objects: ['tokens', 'procfs', 'contract'],
   // Other machines are asked through the database.
   logs: ['config', 'database', 'contract'],
   net: ['tokens'],

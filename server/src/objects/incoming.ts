@@ -1,8 +1,9 @@
 // Where bytes lie while they come in. Each process has a folder of its own there, named by its process id and start
 // time, so that whoever opens the store next can tell what a dead process has left from what a living one is writing.
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { readStat } from '../procfs.ts'
 
 export type Incoming = {
   /** A path, not yet taken, that belongs to this process. */
@@ -15,7 +16,7 @@ export function openIncoming(folder: string): Incoming {
   for (const name of readdirSync(folder)) {
     if (!isAlive(name)) rmSync(join(folder, name), { recursive: true, force: true })
   }
-  const own = join(folder, `${process.pid}-${startTimeOf(process.pid) ?? 0}`)
+  const own = join(folder, `${process.pid}-${readStat(process.pid)?.start_time ?? 0}`)
   let made = false
   return {
     newPath(key) {
@@ -30,25 +31,12 @@ export function openIncoming(folder: string): Incoming {
 function isAlive(name: string): boolean {
   const [, id, start] = /^(\d{1,10})-(\d{1,20})$/.exec(name) ?? []
   if (id === undefined || start === undefined) return false
-  const started = startTimeOf(Number(id))
-  if (started !== null || start !== '0') return started === start
+  const started = readStat(Number(id))?.start_time
+  if (started !== undefined || start !== '0') return started === start
   try {
     process.kill(Number(id), 0)
     return true
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** In clock ticks after boot (field 22 of /proc/<id>/stat). Null if there is no such process, or no /proc. */
-function startTimeOf(process_id: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${process_id}/stat`, 'utf8')
-    // The second field is the program's name in parentheses and may hold anything, so counting begins behind it.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    if (code === 'ENOENT' || code === 'ESRCH') return null
-    throw error
   }
 }

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { folderOfLobby } from '../logs/folder.ts'
 import { addSample, beginMetrics, type LobbyMetrics, METRICS_FILE, readMetrics } from '../logs/lobby-metrics.ts'
+import { isGone } from '../procfs.ts'
 import type { Driver, Handle } from './drivers/driver.ts'
-import { isGone } from './drivers/procfs.ts'
 
 /** However long its steps have become: between two looks memory may come and go unseen. */
 const LOOK_EVERY_MS_MAX = 60_000

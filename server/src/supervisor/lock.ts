@@ -12,21 +12,21 @@
 import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { identityOf, type ProcessId } from '../procfs.ts'
 import { StartError } from '../start-error.ts'
-import { identityOf, type ProcessIdentity } from './process-identity.ts'
 
 /** SQLITE_BUSY: another connection, of whichever process, holds the lock. */
 const SQLITE_BUSY = 5
 /** A supervisor writes its name right after it took the lock; more than this is a damaged file. */
 const HOLDER_BYTES_MAX = 64 * 1024
 
-type Holder = { pid: number; start_ts: string; roles: ProcessIdentity[] }
+type Holder = { pid: number; start_ts: string; roles: ProcessId[] }
 
 export type FolderLock = {
   /** Who held the folder last, in case processes of it are still there. Null on the first start. */
   previous: Holder | null
   /** Writes down which role processes belong to the holder. */
-  record(roles: ProcessIdentity[]): void
+  record(roles: ProcessId[]): void
   release(): void
 }
 
@@ -50,7 +50,7 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
     )
   }
   const previous = readHolder(holderFile)
-  const record = (roles: ProcessIdentity[]): void => {
+  const record = (roles: ProcessId[]): void => {
     const holder: Holder = { pid: process.pid, start_ts, roles }
     writeFileSync(`${holderFile}.new`, JSON.stringify(holder), { mode: 0o600 })
     renameSync(`${holderFile}.new`, holderFile)
@@ -89,13 +89,13 @@ function readHolder(file: string): Holder | null {
   }
 }
 
-function isIdentity(value: unknown): value is ProcessIdentity {
+function isIdentity(value: unknown): value is ProcessId {
   if (typeof value !== 'object' || value === null) return false
-  const { pid, start_ticks, boot_id } = value as Partial<ProcessIdentity>
-  return Number.isSafeInteger(pid) && typeof start_ticks === 'string' && typeof boot_id === 'string'
+  const { pid, start_time, boot_id } = value as Partial<ProcessId>
+  return Number.isSafeInteger(pid) && typeof start_time === 'string' && typeof boot_id === 'string'
 }
 
 /** The identities of the processes that live, of `pids`. */
-export function identitiesOf(pids: readonly number[]): ProcessIdentity[] {
+export function identitiesOf(pids: readonly number[]): ProcessId[] {
   return pids.map(identityOf).filter((identity) => identity !== null)
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getGames, getUsage } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
+import { readStat } from '../../src/procfs.ts'
 import { isThere, processesOf, roleOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { type Arena, startArena } from './arena.ts'
@@ -26,8 +27,7 @@ async function lifeOf(lobby_id: string): Promise<Life> {
     const programs = processesOf(lobby_id).filter(({ command }) => /^\S*node server\/main\.js/.test(command))
     return programs.map((program) => program.pid).sort((a, b) => b - a)[0]
   })
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+  const ticks = Number(readStat(pid)!.start_time)
   return { pid, start_ms: Date.now() - secondsUp() * 1_000 + ticks * 10, end_ms: null }
 }
 

@@ -2,7 +2,6 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import pg from 'pg'
 import { type Logger, pino } from 'pino'
@@ -14,6 +13,7 @@ import type { Lobby, Player } from '../../src/matchmaker/book/lobby.ts'
 import { type Books, createBooks } from '../../src/matchmaker/shards/books.ts'
 import { createProjection, type Projection } from '../../src/matchmaker/shards/project.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
+import { readStat } from '../../src/procfs.ts'
 import { until } from '../until.ts'
 import type { Call, Command, Look, Told } from './writer-program.ts'
 
@@ -119,7 +119,7 @@ export function startWriter(t: TestContext, url: string): Writer {
     isDeposed: () => is_deposed,
     async pause() {
       process.kill(process_id, 'SIGSTOP')
-      await until('the process has stopped', () => stateOf(process_id) === 'T')
+      await until('the process has stopped', () => readStat(process_id)?.state === 'T')
     },
     resume: () => void process.kill(process_id, 'SIGCONT'),
     kill: () => end(child),
@@ -137,11 +137,6 @@ async function end(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit')
   child.kill('SIGKILL')
   await exited
-}
-
-/** The letter of proc_pid_stat(5), which stands behind the name in parentheses. */
-function stateOf(process_id: number): string | undefined {
-  return readFileSync(`/proc/${process_id}/stat`, 'utf8').split(') ').at(-1)?.at(0)
 }
 
 export type JournalRow = { seq: number; writer: string; ms: number; changes: readonly Change[] }

@@ -1,8 +1,8 @@
 // A server that stands still: stopped by a signal, as a debugger, a freezer or a machine that swaps would do it.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { playerConnected } from '@muster/contract'
+import { readStat } from '../../src/procfs.ts'
 import { find, LONG_MS, listed, serverOf } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { processesOf } from '../supervisor/started.ts'
@@ -17,14 +17,13 @@ test('a server that stands still for 20 s keeps its players and its place in the
   const server = serverOf(platform, game, lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
   const { pid } = processesOf(lobby_id).find(({ command }) => command.includes('server.mjs'))!
-  const stateOf = (): string => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.at(0)!
   const run = () =>
     platform.ctx.db.selectFrom('lobby_runs').where('lobby_id', '=', lobby_id).selectAll().executeTakeFirstOrThrow()
   const address = seat.ports.game!.url!
   const before = await run()
 
   process.kill(pid, 'SIGSTOP')
-  await until('the server to stand still', () => stateOf() === 'T')
+  await until('the server to stand still', () => readStat(pid)?.state === 'T')
   const asked = fetch(address)
   const looked = await looks()
   platform.advance(20_000)

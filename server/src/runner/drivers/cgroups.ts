@@ -15,8 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { codeOf, isGone, numbersOf, signal } from '../../procfs.ts'
 import type { Tier } from './driver.ts'
-import { codeOf, isGone, numbersOf, signal } from './procfs.ts'
 
 const CONTROLLERS = ['memory', 'cpu', 'pids'] as const
 type Controller = (typeof CONTROLLERS)[number]

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS } from '../../logs/kept.ts'
 import { lastLines } from '../../logs/read.ts'
+import { childrenOf, isAlive, readStat, signal } from '../../procfs.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'
 import { readStatus } from './lobby-folder.ts'
-import { childrenOf, isAlive, readStat, signal } from './procfs.ts'
 
 const POLL_MS_MIN = 5
 const POLL_MS_MAX = 200

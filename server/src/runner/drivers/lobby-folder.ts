@@ -13,8 +13,8 @@
 // When all of it is over, the log, the metrics and the exit move to `<data>/lobbies/.ended/<lobby id>/` (logs/ended.ts).
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isGone, parseStat } from '../../procfs.ts'
 import type { Exit, Handle } from './driver.ts'
-import { isGone, parseStat } from './procfs.ts'
 
 export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group'>
 export type Status = { child_pid: number | null; exit_code: number | null }

@@ -19,9 +19,9 @@ import {
 } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { isGone } from '../../procfs.ts'
 import { ARGS_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
-import { isGone } from './procfs.ts'
 
 /** Between the runner and a monitor, in both directions: the folder of the lobby in, a line when it is launched out. */
 const CONTROL_FD = 3

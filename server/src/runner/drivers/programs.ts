@@ -2,8 +2,8 @@
 // the start, because "there is no such file" said by a shell inside of a sandbox explains nothing to a developer.
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
+import { codeOf } from '../../procfs.ts'
 import type { ExitReason } from './driver.ts'
-import { codeOf } from './procfs.ts'
 
 /** The programs of the host that lobbies find, in this order. */
 export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const

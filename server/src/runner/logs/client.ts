@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LOG_STREAMS } from '../../logs/kept.ts'
-import { codeOf, readStat } from '../drivers/procfs.ts'
+import { codeOf, readStat } from '../../procfs.ts'
 import { controlPipe, loggerErrorFile, platformFolder } from './control.ts'
 
 const LOGGER = fileURLToPath(new URL('./logger.ts', import.meta.url))

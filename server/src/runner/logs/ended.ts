@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { endedFolder, isLobbyId } from '../../logs/folder.ts'
 import { isLogFile } from '../../logs/kept.ts'
 import { METRICS_FILE } from '../../logs/lobby-metrics.ts'
+import { isGone } from '../../procfs.ts'
 import { ENDED_FILE } from '../drivers/lobby-folder.ts'
-import { isGone } from '../drivers/procfs.ts'
 
 /** Folders of an earlier life that one sweep looks at; the next go on. */
 const MEASURED_MAX = 1_000

@@ -28,7 +28,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLobbyId } from '../../logs/folder.ts'
 import { LOG_FILE_BYTES_MAX, LOG_FILES_MAX, LOG_STREAMS, type LogStream, logFile, newestFile } from '../../logs/kept.ts'
-import { codeOf, isAlive, isGone, readBootId } from '../drivers/procfs.ts'
+import { codeOf, isAlive, isGone, readBootId } from '../../procfs.ts'
 import { controlPipe, loggerPidFile } from './control.ts'
 import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
 

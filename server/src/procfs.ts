@@ -1,7 +1,8 @@
 // What the kernel says of processes. A pid alone names nobody: it is used again. Pid, start time and boot id together
-// name one process for ever.
+// name one process for ever. Elsewhere than on Linux nobody can be recognised, and nobody is ended on a guess.
 import { readdirSync, readFileSync } from 'node:fs'
 
+/** `start_time` is in clock ticks after the boot. */
 export type ProcessId = { pid: number; start_time: string; boot_id: string }
 export type ProcessStat = { pid: number; state: string; parent_pid: number; start_time: string }
 export type TreeUsage = { cpu_ms: number; memory_bytes: number }
@@ -14,7 +15,7 @@ const PAGE_SIZE = 4_096
 /** Generations between a process and what is asked for. */
 const TREE_DEPTH_MAX = 64
 
-/** Null when there is no such process. Reads of /proc do not wait for a disk, so they are synchronous. */
+/** Null when there is no such process, or no /proc. Reads of it do not wait for a disk, so they are synchronous. */
 export function readStat(pid: number): ProcessStat | null {
   const line = readStatLine(pid)
   return line === null ? null : parseStat(line)
@@ -42,11 +43,17 @@ export function parseStat(line: string): ProcessStat | null {
   return { pid, state, parent_pid: Number(parent_pid), start_time }
 }
 
+/** Null when there is no such process, or no /proc. */
+export function identityOf(pid: number): ProcessId | null {
+  const stat = readStat(pid)
+  return stat === null ? null : { pid, start_time: stat.start_time, boot_id: readBootId() }
+}
+
 /**
  * A zombie is dead: its parent may be slow to reap it, or, where the first process of a container does not, never come to
- * it. But a process looks like one as soon as its first thread has ended: the others may run on, or hold what it had.
+ * it. But a process looks like one as soon as its first thread has ended: the others may run on, or hold its ports.
  */
-export function isAlive(id: ProcessId, boot_id: string): boolean {
+export function isAlive(id: ProcessId, boot_id = readBootId()): boolean {
   if (id.boot_id !== boot_id) return false
   const stat = readStat(id.pid)
   if (stat === null || stat.start_time !== id.start_time || stat.state === 'X') return false

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { test } from 'node:test'
-import { isAlive, readBootId, readStat } from '../../src/runner/drivers/procfs.ts'
-import { until } from '../until.ts'
+import { isAlive, readBootId, readStat } from '../src/procfs.ts'
+import { until } from './until.ts'
 
 test('a process that nobody waits for is dead, and so is another one of the same pid', async (t) => {
   // sleep knows nothing of the child that the shell had before it became sleep.
