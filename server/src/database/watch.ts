@@ -3,24 +3,25 @@
 import type { Logger } from 'pino'
 import type { Listener } from './listen.ts'
 
-export type Watch = {
+type Look = {
+  look: () => Promise<void>
+  /** What the log says of a look that failed. It is made again in time. */
+  failure: string
+}
+
+export type Looks = {
+  /** There may be something to see. Cheap, and never waits. */
+  wake: () => void
   /** The look that is under way, and those that follow it at once; null: none. */
   looking: () => Promise<void> | null
   /** No further look begins. Resolves when none is under way. */
   close: () => Promise<void>
 }
 
-/** Begins with a look. One that fails is logged with `failure`, and made again in time. `concerns`: by the payload. */
-export function watchChannel(
-  ctx: { listener: Pick<Listener, 'on'>; log: Logger },
-  options: {
-    channel: Parameters<Listener['on']>[0]
-    concerns?: (payload: string) => boolean
-    every_ms: number
-    look: () => Promise<void>
-    failure: string
-  },
-): Watch {
+export type Watch = Omit<Looks, 'wake'>
+
+/** Looks whenever it is woken. */
+export function createLooks({ log }: { log: Logger }, { look, failure }: Look): Looks {
   let is_closed = false
   let is_due = false
   let looking: Promise<void> | null = null
@@ -29,32 +30,60 @@ export function watchChannel(
     while (is_due && !is_closed) {
       is_due = false
       try {
-        await options.look()
+        await look()
       } catch (error) {
-        ctx.log.warn({ err: error }, options.failure)
+        log.warn({ err: error }, failure)
       }
     }
     looking = null
   }
 
-  function wake(): void {
-    is_due = true
-    if (!is_closed) looking ??= lookAll()
-  }
-
-  const { channel, concerns = () => true } = options
-  const unsubscribe = ctx.listener.on(channel, (payload) => {
-    if (concerns(payload)) wake()
-  })
-  const timer = setInterval(wake, options.every_ms)
-  wake()
   return {
+    wake() {
+      is_due = true
+      if (!is_closed) looking ??= lookAll()
+    },
     looking: () => looking,
     async close() {
       is_closed = true
-      clearInterval(timer)
-      unsubscribe()
       await looking
+    },
+  }
+}
+
+/** Looks at once, and every so often. */
+export function watchEvery(ctx: { log: Logger }, every_ms: number, look: Look): Looks {
+  const looks = createLooks(ctx, look)
+  const timer = setInterval(looks.wake, every_ms)
+  looks.wake()
+  return {
+    ...looks,
+    close() {
+      clearInterval(timer)
+      return looks.close()
+    },
+  }
+}
+
+/** Looks at once, every so often, and at each word on the channel; `concerns` chooses by the payload. */
+export function watchChannel(
+  ctx: { listener: Pick<Listener, 'on'>; log: Logger },
+  options: Look & {
+    channel: Parameters<Listener['on']>[0]
+    concerns?: (payload: string) => boolean
+    every_ms: number
+  },
+): Watch {
+  const { channel, concerns = () => true } = options
+  const looks = watchEvery(ctx, options.every_ms, options)
+  const unsubscribe = ctx.listener.on(channel, (payload) => {
+    if (concerns(payload)) looks.wake()
+  })
+  return {
+    looking: looks.looking,
+    close() {
+      unsubscribe()
+      return looks.close()
     },
   }
 }

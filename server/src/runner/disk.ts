@@ -1,31 +1,16 @@
 // The runner says how much of its disk is free: every other second, in its row of `runners`. What is done about it is the
 // matchmaker's to decide (matchmaker/runs/disks.ts). A row that is not renewed is that of a runner that is gone.
 import type { Context } from '../context.ts'
+import { type Watch, watchEvery } from '../database/watch.ts'
 import { freeBytes } from '../observe/disk.ts'
 
 const REPORT_MS = 2_000
 /** Rows of runners that were called otherwise, or are gone for good. */
 const FORGOTTEN_AFTER = '1 day'
 
-export type DiskReport = { stop: () => Promise<void> }
-
-export function startDiskReport(ctx: Context): DiskReport {
-  let reporting: Promise<void> | null = null
-  const begin = (): void => {
-    reporting ??= report(ctx)
-      .catch((error: unknown) => ctx.log.warn({ err: error }, 'how much of the disk is free could not be told'))
-      .finally(() => {
-        reporting = null
-      })
-  }
-  const timer = setInterval(begin, REPORT_MS)
-  begin()
-  return {
-    async stop() {
-      clearInterval(timer)
-      await reporting
-    },
-  }
+export function startDiskReport(ctx: Context): Pick<Watch, 'close'> {
+  const failure = 'how much of the disk is free could not be told'
+  return watchEvery(ctx, REPORT_MS, { look: () => report(ctx), failure })
 }
 
 async function report({ config, pool }: Context): Promise<void> {

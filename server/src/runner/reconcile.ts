@@ -7,6 +7,7 @@
 // A row of ours with neither a process nor a start under way is settled: a crash came between the row and the process,
 // or the answer to a write was lost. One lobby is started once; whatever becomes of it, it is never tried again.
 import type { Context } from '../context.ts'
+import { createLooks } from '../database/watch.ts'
 import type { Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
@@ -50,27 +51,12 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
   const runs = new Map<string, Watched>()
   const starting = new Map<string, Promise<void>>()
   let is_closed = false
-  let is_due = false
-  let passing: Promise<void> | null = null
+  const { wake, close } = createLooks(ctx, {
+    look: pass,
+    // The database is away, most likely. The next pass is a second off.
+    failure: 'the runner could not compare what is wanted with what runs',
+  })
   metrics.gauge('runs', 'Lobbies whose process lives here.', [], (tell) => tell(runs.size))
-
-  function wake(): void {
-    is_due = true
-    if (!is_closed) passing ??= passAll()
-  }
-
-  async function passAll(): Promise<void> {
-    while (is_due && !is_closed) {
-      is_due = false
-      try {
-        await pass()
-      } catch (error) {
-        // The database is away, most likely. The next pass is a second off.
-        ctx.log.error({ err: error }, 'the runner could not compare what is wanted with what runs')
-      }
-    }
-    passing = null
-  }
 
   async function pass(): Promise<void> {
     for (const lobby of await readWanted(ctx, WANTED_MAX)) beginStart(lobby)
@@ -231,7 +217,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
 
     async close() {
       is_closed = true
-      await passing
+      await close()
       await Promise.all(starting.values())
       await builds.close()
     },

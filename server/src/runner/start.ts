@@ -62,7 +62,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       clearInterval(ticking)
       clearInterval(sweeping)
       await sweeper.stop()
-      await disk_report.stop()
+      await disk_report.close()
       await answers.close()
       unsubscribe()
       rays.close()

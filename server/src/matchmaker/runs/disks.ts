@@ -3,47 +3,33 @@
 // regions whose runner has little left open no lobby until there is more: what runs goes on, and is found. Each runner
 // says what it has (runner/disk.ts); where several serve a region any of them may get the lobby, so the least counts.
 import type { Context } from '../../context.ts'
+import { type Watch, watchEvery } from '../../database/watch.ts'
 import type { Books } from '../shards/books.ts'
 
 const DISKS_EVERY_MS = 1_000
 /** What was said longer ago says nothing: the runner is gone, and so is what it knew. By the database's clock. */
 const FRESH = '10 seconds'
 
-export type DiskWatch = { close: () => Promise<void> }
+export type DiskWatch = Pick<Watch, 'close'>
 
 /** Resolves when it has looked once, or could not. */
 export async function watchDisks(ctx: Context, books: Pick<Books, 'closeRegions'>): Promise<DiskWatch> {
   let closed: ReadonlySet<string> = new Set()
-  let looking: Promise<void> | null = null
 
   async function look(): Promise<void> {
-    try {
-      const regions = await readLowRegions(ctx)
-      for (const region of regions.difference(closed)) {
-        ctx.log.warn({ region }, 'the disk of a region is nearly full; it opens no lobby until there is room')
-      }
-      for (const region of closed.difference(regions)) ctx.log.info({ region }, 'a region opens lobbies again')
-      closed = regions
-      books.closeRegions(regions)
-    } catch (error) {
-      ctx.log.warn({ err: error }, 'what the runners say of their disks could not be read; trying again')
+    const regions = await readLowRegions(ctx)
+    for (const region of regions.difference(closed)) {
+      ctx.log.warn({ region }, 'the disk of a region is nearly full; it opens no lobby until there is room')
     }
+    for (const region of closed.difference(regions)) ctx.log.info({ region }, 'a region opens lobbies again')
+    closed = regions
+    books.closeRegions(regions)
   }
 
-  const wake = (): void => {
-    looking ??= look().finally(() => {
-      looking = null
-    })
-  }
-  const timer = setInterval(wake, DISKS_EVERY_MS)
-  wake()
-  await looking
-  return {
-    async close() {
-      clearInterval(timer)
-      await looking
-    },
-  }
+  const failure = 'what the runners say of their disks could not be read; trying again'
+  const watch = watchEvery(ctx, DISKS_EVERY_MS, { look, failure })
+  await watch.looking()
+  return watch
 }
 
 async function readLowRegions({ config, pool }: Context): Promise<ReadonlySet<string>> {
