@@ -58,6 +58,6 @@ const BACKOFF_MS_MIN = 100
 const BACKOFF_MS_MAX = 1_000
 
 /** How long to wait after attempt `count`, from 0: what the platform asked for, else a little longer each time. */
-export function retryDelay(error: MusterError, count: number): number {
-  return error.retry_after_ms ?? Math.min(BACKOFF_MS_MIN * 2 ** count, BACKOFF_MS_MAX)
+export function retryDelay(error: MusterError, count: number, ms_max = BACKOFF_MS_MAX): number {
+  return error.retry_after_ms ?? Math.min(BACKOFF_MS_MIN * 2 ** count, ms_max)
 }

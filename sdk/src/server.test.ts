@@ -131,6 +131,25 @@ test('retries end, with the last refusal', async (t) => {
   assert.equal(platform.asked.length, 32)
 })
 
+test('a seat is given back also after an outage that is longer than a call is tried', async (t) => {
+  const platform = await startTestPlatform(t)
+  platform.answer(...Array.from({ length: 40 }, () => refusal(503, 'API_NOT_AVAILABLE', { 'retry-after': '0' })))
+  const environment = { PLATFORM_API_URL: platform.url, PLATFORM_TOKEN: 't' }
+  await openLobby({ environment, retrying_ms_max: 1 }).disconnected('p1')
+  assert.equal(platform.asked.length, 41)
+  assert.equal(new Set(platform.asked.map(({ headers }) => headers['idempotency-key'])).size, 1)
+})
+
+test('a lobby that ends does not wait for seats that cannot be given back', async () => {
+  const program = `import { openLobby } from ${JSON.stringify(new URL('./server.ts', import.meta.url).href)}
+    openLobby().disconnected('p1')`
+  await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+    // Nothing listens there.
+    env: { ...process.env, PLATFORM_API_URL: 'http://127.0.0.1:1', PLATFORM_TOKEN: 't' },
+    timeout: 10_000,
+  })
+})
+
 test('without the platform every call is allowed, and it says so', async () => {
   const lines: string[] = []
   const lobby = openLobby({ environment: { PORT_GAME: '4000' }, log: (line) => lines.push(line) })

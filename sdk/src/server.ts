@@ -13,7 +13,7 @@ export type LobbyOptions = {
   environment?: Environment
   /** Where the one line goes that says that this is not a lobby of the platform. Absent: standard error. */
   log?: (line: string) => void
-  /** How long a call is tried. Absent: 10 s, which outlasts a restart of the platform. */
+  /** How long a call is tried, `disconnected` aside. Absent: 10 s, which outlasts a restart of the platform. */
   retrying_ms_max?: number
 }
 
@@ -38,7 +38,8 @@ export type Lobby = {
   connected(playerToken: string): Promise<void>
   /**
    * Gives the seat back. Call it once for every player that `connected` let in. With `hold_ms` (up to 300,000) the seat
-   * is kept for so long, and `connected` takes the same token again.
+   * is kept for so long, and `connected` takes the same token again. It is tried for an hour: a seat that is not given
+   * back is nobody's, and the player waits for nothing meanwhile.
    */
   disconnected(playerToken: string, options?: { hold_ms?: number }): Promise<void>
   /** A closed lobby is not found any more; its players stay. */
@@ -47,12 +48,29 @@ export type Lobby = {
   setState(state: unknown): Promise<void>
 }
 
+/** How long a call is tried while the platform cannot be reached or says "not now". */
+type Patience = {
+  ms_max: number
+  attempts_max: number
+  pause_ms_max: number
+  /** Whether a process that has nothing else to do waits for the next attempt. */
+  holds_process: boolean
+}
+
+/** A restart of the matchmaker takes a second or two, and to throw a player out for it would be wrong. */
+const OF_CALLS: Patience = { ms_max: 10_000, attempts_max: 32, pause_ms_max: 1_000, holds_process: true }
 /**
- * How long a call is tried while the platform cannot be reached or says "not now". A restart of the matchmaker takes a
- * second or two, and to throw a player out for it would be wrong.
+ * Nobody waits for it, so that a machine's restart, or an operator's errand, can be waited out. When the lobby ends, the
+ * platform takes its seats back by itself.
  */
-const RETRYING_MS_MAX_DEFAULT = 10_000
-const ATTEMPTS_MAX = 32
+const OF_GIVING_BACK: Patience = {
+  ms_max: 60 * 60_000,
+  attempts_max: 1_000,
+  pause_ms_max: 5_000,
+  holds_process: false,
+}
+/** Of one attempt. */
+const ANSWER_MS_MAX = 10_000
 const ANSWER_BYTES_MAX = 65_536
 const CONNECTIONS_MAX = 8
 
@@ -64,14 +82,9 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
     const log = options.log ?? ((line: string) => process.stderr.write(`${line}\n`))
     log('muster: not started by the platform (no PLATFORM_TOKEN): every player is let in, nothing is reported.')
   }
-  const caller = is_hosted
-    ? createCaller(
-        environment.PLATFORM_API_URL!,
-        environment.PLATFORM_TOKEN!,
-        options.retrying_ms_max ?? RETRYING_MS_MAX_DEFAULT,
-      )
-    : null
-  const call: Caller['call'] = async (...args) => caller?.call(...args)
+  const caller = is_hosted ? createCaller(environment.PLATFORM_API_URL!, environment.PLATFORM_TOKEN!) : null
+  const patience = { ...OF_CALLS, ...(options.retrying_ms_max !== undefined && { ms_max: options.retrying_ms_max }) }
+  const call = async (method: string, path: string, body: unknown) => caller?.call(method, path, body, patience)
 
   return {
     is_hosted,
@@ -90,22 +103,22 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
     },
     ready: () => call('POST', '/matchmaker/lobbies/ready', {}),
     connected: (player_token) => call('POST', '/matchmaker/players/connected', { player_token }),
-    disconnected: (player_token, options) =>
-      call('POST', '/matchmaker/players/disconnected', { player_token, ...options }),
+    disconnected: async (player_token, options) =>
+      caller?.call('POST', '/matchmaker/players/disconnected', { player_token, ...options }, OF_GIVING_BACK),
     setClosed: (is_closed) => call('PUT', '/matchmaker/lobbies/closed', { is_closed }),
     setState: (state) => call('PUT', '/matchmaker/lobbies/state', state ?? null),
   }
 }
 
-type Caller = { call(method: string, path: string, body: unknown): Promise<void> }
+type Caller = { call(method: string, path: string, body: unknown, patience: Patience): Promise<void> }
 
 /** One keep-alive pool; every logical call has one idempotency key, kept over its retries. */
-function createCaller(address: string, token: string, retrying_ms_max: number): Caller {
+function createCaller(address: string, token: string): Caller {
   const url = new URL(address)
   const prefix = url.pathname.replace(/\/$/, '')
   const transport = transportOf(url)
   return {
-    async call(method, path, body) {
+    async call(method, path, body, { ms_max, attempts_max, pause_ms_max, holds_process }) {
       const text = JSON.stringify(body)
       const headers = {
         authorization: `Bearer ${token}`,
@@ -113,15 +126,18 @@ function createCaller(address: string, token: string, retrying_ms_max: number): 
         'content-length': Buffer.byteLength(text),
         'idempotency-key': randomUUID(),
       }
-      const until_ms = performance.now() + retrying_ms_max
+      const until_ms = performance.now() + ms_max
       for (let count = 0; ; count++) {
         try {
           return await send(await transport, { method, path: `${prefix}${path}`, headers }, text, until_ms)
         } catch (error) {
-          if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
-          const delay_ms = retryDelay(error, count)
+          if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= attempts_max) throw error
+          const delay_ms = retryDelay(error, count, pause_ms_max)
           if (performance.now() + delay_ms >= until_ms) throw error
-          await new Promise((resolve) => setTimeout(resolve, delay_ms))
+          await new Promise((resolve) => {
+            const timer = setTimeout(resolve, delay_ms)
+            if (!holds_process) timer.unref()
+          })
         }
       }
     },
@@ -152,7 +168,7 @@ function send(transport: Transport, options: RequestOptions, text: string, until
     // A platform that neither answers nor hangs up must not hold a player for ever.
     const timer = setTimeout(
       () => request.destroy(new Error('it took too long')),
-      Math.max(1, until_ms - performance.now()),
+      Math.min(ANSWER_MS_MAX, Math.max(1, until_ms - performance.now())),
     )
     request.on('error', (error) => fail(error.message))
     request.on('close', () => {
