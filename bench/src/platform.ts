@@ -23,13 +23,15 @@ export type BenchPlatform = {
   api: Client
   matchmaker_url: string
   /** Of each role that runs. */
-  process_ids: Readonly<Record<string, number>>
+  processes: Readonly<Record<string, ChildProcess>>
   stop: () => Promise<void>
 }
 
+/** `programs`: what runs in place of the platform's own, role by role. */
 export async function startPlatform(
   roles: readonly Role[],
   settings: Record<string, string> = {},
+  programs: Partial<Record<Role, string>> = {},
 ): Promise<BenchPlatform> {
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const log = createLog({ who: 'bench', level: 'error' })
@@ -54,7 +56,7 @@ export async function startPlatform(
     MUSTER_LOG_LEVEL: 'warn',
     ...settings,
   }
-  const children = await Promise.all(roles.map((role) => startRole(role, env)))
+  const children = await Promise.all(roles.map((role) => startRole(role, programs[role] ?? PROGRAM, env)))
   const keys = await openKeys(join(data_dir, 'keys'))
   const token = keys.issue({ kind: 'access', name: 'bench' }, { now_ms: Date.now(), lifetime_ms: null })
   return {
@@ -63,7 +65,7 @@ export async function startPlatform(
     keys,
     api: createClient({ url: `http://127.0.0.1:${api}`, token }),
     matchmaker_url: `http://127.0.0.1:${matchmaker}`,
-    process_ids: Object.fromEntries(roles.map((role, index) => [role, children[index]!.pid!])),
+    processes: Object.fromEntries(roles.map((role, index) => [role, children[index]!])),
     async stop() {
       for (const child of children.toReversed()) await stopRole(child)
       await database.close()
@@ -74,9 +76,9 @@ export async function startPlatform(
 }
 
 /** As the supervisor does it: ready and stop go over the IPC channel. */
-function startRole(role: Role, env: Record<string, string>): Promise<ChildProcess> {
+function startRole(role: Role, program: string, env: Record<string, string>): Promise<ChildProcess> {
   const { PATH, HOME } = process.env
-  const child = fork(PROGRAM, [], {
+  const child = fork(program, [], {
     env: { PATH, HOME, ...env, MUSTER_ROLES: role },
     execArgv: [...ROLE_FLAGS[role]],
     stdio: 'inherit',

@@ -134,7 +134,7 @@ async function withSocket(opening: Promise<Socket>, measure: (socket: Socket) =>
 
 /** What the edge's process grows by, for each WebSocket that is open and silent. */
 async function holdIdle(platform: BenchPlatform, port: number, host: string): Promise<void> {
-  const process_id = platform.process_ids.edge!
+  const process_id = platform.processes.edge!.pid!
   const before_kb = await residentKb(process_id)
   const sockets: Socket[] = []
   const next = Array.from({ length: IDLE_WEBSOCKETS }, (_, index) => IDLE_SOURCES[index % IDLE_SOURCES.length]).values()

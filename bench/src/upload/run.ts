@@ -60,9 +60,9 @@ async function compareRates(platform: BenchPlatform, game_id: string): Promise<v
 async function compareMemory(platform: BenchPlatform, game_id: string): Promise<void> {
   const peaks: Record<string, number[]> = { api: [], edge: [] }
   for (const bytes of [SHORT_BYTES, LONG_BYTES]) {
-    for (const role of ROLES) await forgetPeak(platform.process_ids[role]!)
+    for (const role of ROLES) await forgetPeak(platform.processes[role]!.pid!)
     await upload(platform, game_id, bytes)
-    for (const role of ROLES) peaks[role]!.push(await peakMib(platform.process_ids[role]!))
+    for (const role of ROLES) peaks[role]!.push(await peakMib(platform.processes[role]!.pid!))
   }
   console.log(`\n  peak memory of the process while ${SHORT_BYTES / MIB} and ${LONG_BYTES / MIB} MiB arrive, MiB`)
   for (const role of ROLES) {

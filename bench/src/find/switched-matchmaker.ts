@@ -1,0 +1,22 @@
+// The matchmaker, in a process whose rays are switched on and off while it runs: two processes differ by more than rays
+// cost, through luck with memory and compilation alone. Off is what MUSTER_RAYS_PER_SECOND=0 makes: no ray is opened.
+import { startRoles } from '@muster/server'
+import { readConfig } from '@muster/server/config'
+
+export type Switch = { kind: 'rays'; are_kept: boolean }
+/** The answer to a switch: microseconds on the processor so far. */
+export type Switched = { kind: 'switched'; cpu_us: number }
+
+const running = await startRoles(readConfig(process.env))
+const { recorder } = running.ctx
+const { open } = recorder
+process.on('message', async (message: Switch | { kind: 'stop' }) => {
+  if (message.kind === 'stop') {
+    await running.stop({ end_lobbies: true })
+    process.exit(0)
+  }
+  recorder.open = message.are_kept ? open : () => null
+  const { user, system } = process.cpuUsage()
+  process.send!({ kind: 'switched', cpu_us: user + system } satisfies Switched)
+})
+process.send!({ kind: 'ready' })
