@@ -75,6 +75,7 @@ export const FILE_ARROWS = [
     to: 'matchmaker',
     why: 'Asks a game as the platform does, so that both pay for it.',
   },
+  { file: 'bench/src/find/switched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
 ] as const
 
 /** The matchmaker's core, and what it writes: functions of what they are given, so that all can be simulated and replayed. */
@@ -115,6 +116,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'examples/arena/dev.ts', why: 'A program of its own: its port, and the rest for its child.' },
       { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
       { file: 'bench/src/find/starts.ts', why: 'Starts a bare game server: with PATH.' },
+      { file: 'bench/src/find/switched-matchmaker.ts', why: 'A program of its own: hands it to readConfig.' },
     ],
   },
   {
