@@ -32,10 +32,11 @@ export async function startPlatform(
   roles: readonly Role[],
   settings: Record<string, string> = {},
   programs: Partial<Record<Role, string>> = {},
+  database_settings: Record<string, string> = {},
 ): Promise<BenchPlatform> {
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const log = createLog({ who: 'bench', level: 'error' })
-  const embedded = await startEmbedded({ data_dir, log })
+  const embedded = await startEmbedded({ data_dir, settings: database_settings, log })
   const database = connect({ url: embedded.url, application_name: 'bench' })
   await migrate(database.db)
   const [api, matchmaker, edge, edge_https] = await freePorts(4)

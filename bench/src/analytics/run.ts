@@ -38,8 +38,8 @@ const WINDOWS: readonly (readonly [string, number])[] = [
 
 export async function run(): Promise<void> {
   const events = Number(process.argv[3] ?? EVENTS)
-  // While tables are filled they have no indexes, and sweeps that come by say so.
-  const platform = await startPlatform(['api'], { MUSTER_LOG_LEVEL: 'fatal' })
+  // While tables are filled they have no indexes, and sweeps that come by say so; and no checkpoint holds that up.
+  const platform = await startPlatform(['api'], { MUSTER_LOG_LEVEL: 'silent' }, {}, { max_wal_size: '8GB' })
   try {
     const { api } = platform
     const { group_id } = await api.call(createGroup, { body: { display_name: 'Bench' } })

@@ -91,6 +91,11 @@ const INDEXES_SQL = [
   'create index on analytics_events (series_id, ts)',
 ]
 
+const VACUUMS_SQL = [
+  'vacuum analyze analytics_roll_ups, analytics_exit_codes, analytics_lines',
+  'vacuum analyze analytics_events',
+]
+
 /** Of all namespaces that are there. Answers how many events there are. */
 export async function makeTraffic({ database }: BenchPlatform, events: number, now_ms: number): Promise<number> {
   const { pool } = database
@@ -119,7 +124,7 @@ export async function makeTraffic({ database }: BenchPlatform, events: number, n
     }
     await Promise.all(clients.map(makeParts))
     await Promise.all(INDEXES_SQL.map((sql, index) => clients[index]!.query(sql)))
-    await first.query('vacuum analyze')
+    await Promise.all(VACUUMS_SQL.map((sql, index) => clients[index]!.query(sql)))
     const { rows } = await first.query<{ count: number }>('select count(*) as count from analytics_events')
     return rows[0]!.count
   } finally {
