@@ -13,6 +13,7 @@ import { createMailer, type Mailer } from './net/mail.ts'
 import { createTrust, type Trust } from './net/trust.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
+import { credentialsOf } from './observe/credentials.ts'
 import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
@@ -72,7 +73,7 @@ export async function openContext(
     )
   }
   const who = config.roles.join(',')
-  const log = options.log ?? createLog({ who, level: config.log_level })
+  const log = options.log ?? createLog({ who, level: config.log_level, secrets: credentialsOf(config) })
   await using opened = new AsyncDisposableStack()
 
   const keys = await openKeys(join(config.data_dir, 'keys'))

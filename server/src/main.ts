@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import { type Config, ConfigError, type Role, readConfig } from './config.ts'
 import { type Context, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
+import { credentialsOf } from './observe/credentials.ts'
 import { createLog } from './observe/log.ts'
 import { type OperatorPort, openOperatorPort } from './observe/operator-port.ts'
 import { StartError, startSentence } from './start-error.ts'
@@ -107,7 +108,7 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
     return
   }
 
-  const log = createLog({ who: config.roles.join(','), level: config.log_level })
+  const log = createLog({ who: config.roles.join(','), level: config.log_level, secrets: credentialsOf(config) })
   const die = (error: unknown, origin: string): void => {
     log.fatal(
       { err: error, origin },

@@ -4,7 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { readConfig } from '../config.ts'
 import { openKeys } from '../tokens/keys.ts'
+import { credentialsOf } from './credentials.ts'
 import { createLog } from './log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'muster-log-'))
@@ -73,4 +75,22 @@ test('what is no secret is written as it is, and long adversarial lines cost not
     log.info(text)
   for (const text of ['-----BEGIN PRIVATE KEY-----'.repeat(2_000), 'Bearer '.repeat(30_000)]) log.info(text)
   assert.ok(performance.now() - began < 2_000)
+})
+
+test('a credential of the settings is hidden as it is, as it is said, and in quotes', () => {
+  const config = readConfig({
+    DATABASE_URL: 'postgres://muster:data%2Fbase@db.example.com/muster',
+    MUSTER_SMTP_URL: 'smtp://ada:p%22q%5Crstu@mail.example.com',
+    MUSTER_METRICS_TOKEN: 'metrics-token',
+    MUSTER_OTLP_URL: 'https://otlp.example.com',
+    MUSTER_OTLP_HEADERS: 'x-team=collector',
+  })
+  const lines: string[] = []
+  const to = { write: (line: string) => void lines.push(line) }
+  const log = createLog({ who: 'test', level: 'info', secrets: credentialsOf(config), to })
+  const base64 = (text: string): string => Buffer.from(text).toString('base64')
+  const said = ['data/base', 'data%2Fbase', 'p"q\\rstu', base64('p"q\\rstu'), base64('\0ada\0p"q\\rstu')]
+  for (const secret of [...said, 'metrics-token', 'collector']) log.warn(`535 who is ${secret}?`)
+  assert.equal(lines.length, 7)
+  for (const line of lines) assert.equal((JSON.parse(line) as { msg: string }).msg, '535 who is [hidden]?')
 })

@@ -30,15 +30,25 @@ const SECRET_FORMS: readonly RegExp[] = [
 ]
 const HIDDEN = '[hidden]'
 
-function hideSecrets(line: string): string {
-  return SECRET_FORMS.reduce((text, form) => text.replace(form, HIDDEN), line)
+/** `secrets`: as they are, and as they stand in a line of JSON. */
+function hideSecrets(secrets: readonly string[], line: string): string {
+  const known = secrets.reduce((text, secret) => text.replaceAll(secret, HIDDEN), line)
+  return SECRET_FORMS.reduce((text, form) => text.replace(form, HIDDEN), known)
 }
 
+const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+
 /**
- * The log of one process. `who` is in every line: a role, or `supervisor`. A fatal line is flushed before the call
- * returns, all others in the background.
+ * The log of one process. `who` is in every line: a role, or `supervisor`. `secrets`: what is hidden wherever it stands,
+ * beside what is known by its form. A fatal line is flushed before the call returns, all others in the background.
  */
-export function createLog(options: { who: string; level: Config['log_level']; to?: DestinationStream }): Logger {
+export function createLog(options: {
+  who: string
+  level: Config['log_level']
+  secrets?: readonly string[]
+  to?: DestinationStream
+}): Logger {
+  const secrets = [...new Set(options.secrets?.flatMap((secret) => [secret, inJson(secret)]))]
   const to = options.to ?? pino.destination({ dest: STANDARD_OUTPUT, sync: false, maxLength: LOG_BUFFER_BYTES_MAX })
   return pino(
     {
@@ -46,7 +56,7 @@ export function createLog(options: { who: string; level: Config['log_level']; to
       base: { who: options.who },
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: { paths: SECRET_PATHS, censor: HIDDEN },
-      hooks: { streamWrite: hideSecrets },
+      hooks: { streamWrite: (line) => hideSecrets(secrets, line) },
     },
     to,
   )

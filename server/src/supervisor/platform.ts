@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { type Config, hasHttps, mainUrl, publicUrl, type Role, readConfig } from '../config.ts'
 import { type Connection, connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
+import { credentialsOf } from '../observe/credentials.ts'
 import { createLog } from '../observe/log.ts'
 import { openKeys } from '../tokens/keys.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
@@ -52,7 +53,7 @@ export async function startPlatform(start: Start): Promise<void> {
   const ownLog = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, now: start.now })
   parts.push({ stop: () => ownLog.close() })
   const to = { write: (line: string) => ownLog.write(line.trimEnd()) }
-  const log = createLog({ who: 'supervisor', level: config.log_level, to })
+  const log = createLog({ who: 'supervisor', level: config.log_level, secrets: credentialsOf(config), to })
   try {
     await startParts({ ...start, config }, { lock, ports, log })
   } catch (error) {

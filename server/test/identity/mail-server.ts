@@ -71,6 +71,15 @@ function serve(socket: Socket, mail: MailServer): void {
       socket.write('550 no\r\n')
       return
     }
+    if (command === 'EHLO') {
+      socket.write('250-hello\r\n250 AUTH PLAIN\r\n')
+      return
+    }
+    if (command === 'AUTH') {
+      // Some repeat what they were told.
+      socket.write(mail.refuses ? `535 who is ${line}?\r\n` : '235 welcome\r\n')
+      return
+    }
     if (command === 'DATA') {
       if (mail.is_silent) {
         mail.waiting++

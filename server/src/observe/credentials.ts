@@ -1,0 +1,41 @@
+// What the operator's settings hold that nobody may read in a log, also as it is said to a server: some repeat in an error
+// what they were told.
+import type { Config } from '../config.ts'
+
+/** Shorter ones would blank out what has nothing to do with them. */
+const LENGTH_MIN = 8
+
+export function credentialsOf({
+  database_url,
+  mail,
+  metrics,
+  otlp,
+}: Pick<Config, 'database_url' | 'mail' | 'metrics' | 'otlp'>): string[] {
+  const secrets = [
+    ...loginOf(database_url),
+    ...loginOf(mail?.smtp_url ?? null),
+    metrics?.token ?? '',
+    // With its scheme and without.
+    ...Object.values(otlp?.headers ?? {}).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
+  ]
+  return secrets.filter(({ length }) => length >= LENGTH_MIN)
+}
+
+/** The password in an address: as it stands there, as it is, and as a mail server is told it. */
+function loginOf(address: string | null): string[] {
+  const [, user = '', password = ''] = /^\w+:\/\/([^:@/]*):([^@/]+)@/.exec(address ?? '') ?? []
+  if (password === '') return []
+  const [name, plain] = [decode(user), decode(password)]
+  return [password, plain, base64(plain), base64(`\0${name}\0${plain}`)]
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // It means what it says.
+    return text
+  }
+}
