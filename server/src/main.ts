@@ -2,6 +2,8 @@
 // supervisor each role is a process of its own that says over the IPC channel when it is ready, hears over it when to
 // stop, and stops when it closes. Without one (`node server/src/main.ts`, as in production) DATABASE_URL names the
 // database and the program migrates it by itself.
+
+import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Config, ConfigError, type Role, readConfig } from './config.ts'
@@ -138,6 +140,8 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
   }
   for (const role of config.roles) tell({ kind: 'ready', role, address: running.addresses[role] ?? null })
   log.info({ addresses: running.addresses }, 'ready')
+  // What was compiled is kept now, not at the end: a process that is killed has an end of its own.
+  flushCompileCache()
 
   const how = await wish
   log.info(how, 'stopping')

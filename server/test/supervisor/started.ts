@@ -49,9 +49,9 @@ export async function freeSettings(folder: string) {
 }
 
 export function startMuster(settings: Record<string, string>): Started {
-  const { PATH, HOME } = process.env
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
   const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'start'], {
-    env: { PATH, HOME, ...settings },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
