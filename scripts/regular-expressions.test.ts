@@ -86,13 +86,16 @@ test('a literal is told from a division, a text and a comment', () => {
   const text = [
     'const a = b / c / d; // /no/',
     "const e = '/no/' + f[0] / 2 / g() / 1",
+    'const h = i[0]! / j()! / k! / 2; if (l!==/yes0/) m = !/yes0/.test(n)',
     'if (/yes[/]1/g.test(x)) return /yes\\/2/u',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template is what is read here.
     'const t = `/no/ ${/yes3/.source} ${`${{ a: 1 }.a / 2 / 3}`} /no/` /* /no/ */',
   ].join('\n')
   assert.deepEqual(literalsOf(text), [
-    { line: 3, source: 'yes[/]1', flags: 'g' },
-    { line: 3, source: 'yes\\/2', flags: 'u' },
-    { line: 4, source: 'yes3', flags: '' },
+    { line: 3, source: 'yes0', flags: '' },
+    { line: 3, source: 'yes0', flags: '' },
+    { line: 4, source: 'yes[/]1', flags: 'g' },
+    { line: 4, source: 'yes\\/2', flags: 'u' },
+    { line: 5, source: 'yes3', flags: '' },
   ])
 })

@@ -39,7 +39,9 @@ export function literalsOf(text: string): Literal[] {
     } else {
       if (char === '{') braces.push(false)
       else if (char === '}') braces.pop()
-      if (char.trim() !== '') before = char
+      // Behind a value and not apart from it, an exclamation mark says that it is there.
+      const is_assertion = char === '!' && text[at + 1] !== '=' && /[\w$)\]]/.test(text[at - 1] ?? '')
+      if (char.trim() !== '' && !is_assertion) before = char
       at++
     }
   }
