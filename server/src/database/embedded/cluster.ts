@@ -94,8 +94,13 @@ async function runAlone(
   binaries: Binaries,
   account: Account,
 ): Promise<void> {
-  // A statement that fails is not repeated in the error: it may hold the password.
-  const settings = ['-c', 'exit_on_error=true', '-c', 'log_min_error_statement=panic']
+  const settings = [
+    'exit_on_error=true',
+    // A statement that fails is not repeated in the error: it may hold the password.
+    'log_min_error_statement=panic',
+    // Iterations make the guessing of a weak password dear. This one is 256 random bits, and is shown at every connect.
+    'scram_iterations=1',
+  ].flatMap((setting) => ['-c', setting])
   await requireProgram(binaries.postgres, ['--single', '-D', folder, ...settings, 'postgres'], {
     account,
     folder,
