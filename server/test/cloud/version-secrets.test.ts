@@ -108,6 +108,21 @@ test('a config that was read is not taken for one with secrets', async (t) => {
   assert.deepEqual(withoutMessages(errors), expected)
 })
 
+test('an endpoint has 32 headers at most', async (t) => {
+  const platform = await startPlatform(t)
+  const { game_id } = await platform.game()
+  for (const count of [32, 33, 1_000]) {
+    const headers = Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-${at}`, 'x']))
+    const actions = { find: { enabled: true, verification_config: { url: URL, headers } } }
+    const config = { matchmaker: { game_modes: { default: { actions } } } }
+    const body = { display_name: '2', config }
+    const { errors } = await platform.client.call(validateGameVersion, { params: { game_id }, body })
+    const path = ['matchmaker', 'game_modes', 'default', 'actions', 'find', 'verification_config', 'headers']
+    const about = withoutMessages(errors).filter((error) => error.path.includes('headers'))
+    assert.deepEqual(about, count > 32 ? [{ path, reason: 'too_many' }] : [], `${count}`)
+  }
+})
+
 test('after a rotation secrets are readable at every moment, and are closed with the new key by the next sweep', async (t) => {
   const platform = await startPlatform(t)
   const { ctx } = platform

@@ -360,6 +360,7 @@ test('verification_data arrives as it was sent, to the last digit, or is refused
   const exact = [
     '{"a":18446744073709551616,"b":1e400,"c":-0,"d":1.0,"e":0.1000000000000000055511151231257827}',
     '{"constructor":{"prototype":1},"toString":null}',
+    '{"a":{"a":[{"a":"b:c\\\\","\\":":1}]}}',
     '[[1],"\\u00e4",1e2]',
     `"${'x'.repeat(16 * 1024 - 2)}"`,
     `${'['.repeat(32)}1e400${']'.repeat(32)}`,
@@ -378,6 +379,9 @@ test('verification_data arrives as it was sent, to the last digit, or is refused
     `${'['.repeat(33)}${']'.repeat(33)}`,
     `${'['.repeat(10_000)}${']'.repeat(10_000)}`,
     '{"__proto__":1}',
+    '{"a":1,"a":2}',
+    '[{"b":{"a":1,"\\u0061":2}}]',
+    '1,"verification_data":2',
     '"\\ud800"',
     '"\\u0000"',
   ]) {

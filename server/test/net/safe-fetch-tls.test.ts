@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
+import { createSecureContext } from 'node:tls'
 import { promisify } from 'node:util'
 import { readConfig } from '../../src/config.ts'
 import { parseNetworks } from '../../src/net/public-address.ts'
@@ -63,6 +64,15 @@ test('a good certificate for the name is believed, and shown to the name that wa
   })
   assert.equal((await fetchFrom(port, rules)).body.toString(), 'hello')
   assert.deepEqual(asked, ['game.example'])
+})
+
+test('a server that answers only who names a host answers names, and an address is a failed request', async (t) => {
+  const rules = rulesOf(await startNameServer(t))
+  const context = createSecureContext(await authority.issue(['game.example', '127.0.0.1']))
+  const port = await startTls(t, { SNICallback: (_name, done) => done(null, context) })
+  assert.equal((await fetchFrom(port, rules)).body.toString(), 'hello')
+  const unnamed = safeFetch({ url: `https://127.0.0.1:${port}/`, timeout_ms: 3_000, body_bytes_max: 100 }, rules)
+  await assert.rejects(unnamed, (error) => error instanceof FetchFailure && error.reason === 'tls')
 })
 
 test('a certificate that is not good is a failed request', async (t) => {
