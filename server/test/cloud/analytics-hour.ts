@@ -1,4 +1,4 @@
-// An hour of traffic in two games, played on the real platform by a clock that stands still between the steps; and what
+// An hour of traffic in three games, played on the real platform by a clock that stands still between the steps; and what
 // came of it, written down by the script as it goes: which lobbies there were, from when to when, and who was in them.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -7,13 +7,18 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import {
   createLobby,
+  createParty,
   deleteMatchmakerLobby,
   findLobby,
+  joinParty,
   playerConnected,
   playerDisconnected,
   setLobbyClosed,
   setLobbyReady,
+  setupIdentity,
+  watchEvents,
 } from '@muster/contract'
+import type { Client } from '@muster/contract/client'
 import { createDatabase } from '../database.ts'
 import { endRun, type GameModes, type Seat, serverOf } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -67,6 +72,16 @@ const MODES: GameModes = {
   },
 }
 
+/** A lobby is there before anybody asks for it. */
+const AHEAD: GameModes = {
+  crew: {
+    max_players: 4,
+    idle_grace_ms: 3_600_000,
+    idle_lobbies: { min: 1, max: 1 },
+    regions: { eu: {} },
+  },
+}
+
 export async function playHour(t: TestContext): Promise<Hour> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-hour-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
@@ -83,9 +98,10 @@ export async function playHour(t: TestContext): Promise<Hour> {
   const games = [
     await platform.game({ matchmaker: { game_modes: MODES }, limits }),
     await platform.game({ matchmaker: { game_modes: { duel: MODES.duel! } }, limits }),
+    await platform.game({ matchmaker: { game_modes: AHEAD }, limits }),
   ]
   const script = createScript(platform)
-  await playSpecials(script, games as [TestGame, TestGame])
+  await playSpecials(script, games as [TestGame, TestGame, TestGame])
   await playRandomly(script, games[0]!)
   const { lobbies, players } = script
   const restart = () => startPlatform(t, { ...options, held_ms: platform.ctx.now() })
@@ -122,6 +138,26 @@ function createScript(platform: Platform) {
     if (last?.[1] === null) last[1] = now()
   }
 
+  /** A lobby that is created now, and that the script does not know yet. */
+  async function opened(game: TestGame, game_mode: string, region: string, is_custom: boolean): Promise<Lobby> {
+    const lobby_id = await until('the lobby to be created', async () => {
+      const rows = await ctx.db
+        .selectFrom('lobbies')
+        .where('namespace_id', '=', game.namespace_id)
+        .where('ready_ts', 'is', null)
+        .where('stop_ts', 'is', null)
+        .select('lobby_id')
+        .execute()
+      return rows.find((row) => lobbies.every((lobby) => lobby.lobby_id !== row.lobby_id))?.lobby_id
+    })
+    const lobby: Lobby = {
+      ...{ lobby_id, game, region, game_mode, is_custom, created: now(), ready: null },
+      ...{ closed: [], stopped: null, failed: false, exit_code: null },
+    }
+    lobbies.push(lobby)
+    return lobby
+  }
+
   return {
     lobbies,
     players,
@@ -143,28 +179,39 @@ function createScript(platform: Platform) {
         ? game.player.call(createLobby, { body: { game_mode, region } })
         : game.player.call(findLobby, { body: { game_modes: [game_mode], regions: [region] } })
       seat.catch(() => {})
-      const lobby_id = await until('the lobby to be created', async () => {
-        const rows = await ctx.db
-          .selectFrom('lobbies')
-          .where('namespace_id', '=', game.namespace_id)
-          .where('ready_ts', 'is', null)
-          .where('stop_ts', 'is', null)
-          .select('lobby_id')
-          .execute()
-        return rows.find((row) => lobbies.every((lobby) => lobby.lobby_id !== row.lobby_id))?.lobby_id
-      })
-      const lobby: Lobby = {
-        ...{ lobby_id, game, region, game_mode, is_custom, created: now(), ready: null },
-        ...{ closed: [], stopped: null, failed: false, exit_code: null },
-      }
-      lobbies.push(lobby)
+      const lobby = await opened(game, game_mode, region, is_custom)
       waiting.set(lobby, { player: enter(lobby, ''), seat })
       return lobby
     },
-    /** Answers who waited for it. */
-    async ready(lobby: Lobby): Promise<Player> {
+    /** By the platform, ahead of who may come. */
+    expectOpened: (game: TestGame, game_mode: string, region: string) => opened(game, game_mode, region, false),
+    /** Seats of a party, its leader's first, in a lobby that is there. */
+    async findTogether(game: TestGame, game_mode: string, region: string, size: number): Promise<Player[]> {
+      const clients: Client[] = []
+      for (let number = 0; number < size; number++) {
+        const { identity_token } = await game.player.call(setupIdentity, { body: {} })
+        clients.push(platform.as(identity_token))
+      }
+      const [leader, ...others] = clients as [Client, ...Client[]]
+      const { party } = await leader.call(createParty, {})
+      for (const client of others) await client.call(joinParty, { body: { code: party.code } })
+      const body = { game_modes: [game_mode], regions: [region], party: true }
+      const seat = await leader.call(findLobby, { body })
+      const lobby = lobbies.find(({ lobby_id }) => lobby_id === seat.lobby.lobby_id)!
+      const seated = [enter(lobby, seat.player.token)]
+      for (const client of others) {
+        const { events } = await client.call(watchEvents, {})
+        seated.push(enter(lobby, events[0]!.kind.matchmaker_lobby_join!.player.token))
+      }
+      return seated
+    },
+    async ready(lobby: Lobby): Promise<void> {
       await serverOf(platform, lobby.game, lobby.lobby_id).call(setLobbyReady, {})
       lobby.ready = now()
+    },
+    /** Answers who waited for it. */
+    async readyFor(lobby: Lobby): Promise<Player> {
+      await this.ready(lobby)
       const { player, seat } = waiting.get(lobby)!
       player.token = (await seat).player.token
       return player
@@ -233,12 +280,15 @@ async function isStopped({ ctx }: Platform, { lobby_id }: Lobby, reason: string)
 }
 
 /** Each kind of thing that is counted, at times that can be told from each other. */
-async function playSpecials(script: Script, [first, second]: [TestGame, TestGame]): Promise<void> {
+async function playSpecials(script: Script, [first, second, third]: [TestGame, TestGame, TestGame]): Promise<void> {
   const { go } = script
+  const ahead = await script.expectOpened(third, 'crew', 'eu')
+  go(0, 4)
+  await script.ready(ahead)
   go(0, 10)
   const duel = await script.open(first, 'duel', 'eu')
   go(0, 17)
-  const ann = await script.ready(duel)
+  const ann = await script.readyFor(duel)
   go(0, 20)
   await script.connect(ann)
   const ben = await script.find(first, 'duel', 'eu')
@@ -246,7 +296,7 @@ async function playSpecials(script: Script, [first, second]: [TestGame, TestGame
   await script.connect(ben)
   const royale = await script.open(first, 'royale', 'us', true)
   go(1, 25)
-  const cleo = await script.ready(royale)
+  const cleo = await script.readyFor(royale)
   await script.setClosed(royale, true)
   go(2, 1)
   // The seat is kept, and he is back.
@@ -256,7 +306,7 @@ async function playSpecials(script: Script, [first, second]: [TestGame, TestGame
   await script.setClosed(royale, false)
   const other = await script.open(second, 'duel', 'us')
   go(2, 50)
-  const dan = await script.ready(other)
+  const dan = await script.readyFor(other)
   await script.connect(dan)
   // Never connected: her time is over, and that of the lobby's server.
   const failing = await script.open(first, 'royale', 'eu', true)
@@ -273,7 +323,7 @@ async function playSpecials(script: Script, [first, second]: [TestGame, TestGame
   // Nobody knows how it ended.
   const closed = await script.open(second, 'duel', 'eu')
   go(5, 46)
-  await script.connect(await script.ready(closed))
+  await script.connect(await script.readyFor(closed))
   await script.setClosed(closed, true)
   go(6, 30)
   await script.exit(closed, null, 'lost', true)
@@ -281,7 +331,7 @@ async function playSpecials(script: Script, [first, second]: [TestGame, TestGame
   go(7, 30)
   const crashed = await script.open(first, 'duel', 'us')
   go(7, 42)
-  await script.connect(await script.ready(crashed))
+  await script.connect(await script.readyFor(crashed))
   go(9, 42)
   await script.exit(crashed, 134, 'signal', true)
   // It has not even become ready.
@@ -292,6 +342,19 @@ async function playSpecials(script: Script, [first, second]: [TestGame, TestGame
   await script.stop(royale)
   go(10, 15)
   await script.endProcess(royale, 143)
+  // They come together, and who comes next has a lobby waiting for him again.
+  go(10, 20)
+  const [leader, member, late] = await script.findTogether(third, 'crew', 'eu', 3)
+  const spare = await script.expectOpened(third, 'crew', 'eu')
+  go(10, 31)
+  await script.connect(leader!)
+  await script.ready(spare)
+  go(10, 50)
+  await script.connect(member!)
+  go(11, 10)
+  await script.disconnect(member!)
+  go(12, 21)
+  await script.expectRemoved(late!)
 }
 
 /** After twenty quiet minutes: who comes, plays and leaves as chance has it. */
@@ -306,7 +369,7 @@ async function playRandomly(script: Script, game: TestGame): Promise<void> {
     const player = inside[Math.floor(chance() * inside.length)]
     const choice = chance()
     const unready = live().find((one) => one.ready === null)
-    if (unready !== undefined) await script.connect(await script.ready(unready))
+    if (unready !== undefined) await script.connect(await script.readyFor(unready))
     else if (choice < 0.35 || lobby === undefined || player === undefined) {
       const region = REGIONS[Math.floor(chance() * REGIONS.length)]!
       const has_room = ready.some((one) => one.region === region && isOpen(one) && script.insideOf(one).length < 8)
@@ -323,7 +386,7 @@ async function playRandomly(script: Script, game: TestGame): Promise<void> {
     }
   }
   // Nobody waits any more: the platform may go, and nothing ends with it.
-  for (const lobby of live()) if (lobby.ready === null) await script.ready(lobby)
+  for (const lobby of live()) if (lobby.ready === null) await script.readyFor(lobby)
 }
 
 function isOpen({ closed }: Lobby): boolean {
