@@ -9,9 +9,10 @@ import { inTransaction } from '../../database/transaction.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import { JournalGap } from '../../journal/read.ts'
 import { exitOf, type Fact, type Series } from './facts.ts'
+import { rowsOfEnded } from './gap.ts'
 import { addFacts, seriesIds } from './roll-ups.ts'
 import { writeStanding } from './standing.ts'
-import { readTail } from './tail.ts'
+import { factsOfRows, readTail, type Tail } from './tail.ts'
 
 const FOLD_EVERY_MS = 2_000
 /** Of a shard in one transaction. */
@@ -67,8 +68,7 @@ export async function fold(ctx: Ctx, rows_max = ROWS_MAX): Promise<boolean> {
   } catch (error) {
     if (!(error instanceof JournalGap)) throw error
     ctx.log.error({ err: error }, 'a part of the journal was removed before analytics had read it; it is not counted')
-    await begin(ctx)
-    return true
+    return begin(ctx)
   }
 }
 
@@ -80,16 +80,20 @@ async function foldJournal(ctx: Ctx, rows_max: number): Promise<boolean> {
     })
     if (rows.length === 0) return false
     const tail = await readTail(client, new Map(rows.map(({ shard, read_seq }) => [shard, read_seq])), { rows_max })
-    const { lobbies } = tail.standing.touched()
-    const idOf = await seriesIds(
-      client,
-      [...tail.facts, ...lobbies].map(({ series }) => series),
-    )
-    await add(client, tail.facts, idOf)
-    await writeStanding(client, tail.standing, idOf)
+    await write(client, tail)
     await client.query(MOVE_SQL, [[...tail.read.keys()], [...tail.read.values()]])
     return tail.is_cut
   })
+}
+
+async function write(client: ClientBase, { facts, standing }: Pick<Tail, 'facts' | 'standing'>): Promise<void> {
+  const { lobbies } = standing.touched()
+  const idOf = await seriesIds(
+    client,
+    [...facts, ...lobbies].map(({ series }) => series),
+  )
+  await add(client, facts, idOf)
+  await writeStanding(client, standing, idOf)
 }
 
 /** Ends of processes, and lobbies whose process nobody will tell of any more. */
@@ -123,9 +127,22 @@ async function add(client: ClientBase, facts: readonly Fact[], idOf: (series: Se
   await addFacts(client, facts, idOf)
 }
 
-/** Where nobody has folded yet, and where what comes next is not there any more: from the first row that is there. */
-async function begin(ctx: Ctx): Promise<void> {
-  await ctx.pool.query(BEGIN_SQL, [SHARD_COUNT - 1])
+/**
+ * Where nobody has folded yet, and where what comes next is not there any more: from the first row that is there. Answers
+ * whether that is somewhere else than before.
+ */
+async function begin(ctx: Ctx): Promise<boolean> {
+  return inTransaction(ctx.pool, async (client) => {
+    const { rows } = await client.query<{ shard: number; read_seq: number }>(BEGIN_SQL, [SHARD_COUNT - 1])
+    if (rows.length === 0) return false
+    const positions = new Map(rows.map(({ shard, read_seq }) => [shard, read_seq]))
+    for (let count = 0; count < ROUND_MAX; count++) {
+      const ended = await rowsOfEnded(client, positions, ctx.now())
+      if (ended.length === 0) break
+      await write(client, await factsOfRows(client, ended))
+    }
+    return true
+  })
 }
 
 const FIRST_SQL = `
@@ -134,7 +151,8 @@ const FIRST_SQL = `
 const BEGIN_SQL = `
   insert into journal_readers (shard, reader, read_seq) ${FIRST_SQL}
   on conflict (shard, reader) do update set read_seq = excluded.read_seq
-  where journal_readers.read_seq < excluded.read_seq`
+  where journal_readers.read_seq < excluded.read_seq
+  returning shard, read_seq`
 const BEHIND_SQL = `
   select shard, read_seq from journal_readers
   where reader = 'analytics'

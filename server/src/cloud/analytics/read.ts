@@ -150,7 +150,7 @@ function changesSql({ names, only, gauges, sums }: Kind, reading: Reading): stri
 
 /**
  * Those of the window, of each row of `lines`, by its key: `offset 0` keeps the planner from reading those of all lines
- * for a part of them.
+ * for a part of them, or a day for a minute (factsSql).
  */
 function rollUpsSql(table: string, columns: readonly string[], width: number): string {
   return `cross join lateral (
@@ -172,8 +172,12 @@ function factsSql({ buckets }: Reading): string {
         buckets.read_width === null
           ? `union all
       select ${columns}
-      from analytics_series join namespaces using (namespace_id) join analytics_events using (series_id)
-      where namespace_id = any($1) and ts >= date_trunc('minute', ${START_SQL}) and ts < ${END_SQL}`
+      from analytics_series join namespaces using (namespace_id) cross join lateral (
+        select ${FACT_COLUMNS.join(', ')} from analytics_events as event
+        where event.series_id = analytics_series.series_id
+          and ts >= date_trunc('minute', ${START_SQL}) and ts < ${END_SQL} offset 0
+      ) as events
+      where namespace_id = any($1)`
           : ''
       }
     ),`

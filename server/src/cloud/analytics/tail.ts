@@ -26,11 +26,17 @@ export async function readTail(
 ): Promise<Tail> {
   const tails = await readTails(db, after, rows_max)
   const rows = [...tails.values()].flat().map((row) => only(row, namespace_ids))
+  const { facts, standing } = await factsOfRows(db, rows)
+  const read = new Map([...tails].map(([shard, of_shard]) => [shard, of_shard.at(-1)!.seq]))
+  return { facts, standing, read, is_cut: [...tails.values()].some(({ length }) => length === rows_max) }
+}
+
+/** And what is known then. */
+export async function factsOfRows(db: ClientBase, rows: readonly Row[]): Promise<Pick<Tail, 'facts' | 'standing'>> {
   const standing = await readStanding(db, rows)
   const ends = await readEnds(db, exitedIn(rows))
   const facts = rows.flatMap(({ page }) => page.entries.flatMap((entry) => factsOf(standing, entry, page.ms, ends)))
-  const read = new Map([...tails].map(([shard, of_shard]) => [shard, of_shard.at(-1)!.seq]))
-  return { facts, standing, read, is_cut: [...tails.values()].some(({ length }) => length === rows_max) }
+  return { facts, standing }
 }
 
 function only(row: Row, namespace_ids: ReadonlySet<string> | undefined): Row {
