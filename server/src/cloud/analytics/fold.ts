@@ -2,6 +2,7 @@
 // their sums, what is known of lobbies and players, and the position move in one transaction: a kill at any point costs
 // nothing and counts nothing twice. The row of the position is its guard: of several api processes the one that holds it
 // folds the shard, and the others pass it by.
+import { setTimeout } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import type { Context } from '../../context.ts'
 import { makeDayPartitions } from '../../database/day-partitions.ts'
@@ -17,8 +18,10 @@ import { factsOfRows, readTail, type Tail } from './tail.ts'
 const FOLD_EVERY_MS = 2_000
 /** Of a shard in one transaction. */
 const ROWS_MAX = 50
-/** Transactions of one round; what is left is for the next, which follows at once. */
+/** Transactions of one round; what is left is for the next. */
 const ROUND_MAX = 100
+/** Who is behind rests for as long as each transaction took: the machine and its database are the players' first. */
+const REST_MS_MAX = 1_000
 /** Ends of processes that are counted at a time. */
 const EXITS_MAX = 1_000
 /** A stopped lobby of which no run is known by then never had one. */
@@ -38,7 +41,11 @@ export function startFolding(ctx: Ctx, rows_max = ROWS_MAX): Folder {
     try {
       if (!has_begun) await begin(ctx)
       has_begun = true
-      for (let count = 0; count < ROUND_MAX && !is_stopped; count++) if (!(await fold(ctx, rows_max))) return
+      for (let count = 0; count < ROUND_MAX && !is_stopped; count++) {
+        const began = performance.now()
+        if (!(await fold(ctx, rows_max))) return
+        await setTimeout(Math.min(performance.now() - began, REST_MS_MAX))
+      }
     } catch (error) {
       ctx.log.warn({ err: error }, 'the journal could not be folded for analytics; trying again')
     }
