@@ -106,6 +106,8 @@ const MEMORY_FOR_LOBBIES = 0.9
 const DISK_MB_PER_CORE = 40_960
 const BANDWIDTH_MB_PER_CORE = 750_000
 const MICROS = 1_000_000
+/** Some machines do not say how fast they are. */
+const CPU_MHZ_ELSEWHERE = 2_000
 const FILE_BYTES_MAX = 1024 * 1024
 
 export function thisMachine(): Machine {
@@ -113,8 +115,7 @@ export function thisMachine(): Machine {
   return {
     cores: availableParallelism(),
     memory_mb: Math.floor(memory_bytes / 1024 ** 2),
-    // Some machines do not say.
-    cpu_mhz: cpus()[0]?.speed || 2_000,
+    cpu_mhz: cpus()[0]?.speed || CPU_MHZ_ELSEWHERE,
   }
 }
 

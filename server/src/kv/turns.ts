@@ -17,6 +17,7 @@ export function createTurns(): Turns {
     turn.count++
     last.set(name, turn)
     const mine = turn.done.then(work)
+    // How one ends is for him who asked; the next only waits.
     turn.done = mine.catch(() => {})
     try {
       return await mine

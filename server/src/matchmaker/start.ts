@@ -145,6 +145,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
 
   tellMatchmaker(ctx, () => office)
   const first = renew()
+  // Its failure is the start's, below; what turns later only waits.
   turning = first.catch(() => {})
   await first
   const endRenewing = keepRenewing(() => turn(renew))

@@ -2,6 +2,7 @@
 // addresses. On a terminal the last line shows what is under way; into a file, a pipe or with NO_COLOR there are only
 // plain lines, without a single control character.
 import { styleText } from 'node:util'
+import { CONTROL } from '@muster/contract'
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 80
@@ -9,6 +10,8 @@ const FRAME_MS = 80
 const TEXT_LENGTH_MAX = 400
 const NAME_WIDTH = 12
 const DETAIL_WIDTH = 44
+
+const CONTROLS = new RegExp(`${CONTROL.source}+`, 'gu')
 
 /** The part of process.stdout that is used here. */
 export type TerminalStream = { isTTY?: boolean; columns?: number; write(text: string): boolean }
@@ -116,8 +119,7 @@ export function createTerminal(stream: TerminalStream, env: NodeJS.ProcessEnv): 
 
 /** Without control characters: what a game server or a stranger's request put into a log must not drive the terminal. */
 function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
-  const cleaned = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, ' ')
+  const cleaned = text.replace(CONTROLS, ' ')
   return cleaned.length > TEXT_LENGTH_MAX ? `${cleaned.slice(0, TEXT_LENGTH_MAX)}...` : cleaned
 }
 

@@ -7,6 +7,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readConfig } from '../../src/config.ts'
 import { openContext } from '../../src/context.ts'
 import { FIRST_BYTE_MS_MAX, HEADER_CHECK_MS, HEADER_MS_MAX } from '../../src/edge/limits.ts'
@@ -98,12 +99,14 @@ test('a raw player who reads nothing holds up his server, and not the memory of 
   await until('who reads gets on', () => got > 16 * 1024 * 1024)
 })
 
+const QUIET_MS = 500
+
 /** Until no byte moves: all buffers on the way are full. */
 async function rest({ written }: { written: () => number }): Promise<void> {
   let before = -1
   while (written() !== before) {
     before = written()
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await sleep(QUIET_MS)
   }
 }
 

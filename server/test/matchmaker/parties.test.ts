@@ -373,17 +373,12 @@ async function tokenOf({ ctx }: Platform, { namespace_id }: TestGame, identity_i
   return ctx.keys.issue({ kind: 'game_user', identity_id, namespace_id }, { now_ms: ctx.now(), lifetime_ms: 3_600_000 })
 }
 
-const ATTEMPTS_MAX = 100
-
 /** A matchmaker that stands by says so, until it is in office. */
-async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await call()
-    } catch (error) {
-      const is_waiting = (error as { code?: string }).code === 'API_NOT_AVAILABLE'
-      if (!is_waiting || attempt === ATTEMPTS_MAX) throw error
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-  }
+function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
+  return until('the matchmaker to be in office', () =>
+    call().catch((error: { code?: string }) => {
+      if (error.code === 'API_NOT_AVAILABLE') return null
+      throw error
+    }),
+  )
 }

@@ -39,6 +39,7 @@ export function createLiveFeeds(ctx: Context): LiveFeeds {
     const entry = feeds.get(namespace_id)
     if (entry === undefined || --entry.listeners > 0) return
     feeds.delete(namespace_id)
+    // Why it could not be opened has been told to those who entered.
     entry.opening.then(({ close }) => close()).catch(() => {})
   }
 

@@ -44,6 +44,7 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
       return reading
     }
     next ??= reading
+      // Told to those who wait for that one.
       .catch(() => {})
       .then(() => new Promise((resolve) => setTimeout(resolve, PORTS_READ_PAUSE_MS)))
       .then(() => {

@@ -823,9 +823,7 @@ export class Book {
   }
 
   #patchLobby(lobby: Lobby, patch: Partial<Lobby>): Undo {
-    const before: Partial<Lobby> = {}
-    for (const name of Object.keys(patch) as (keyof Lobby)[]) Object.assign(before, { [name]: lobby[name] })
-    Object.assign(lobby, patch)
+    const before = replace(lobby, patch)
     this.#listing.arrange(lobby)
     this.#arrange(lobby)
     return () => {
@@ -836,9 +834,7 @@ export class Book {
   }
 
   #patchPlayer(player: Player, patch: Partial<Player>): Undo {
-    const before: Partial<Player> = {}
-    for (const name of Object.keys(patch) as (keyof Player)[]) Object.assign(before, { [name]: player[name] })
-    Object.assign(player, patch)
+    const before = replace(player, patch)
     this.#schedule(player)
     return () => {
       Object.assign(player, before)
@@ -983,6 +979,14 @@ function endOf(timed: Lobby | Player): number {
 function dueAt(timed: Lobby | Player): number {
   if (!isLobby(timed)) return timed.deadline_ms
   return timed.ready_ms === null ? timed.ready_deadline_ms : Number.POSITIVE_INFINITY
+}
+
+/** Answers what was there before. */
+function replace<T extends object>(target: T, patch: Partial<T>): Partial<T> {
+  const before: Partial<T> = {}
+  for (const name of Object.keys(patch) as (keyof T)[]) before[name] = target[name]
+  Object.assign(target, patch)
+  return before
 }
 
 function undoAll(undos: readonly Undo[]): void {

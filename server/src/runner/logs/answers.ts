@@ -82,6 +82,7 @@ export function answerLogQuestions({ config, pool, listener, log }: Context): Lo
       const part = await logs.after(lobby_id, stream, place, lines_max)
       const is_news = part.lines.length > 0 || !part.is_open
       if (is_news || performance.now() >= end_ms || closing.signal.aborted) return part
+      // Cut short by the end.
       await delay(LOOK_MS, undefined, { signal: closing.signal }).catch(() => {})
     }
   }

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import test from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import {
   ApiError,
   completeUpload,
@@ -14,10 +13,8 @@ import {
 } from '@muster/contract'
 import { sql } from 'kysely'
 import { startPlatform } from '../../platform.ts'
+import { until } from '../../until.ts'
 import { arrives, buildBody, detailsOf, newBuild, newGame, putFile, refused, tarGz, UNKNOWN_ID } from '../steps.ts'
-
-const LOOKS_MAX = 500
-const LOOK_MS = 10
 
 test('uploads', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
@@ -247,16 +244,13 @@ test('uploads', async (t) => {
     await refused('ARCHIVE_INVALID', complete(upload_id))
   })
 
-  async function untilWaiting(): Promise<void> {
-    for (let look = 0; look < LOOKS_MAX; look++) {
+  const untilWaiting = () =>
+    until('somebody to wait for the lock', async () => {
       const { rows } = await sql`
         select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
       `.execute(ctx.db)
-      if (rows.length > 0) return
-      await delay(LOOK_MS)
-    }
-    assert.fail('Nobody waits for the lock.')
-  }
+      return rows.length > 0
+    })
 
   await t.test('bad paths are refused by name, and nothing is prepared', async () => {
     const before = await countUploads()
