@@ -3,6 +3,7 @@
 import { CONTROL } from './formats.ts'
 
 const CONTROLS = new RegExp(CONTROL.source, 'gu')
+const RUNS_OF_CONTROLS = new RegExp(`${CONTROL.source}+`, 'gu')
 const TAB = '\t'
 
 /** Tabs stay; every other character that draws nothing and does something is written out: `\x1b[31m`. */
@@ -13,6 +14,11 @@ export function visibleText(text: string): string {
 function writtenOut(character: string): string {
   const code = character.codePointAt(0) ?? 0
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`
+}
+
+/** With a blank in place of them, for a line of its own: also line breaks and tabs. */
+export function withoutControls(text: string): string {
+  return text.replace(RUNS_OF_CONTROLS, ' ')
 }
 
 /** What a spreadsheet would take for a formula. */

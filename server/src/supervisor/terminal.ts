@@ -2,7 +2,7 @@
 // addresses. On a terminal the last line shows what is under way; into a file, a pipe or with NO_COLOR there are only
 // plain lines, without a single control character.
 import { styleText } from 'node:util'
-import { CONTROL } from '@muster/contract'
+import { withoutControls } from '@muster/contract'
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const FRAME_MS = 80
@@ -10,8 +10,6 @@ const FRAME_MS = 80
 const TEXT_LENGTH_MAX = 400
 const NAME_WIDTH = 12
 const DETAIL_WIDTH = 44
-
-const CONTROLS = new RegExp(`${CONTROL.source}+`, 'gu')
 
 /** The part of process.stdout that is used here. */
 export type TerminalStream = { isTTY?: boolean; columns?: number; write(text: string): boolean }
@@ -119,7 +117,7 @@ export function createTerminal(stream: TerminalStream, env: NodeJS.ProcessEnv): 
 
 /** Without control characters: what a game server or a stranger's request put into a log must not drive the terminal. */
 function plain(text: string): string {
-  const cleaned = text.replace(CONTROLS, ' ')
+  const cleaned = withoutControls(text)
   return cleaned.length > TEXT_LENGTH_MAX ? `${cleaned.slice(0, TEXT_LENGTH_MAX)}...` : cleaned
 }
 

@@ -244,13 +244,14 @@ test('uploads', async (t) => {
     await refused('ARCHIVE_INVALID', complete(upload_id))
   })
 
-  const untilWaiting = () =>
-    until('somebody to wait for the lock', async () => {
+  function untilWaiting(): Promise<true> {
+    return until('somebody to wait for the lock', async () => {
       const { rows } = await sql`
         select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
       `.execute(ctx.db)
       return rows.length > 0
     })
+  }
 
   await t.test('bad paths are refused by name, and nothing is prepared', async () => {
     const before = await countUploads()
