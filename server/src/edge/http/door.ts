@@ -4,8 +4,8 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import type { Crowd } from '../crowd.ts'
 import { STOP_MS_MAX } from '../limits.ts'
+import { acceptSharingReads } from '../shared-reads.ts'
 import type { Http } from './http.ts'
-import { acceptSharingReads } from './shared-reads.ts'
 
 export type Door = {
   plain: () => Server

@@ -10,9 +10,9 @@ import {
   SOCKETS_PER_TARGET_MAX,
 } from '../limits.ts'
 import type { Address } from '../routes.ts'
+import { connectSharingReads } from '../shared-reads.ts'
 import type { Target, Wire } from './exchange.ts'
 import { type Listeners, listen } from './listen.ts'
-import { connectSharingReads } from './shared-reads.ts'
 import { type Ticks, ticksOf } from './ticks.ts'
 
 export type Wires = {
@@ -61,7 +61,7 @@ export function createWires(options: WiresOptions): Wires {
 
   function dial(target: Target, address: Address, is_single: boolean): Wire {
     const read = (shared: Buffer, length: number): void => onBytes(wire, shared, length, false)
-    const socket = connectSharingReads(address, is_single ? undefined : read)
+    const socket = connectSharingReads(address, { onRead: is_single ? undefined : read })
     const wire: Wire = {
       ...{ socket, target, is_single, is_connected: false, exchange: null, upstream: null, attempt: 0 },
       ...{ is_begun: false, since: ticks.now, error: null, pending: null, looked_at: 0, interim_answers: 0 },

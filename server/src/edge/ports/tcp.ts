@@ -2,7 +2,7 @@
 // connection is accepted, counted (altogether, and by client and port), told apart (its PROXY header, where a balancer
 // sends one), routed, secured (where the port speaks TLS), connected to the lobby, spliced.
 import { once } from 'node:events'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import type { Context } from '../../context.ts'
@@ -17,6 +17,7 @@ import {
   TCP_BACKLOG,
 } from '../limits.ts'
 import type { Routes, StreamAddress } from '../routes.ts'
+import { connectSharingReads } from '../shared-reads.ts'
 import { splice } from '../splice.ts'
 import type { OpenPort } from './edge-ports.ts'
 import type { PortOwners } from './owners.ts'
@@ -32,6 +33,9 @@ export type TcpOptions = {
   tls: TlsOptions | null
 }
 
+/** Of a lobby's server, whose player may take nothing: so much waits for him here, and the rest there. */
+const READ_BYTES_MAX = 32 * 1024
+const SOCKETS = { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, highWaterMark: READ_BYTES_MAX }
 const TIMES = { idle_ms: SPLICE_IDLE_MS_MAX, first_byte_ms: FIRST_BYTE_MS_MAX }
 
 export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: TcpOptions): Tcp {
@@ -96,7 +100,7 @@ export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: T
       for (const socket of sockets) socket.destroy()
     }
     for (const host of hosts) {
-      const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
+      const server = createServer(SOCKETS, (client) => {
         sockets.add(client)
         client.once('close', () => sockets.delete(client))
         onConnection(client, port)
@@ -132,7 +136,7 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
 async function connectTo(target: StreamAddress, client: Socket): Promise<Socket | null> {
   for (let waited_ms = 0; ; waited_ms += LISTEN_PAUSE_MS) {
     if (client.destroyed) return null
-    const upstream = connect({ host: target.hostname, port: target.port, allowHalfOpen: true, noDelay: true })
+    const upstream = connectSharingReads(target, { allowHalfOpen: true, bytes_max: READ_BYTES_MAX })
     try {
       await once(upstream, 'connect', { signal: AbortSignal.timeout(CONNECT_MS_MAX) })
       if (!client.destroyed) return upstream

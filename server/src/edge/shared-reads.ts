@@ -2,7 +2,7 @@
 // own and cuts them down afterwards: for messages of some hundred bytes that costs more than all that the edge does with
 // them. Nothing else runs between a read and the copy, so one buffer is enough for all.
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
-import type { Address } from '../routes.ts'
+import type { Address } from './routes.ts'
 
 const READ_BYTES = 64 * 1024
 const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
@@ -10,13 +10,23 @@ const buffer = Buffer.allocUnsafeSlow(READ_BYTES)
 /** Gets what has come, at the beginning of a buffer that is good until it returns. */
 export type OnRead = (shared: Buffer, length: number) => void
 
-/** A connection under way. Without `onRead` what comes over it comes as data events. */
-export function connectSharingReads({ hostname, port }: Address, onRead?: OnRead): Socket {
+type Reading = {
+  /** Without it what comes over the connection comes as data events. */
+  onRead?: OnRead | undefined
+  allowHalfOpen?: boolean
+  /** Of one read. Who is not read from any more has no more than this waiting here: nothing is read ahead. */
+  bytes_max?: number
+}
+
+/** A connection under way. */
+export function connectSharingReads({ hostname, port }: Address, reading: Reading = {}): Socket {
+  const { onRead, allowHalfOpen = false, bytes_max = READ_BYTES } = reading
   const socket: Socket = connect({
     host: hostname,
     port,
     noDelay: true,
-    onread: readsOf(onRead ?? ((shared, length) => emit(socket, shared, length))),
+    allowHalfOpen,
+    onread: readsOf(onRead ?? ((shared, length) => emit(socket, shared, length)), bytes_max),
   })
   return socket
 }
@@ -32,7 +42,7 @@ export function acceptSharingReads(accepted: Socket): Socket {
   const old = accepted as unknown as Inner
   const handle = old._handle
   if (!handle) return accepted
-  const onread = readsOf((shared, length) => emit(socket, shared, length))
+  const onread = readsOf((shared, length) => emit(socket, shared, length), READ_BYTES)
   const options = { handle, allowHalfOpen: accepted.allowHalfOpen, onread }
   const socket: Socket = new Socket(options)
   const taken = socket as unknown as Inner
@@ -42,9 +52,9 @@ export function acceptSharingReads(accepted: Socket): Socket {
   return socket
 }
 
-function readsOf(onRead: OnRead): OnReadOpts {
+function readsOf(onRead: OnRead, bytes_max: number): OnReadOpts {
   return {
-    buffer,
+    buffer: buffer.subarray(0, bytes_max),
     callback: (length) => {
       onRead(buffer, length)
       return true
