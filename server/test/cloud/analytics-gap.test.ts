@@ -14,15 +14,16 @@ test('behind a gap of the journal it goes on; who left within it has left, and w
   const database_url = await createDatabase(t)
   const platform = await startPlatform(t, { database_url })
   const { client } = platform
-  const game_modes = { default: { idle_grace_ms: LONG_MS, max_players: 1 } }
+  const mode = { idle_grace_ms: LONG_MS, max_players: 1 }
+  const game_modes = { default: mode, other: mode }
   const game = await platform.game({ matchmaker: { game_modes } })
   const shard = shardOf(game.namespace_id)
   const db = await openDatabase(t, database_url)
 
   const known = new Set<string>()
   /** Another lobby, with its player. */
-  const play = async (): Promise<string> => {
-    const seat = find(game)
+  const play = async (game_mode = 'default'): Promise<string> => {
+    const seat = find(game, { game_modes: [game_mode] })
     seat.catch(() => {})
     const lobby_id = await until('a lobby of its own', async () => {
       return (await starting(platform, game)).find((id) => !known.has(id))
@@ -61,16 +62,30 @@ test('behind a gap of the journal it goes on; who left within it has left, and w
       return rows[0]?.is_all as boolean
     })
 
-  const [left, kept] = [await play(), await play()]
+  const [left, kept] = [await play('other'), await play()]
   await isFolded()
   assert.deepEqual(await told(), { lobby_count: 2, player_count: 2, last: 2, stopped: 0, failed: 0 })
 
+  // Into another minute. Who does not connect has a seat for two.
+  platform.advance(65_000)
   // Who holds the positions is a folder to all others: none of them reads on.
   await db.query("begin; select from journal_readers where reader = 'analytics' for update")
   await client.call(deleteMatchmakerLobby, { params: { game_id: game.game_id, lobby_id: left } })
   assert.equal(await stopReasonOf(platform, left), 'requested')
+  platform.advance(5_000)
+  const now_ms = platform.ctx.now()
+  const { data_sets } = await client.call(getAnalytics, {
+    query: {
+      query_start: new Date(now_ms - 1_000).toISOString(),
+      query_end: new Date(now_ms + 1_000).toISOString(),
+      namespace_ids: [game.namespace_id],
+      variants: ['lobby_count_by_game_mode'],
+    },
+  })
+  const { game_mode_name_id } = data_sets[0]!.lobby_count_by_game_mode!
+  assert.deepEqual([...new Set(game_mode_name_id)], ['default'], 'what has just ended is no line of a window after it')
   await play()
-  platform.advance(60_000)
+  platform.advance(30_000)
   await play()
   const last = await db.query('select max(seq) as seq from journal where shard = $1', [shard])
   await db.query('delete from journal where shard = $1 and seq < $2', [shard, last.rows[0].seq])

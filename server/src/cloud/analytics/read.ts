@@ -88,23 +88,19 @@ export async function readLines<K extends LineKind>(
     lines.set(key, made)
     return made
   }
-  /** What was there before counts as a change of the first bucket. */
-  const add = (row: readonly (string | number)[], bucket: number, from: number, added: readonly string[]): boolean => {
+  const add = (row: readonly (string | number)[], bucket: number, from: number, added: readonly string[]): void => {
     const { line } = lineOf(row)
-    let is_something = false
-    for (const [index, column] of added.entries()) {
-      const value = row[from + index] as number
-      if (value !== 0) is_something = true
-      if (bucket < bucket_count) line.of[column]![bucket]! += value
-    }
-    return is_something
+    for (const [index, column] of added.entries()) line.of[column]![bucket]! += row[from + index] as number
   }
-  for (const row of openings.rows) if (add(row, 0, names.length, gauges)) lineOf(row).is_there = true
+  // What was there before counts as a change of the first bucket, and what is to come is not told.
+  if (bucket_count > 0) for (const row of openings.rows) add(row, 0, names.length, gauges)
   for (const row of changes.rows) {
     const bucket = row[names.length] as number
+    if (Math.max(0, bucket) >= bucket_count) continue
     add(row, Math.max(0, bucket), names.length + 1, bucket < 0 ? gauges : columns)
-    if (bucket >= 0 && bucket < bucket_count) lineOf(row).is_there = true
+    if (bucket >= 0) lineOf(row).is_there = true
   }
+  if (kind === 'all' && lines.size === 0) lineOf([])
   return [...lines.values()].flatMap(({ line, is_there }) => {
     for (const gauge of gauges) accumulate(line.of[gauge]!)
     return is_there || gauges.some((gauge) => line.of[gauge]!.some((value) => value !== 0)) ? [line] : []
