@@ -21,6 +21,9 @@ const ARGUMENTS = [
   '--disable-renderer-backgrounding',
 ]
 
+/** Small: without a graphics card the processor draws every pixel, sixty times a second and for each page. */
+const PAGE_SIZE = { width: 480, height: 320 }
+
 /** A browser for this test, or null, in which case the test has been skipped and should return. */
 export async function openBrowser(t: TestContext, more: readonly string[] = []): Promise<Browser | null> {
   const executablePath = findChromium()
@@ -73,7 +76,7 @@ export async function play(browser: Browser, play_url: string, name: string): Pr
 
 /** A page that has asked for a seat, and has yet to get in. */
 export async function openDoor(browser: Browser, play_url: string, name: string): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+  const context = await browser.newContext({ viewport: PAGE_SIZE })
   const page = await context.newPage()
   await page.goto(`${play_url}?name=${name}&autoplay`)
   return page
