@@ -112,6 +112,22 @@ test('the edge and the matchmaker are woken when a run starts and when it exits'
   await until('told of the exit', () => heard.filter((payload) => payload === lobby_id).length === 2)
 })
 
+test('a lobby that is not wanted any more while its start is under way is ended, and not started again', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const version_id = await fixture.version({ run: 'exec sleep 60' }, { args: ['sh', 'run'] })
+  for (let count = 0; count < 5; count++) {
+    const lobby_id = await fixture.lobby(version_id)
+    // Its row is there before its process is.
+    await until('its start is under way', async () => (await fixture.row(lobby_id)) !== undefined)
+    await fixture.unwant(lobby_id)
+    const row = await fixture.run(lobby_id, 'the run ends', isEnded)
+    assert.strictEqual(row.exit_reason, 'stopped')
+    const pid = row.handle.pid
+    await until('it is gone', () => pid === undefined || !existsSync(`/proc/${pid}/exe`))
+  }
+})
+
 test('a lobby that ends by itself is recorded with its code, and never started again', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
