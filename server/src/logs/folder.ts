@@ -5,8 +5,8 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileNumbers, type LogStream, logFile } from './kept.ts'
+import type { LobbyLogs, LogPart } from './lobby-logs.ts'
 import { readMetrics } from './lobby-metrics.ts'
-import type { LobbyLogs, LogPart } from './logs.ts'
 import { type LinesRead, type LogPlace, lastLines, linesAfter } from './read.ts'
 
 const LOBBY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

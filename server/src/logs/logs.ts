@@ -1,10 +1,5 @@
 // The logs of lobbies, wherever they are kept: what the api reads them by. They are in the data folder of the machine whose
 // runner wrote them: on this one they are read from the disk (folder.ts), on another that runner is asked (far.ts).
-// The logs of lobbies, wherever they are kept: what the api reads them by. They are in the data folder of the machine whose
-// runner wrote them, here or elsewhere: then that runner is asked (far.ts).
-//
-//   <data>/lobbies/<lobby id>/           while it runs, and a moment longer (runner/drivers/lobby-folder.ts)
-//   <data>/lobbies/.ended/<lobby id>/    from then on, for as long as the settings say (runner/logs/ended.ts)
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pool } from 'pg'
@@ -13,32 +8,7 @@ import type { Config } from '../config.ts'
 import type { Listener } from '../database/listen.ts'
 import { createFarLogs, type FarRun } from './far.ts'
 import { createFolderLogs, folderOfLobby } from './folder.ts'
-import type { LogLine, LogStream } from './kept.ts'
-import type { LobbyMetrics } from './lobby-metrics.ts'
-import { type LinesRead, LOG_START, type LogPlace } from './read.ts'
-
-/** `is_open`: somebody may still write into it, or what was written was not all kept yet, before it was read. */
-export type LogPart = LinesRead & { is_open: boolean }
-
-/** How long it may take where there are no lines yet and asking is dear: a folder of this machine answers at once. */
-export type LogPatience = { wait_ms: number; isOver: () => boolean }
-
-export type LobbyLogs = {
-  /** The last lines, oldest first; none of a lobby that has written nothing, or of which nothing is kept. */
-  last(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogPart>
-  /** The lines behind a place. Cheap where there are none: to be asked again and again. */
-  after(
-    lobby_id: string,
-    stream: LogStream,
-    place: LogPlace,
-    lines_max: number,
-    patience?: LogPatience,
-  ): Promise<LogPart>
-  /** What it used; null when nobody looked, or nothing of it is kept. */
-  metrics(lobby_id: string): Promise<LobbyMetrics | null>
-}
-
-const LINES_AT_ONCE = 1_000
+import type { LobbyLogs } from './lobby-logs.ts'
 
 /** Those of this machine are read from its disk, those of others asked for. */
 export function createLobbyLogs({
@@ -72,22 +42,5 @@ export function createLobbyLogs({
     after: async (lobby_id, ...rest) => (await logsOf(lobby_id)).after(lobby_id, ...rest),
     metrics: async (lobby_id) => (await logsOf(lobby_id)).metrics(lobby_id),
     close: far.close,
-  }
-}
-
-/** All that is kept by the time at which the end of it is reached, `bytes_max` at most. */
-export async function* wholeLog(
-  logs: LobbyLogs,
-  lobby_id: string,
-  stream: LogStream,
-  bytes_max: number,
-): AsyncGenerator<LogLine[]> {
-  let place = LOG_START
-  for (let bytes = 0; bytes < bytes_max; ) {
-    const { lines, end } = await logs.after(lobby_id, stream, place, LINES_AT_ONCE)
-    if (lines.length === 0) return
-    yield lines
-    place = end
-    bytes += lines.reduce((sum, line) => sum + line.bytes.length, lines.length)
   }
 }

@@ -9,7 +9,7 @@ import { ApiError, visibleText } from '@muster/contract'
 import { mainUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import type { LogStream } from '../../logs/kept.ts'
-import { wholeLog } from '../../logs/logs.ts'
+import { wholeLog } from '../../logs/lobby-logs.ts'
 import { lobbyCsv, type Window } from './csv.ts'
 
 const LIFETIME_MS = 60 * 60_000

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { ANSWERS_CHANNEL, type LogAnswer, type LogQuestion, QUESTIONS_CHANNEL, writePart } from '../../logs/far.ts'
 import { createFolderLogs, folderOfLobby } from '../../logs/folder.ts'
-import type { LogPart } from '../../logs/logs.ts'
+import type { LogPart } from '../../logs/lobby-logs.ts'
 
 /** Beyond it whoever asks is told to come again. */
 const HELD_MAX = 1_000
