@@ -3,9 +3,8 @@
 // what is known of its lobby and player; it names neither of them. Pure: the folder and whoever asks make the same.
 import type { Change } from '../../journal/changes.ts'
 import type { Entry } from '../../journal/pages.ts'
+import type { Series } from './series.ts'
 import type { Standing } from './standing.ts'
-
-export type Series = { namespace_id: string; region: string; game_mode: string }
 
 /** What is there at a moment. The three of the lobbies and the one of the players are contained in their whole. */
 export const GAUGES = [

@@ -3,7 +3,8 @@
 // likewise. What is added up stands here once, as SQL: for what is folded, and for a window that is asked for.
 import type { ClientBase } from 'pg'
 import { MINUTE_S, ROLL_UP_WIDTHS } from './buckets.ts'
-import { type Fact, GAUGES, type Series } from './facts.ts'
+import { type Fact, GAUGES } from './facts.ts'
+import type { Series } from './series.ts'
 
 /** What a fact adds to each sum of a roll-up. */
 const SUMS = {
@@ -145,45 +146,3 @@ export async function addFacts(
   const series_ids = facts.map(({ series }) => idOf(series))
   await db.query({ name: 'analytics-add', text: ADD_SQL, values: [series_ids, ...factArrays(facts)] })
 }
-
-const nameOf = ({ namespace_id, region, game_mode }: Series): string => `${namespace_id} ${region} ${game_mode}`
-
-/** The ids of series, which are made where there are none yet, and their lines too. */
-export async function seriesIds(db: ClientBase, wanted: readonly Series[]): Promise<(series: Series) => number> {
-  const series = [...new Map(wanted.map((one) => [nameOf(one), one])).values()]
-  const columns = [
-    series.map(({ namespace_id }) => namespace_id),
-    series.map(({ region }) => region),
-    series.map(({ game_mode }) => game_mode),
-  ]
-  const read = (): Promise<{ rows: (Series & { series_id: number })[] }> =>
-    db.query(
-      `select series_id, namespace_id, region, game_mode from analytics_series
-        join ${NAMED_SQL} using (namespace_id, region, game_mode)`,
-      columns,
-    )
-  let { rows } = await read()
-  if (rows.length < series.length) {
-    await db.query(MAKE_LINES_SQL, columns)
-    await db.query(MAKE_SERIES_SQL, columns)
-    rows = (await read()).rows
-  }
-  const ids = new Map(rows.map((row) => [nameOf(row), row.series_id]))
-  return (one) => ids.get(nameOf(one))!
-}
-
-const NAMED_SQL = 'unnest($1::uuid[], $2::text[], $3::text[]) as named (namespace_id, region, game_mode)'
-const MAKE_LINES_SQL = `
-  insert into analytics_lines (namespace_id, region, game_mode)
-  select namespace_id, region, game_mode from ${NAMED_SQL}
-  group by grouping sets ((namespace_id), (namespace_id, region), (namespace_id, game_mode))
-  on conflict do nothing`
-const MAKE_SERIES_SQL = `
-  insert into analytics_series (namespace_id, region, game_mode, line_ids)
-  select *, array(
-    select line_id from analytics_lines as line
-    where line.namespace_id = named.namespace_id
-      and coalesce(line.region, named.region) = named.region
-      and coalesce(line.game_mode, named.game_mode) = named.game_mode
-    order by line.region is not null, line.game_mode is not null
-  ) from ${NAMED_SQL} on conflict do nothing`

@@ -3,7 +3,7 @@
 // projects may be behind that, or ahead. A stopped lobby stays until its process has ended, too.
 import type { ClientBase } from 'pg'
 import type { Row } from '../../journal/read.ts'
-import type { Series } from './facts.ts'
+import type { Series } from './series.ts'
 
 export type StandingLobby = {
   lobby_id: string

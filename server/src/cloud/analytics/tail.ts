@@ -3,7 +3,8 @@
 // to his answer.
 import type { ClientBase } from 'pg'
 import { type Row, readTails } from '../../journal/read.ts'
-import { exitOf, type Fact, factsOf, type RunEnd, type RunEnds, type Series } from './facts.ts'
+import { exitOf, type Fact, factsOf, type RunEnd, type RunEnds } from './facts.ts'
+import type { Series } from './series.ts'
 import { readStanding, type Standing } from './standing.ts'
 
 export type Tail = {
