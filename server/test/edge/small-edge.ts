@@ -1,14 +1,29 @@
 // An edge as a process of its own, for tests that limit what a process may have. It prints its port and lives until its
-// standard input ends.
+// standard input ends. Asked over IPC, it says how many bytes it holds, once what it does not has been collected: run it
+// with --expose-gc then.
 import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { readConfig } from '../../src/config.ts'
 import { openContext } from '../../src/context.ts'
 import { startEdge } from '../../src/edge/start.ts'
 
+const COLLECTIONS = 4
+const COLLECTION_MS = 50
+
 const ctx = await openContext(readConfig(process.env))
 const edge = await startEdge(ctx)
 process.stdout.write(`${new URL(edge.address ?? '').port}\n`)
+process.on('message', async () => {
+  // What a buffer took is given back a moment after the buffer has gone.
+  for (let count = 0; count < COLLECTIONS; count++) {
+    globalThis.gc!()
+    await setTimeout(COLLECTION_MS)
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  process.send!(heapUsed + external)
+})
 process.stdin.resume()
 await once(process.stdin, 'end')
 await edge.stop({ end_lobbies: false })
 await ctx.close()
+process.disconnect?.()

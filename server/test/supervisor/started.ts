@@ -2,11 +2,12 @@
 // a data folder of its own. Whatever still names the folder when the test ends is killed, and the test fails.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { endedFolder, isLobbyId } from '../../src/logs/folder.ts'
 import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 
@@ -82,14 +83,24 @@ export function startMuster(settings: Record<string, string>): Started {
   }
 }
 
-/** Every process whose command line or environment names the folder. */
+/** Every process whose command line or environment names the folder, or a lobby that was started from it. */
 export function processesOf(folder: string): { pid: number; command: string }[] {
-  return readdirSync('/proc').flatMap((name) => {
-    const pid = Number(name)
+  const names = [folder, ...lobbiesOf(folder)]
+  return readdirSync('/proc').flatMap((entry) => {
+    const pid = Number(entry)
     if (!Number.isInteger(pid) || pid === process.pid) return []
     const command = readProc(pid, 'cmdline')
-    return `${command} ${readProc(pid, 'environ')}`.includes(folder) ? [{ pid, command }] : []
+    const told = `${command} ${readProc(pid, 'environ')}`
+    return names.some((name) => told.includes(name)) ? [{ pid, command }] : []
   })
+}
+
+/** A lobby under bubblewrap knows its id, and not the folder. */
+function lobbiesOf(folder: string): string[] {
+  const lobbies = join(folder, 'lobbies')
+  return [lobbies, endedFolder(lobbies)].flatMap((path) =>
+    existsSync(path) ? readdirSync(path).filter(isLobbyId) : [],
+  )
 }
 
 /** The pid of a role's process; undefined when it has none. */
