@@ -1,6 +1,7 @@
 // The runner's part of the ray of a request that started a lobby: its row, its process, until its server listens, and
 // until the matchmaker has heard that it is ready. Whether it listens is read from the kernel's own list, once for all
 // that are looked for: a server must not see connections that are no player's. Nothing waits for any of this.
+import { readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { Context } from '../context.ts'
 import { phase, type Ray } from '../observe/ray.ts'
@@ -14,6 +15,10 @@ const LOOKS_MAX = 3_000
 const LIST_BYTES_MAX = 512 * 1024
 const READ_BYTES = 16 * 1024
 const LISTS = ['/proc/net/tcp', '/proc/net/tcp6']
+/** How many sockets there are: told in microseconds, where the lists take the kernel milliseconds. */
+const COUNTS = ['/proc/net/sockstat', '/proc/net/sockstat6']
+/** Of the runner's time, while a start is looked at: a list that took a millisecond is not read again for ten. */
+const PAUSE_PER_READ = 10
 
 export type StartRays = {
   /** Null: no request started it, or no rays are kept. */
@@ -33,6 +38,8 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
   /** Servers that were ready before we knew that their process is there. */
   const early = new Set<string>()
   let timer: NodeJS.Timeout | null = null
+  let seen_counts = ''
+  let read_again = 0
   const unsubscribe = listener.on('lobby_ready', (lobby_id) => {
     if (followed.has(lobby_id)) finish(lobby_id, null)
     else if (early.add(lobby_id).size > FOLLOWED_MAX) early.delete(early.values().next().value!)
@@ -68,9 +75,14 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
   }
 
   async function look(): Promise<void> {
+    for (const start of looked()) start.looks_left--
+    const counts = COUNTS.map(readCount).join(' ')
+    const began = performance.now()
+    if (counts === seen_counts || began < read_again) return
+    seen_counts = counts
     const lists = await Promise.all(LISTS.map(readListeners))
+    read_again = performance.now() + (performance.now() - began) * PAUSE_PER_READ
     for (const start of looked()) {
-      start.looks_left--
       start.listens = start.numbers.some((number) => lists.some((list) => listensIn(list, number)))
       if (start.listens) phase(start.ray, 'ready')
     }
@@ -99,6 +111,8 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
       phase(ray, 'listen')
       const numbers = ports.map(({ port }) => port)
       followed.set(run.handle.lobby_id, { ray, numbers, listens: false, looks_left: LOOKS_MAX })
+      // It may listen already.
+      seen_counts = ''
       if (early.has(run.handle.lobby_id)) finish(run.handle.lobby_id, null)
       else if (ports.length > 0) lookSoon()
     },
@@ -109,6 +123,11 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
       if (timer !== null) clearTimeout(timer)
     },
   }
+}
+
+/** Of the protocol's sockets that are in use; a listener is one. */
+function readCount(path: string): string {
+  return /^TCP6?: inuse \d+/m.exec(readFileSync(path, 'latin1'))?.[0] ?? ''
 }
 
 /**
