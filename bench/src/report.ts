@@ -2,5 +2,6 @@
 
 export function verdict(what: string, value: number, goal: number, kind: 'at least' | 'at most'): void {
   const is_met = kind === 'at least' ? value >= goal : value <= goal
-  console.log(`  ${what}: ${value.toFixed(2)} (goal ${kind} ${goal}: ${is_met ? 'met' : 'MISSED'})`)
+  const told = value < 0.1 ? value.toPrecision(2) : value.toFixed(2)
+  console.log(`  ${what}: ${told} (goal ${kind} ${goal}: ${is_met ? 'met' : 'MISSED'})`)
 }
