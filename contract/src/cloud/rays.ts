@@ -8,6 +8,7 @@ import { Id, object, Timestamp } from '../records.ts'
 const Count = Type.Integer({ minimum: 0 })
 const Microseconds = (description: string) => Type.Integer({ minimum: 0, description: `${description} Microseconds.` })
 
+/** The nearest to fit first: candidates are told in this order. */
 export const VERDICTS = [
   'chosen',
   'not_best',

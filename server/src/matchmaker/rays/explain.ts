@@ -1,6 +1,6 @@
 // A decision of the book, explained: which lobbies were there and why each was taken or passed over, and the limits as
 // they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
-import type { Attempt, Verdict } from '@muster/contract'
+import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
 import type { Book, Held } from '../book/book.ts'
 import type { Decision, FindWish, JoinWish, SeatTaken, SeatWish } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
@@ -11,21 +11,6 @@ import type { ClientLimit } from '../limits.ts'
 const LOOKED_AT_MAX = 1_024
 const CANDIDATES_MAX = 32
 const PLACES_MAX = 32
-
-/** The nearest to fit first. */
-const NEARNESS: readonly Verdict[] = [
-  'chosen',
-  'not_best',
-  'full',
-  'other_tags',
-  'closed',
-  'not_public',
-  'draining',
-  'other_region',
-  'other_game_mode',
-  'other_version',
-  'stopped',
-]
 
 type Result = SeatTaken | Held | null
 export type Decided = { wish: SeatWish; decision: Decision<unknown>; limit: ClientLimit }
@@ -82,7 +67,7 @@ function candidatesOf(book: Book, wish: SeatWish, chosen_id: string | undefined)
       if (lobby !== chosen) look(lobby, findVerdict(book, lobby, wish))
     }
   }
-  return candidates.sort((a, b) => NEARNESS.indexOf(a.verdict) - NEARNESS.indexOf(b.verdict))
+  return candidates.sort((a, b) => VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict))
 }
 
 function joinVerdict(book: Book, lobby: Lobby): Verdict {
