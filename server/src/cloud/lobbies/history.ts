@@ -18,6 +18,9 @@ import type { Window } from './csv.ts'
 import { historyUrl, logUrl } from './exports.ts'
 import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
+/** Cores in use are told to the ten-thousandth. */
+const CORE_PARTS = 10_000
+
 const PAGE = 64
 /** As many lobbies of one moment are told of together at most. */
 const LIST_MAX = 2_000
@@ -79,7 +82,7 @@ async function metricsOf(
   if (metrics === null) return null
   return {
     job: lobby_id,
-    cpu: busyCores(metrics).map((cores) => Math.round(cores * 10_000) / 10_000),
+    cpu: busyCores(metrics).map((cores) => Math.round(cores * CORE_PARTS) / CORE_PARTS),
     memory: metrics.memory_bytes,
     allocated_memory: memory_mb * 1024 ** 2,
     start_ts: timestamp(new Date(metrics.start_ts)),
