@@ -11,6 +11,7 @@ import { newId } from '../ids.ts'
 import type { Ray } from '../observe/ray.ts'
 import { toDetails } from '../shape.ts'
 import { endRay } from './ray.ts'
+import { closeGently } from './rest-of-body.ts'
 
 /** Codes of the framework that are the caller's doing. */
 const FRAMEWORK_CODES: Record<string, ErrorCode> = {
@@ -76,6 +77,7 @@ export function createErrorHandler(ctx: Context) {
     }
     endRay(ctx, request, reply, refusal.code)
     ctx.metrics.requests.inc({ operation, code: refusal.code })
+    if (!request.raw.complete && reply.getHeader('connection') === 'close') closeGently(request.raw)
     const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
     if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))
     reply
