@@ -4,7 +4,7 @@ import { FORMATS } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { Ajv } from 'ajv'
 import { Type } from 'typebox'
-import { createFaultFinder } from './shape.ts'
+import { createFaultFinder, createShapeCheck } from './shape.ts'
 
 test('every schema of the contract is one, and says what it says in the strictest reading', () => {
   const strict = new Ajv({ strict: true, strictTypes: false, formats: { ...FORMATS } })
@@ -39,4 +39,22 @@ test('only what comes by the address is read as what it should be', () => {
   assert.deepEqual(value, { count: '5', names: 'one' })
   assert.equal(createFaultFinder(schema, { coerce: true })(value), null)
   assert.deepEqual(value, { count: 5, names: ['one'] })
+})
+
+test('a name that nobody knows is repeated only so far, and its like are told once', () => {
+  const check = createShapeCheck(
+    Type.Object({ a: Type.Record(Type.String(), Type.Integer()) }, { additionalProperties: false }),
+  )
+  const long = 'x'.repeat(100_000)
+  const errors = check({ a: { [long]: 'no' }, [`${long}1`]: 1, [`${long}2`]: 2, short: 3 })
+  const cut = `${'x'.repeat(256)}…`
+  assert.deepEqual(
+    errors.map(({ path, reason }) => [path, reason]),
+    [
+      [[cut], 'unknown'],
+      [['short'], 'unknown'],
+      [['a', cut], 'wrong_type'],
+    ],
+  )
+  for (const { message } of errors) assert.ok(message.length < 400)
 })

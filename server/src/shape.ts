@@ -6,6 +6,8 @@ import type { TSchema } from 'typebox'
 
 /** A value may be wrong in very many places; the first ones help most. */
 const ERROR_DETAILS_MAX = 32
+/** Of the name of a member; no name that the platform knows is longer. */
+const NAME_SHOWN_MAX = 256
 
 const REASONS: Readonly<Record<string, string>> = {
   required: 'required',
@@ -74,15 +76,21 @@ export function toDetails(faults: readonly Fault[]): ErrorDetail[] {
   const simple = faults.filter((fault) => !COMPOUND_KEYWORDS.has(fault.keyword))
   for (const fault of simple.length > 0 ? simple : faults) {
     if (details.size === ERROR_DETAILS_MAX) break
-    const path = fault.instancePath.split('/').slice(1).map(unescapePointer)
+    const names = fault.instancePath.split('/').slice(1).map(unescapePointer)
     const { missingProperty, additionalProperty } = fault.params as Record<string, unknown>
     const member = missingProperty ?? additionalProperty
-    if (typeof member === 'string') path.push(member)
+    if (typeof member === 'string') names.push(member)
+    const path = names.map(shown)
     const reason = REASONS[fault.keyword] ?? 'invalid'
     const key = path.join('\n')
     if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, fault) })
   }
   return [...details.values()]
+}
+
+/** What is repeated of the name that somebody gave a member. */
+export function shown(name: string): string {
+  return name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : name
 }
 
 /** RFC 6901: ~1 is a slash, ~0 a tilde. */

@@ -108,3 +108,16 @@ test('any bytes are a value or a refusal', () => {
     { numRuns: 10_000 },
   )
 })
+
+test('a name that is repeated in a refusal is cut, however long it was sent', () => {
+  const name = `💡${'x'.repeat(60_000)}`
+  for (const inner of ['"\\u0000"', '{"__proto__":1}', '9007199254740993']) {
+    try {
+      parseBody(Buffer.from(`{"${name}":{"${name}":${inner}}}`), 'exact')
+      assert.fail(inner)
+    } catch (error) {
+      assert.ok(error instanceof ApiError && error.code === 'VALIDATION_ERROR', String(error))
+      assert.ok(JSON.stringify([error.message, error.metadata]).length < 3_000, inner)
+    }
+  }
+})

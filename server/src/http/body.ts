@@ -2,6 +2,7 @@
 // numbers are asked for, a number that a double cannot hold is refused with its digits instead of being rounded.
 import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
+import { shown } from '../shape.ts'
 import { keepExactData } from './exact-data.ts'
 import { InexactNumber, requireExact } from './numbers.ts'
 
@@ -50,7 +51,7 @@ function requireHarmless(value: unknown, path: string[]): void {
     if (name === '__proto__') {
       throw validationError([{ path: [...path, name], reason: 'invalid', message: '__proto__ cannot be a member.' }])
     }
-    path.push(name)
+    path.push(shown(name))
     requireHarmless(member, path)
     path.pop()
   }

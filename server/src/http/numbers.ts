@@ -1,6 +1,7 @@
 // Numbers of JSON that no double can hold. Unsigned 64-bit lengths are compared by their digits: one that would be
 // rounded is refused with exactly what was sent, and never reaches a room.
 import { type ErrorDetail, validationError } from '@muster/contract'
+import { shown } from '../shape.ts'
 
 /** The first ones help most. */
 const ERRORS_MAX = 32
@@ -57,12 +58,12 @@ export function requireExact(value: unknown): void {
 function collect(value: unknown, path: readonly string[], errors: ErrorDetail[]): void {
   if (errors.length === ERRORS_MAX || typeof value !== 'object' || value === null) return
   if (!(value instanceof InexactNumber)) {
-    for (const [name, member] of Object.entries(value)) collect(member, [...path, name], errors)
+    for (const [name, member] of Object.entries(value)) collect(member, [...path, shown(name)], errors)
     return
   }
   const { source, reason } = value
-  const shown = source.length > DIGITS_SHOWN_MAX ? `${source.slice(0, DIGITS_SHOWN_MAX)}…` : source
+  const digits = source.length > DIGITS_SHOWN_MAX ? `${source.slice(0, DIGITS_SHOWN_MAX)}…` : source
   const name = path.length === 0 ? 'The body' : path.join('.')
-  const message = `${name} is ${shown}, and whole numbers are taken from -(2^53 - 1) to 2^53 - 1, exactly.`
+  const message = `${name} is ${digits}, and whole numbers are taken from -(2^53 - 1) to 2^53 - 1, exactly.`
   errors.push({ path: [...path], reason, message })
 }

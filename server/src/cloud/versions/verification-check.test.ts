@@ -76,6 +76,8 @@ test('a header says nothing of the message it travels in, and is one line', () =
   assert.deepEqual(check({ url: URL, headers: { x: '' } }), ['headers.x required'])
   assert.deepEqual(check({ url: URL, headers: { 'x-a': '1', 'X-A': '2' } }), ['headers.X-A not_unique'])
   assert.deepEqual(check({ url: URL, headers: { ['x'.repeat(129)]: '1' } }), [`headers.${'x'.repeat(129)} too_long`])
+  const endless = { ['x'.repeat(100_000)]: '1' }
+  assert.deepEqual(check({ url: URL, headers: endless }), [`headers.${'x'.repeat(256)}… too_long`, 'headers too_long'])
   assert.deepEqual(check({ url: URL, headers: { a: 'x'.repeat(4_096), b: 'x'.repeat(4_096) } }), ['headers too_long'])
 })
 

@@ -4,6 +4,7 @@ import { type ErrorDetail, SEAT_ACTIONS, type VerificationConfig, type VersionCo
 import type { Config } from '../../config.ts'
 import { FetchFailure, parseTarget } from '../../net/safe-fetch.ts'
 import { webhookRules } from '../../net/webhook-rules.ts'
+import { shown } from '../../shape.ts'
 
 const HEADER_NAME_LENGTH_MAX = 128
 /** Of one endpoint, names and values together. */
@@ -41,11 +42,15 @@ function checkVerification(config: Config, { url, headers = {} }: VerificationCo
   const seen = new Set<string>()
   let bytes = 0
   for (const [name, value] of Object.entries(headers)) {
-    const at = [...path, 'headers', name]
+    const at = [...path, 'headers', shown(name)]
     bytes += name.length + value.length
     errors.push(...checkName(name, at), ...checkValue(name, value, at))
     if (seen.has(name.toLowerCase())) {
-      errors.push({ path: at, reason: 'not_unique', message: `The header ${name.toLowerCase()} is there twice.` })
+      errors.push({
+        path: at,
+        reason: 'not_unique',
+        message: `The header ${shown(name.toLowerCase())} is there twice.`,
+      })
     }
     seen.add(name.toLowerCase())
   }
@@ -71,23 +76,23 @@ function checkUrl(config: Config, url: string, path: string[]): ErrorDetail[] {
 function checkName(name: string, path: string[]): ErrorDetail[] {
   const lower = name.toLowerCase()
   if (!NAME.test(name)) {
-    return [{ path, reason: 'invalid', message: `${JSON.stringify(name)} is not the name of a header.` }]
+    return [{ path, reason: 'invalid', message: `${JSON.stringify(shown(name))} is not the name of a header.` }]
   }
   if (name.length > HEADER_NAME_LENGTH_MAX) {
     const message = `The name of a header has at most ${HEADER_NAME_LENGTH_MAX} characters.`
     return [{ path, reason: 'too_long', message }]
   }
   if (!FORBIDDEN.has(lower) && !FORBIDDEN_PREFIX.test(lower) && lower !== '__proto__') return []
-  return [{ path, reason: 'forbidden', message: `The header ${lower} cannot be set.` }]
+  return [{ path, reason: 'forbidden', message: `The header ${shown(lower)} cannot be set.` }]
 }
 
 function checkValue(name: string, value: string, path: string[]): ErrorDetail[] {
   if (value === '') {
-    const message = `The value of ${JSON.stringify(name)} is missing. It is never answered: a config that was read has none.`
+    const message = `The value of ${JSON.stringify(shown(name))} is missing. It is never answered: a config that was read has none.`
     return [{ path, reason: 'required', message }]
   }
   if (VALUE.test(value)) return []
-  const message = `The value of ${JSON.stringify(name)} must be one line of visible Latin-1 characters, no blank around.`
+  const message = `The value of ${JSON.stringify(shown(name))} must be one line of visible Latin-1 characters, no blank around.`
   return [{ path, reason: 'invalid', message }]
 }
 
