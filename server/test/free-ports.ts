@@ -1,29 +1,49 @@
-// Ports for tests. A platform that is restarted must find its ports free again while others run beside it,
-// so they are none of those that the system gives to whoever asks for just any.
+// Ports for tests. A platform that is restarted must find its ports free again while others run beside it: they are
+// none of those that the system gives to whoever asks for just any, nor those of lobbies and of the edge, and no two
+// processes of a run have the same. Each process takes a block of them for its life, by listening at the first.
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
+import { LOBBY_PORTS } from '../src/config.ts'
 
-/** Below the ports that the system hands out, and below those that belong to the edge. */
 const PORT_MIN = 10_000
-const PORT_MAX = 26_000
-const PORT_ATTEMPTS_MAX = 1_000
+const BLOCK_PORTS = 50
+const BLOCKS = (LOBBY_PORTS.min - PORT_MIN) / BLOCK_PORTS
+const BLOCK_ATTEMPTS_MAX = 1_000
 
-/** Ports that nobody uses now; another program may still take one before it is listened at. */
+/** Of this process, and its children's through it; a block that is used up is kept until the process ends. */
+let block = { next: 0, end: 0 }
+
+/** Ports that nobody uses, and that no test is given again; the later ones are higher, where they are of one block. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = []
-  for (let attempt = 0; attempt < PORT_ATTEMPTS_MAX && ports.length < count; attempt++) {
-    const port = randomInt(PORT_MIN, PORT_MAX)
-    if (!ports.includes(port) && (await isFree(port))) ports.push(port)
+  while (ports.length < count) {
+    if (block.next === block.end) block = await takeBlock()
+    const port = block.next++
+    const server = await listenAt(port)
+    if (server === null) continue
+    server.close()
+    await once(server, 'close')
+    ports.push(port)
   }
-  if (ports.length < count) throw new Error('No free ports were found.')
   return ports
 }
 
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  const isBound = await new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+async function takeBlock(): Promise<typeof block> {
+  for (let attempt = 0; attempt < BLOCK_ATTEMPTS_MAX; attempt++) {
+    const first = PORT_MIN + BLOCK_PORTS * randomInt(BLOCKS)
+    const mark = await listenAt(first)
+    if (mark === null) continue
+    mark.unref()
+    return { next: first + 1, end: first + BLOCK_PORTS }
+  }
+  throw new Error('Other processes have all the ports for tests.')
+}
+
+/** Null: somebody else does. */
+async function listenAt(port: number): Promise<Server | null> {
+  const server = createServer((socket) => socket.destroy())
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(null)).listen(port, '127.0.0.1', () => resolve(server))
   })
-  await new Promise((resolve) => server.close(resolve))
-  return isBound
 }

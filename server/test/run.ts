@@ -6,7 +6,9 @@ import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { startTestServer } from './database-server.ts'
+import type { Outcome } from './run-outcome.ts'
 
 const ROOT = dirname(dirname(import.meta.dirname))
 const PATTERN = '{contract,server,sdk,cli,scripts,examples,bench}/**/*.test.ts'
@@ -49,15 +51,16 @@ async function runFiles(
   server: { url: string; data_dir: string },
   interrupt: AbortSignal,
 ): Promise<number> {
-  const count_file = join(server.data_dir, 'tests-executed')
+  const outcome_file = join(server.data_dir, 'outcome.json')
   const flags = [
     '--test',
     `--test-concurrency=${FILES_AT_ONCE_MAX}`,
     `--test-timeout=${TEST_MS_MAX}`,
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
-    `--test-reporter=${join(import.meta.dirname, 'run-count.ts')}`,
-    `--test-reporter-destination=${count_file}`,
+    `--test-reporter=${join(import.meta.dirname, 'run-outcome.ts')}`,
+    `--test-reporter-destination=${outcome_file}`,
+    `--import=${pathToFileURL(join(import.meta.dirname, 'nobody-caught.ts')).href}`,
   ]
   const child = spawn(process.execPath, [...flags, ...files], {
     stdio: 'inherit',
@@ -72,7 +75,14 @@ async function runFiles(
   interrupt.addEventListener('abort', () => child.kill('SIGINT'))
   const [code] = await once(child, 'exit')
   if (interrupt.aborted) return 130
-  const executed = Number(await readFile(count_file, 'utf8').catch(() => '0'))
+  const { executed, failed_files } = await readOutcome(outcome_file)
+  for (const told of failed_files) console.error(`✖ ${told}`)
   if (executed === 0) console.error('No test was executed.')
   return code === 0 && executed === 0 ? 1 : (code ?? 1)
+}
+
+/** There is none where the runner did not come to its end. */
+async function readOutcome(file: string): Promise<Outcome> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  return text === '' ? { executed: 0, failed_files: [] } : JSON.parse(text)
 }

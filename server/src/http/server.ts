@@ -171,7 +171,9 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
 
 export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
+  await using unless_it_serves = new AsyncDisposableStack()
   const matchmaker = await createMatchmaker(ctx)
+  unless_it_serves.defer(matchmaker.close)
   const app = createApp(
     ctx,
     'matchmaker',
@@ -195,7 +197,9 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     mount(app, door, implementation)
   }
   const sockets = openSockets(app.server, door, 'matchmaker', [liveEvents(door, matchmaker)])
+  unless_it_serves.defer(sockets.close)
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
+  unless_it_serves.move()
   return {
     address: role.address,
     async stop(how) {

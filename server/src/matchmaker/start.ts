@@ -166,7 +166,9 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       // Books that cannot be read yet would be waited for without end.
       await opening?.close()
       await turn(leave)
-      await releaseLease(pool, writer)
+      await releaseLease(pool, writer).catch((error: unknown) =>
+        log.warn({ err: error }, 'the lease could not be let go; the next matchmaker waits until it is stale'),
+      )
       await ip_intelligence.close()
       namespaces.close()
     },

@@ -102,7 +102,13 @@ test('a secret of any kind is nowhere in what the platform writes, says and keep
   const mail = await startMailServer(t)
   const captcha = await startCaptchaServer(t)
   const endpoint = await startGameEndpoint(t)
-  const [http, https, api, matchmaker, metrics] = (await freePorts(5)) as [number, number, number, number, number]
+  const [http, https, api, matchmaker, metrics] = (await freePorts(4 + ROLES.length)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   const planted: Planted = new Map([
     ['the mail server’s password', 'planted-smtp-password'],
     ['it, as it is said', Buffer.from('\0ada\0planted-smtp-password').toString('base64')],

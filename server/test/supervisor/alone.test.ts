@@ -1,5 +1,8 @@
 // The program without a supervisor, as in production: its own signals, its own migration.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { ROLES } from '../../src/config.ts'
@@ -56,4 +59,40 @@ test('without a database the program says what is missing', async (t) => {
   })
   assert.equal(await absent.code, 1)
   assert.match(absent.output(), /PostgreSQL does not answer at 127\.0\.0\.1:1\/none/)
+})
+
+test('a role whose port is taken says which setting to change, and leaves nothing that keeps its process', async (t) => {
+  const folder = temporaryFolder(t)
+  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
+  t.after(() => postgres.stop())
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  for (const [role, setting] of [
+    ['api', 'MUSTER_API_PORT'],
+    ['matchmaker', 'MUSTER_MATCHMAKER_PORT'],
+    ['edge', 'MUSTER_EDGE_HTTP_PORT'],
+  ] as const) {
+    const other = createServer().listen(Number(settings[setting]), '127.0.0.1')
+    await once(other, 'listening')
+    t.after(() => other.close())
+    const program = runProgram({ ...settings, MUSTER_ROLES: role })
+    assert.equal(await program.code, 1)
+    assert.match(program.output(), new RegExp(setting), role)
+    assert.doesNotMatch(program.output(), /does not end by itself/, role)
+  }
+})
+
+test('a role whose database is away when it is told to stop ends in good order', async (t) => {
+  const folder = temporaryFolder(t)
+  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  const programs = ['api', 'matchmaker', 'edge', 'runner'].map((role) =>
+    runProgram({ ...settings, MUSTER_ROLES: role, MUSTER_DATA: join(folder, role) }),
+  )
+  for (const program of programs) await until('it is ready', () => program.output().includes('"ready"'))
+  await postgres.stop()
+  for (const program of programs) program.kill('SIGTERM')
+  for (const program of programs) {
+    assert.equal(await program.code, 0, program.output())
+    assert.doesNotMatch(program.output(), /does not end by itself/)
+  }
 })
