@@ -206,7 +206,8 @@ function exchange(url: URL, address: string, wish: FetchWish, signal: AbortSigna
       (error: unknown) => fail(error instanceof FetchFailure ? error : afterConnect(url, error)),
     )
   })
-  req.end(wish.body)
+  // As bytes: in front of a text Node writes the head in its encoding too, where headers are Latin-1.
+  req.end(wish.body === undefined ? undefined : Buffer.from(wish.body))
   return promise
 }
 

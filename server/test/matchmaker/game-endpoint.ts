@@ -13,7 +13,8 @@ export type Payload = {
   kind: string
 }
 
-export type Asked = { headers: IncomingHttpHeaders; text: string; payload: Payload }
+/** `raw_headers`: names and values in turn, as they came. */
+export type Asked = { headers: IncomingHttpHeaders; raw_headers: string[]; text: string; payload: Payload }
 
 export type GameEndpoint = {
   url: string
@@ -31,7 +32,7 @@ export async function startGameEndpoint(t: TestContext): Promise<GameEndpoint> {
   const server = createServer(async (req, res) => {
     let text = ''
     for await (const chunk of req.setEncoding('utf8')) text += chunk
-    asked.push({ headers: req.headers, text, payload: JSON.parse(text) as Payload })
+    asked.push({ headers: req.headers, raw_headers: req.rawHeaders, text, payload: JSON.parse(text) as Payload })
     if (behaviour === null) res.writeHead(204).end()
     else behaviour(res)
   }).listen(0, '127.0.0.1')

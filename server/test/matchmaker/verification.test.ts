@@ -7,6 +7,7 @@ import { join as joinPath } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { joinLobby, setLobbyClosed } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
+import { ask } from '../http/ask.ts'
 import {
   create,
   failureOf,
@@ -30,7 +31,7 @@ import { startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
-import { startGameEndpoint } from './game-endpoint.ts'
+import { type Asked, startGameEndpoint } from './game-endpoint.ts'
 
 const SETTINGS = { ...TRUSTING, MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' }
 const NO = 'MATCHMAKER_VERIFICATION_FAILED'
@@ -120,6 +121,37 @@ test('the game is told who asks for which seat, member for member', async (t) =>
 function userAgent(payload: { clients: Record<string, unknown> }): string | null {
   return (payload.clients['192.0.2.1'] as { user_agent: string | null }).user_agent
 }
+
+test('headers are sent with their values as they are, beside those of the message itself; a client without a name is null', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: SETTINGS })
+  platform.playServers()
+  const headers = { 'X-Gate-Key': 'a \t"b"; c=é', 'USER-agent': 'gate', 'content-type': 'application/vnd.gate+json' }
+  const verification_config = { url: `${endpoint.url}?a=%20b`, headers }
+  const actions = { find: { enabled: true, verification_config } }
+  const game = await platform.game({ matchmaker: { game_modes: { default: { actions } } } })
+  const answer = await ask(`${platform.matchmaker_url}/v1/lobbies/find`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${game.public_token}` },
+    body: '{"game_modes":["default"]}',
+  })
+  assert.equal(answer.status, 200, answer.text)
+  const [{ raw_headers, payload, text }] = endpoint.asked as [Asked]
+  const sent = raw_headers.flatMap((name, index) => (index % 2 === 0 ? [[name, raw_headers[index + 1]!]] : []))
+  assert.deepEqual(
+    sent.toSorted(),
+    [
+      ...Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+      ...[
+        ['accept-encoding', 'identity'],
+        ['connection', 'close'],
+        ['content-length', String(Buffer.byteLength(text))],
+      ],
+      ['host', `127.0.0.1:${endpoint.port}`],
+    ].toSorted(),
+  )
+  assert.deepEqual(payload.clients, { '127.0.0.1': { user_agent: null, latitude: null, longitude: null } })
+})
 
 test('where nobody knows where a player is the game is told null, and the request goes on', async (t) => {
   const folder = await mkdtemp(joinPath(tmpdir(), 'muster-ip-'))
