@@ -2,8 +2,28 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
 import { buildBody } from '../cloud/steps.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
+import { rawClient } from '../edge/platform.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
+
+/** Every header by which somebody somewhere tells a server who the client is. */
+const FORGED: Record<string, string> = {
+  ...Object.fromEntries(
+    ['x-forwarded-for', 'x_forwarded_for', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'client-ip']
+      .concat('true-client-ip', 'cf-connecting-ip', 'fastly-client-ip')
+      .map((name) => [name, '203.0.113.7']),
+  ),
+  forwarded: 'for=203.0.113.7',
+  'x-muster-edge': 'forged',
+}
+
+/** Under what the players are counted, when there are so many. */
+function clientsOf({ ctx }: Platform, count: number): Promise<string[]> {
+  return until('the players to be projected', async () => {
+    const players = await ctx.db.selectFrom('players').select('client').execute()
+    return players.length === count && players.map(({ client }) => client).sort()
+  })
+}
 
 async function clientOfFind(url: string, game: TestGame, headers: Record<string, string>): Promise<string> {
   const response = await fetch(`${url}${findLobby.path}`, {
@@ -23,27 +43,41 @@ test('the address of a client is what the edge says, and nobody else on the mach
   })
   platform.playServers()
   const game = await platform.game()
-  const forged = { 'x-forwarded-for': '203.0.113.7', 'x-muster-edge': 'forged' }
-  await clientOfFind(platform.matchmaker_url, game, forged)
-  await clientOfFind(platform.edge_url, game, forged)
-  const clients = async () => {
-    const players = await platform.ctx.db.selectFrom('players').select('client').execute()
-    return players.map((player) => player.client).sort()
-  }
-  await until('both players to be projected', async () => (await clients()).length === 2)
-  assert.deepEqual(await clients(), ['127.0.0.1', '127.0.0.1'])
+  await clientOfFind(platform.matchmaker_url, game, FORGED)
+  await clientOfFind(platform.edge_url, game, FORGED)
+  assert.deepEqual(await clientsOf(platform, 2), ['127.0.0.1', '127.0.0.1'])
 })
 
 test('a proxy that the operator trusts is believed by the edge, and the edge by the matchmaker', async (t) => {
   const platform = await startPlatform(t, {
     roles: 'api,matchmaker,edge',
-    env: { MUSTER_TRUSTED_PROXIES: '127.0.0.0/8' },
+    env: { MUSTER_TRUSTED_PROXIES: '127.0.0.0/8, 198.51.100.7' },
   })
   platform.playServers()
   const game = await platform.game()
-  await clientOfFind(platform.edge_url, game, { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' })
-  const { client } = await platform.ctx.db.selectFrom('players').select('client').executeTakeFirstOrThrow()
-  assert.equal(client, '203.0.113.7')
+  const chains = {
+    '203.0.113.1': '198.51.100.1, 203.0.113.1',
+    '203.0.113.2': '198.51.100.1, 203.0.113.2, 198.51.100.7, 127.0.0.9',
+    '2001:db8:1:2::/64': '198.51.100.1, [2001:DB8:1:2::3]:4711',
+    '127.0.0.1': '203.0.113.4, nonsense',
+  }
+  for (const chain of Object.values(chains)) await clientOfFind(platform.edge_url, game, { 'x-forwarded-for': chain })
+  // The same said in two lines is one chain, in their order.
+  const client = rawClient(t, Number(new URL(platform.edge_url).port))
+  const body = '{"game_modes":["default"]}'
+  const lines = ['Host: localhost', `Authorization: Bearer ${game.public_token}`, 'Content-Type: application/json']
+  lines.push('X-Forwarded-For: 198.51.100.1, 203.0.113.5', 'x-forwarded-for: 198.51.100.7')
+  client.write(
+    `POST ${findLobby.path} HTTP/1.1\r\n${lines.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  )
+  assert.match(await client.read((bytes) => bytes.endsWith('}')), /^HTTP\/1\.1 200 /)
+  // Nobody but the proxies' own header is heard.
+  const { 'x-forwarded-for': _, ...other } = FORGED
+  await clientOfFind(platform.edge_url, game, other)
+  assert.deepEqual(
+    await clientsOf(platform, 6),
+    ['127.0.0.1', '127.0.0.1', ...Object.keys(chains).slice(0, 3), '203.0.113.5'].sort(),
+  )
 })
 
 test('what is forwarded of host and scheme decides nothing, whoever forwards it', async (t) => {
