@@ -110,7 +110,7 @@ export async function openContext(
   const recorder = createRecorder({ pool: database.pool, log, now, rays_per_second: config.rays_per_second })
   opened.defer(() => recorder.close())
   if (config.otlp !== null) {
-    const traces = createTraceExport(config.otlp, log)
+    const traces = createTraceExport(config.otlp, { log, now })
     opened.defer(() => traces.close())
     opened.defer(recorder.onRay(traces.take))
   }

@@ -1,6 +1,7 @@
 // Rays for a collector of OpenTelemetry, where the operator has one: the parts that are kept (recorder.ts) are gathered
 // and sent as OTLP over HTTP, as JSON. A ray is a trace; each role's part of it is a span, with its phases below it. What a
-// collector does not take is dropped, and counted in the log: a request never waits for it.
+// collector does not take is dropped: a request never waits for it. The log has when that begins, once a minute how many
+// were lost, and when it is over.
 import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { RayPart } from './recorder.ts'
@@ -8,24 +9,28 @@ import type { RayPart } from './recorder.ts'
 const SEND_EVERY_MS = 2_000
 const GATHERED_MAX = 2_000
 const SEND_MS_MAX = 5_000
+const TOLD_EVERY_MS = 60_000
 const SERVER_KIND = 2
 const INTERNAL_KIND = 1
 const ERROR_STATUS = 2
 
 export type TraceExport = {
   take: (part: RayPart) => void
-  /** Sends what is left, and waits for it. */
+  /** Sends what there is, and waits for it. */
+  flush: () => Promise<void>
   close: () => Promise<void>
 }
 
 /** `url` is the collector's, without /v1/traces; `headers` may hold its secret. */
 export function createTraceExport(
   { url, headers }: { url: string; headers: Readonly<Record<string, string>> },
-  log: Logger,
+  { log, now }: { log: Logger; now: () => number },
 ): TraceExport {
   const address = `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces`
   let gathered: RayPart[] = []
-  let dropped_count = 0
+  let lost_count = 0
+  let told_ms = Number.NEGATIVE_INFINITY
+  let is_told = false
   let sending = Promise.resolve()
   const timer = setInterval(() => void flush(), SEND_EVERY_MS)
 
@@ -35,8 +40,6 @@ export function createTraceExport(
   }
 
   async function send(): Promise<void> {
-    if (dropped_count > 0) log.warn({ dropped_count }, 'rays came faster than the collector took them')
-    dropped_count = 0
     const parts = gathered
     gathered = []
     if (parts.length === 0) return
@@ -50,16 +53,32 @@ export function createTraceExport(
       })
       await answer.body?.cancel()
       if (!answer.ok) throw new Error(`The collector answers ${answer.status}.`)
+      tell(null)
     } catch (error) {
-      log.warn({ err: error, count: parts.length }, 'rays could not be exported, and are dropped')
+      lost_count += parts.length
+      tell(error)
+    }
+  }
+
+  /** Null: the collector has taken what it was sent; before that more may have come than is gathered. */
+  function tell(error: unknown): void {
+    if (lost_count === 0) {
+      if (is_told) log.info('rays are exported again')
+      is_told = false
+    } else if (now() - told_ms >= TOLD_EVERY_MS) {
+      log.warn({ err: error, lost_count }, 'rays were not exported, and are lost')
+      lost_count = 0
+      told_ms = now()
+      is_told = true
     }
   }
 
   return {
     take(part) {
       if (gathered.length < GATHERED_MAX) gathered.push(part)
-      else dropped_count++
+      else lost_count++
     },
+    flush,
     async close() {
       clearInterval(timer)
       await flush()

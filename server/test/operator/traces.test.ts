@@ -4,7 +4,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
+import { newId } from '../../src/ids.ts'
+import type { RayPart } from '../../src/observe/recorder.ts'
+import { createTraceExport } from '../../src/observe/trace-export.ts'
 import { MODES } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
@@ -98,6 +102,48 @@ test('rays are exported to a collector of OpenTelemetry: a trace each, with its 
     assert.equal(new Set(all.map(({ spanId }) => spanId)).size, all.length)
   }
 })
+
+test('the log has when a collector begins to refuse, once a minute what that costs, and when it is over', async (t) => {
+  const lines: { level: number; lost_count?: number; err?: { message: string } }[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]) })
+  let [now_ms, status, asked] = [0, 503, 0]
+  const server = createServer((req, res) => {
+    asked++
+    req.resume()
+    res.writeHead(status).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const traces = createTraceExport({ url, headers: {} }, { log, now: () => now_ms })
+  t.after(() => traces.close())
+  const sendTwo = (): Promise<void> => {
+    traces.take(PART)
+    traces.take(PART)
+    return traces.flush()
+  }
+  await sendTwo()
+  await sendTwo()
+  now_ms += 60_000
+  await sendTwo()
+  status = 200
+  await sendTwo()
+  await sendTwo()
+  assert.equal(asked, 5)
+  assert.deepEqual(
+    lines.map(({ level, lost_count, err }) => [level, lost_count, err?.message]),
+    [
+      [40, 2, 'The collector answers 503.'],
+      [40, 4, 'The collector answers 503.'],
+      [30, undefined, undefined],
+    ],
+  )
+})
+
+const PART: RayPart = {
+  ...{ ray_id: newId(0), service: 'api', operation: 'bootstrap', owner: null, code: null },
+  ...{ ts_us: 0, duration_us: 5, spans: [['http', 0, 5]], marks: [] },
+}
 
 test('what is no address of a collector is refused, and its secret is not repeated', () => {
   assert.throws(() => readConfig({ MUSTER_OTLP_URL: 'collector:4318' }), /MUSTER_OTLP_URL/)
