@@ -140,6 +140,8 @@ test('a server that does not start is told of with its exit code, its reason and
   const { code, ray_id } = await refusedFind(platform, game, {})
   assert.equal(code, 'MATCHMAKER_LOBBY_NOT_STARTED')
   const told = await explain(platform, ray_id)
+  // When it came: it was over before now.
+  assert.ok(Date.parse(told.create_ts) + told.duration / 1_000 <= platform.ctx.now())
   assert.equal(told.attempts.length, 3)
   assert.ok(told.waits.every(({ end }) => end === 'gone'))
   assert.equal(told.lobbies.length, 3)

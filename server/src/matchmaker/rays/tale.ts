@@ -57,6 +57,7 @@ export function createTeller({ now }: { now: () => number }, rays: Rays): Teller
     const budget = budgetOf(visitor.namespace_id)
     const is_sampled = budget.seats++ < SEATS_TOLD_MAX
     const start = performance.now()
+    const create_ms = now()
     const attempts: Attempt[] = []
     const waits: Wait[] = []
     let by: { captcha: boolean; verification: boolean } | null = null
@@ -85,7 +86,7 @@ export function createTeller({ now }: { now: () => number }, rays: Rays): Teller
       const { ray_id, operation } = request
       const { namespace_id } = visitor
       const explanation = JSON.stringify(told)
-      rays.keep({ ray_id, namespace_id, operation, create_ms: now(), duration_us: since(start), code, explanation })
+      rays.keep({ ray_id, namespace_id, operation, create_ms, duration_us: since(start), code, explanation })
     }
 
     try {
