@@ -1,4 +1,5 @@
 import assert from 'node:assert'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -333,6 +334,29 @@ test('an early answer to a body that is still coming is read by its sender', asy
   client.write(Buffer.alloc(250_000))
   const answer = await client.read((bytes) => bytes.includes('too large'))
   assert.match(answer, /^HTTP\/1\.1 413 /)
+})
+
+/** A process of its own, for it is about who is faster. It has begun to be sent a body when it answers, and reads none of it. */
+const HASTY_BACKEND = `
+const answer = 'HTTP/1.1 413 No\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'
+const server = require('node:net').createServer({ pauseOnConnect: true }, (socket) => {
+  socket.on('error', () => {})
+  setTimeout(() => socket.end(answer, () => socket.destroy()), 2)
+})
+server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+`
+
+test('the answer of a backend that closes without a look at the body is read, however much of that is on its way', async (t) => {
+  const ROUNDS = 40
+  const body = Buffer.alloc(1_000_000)
+  const backend = spawn(process.execPath, ['-e', HASTY_BACKEND], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => backend.kill('SIGKILL'))
+  const [port] = await once(backend.stdout, 'data')
+  const edge = await startTestEdge(t, { api_port: Number(port) })
+  for (let round = 0; round < ROUNDS; round++) {
+    const answer = await fetch(`http://localhost:${edge.port}/`, { method: 'PUT', body })
+    assert.deepEqual([answer.status, await answer.text()], [413, 'no!!'])
+  }
 })
 
 test('100 Continue is said when somebody is there to take the body', async (t) => {

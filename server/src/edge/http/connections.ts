@@ -15,6 +15,7 @@ import {
 import { isSecure } from '../tls/tls.ts'
 import { breakAnswer } from './answer.ts'
 import { carryBody, createBody, skipBody } from './body.ts'
+import { outliveWrites } from './early-answers.ts'
 import type { Connection, Exchange, Keeper } from './exchange.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
 import { findHeadEnd, mayBecomeHead } from './lines.ts'
@@ -161,6 +162,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
         return
       }
     }
+    if (!body.is_done) outliveWrites(wire!)
     take(connection)
   }
 
@@ -223,8 +225,9 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   /** Of what nobody wants, so much has come. */
   function skip(connection: Connection, length: number): void {
-    connection.skip_left -= length
-    if (connection.skip_left < 0) connection.socket.destroySoon()
+    const { skip_left, socket } = connection
+    connection.skip_left = skip_left - length
+    if (skip_left >= 0 && connection.skip_left < 0) socket.destroySoon()
   }
 
   function refuseBytes(connection: Connection, error: unknown): void {

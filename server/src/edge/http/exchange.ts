@@ -103,7 +103,9 @@ export type Wire = {
   is_begun: boolean
   /** The tick at which what is waited for began. */
   since: number
+  /** What has broken it; a write that failed leaves it open for an answer (early-answers.ts). */
   error: NodeJS.ErrnoException | null
+  outlives_writes: boolean
   /** Of an answer whose head has not come to its end; of it, how much has been looked at. */
   pending: Buffer | null
   looked_at: number

@@ -139,7 +139,7 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
   function finish(wire: Wire, exchange: Exchange, is_clean: boolean): void {
     part(wire, exchange)
     wire.answer = null
-    if (is_clean && wire.keeps_alive && exchange.body.is_done) wires.putBack(wire)
+    if (is_clean && wire.keeps_alive && exchange.body.is_done && wire.error === null) wires.putBack(wire)
     else wire.socket.destroy()
     endForwarded(recorder, exchange.ray)
     endAnswer(exchange)
@@ -161,7 +161,8 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
 
   function onEnd(wire: Wire): void {
     const { exchange, answer } = wire
-    if (exchange !== null && answer?.framing === 'until_end') {
+    // A reset that a write has met is told to the reader as an end.
+    if (exchange !== null && answer?.framing === 'until_end' && wire.error === null) {
       const last = lastChunk(wire.to_chunks)
       if (last !== '') exchange.connection.socket.write(last, 'latin1')
       finish(wire, exchange, false)

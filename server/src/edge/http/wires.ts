@@ -65,7 +65,7 @@ export function createWires(options: WiresOptions): Wires {
     const wire: Wire = {
       ...{ socket, target, is_single, is_connected: false, exchange: null, upstream: null, attempt: 0 },
       ...{ is_begun: false, since: ticks.now, error: null, pending: null, looked_at: 0, interim_answers: 0 },
-      ...{ answer: null, to_chunks: false, keeps_alive: false, unlisten: () => {} },
+      ...{ outlives_writes: false, answer: null, to_chunks: false, keeps_alive: false, unlisten: () => {} },
     }
     target.count++
     open.add(wire)
