@@ -236,6 +236,21 @@ promise('a secret is on no command line', async (t, sandbox) => {
   }
 })
 
+test('a driver that is closed leaves the disk alone: a sweep under way is waited for', async (t) => {
+  const { driver, build } = await openDriver(t, 'off')
+  const build_folder = build({ data: 'not a program' })
+  for (let count = 0; count < 500; count++) {
+    await driver.start({ lobby_id: newId(Date.now()), build_folder, args: ['nothing'], env: {}, tier: TIER })
+  }
+  let is_swept = false
+  const sweeping = driver.sweep().then(() => {
+    is_swept = true
+  })
+  await driver.close({ logger: 'keep' })
+  assert.ok(is_swept)
+  await sweeping
+})
+
 test('in bubblewrap a lobby sees its build, and nothing of the platform or of other lobbies', async (t) => {
   if (!hasBubblewrap()) return t.skip('bubblewrap is not installed')
   const fixture = await openDriver(t, 'required')

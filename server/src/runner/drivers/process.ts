@@ -326,6 +326,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       clearInterval(seeing)
       touchSeen()
       await Promise.all(leaving)
+      // What it says when it fails is for whoever asked for it.
+      await sweeping?.catch(() => {})
       await monitors.close()
       await logger.close(how)
       if (how.logger === 'keep') return
