@@ -2,20 +2,16 @@
 // until the matchmaker has heard that it is ready. Whether it listens is read from the kernel's own list, once for all
 // that are looked for: a server must not see connections that are no player's. Nothing waits for any of this.
 import { readFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import type { Context } from '../context.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { Run } from './launch.ts'
 import type { WantedLobby } from './rows.ts'
+import { readListeners } from './sockets.ts'
 
 const FOLLOWED_MAX = 256
 const LOOK_EVERY_MS = 10
 const LOOKS_MAX = 3_000
-/** Of listeners, which come before the connections in the list; each is a line of about 150 bytes. */
-const LIST_BYTES_MAX = 512 * 1024
-const READ_BYTES = 16 * 1024
-const LISTS = ['/proc/net/tcp', '/proc/net/tcp6']
-/** How many sockets there are: told in microseconds, where the lists take the kernel milliseconds. */
+/** How many sockets there are: told in microseconds, where the list of them takes the kernel milliseconds. */
 const COUNTS = ['/proc/net/sockstat', '/proc/net/sockstat6']
 /** Of the runner's time, while a start is looked at: a list that took a millisecond is not read again for ten. */
 const PAUSE_PER_READ = 10
@@ -80,10 +76,10 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
     const began = performance.now()
     if (counts === seen_counts || began < read_again) return
     seen_counts = counts
-    const lists = await Promise.all(LISTS.map(readListeners))
+    const listeners = await readListeners('tcp')
     read_again = performance.now() + (performance.now() - began) * PAUSE_PER_READ
     for (const start of looked()) {
-      start.listens = start.numbers.some((number) => lists.some((list) => listensIn(list, number)))
+      start.listens = start.numbers.some((number) => listeners.has(number))
       if (start.listens) phase(start.ray, 'ready')
     }
   }
@@ -128,31 +124,4 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
 /** Of the protocol's sockets that are in use; a listener is one. */
 function readCount(path: string): string {
   return /^TCP6?: inuse \d+/m.exec(readFileSync(path, 'latin1'))?.[0] ?? ''
-}
-
-/**
- * The kernel's list as far as its listeners go. A machine may have a hundred thousand connections, and making a list of
- * them takes the kernel longer than a start; what is not read of it is not made.
- */
-async function readListeners(path: string): Promise<string> {
-  const file = await open(path)
-  try {
-    let list = ''
-    while (list.length < LIST_BYTES_MAX) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES)
-      list += buffer.toString('latin1', 0, bytesRead)
-      if (bytesRead === 0 || CONNECTION.test(list.slice(-bytesRead))) break
-    }
-    return list
-  } finally {
-    await file.close()
-  }
-}
-
-/** A line is `sl: ADDRESS:PORT ADDRESS:PORT STATE ...` in hexadecimal; 0A is a listener. */
-const CONNECTION = /: [0-9A-F]+:[0-9A-F]{4} [0-9A-F]+:[0-9A-F]{4} (?!0A)[0-9A-F]{2} /
-
-function listensIn(list: string, number: number): boolean {
-  const port = number.toString(16).toUpperCase().padStart(4, '0')
-  return new RegExp(`:${port} [0-9A-F]+:0000 0A `).test(list)
 }
