@@ -142,6 +142,7 @@ export const ERRORS = {
   MATCHMAKER_PARTY_TOO_LARGE: { status: 400, message: 'The party has more members than a lobby takes.' },
   MATCHMAKER_LOBBY_NOT_FOUND: { status: 400, message: 'There is no such lobby.' },
   MATCHMAKER_LOBBY_FULL: { status: 400, message: 'The lobby is full.' },
+  MATCHMAKER_LOBBY_CLOSED: { status: 400, message: 'The server of the lobby does not answer: nobody may join now.' },
   MATCHMAKER_LOBBY_STOPPED: { status: 400, message: 'The lobby has stopped.' },
   MATCHMAKER_LOBBY_NOT_STARTED: { status: 503, message: 'The lobby did not become ready in time.' },
   MATCHMAKER_PLAYER_ALREADY_CONNECTED: { status: 400, message: 'The player token has been used.' },

@@ -15,6 +15,9 @@ export const LobbySummaryAnalytics = object(
     is_ready: Type.Boolean({ description: 'Whether its server has called ready.' }),
     is_idle: Type.Boolean({ description: 'Whether nobody has a seat in it.' }),
     is_closed: Type.Boolean(),
+    is_stalled: Type.Boolean({
+      description: 'Whether its server does not answer: nobody gets a seat in it meanwhile.',
+    }),
     is_outdated: Type.Boolean({ description: 'Whether another version is deployed by now.' }),
     max_players_normal: Count('For find.'),
     max_players_direct: Count('For join.'),

@@ -14,6 +14,7 @@ export const VERDICTS = [
   'not_best',
   'full',
   'other_tags',
+  'stalled',
   'closed',
   'not_public',
   'draining',

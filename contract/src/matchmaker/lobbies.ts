@@ -151,7 +151,7 @@ export const joinLobby = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/join',
   aliases: ['/v1/lobbies/join'],
-  summary: 'Get a seat in the lobby with this id, closed or not, private or not.',
+  summary: 'Get a seat in the lobby with this id, closed or not, private or not; its server must answer.',
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
@@ -171,6 +171,7 @@ export const joinLobby = operation({
     'MATCHMAKER_LOBBY_NOT_FOUND',
     'MATCHMAKER_LOBBY_STOPPED',
     'MATCHMAKER_VERSION_DRAINING',
+    'MATCHMAKER_LOBBY_CLOSED',
     'MATCHMAKER_LOBBY_FULL',
     'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
     'MATCHMAKER_LOBBY_NOT_STARTED',
@@ -269,6 +270,9 @@ export const LobbyInfo = object({
   max_players_direct: Type.Integer(),
   max_players_party: Type.Integer(),
   total_player_count: Type.Integer({ description: 'Seats that are taken: reserved and connected.' }),
+  is_stalled: Type.Optional(
+    Type.Boolean({ description: 'True while its server does not answer and nobody may join; else absent.' }),
+  ),
   state: Type.Optional(Type.Unknown()),
 })
 

@@ -382,6 +382,8 @@ type LobbyTable = {
   publicity: 'public' | 'private'
   is_custom: boolean
   is_closed: boolean
+  /** Its server does not answer: it is not found, and not joined by id. */
+  is_stalled: Generated<boolean>
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
@@ -562,6 +564,8 @@ type LobbyRunTable = {
   ports: JsonColumn<Record<string, RunPort>>
   create_ts: CreateTime
   start_ts: Date | null
+  /** Since when its server does not answer; null while it does. At the end it stays as it was. */
+  stall_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   exit_ts: Date | null
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */

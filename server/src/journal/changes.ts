@@ -108,6 +108,8 @@ export type Change =
   | { kind: 'lobby_created'; lobby: LobbyRecord }
   | { kind: 'lobby_ready'; lobby_id: string; ms: number }
   | { kind: 'lobby_closed'; lobby_id: string; is_closed: boolean }
+  /** Whether its server does not answer, as its runner sees it. */
+  | { kind: 'lobby_stalled'; lobby_id: string; ms: number; is_stalled: boolean }
   | { kind: 'lobby_state'; lobby_id: string; state: string | null }
   | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason }
   | { kind: 'player_reserved'; player: PlayerRecord; [LIMITS]?: SeatLimits }

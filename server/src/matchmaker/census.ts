@@ -9,12 +9,15 @@ const PLACES_MAX = 200
 /** Lobbies and players that are counted at a time. */
 const STEP_MAX = 2_000
 
+const LOBBY_STATES = ['starting', 'ready', 'closed', 'stalled'] as const
+const PLAYER_STATES = ['reserved', 'connected'] as const
+
 export type Place = {
   namespace_id: string
   region: string
   game_mode: string
-  lobbies: { starting: number; ready: number; closed: number }
-  players: { reserved: number; connected: number }
+  lobbies: Record<(typeof LOBBY_STATES)[number], number>
+  players: Record<(typeof PLAYER_STATES)[number], number>
 }
 
 const OTHERS = 'other'
@@ -31,7 +34,8 @@ export async function takeCensus(books: Pick<Books, 'namespaceIds' | 'book'>): P
       }
       if (lobby.stop_ms !== null) continue
       const { lobbies, players } = placeOf(places, { namespace_id, ...lobby })
-      if (lobby.ready_ms === null) lobbies.starting++
+      if (lobby.is_stalled) lobbies.stalled++
+      else if (lobby.ready_ms === null) lobbies.starting++
       else if (lobby.is_closed) lobbies.closed++
       else lobbies.ready++
       for (const player of lobby.players.values()) {
@@ -65,7 +69,7 @@ function placeOf(places: Map<string, Place>, { namespace_id, region, game_mode }
   const key = `${namespace_id} ${region} ${game_mode}`
   let place = places.get(key)
   if (place === undefined) {
-    const nobody = { lobbies: { starting: 0, ready: 0, closed: 0 }, players: { reserved: 0, connected: 0 } }
+    const nobody = { lobbies: { starting: 0, ready: 0, closed: 0, stalled: 0 }, players: { reserved: 0, connected: 0 } }
     place = { namespace_id, region, game_mode, ...nobody }
     places.set(key, place)
   }
@@ -75,13 +79,13 @@ function placeOf(places: Map<string, Place>, { namespace_id, region, game_mode }
 /** Those beyond the bound are added up by region. */
 function bounded(places: Place[]): Place[] {
   const size = ({ players, lobbies }: Place): number =>
-    (players.reserved + players.connected) * 1_000 + lobbies.starting + lobbies.ready + lobbies.closed
+    (players.reserved + players.connected) * 1_000 + LOBBY_STATES.reduce((sum, state) => sum + lobbies[state], 0)
   places.sort((a, b) => size(b) - size(a))
   const others = new Map<string, Place>()
   for (const { region, lobbies, players } of places.slice(PLACES_MAX)) {
     const sum = placeOf(others, { namespace_id: OTHERS, region, game_mode: OTHERS })
-    for (const state of ['starting', 'ready', 'closed'] as const) sum.lobbies[state] += lobbies[state]
-    for (const state of ['reserved', 'connected'] as const) sum.players[state] += players[state]
+    for (const state of LOBBY_STATES) sum.lobbies[state] += lobbies[state]
+    for (const state of PLAYER_STATES) sum.players[state] += players[state]
   }
   return [...places.slice(0, PLACES_MAX), ...others.values()]
 }

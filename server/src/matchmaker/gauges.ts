@@ -11,10 +11,15 @@ export function tellMatchmaker(
   { metrics, health }: Context,
   office: () => { books: Books; projection: Projection } | null,
 ): void {
-  metrics.gauge('lobbies', 'Lobbies: starting, ready or closed.', PLACE, async (tell) => {
-    const books = office()?.books
-    if (books !== undefined) tellLobbies(await takeCensus(books), tell)
-  })
+  metrics.gauge(
+    'lobbies',
+    'Lobbies: starting, ready, closed, or stalled (the server does not answer).',
+    PLACE,
+    async (tell) => {
+      const books = office()?.books
+      if (books !== undefined) tellLobbies(await takeCensus(books), tell)
+    },
+  )
   metrics.gauge('players', 'Players: reserved (a seat, not there yet) or connected.', PLACE, async (tell) => {
     const books = office()?.books
     if (books !== undefined) tellPlayers(await takeCensus(books), tell)

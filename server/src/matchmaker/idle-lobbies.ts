@@ -36,6 +36,11 @@ const LATER: ReadonlySet<ErrorCode> = new Set([
   'API_NOT_AVAILABLE',
 ])
 
+/** After these a place may have fewer lobbies that wait for players. */
+const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set([
+  ...(['player_reserved', 'lobby_stopped', 'lobby_closed', 'lobby_stalled', 'version_draining'] as const),
+])
+
 type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }
 type Deployed = { namespace_id: string; version_id: string }
 type Rest = { failure_count: number; until_ms: number }
@@ -203,7 +208,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
       if (change.kind === 'lobby_created') tell(namespace_id)
       if (plans.length === 0) continue
       if (change.kind === 'lobby_stopped') noteEnd(namespace_id, change)
-      is_lacking ||= ['player_reserved', 'lobby_stopped', 'lobby_closed', 'version_draining'].includes(change.kind)
+      is_lacking ||= LEAVES_A_GAP.has(change.kind)
     }
     if (!is_lacking) return
     lacking.add(namespace_id)

@@ -76,6 +76,7 @@ function infoOf(lobby: Lobby, include_state: boolean) {
     max_players_direct: lobby.max_players_direct,
     max_players_party: lobby.max_players_party,
     total_player_count: lobby.players.size,
+    ...(lobby.is_stalled ? { is_stalled: true } : {}),
     ...(include_state ? { state: lobby.state === null ? null : (JSON.parse(lobby.state) as unknown) } : {}),
   }
 }

@@ -16,6 +16,7 @@ import { createLobbyMeter } from './lobby-metrics.ts'
 import { logTail } from './logs/tail.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
+import { type StallRun, watchStalls } from './stalls.ts'
 import type { StartRays } from './start-rays.ts'
 
 /** Starts under way at once. More make none of them faster. */
@@ -27,7 +28,7 @@ const RUN_GRACE_MS = 30_000
 const SHUTDOWN_GRACE_MS = 5_000
 
 /** A run with what the loop does to it. */
-type Watched = Run & { is_ending: boolean; is_recorded: boolean; settling: Promise<void> | null }
+type Watched = StallRun & Run & { is_ending: boolean; is_recorded: boolean; settling: Promise<void> | null }
 
 export type Loop = {
   /** There may be something to do. Cheap, and never waits. */
@@ -36,8 +37,8 @@ export type Loop = {
   adopt(): Promise<void>
   /** Starts nothing any more, and waits for what is under way. */
   close(): Promise<void>
-  /** Every second: what all that runs uses is looked at, where it is time to. */
-  measure(): Promise<void>
+  /** Every second: looks at what all that runs uses, where it is time to, and at which servers do not answer. */
+  measure(): void
   /** Now and then: removes what nobody needs any more. */
   sweep(): Promise<void>
   /** After close: ends everything that runs, and records it. */
@@ -50,6 +51,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
   const meter = createLobbyMeter(ctx, driver)
   const runs = new Map<string, Watched>()
   const starting = new Map<string, Promise<void>>()
+  const stalls = watchStalls(ctx, driver, () => [...runs.values()])
   let is_closed = false
   const { wake, close } = createLooks(ctx, {
     look: pass,
@@ -96,8 +98,8 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     starting.set(lobby_id, settled)
   }
 
-  function watch(run: Run): Watched {
-    const watched = { ...run, is_ending: false, is_recorded: false, settling: null }
+  function watch(run: Run, is_stalled = false): Watched {
+    const watched = { ...run, is_stalled, is_ending: false, is_recorded: false, settling: null }
     runs.set(run.handle.lobby_id, watched)
     void recordStarted(watched)
     return watched
@@ -139,7 +141,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
 
   function takeOver(row: OpenRun, handle: Run['handle']): void {
     for (const port of portsOf(row)) ports.hold(port)
-    watch({ handle, ports: row.ports, build_id: row.build_id })
+    watch({ handle, ports: row.ports, build_id: row.build_id }, row.is_stalled)
     ctx.log.info({ lobby_id: row.lobby_id, pid: handle.pid }, 'a lobby that lives was found again')
   }
 
@@ -202,7 +204,10 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       }
     },
 
-    measure: () => meter.look([...runs.values()].map(({ handle }) => handle)),
+    measure() {
+      void meter.look([...runs.values()].map(({ handle }) => handle))
+      stalls.wake()
+    },
 
     async sweep() {
       try {
@@ -218,6 +223,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     async close() {
       is_closed = true
       await close()
+      await stalls.close()
       await Promise.all(starting.values())
       await builds.close()
     },

@@ -38,6 +38,7 @@ export type OpenRun = {
   lobby_id: string
   is_wanted: boolean
   is_started: boolean
+  is_stalled: boolean
   ports: Record<string, RunPort>
   build_id: string | null
 }
@@ -69,7 +70,7 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
   const { rows } = await ctx.pool.query<OpenRun>({
     name: 'runner-open',
     text: `
-      select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started,
+      select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started, r.stall_ts is not null as is_stalled,
         l.lobby_id is not null and l.stop_ts is null as is_wanted
       from lobby_runs r
       left join lobbies l on l.lobby_id = r.lobby_id
@@ -124,6 +125,21 @@ export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
     values: [handle.lobby_id, JSON.stringify(handle), new Date(handle.start_ts)],
+  })
+}
+
+/** Their servers do not answer, or do again: tells the same, of what is news. */
+export async function recordStalls(ctx: Context, lobby_ids: readonly string[], is_stalled: boolean): Promise<void> {
+  await ctx.pool.query({
+    name: 'runner-stall',
+    text: `
+      with run as (
+        update lobby_runs set stall_ts = $2
+        where lobby_id = any($1) and exit_ts is null and (stall_ts is null) <> ($2::timestamptz is null)
+        returning lobby_id
+      )
+      select pg_notify('lobby_runs', lobby_id::text) from run`,
+    values: [lobby_ids, is_stalled ? new Date(ctx.now()) : null],
   })
 }
 

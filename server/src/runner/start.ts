@@ -48,7 +48,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const unsubscribe = ctx.listener.on('lobbies', loop.wake)
   const ticking = setInterval(() => {
     loop.wake()
-    void loop.measure()
+    loop.measure()
   }, RECONCILE_MS)
   const sweeping = setInterval(loop.sweep, SWEEP_MS)
   const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])

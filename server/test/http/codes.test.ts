@@ -27,6 +27,7 @@ import {
   ready,
   type Seat,
   serverOf,
+  stallRun,
   starting,
   stopReasonOf,
   tooManyTags,
@@ -142,6 +143,11 @@ const CASES: Record<MatchmakerCode, Case> = {
   MATCHMAKER_LOBBY_NOT_FOUND: ({ game }) => join(game, UNKNOWN_ID),
   MATCHMAKER_LOBBY_FULL: async (world) => {
     const { game, seat } = await seated(world)
+    return join(game, seat.lobby.lobby_id)
+  },
+  MATCHMAKER_LOBBY_CLOSED: async (world) => {
+    const { game, seat } = await seated(world)
+    await stallRun(world.platform, seat.lobby.lobby_id)
     return join(game, seat.lobby.lobby_id)
   },
   MATCHMAKER_LOBBY_STOPPED: async (world) => {

@@ -19,6 +19,7 @@ import {
   seatsTaken,
   serverOf,
   setLimits,
+  stallRun,
   starting,
   stopReasonOf,
   TRUSTING,
@@ -38,6 +39,8 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
   const stopped = await find(game, { game_modes: ['tagged'] })
   await endRun(platform, stopped.lobby.lobby_id)
   await stopReasonOf(platform, stopped.lobby.lobby_id)
+  const stalled = await find(game, { game_modes: ['tagged'], tags: { map: 'dune' } })
+  await stallRun(platform, stalled.lobby.lobby_id)
   const { lobby } = await find(game)
 
   const cases: [ErrorCode, string][] = [
@@ -45,6 +48,7 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
     ['MATCHMAKER_LOBBY_NOT_FOUND', foreign.lobby.lobby_id],
     ['MATCHMAKER_JOIN_DISABLED', unjoinable.lobby.lobby_id],
     ['MATCHMAKER_LOBBY_STOPPED', stopped.lobby.lobby_id],
+    ['MATCHMAKER_LOBBY_CLOSED', stalled.lobby.lobby_id],
     ['MATCHMAKER_LOBBY_FULL', full.lobby.lobby_id],
   ]
   const answers: unknown[] = []

@@ -139,6 +139,22 @@ export function removeReasonOf(platform: Platform, player_id: string): Promise<s
 }
 
 /** What the runner writes when a lobby's process has ended, and how it says so. */
+/** As its runner records that the server of a lobby does not answer. */
+export async function stallRun(platform: Platform, lobby_id: string): Promise<void> {
+  const { ctx } = platform
+  const row = { lobby_id, runner_id: 'test', driver: 'process', handle: '{}', ports: '{}' }
+  await ctx.db
+    .insertInto('lobby_runs')
+    .values({ ...row, start_ts: new Date(), stall_ts: new Date() })
+    .execute()
+  await ctx.listener.notify('lobby_runs', lobby_id)
+  await until('the lobby to stall', async () => (await rowOf(platform, lobby_id)).is_stalled)
+}
+
+function rowOf({ ctx }: Platform, lobby_id: string) {
+  return ctx.db.selectFrom('lobbies').where('lobby_id', '=', lobby_id).selectAll().executeTakeFirstOrThrow()
+}
+
 export async function endRun(
   platform: Platform,
   lobby_id: string,

@@ -6,7 +6,7 @@ import { type Explanation, explainRay, findLobby, setLobbyClosed } from '@muster
 import { createRays, NAMESPACE_RAYS_MAX } from '../../src/observe/rays.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { CALLERS, createWorld } from '../http/calls.ts'
-import { create, find, LONG_MS, MODES, serverOf, setLimits, UNKNOWN_ID } from '../http/steps.ts'
+import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { hasBubblewrap } from '../runner/driver-fixture.ts'
 
@@ -35,12 +35,15 @@ test('a refusal tells which lobbies were there, why each was passed over, and th
     default: { idle_grace_ms: LONG_MS, max_players: 1, taggable: true },
     custom: { ...MODES.custom!, max_players: 1 },
   }
-  const game = await platform.game({ matchmaker: { game_modes: modes }, limits: { lobby_count_max: 4 } })
+  const game = await platform.game({ matchmaker: { game_modes: modes }, limits: { lobby_count_max: 5 } })
   const full = await find(game)
   const closed = await find(game, { tags: { map: 'dune' } })
+  const stalled = await find(game, { tags: { map: 'hill' } })
   const other_mode = await find(game, { game_modes: ['unlisted'] })
   const hidden = await create(game, { game_mode: 'custom', publicity: 'private' })
   await serverOf(platform, game, closed.lobby.lobby_id).call(setLobbyClosed, { body: { is_closed: true } })
+
+  await stallRun(platform, stalled.lobby.lobby_id)
 
   const wish = { tags: { map: 'hill' }, captcha: { hcaptcha: { client_response: 'of-a-person' } } }
   const { code, ray_id } = await refusedFind(platform, game, wish)
@@ -54,11 +57,12 @@ test('a refusal tells which lobbies were there, why each was passed over, and th
   assert.equal(more.length, 0)
   assert.deepEqual([attempt!.outcome, attempt!.code, attempt!.candidates_left_out], ['refused', code, 0])
   const { client_limit, client_players, client_players_max, ...lobbies } = attempt!.limits
-  assert.deepEqual([client_limit, client_players, client_players_max], ['max_players_per_client', 4, 8])
-  assert.deepEqual(lobbies, { lobbies: 4, lobby_count_max: 4 })
+  assert.deepEqual([client_limit, client_players, client_players_max], ['max_players_per_client', 5, 8])
+  assert.deepEqual(lobbies, { lobbies: 5, lobby_count_max: 5 })
   assert.deepEqual(Object.fromEntries(attempt!.candidates.map(({ lobby_id, verdict }) => [lobby_id, verdict])), {
     [full.lobby.lobby_id]: 'other_tags',
     [closed.lobby.lobby_id]: 'closed',
+    [stalled.lobby.lobby_id]: 'stalled',
     [other_mode.lobby.lobby_id]: 'other_game_mode',
     [hidden.lobby.lobby_id]: 'other_game_mode',
   })

@@ -16,8 +16,9 @@ export type PlainLobby = {
   ready_by: number
   ready: number | null
   closed: boolean
+  stalled: boolean
   state: string | null
-  /** When it was last left, or made, without a player. */
+  /** When it was last left, or made, without a player; or has stalled without one. */
   empty_since: number | null
   stopped: number | null
   why: StopReason | null
@@ -156,6 +157,7 @@ function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: PlainLo
       lobby.plan.game_mode === game_mode &&
       lobby.plan.region === region &&
       !lobby.closed &&
+      !lobby.stalled &&
       !lobby.plan.is_custom &&
       lobby.plan.publicity === 'public',
   )
@@ -229,7 +231,8 @@ function bestOf(
 ): PlainLobby | undefined {
   const free = (lobby: PlainLobby): number => placesOf(lobby.plan, party) - takenIn(book, lobby.id)
   return book.lobbies
-    .filter((lobby) => lobby.stopped === null && !lobby.closed && lobby.plan.publicity === 'public')
+    .filter((lobby) => lobby.stopped === null && !lobby.closed && !lobby.stalled)
+    .filter((lobby) => lobby.plan.publicity === 'public')
     .filter((lobby) => modes.includes(lobby.plan.game_mode) && regions.includes(lobby.plan.region))
     .filter((lobby) => Object.entries(tags).every(([name, value]) => lobby.plan.tags[name] === value))
     .filter((lobby) => free(lobby) >= (party ?? 1))
@@ -266,6 +269,7 @@ export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, 
   if ('refused' in comers) return comers
   if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
+  if (lobby.stalled) return refused('MATCHMAKER_LOBBY_CLOSED')
   const places = placesOf(lobby.plan, sizeOf(wish, comers), 'direct')
   if (takenIn(book, lobby.id) + comers.length > places) return refused('MATCHMAKER_LOBBY_FULL')
   return sit(book, lobby, wish, comers, now)
@@ -301,6 +305,7 @@ function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
     ready_by: now + plan.ready_within_ms,
     ready: null,
     closed: false,
+    stalled: false,
     state: null,
     empty_since: now,
     stopped: null,
@@ -407,9 +412,11 @@ export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, wish: Wish, n
     return null
   const lobby = lobbyOf(book, found.lobby)
   const plan = book.plans.find((one) => one.id === found.lobby)
-  if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && lobby.closed))) return null
+  if (lobby !== undefined && (lobby.stopped !== null || (found.action === 'find' && (lobby.closed || lobby.stalled))))
+    return null
   if (tooMany(book, comers, 0)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
+  if (lobby?.stalled) return refused('MATCHMAKER_LOBBY_CLOSED')
   if (lobby !== undefined) {
     const places = placesOf(lobby.plan, sizeOf(wish, comers), found.action === 'find' ? 'normal' : 'direct')
     if (takenIn(book, lobby.id) > places) return null
@@ -468,6 +475,14 @@ export function say(book: PlainBook, id: string, what: { closed?: boolean; state
   const lobby = lobbyOf(book, id)
   if (lobby === undefined || lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
   Object.assign(lobby, what)
+  return null
+}
+
+export function stall(book: PlainBook, id: string, stalled: boolean, now: number): Answer {
+  const lobby = lobbyOf(book, id)
+  if (lobby === undefined || lobby.stopped !== null || lobby.stalled === stalled) return null
+  lobby.stalled = stalled
+  if (stalled && isEmpty(book, lobby)) lobby.empty_since = now
   return null
 }
 

@@ -1,46 +1,219 @@
-// A server that stands still: stopped by a signal, as a debugger, a freezer or a machine that swaps would do it.
+// Servers that stand still: stopped, as a debugger, a freezer or a machine that swaps would do it; busy for ever; or
+// waiting for what never comes. Real ones, under the real runner.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { playerConnected } from '@muster/contract'
+import { createSocket } from 'node:dgram'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { type ApiError, findLobby, listLobbies, playerConnected } from '@muster/contract'
 import { readStat } from '../../src/procfs.ts'
-import { find, LONG_MS, listed, serverOf } from '../http/steps.ts'
-import { startPlatform } from '../platform.ts'
-import { processesOf } from '../supervisor/started.ts'
+import { startArena } from '../end-to-end/arena.ts'
+import { find, join, LONG_MS, type Seat, serverOf } from '../http/steps.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { processesOf, roleOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
+import { hasBubblewrap, SANDBOXES, type Sandbox } from './driver-fixture.ts'
 
-test('a server that stands still for 20 s keeps its players and its place in the list, and then goes on', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
-  const game_modes = { default: { idle_grace_ms: LONG_MS } }
-  const game = await platform.game({ matchmaker: { game_modes } })
+/** What a player sends to a server that does not answer. */
+const SEND_MS = 100
+
+/**
+ * Its main thread does all for players, and a second one, at a port of its own, lets whoever connects hold the first up:
+ * `spin` keeps it busy, `wait` makes it wait, which is so when it is answered; anything else lets it go on.
+ */
+const HELD_UP = `
+import { createSocket } from 'node:dgram'
+import http from 'node:http'
+import { createServer } from 'node:net'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_RAW, PORT_CONTROL } = process.env
+if (isMainThread) {
+  const held = new Int32Array(new SharedArrayBuffer(8))
+  const holder = new Worker(new URL(import.meta.url), { workerData: held })
+  await new Promise((resolve) => holder.once('message', resolve))
+  setInterval(() => {
+    if (Atomics.load(held, 0) === 0) return
+    Atomics.store(held, 1, 1)
+    Atomics.notify(held, 1)
+    while (Atomics.load(held, 0) === 1);
+    Atomics.wait(held, 0, 2)
+    Atomics.store(held, 1, 0)
+  }, 10)
+  const udp = createSocket('udp4', (message, { port }) => udp.send(message, port, '127.0.0.1'))
+  udp.bind(Number(PORT_RAW), '127.0.0.1')
+  http.createServer((_, answer) => answer.end('lobby')).listen(Number(PORT_GAME), '127.0.0.1', () => {
+    const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
+    http.request(PLATFORM_API_URL + '/matchmaker/lobbies/ready', { method: 'POST', headers }).end()
+  })
+} else {
+  createServer((socket) => socket.on('data', (word) => {
+    Atomics.store(workerData, 0, { spin: 1, wait: 2 }[word] ?? 0)
+    Atomics.notify(workerData, 0)
+    if (Atomics.load(workerData, 0) > 0) Atomics.wait(workerData, 1, 0)
+    socket.end('done')
+  })).listen(Number(PORT_CONTROL), '127.0.0.1', () => parentPort.postMessage('listening'))
+}
+process.on('SIGTERM', () => process.exit(0))
+`
+const PORTS = {
+  game: { protocol: 'http' as const },
+  raw: { protocol: 'udp' as const },
+  control: { protocol: 'http' as const },
+}
+
+function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
+  for (const sandbox of SANDBOXES) {
+    test(`${name} (${sandbox === 'off' ? 'plainly' : 'in bubblewrap'})`, async (t) => {
+      if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
+      return run(t, sandbox)
+    })
+  }
+}
+
+type Life = { platform: Platform; game: TestGame; seat: Seat; lobby_id: string }
+
+/** A player in a lobby of a server with a place left. */
+async function play(t: TestContext, sandbox: Sandbox, files?: Record<string, string>): Promise<Life> {
+  const roles = 'api,matchmaker,runner,edge'
+  const platform = await startPlatform(t, { roles, env: { MUSTER_SANDBOX: sandbox } })
+  const matchmaker = { game_modes: { default: { idle_grace_ms: LONG_MS } } }
+  const game = await platform.game(
+    files === undefined ? { matchmaker } : { matchmaker, files, docker: { ports: PORTS } },
+  )
   const seat = await find(game)
   const { lobby_id } = seat.lobby
   const server = serverOf(platform, game, lobby_id)
   await server.call(playerConnected, { body: { player_token: seat.player.token } })
-  const { pid } = processesOf(lobby_id).find(({ command }) => command.includes('server.mjs'))!
-  const run = () =>
-    platform.ctx.db.selectFrom('lobby_runs').where('lobby_id', '=', lobby_id).selectAll().executeTakeFirstOrThrow()
-  const address = seat.ports.game!.url!
-  const before = await run()
+  return { platform, game, seat, lobby_id }
+}
 
+/** Its own process, below those that started it and wait for it. */
+const programOf = (lobby_id: string): number =>
+  processesOf(lobby_id).find(({ command }) => command.split(' ', 1)[0]!.endsWith('node'))!.pid
+
+async function listed({ player }: Pick<TestGame, 'player'>) {
+  const { lobbies } = await player.call(listLobbies, {})
+  return lobbies.map(({ lobby_id, total_player_count, is_stalled }) => [lobby_id, total_player_count, is_stalled])
+}
+
+const isListed = ({ player }: Pick<TestGame, 'player'>, lobby_id: string, is_stalled?: boolean) =>
+  until(`the list to say that the lobby ${is_stalled ? 'stalls' : 'answers'}`, async () => {
+    const { lobbies } = await player.call(listLobbies, {})
+    return lobbies.some((lobby) => lobby.lobby_id === lobby_id && lobby.is_stalled === is_stalled)
+  })
+
+/** Nobody gets in by any way; who is in stays in; the next player is given another lobby. */
+async function takesNobody({ game, lobby_id }: Life): Promise<string> {
+  const refusal = (error: ApiError) => error.code
+  assert.equal(await join(game, lobby_id).then(() => null, refusal), 'MATCHMAKER_LOBBY_CLOSED')
+  const none = find(game, { prevent_auto_create_lobby: true })
+  assert.equal(await none.then(() => null, refusal), 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  const other = await find(game)
+  assert.notEqual(other.lobby.lobby_id, lobby_id)
+  assert.deepEqual(await listed(game), [
+    [lobby_id, 1, true],
+    [other.lobby.lobby_id, 1, undefined],
+  ])
+  return other.lobby.lobby_id
+}
+
+/** Players get in as if nothing had been. */
+async function isBack({ platform, game, lobby_id }: Life, other: string): Promise<void> {
+  await isListed(game, lobby_id)
+  assert.equal((await join(game, lobby_id)).lobby.lobby_id, lobby_id)
+  assert.equal((await find(game)).lobby.lobby_id, lobby_id, 'the fullest')
+  assert.deepEqual(await listed(game), [
+    [lobby_id, 3, undefined],
+    [other, 1, undefined],
+  ])
+  const { start_ts, exit_ts, stall_ts } = await runOf(platform, lobby_id)
+  assert.ok(start_ts !== null && exit_ts === null && stall_ts === null, 'the same run')
+}
+
+const runOf = ({ ctx }: Platform, lobby_id: string) =>
+  ctx.db.selectFrom('lobby_runs').where('lobby_id', '=', lobby_id).selectAll().executeTakeFirstOrThrow()
+
+promise('a server that is stopped for 20 s takes nobody, keeps its players, and then goes on', async (t, sandbox) => {
+  const life = await play(t, sandbox)
+  const { platform, game, seat, lobby_id } = life
+  const pid = programOf(lobby_id)
   process.kill(pid, 'SIGSTOP')
   await until('the server to stand still', () => readStat(pid)?.state === 'T')
-  const asked = fetch(address)
-  const looked = await looks()
+  const asked = fetch(seat.ports.game!.url!)
+  await isListed(game, lobby_id, true)
   platform.advance(20_000)
-  // The runner has looked at its lobbies meanwhile, and has said so.
-  await until('the runner to look', async () => (await looks()) > looked)
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 1 }])
-  assert.deepEqual(await run(), before)
-  // Nothing tells a server that stands still from one that thinks: who comes now waits with the others.
-  assert.equal((await find(game)).lobby.lobby_id, lobby_id)
-
+  const other = await takesNobody(life)
   process.kill(pid, 'SIGCONT')
   assert.equal(await (await asked).text(), 'lobby')
-  assert.deepEqual(await listed(game), [{ lobby_id, total_player_count: 2 }])
-  assert.deepEqual(await run(), before)
+  await isBack(life, other)
+})
 
-  async function looks(): Promise<number> {
-    const rows = await platform.ctx.db.selectFrom('runners').select('ts').execute()
-    return Math.max(...rows.map(({ ts }) => ts.getTime()))
+async function tell(platform: Platform, lobby_id: string, word: 'spin' | 'wait' | 'go on'): Promise<void> {
+  const { hostname, port } = (await runOf(platform, lobby_id)).ports.control!
+  const socket = connect(port, hostname, () => socket.write(word))
+  await new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject))
+}
+
+promise('a server that is busy for ever takes nobody from when a player waits for it in vain', async (t, sandbox) => {
+  const life = await play(t, sandbox, { 'server.mjs': HELD_UP })
+  const { platform, game, seat, lobby_id } = life
+  await tell(platform, lobby_id, 'spin')
+  const asked = fetch(seat.ports.game!.url!)
+  await isListed(game, lobby_id, true)
+  const other = await takesNobody(life)
+  await tell(platform, lobby_id, 'go on')
+  assert.equal(await (await asked).text(), 'lobby')
+  await isBack(life, other)
+})
+
+promise(
+  'a server that waits for ever takes nobody once its datagrams gather, and is back when it reads',
+  async (t, sandbox) => {
+    const life = await play(t, sandbox, { 'server.mjs': HELD_UP })
+    const { platform, game, lobby_id } = life
+    const { port } = (await runOf(platform, lobby_id)).ports.raw!
+    const player = createSocket('udp4')
+    let answers = 0
+    player.on('message', () => answers++)
+    const sending = setInterval(() => player.send('here I am', port, '127.0.0.1'), SEND_MS)
+    t.after(() => {
+      clearInterval(sending)
+      player.close()
+    })
+    await until('the server to answer', () => answers > 0)
+    await tell(platform, lobby_id, 'wait')
+    await isListed(game, lobby_id, true)
+    const other = await takesNobody(life)
+    await tell(platform, lobby_id, 'go on')
+    await isBack(life, other)
+  },
+)
+
+test('a server that is stopped stays so to the next runner and matchmaker, and its going on is seen by them', async (t) => {
+  const arena = await startArena(t, { deploy: ['--max-players', '4'] })
+  const { lobby_id } = await lobbyOf()
+  const pid = programOf(lobby_id)
+  process.kill(pid, 'SIGSTOP')
+  await isListed(arena, lobby_id, true)
+  for (const role of ['runner', 'matchmaker']) {
+    const killed = roleOf(arena.folder, role)!
+    process.kill(killed, 'SIGKILL')
+    await until(`another ${role}`, () => arena.started().output().includes(`${role} is back`))
+    assert.deepEqual(
+      (await until('the matchmaker to answer', () => listed(arena).catch(() => null))).map(([id, , stalls]) => [
+        id,
+        stalls,
+      ]),
+      [[lobby_id, true]],
+    )
+  }
+  const killed = roleOf(arena.folder, 'runner')!
+  process.kill(killed, 'SIGKILL')
+  process.kill(pid, 'SIGCONT')
+  await isListed(arena, lobby_id)
+  assert.equal((await lobbyOf()).lobby_id, lobby_id)
+
+  async function lobbyOf() {
+    return (await arena.player.call(findLobby, { body: { game_modes: ['default'] } })).lobby
   }
 })

@@ -27,6 +27,7 @@ type LobbyBasics = Pick<
 type Live = LobbyBasics & {
   is_ready: boolean
   is_closed: boolean
+  is_stalled: boolean
   total: number
   registered: number
   /** The seq, and the revision, of its last change. */
@@ -36,7 +37,8 @@ type Live = LobbyBasics & {
 type Seat = { lobby: Live | undefined; is_connected: boolean }
 type Stopped = { lobby_id: string; seq: number; revision: number }
 /** As the tables have it. */
-export type LoadedLobby = LobbyBasics & { is_ready: boolean; is_closed: boolean; seats: ReadonlyMap<string, boolean> }
+export type LoadedLobby = LobbyBasics &
+  Pick<Live, 'is_ready' | 'is_closed' | 'is_stalled'> & { seats: ReadonlyMap<string, boolean> }
 /** `revision`: what a listener knows; it means nothing in another LiveLobbies. */
 export type Told = { message: LiveMessage; revision: number }
 
@@ -97,6 +99,7 @@ export function createLiveLobbies(seq: number, version_id: string, loaded: reado
           ...basicsOf(told.lobby),
           is_ready: false,
           is_closed: false,
+          is_stalled: false,
           total: 0,
           registered: 0,
           seq: now_seq,
@@ -109,6 +112,8 @@ export function createLiveLobbies(seq: number, version_id: string, loaded: reado
         return patch(told.lobby_id, { is_ready: true })
       case 'lobby_closed':
         return patch(told.lobby_id, { is_closed: told.is_closed })
+      case 'lobby_stalled':
+        return patch(told.lobby_id, { is_stalled: told.is_stalled })
       case 'lobby_stopped':
         if (lobbies.delete(told.lobby_id)) stopped.push({ lobby_id: told.lobby_id, seq: now_seq, revision })
         return undefined
@@ -164,6 +169,7 @@ export function createLiveLobbies(seq: number, version_id: string, loaded: reado
       is_ready: lobby.is_ready,
       is_idle: lobby.total === 0,
       is_closed: lobby.is_closed,
+      is_stalled: lobby.is_stalled,
       is_outdated: lobby.version_id !== deployed,
       max_players_normal: lobby.max_players_normal,
       max_players_direct: lobby.max_players_direct,

@@ -14,7 +14,7 @@ type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms'> & {
 }
 
 const LOBBIES_SQL = `
-  select l.lobby_id, l.version_id, l.game_mode, l.region, l.create_ts, l.is_closed, l.ready_ts is not null as is_ready,
+  select l.lobby_id, l.version_id, l.game_mode, l.region, l.create_ts, l.is_closed, l.is_stalled, l.ready_ts is not null as is_ready,
     l.max_players_normal, l.max_players_direct, l.max_players_party, p.player_ids, p.are_connected
   from lobbies l left join (
     select lobby_id, array_agg(player_id) as player_ids, array_agg(connect_ts is not null) as are_connected

@@ -18,7 +18,21 @@ const STEPS_MAX = 60
 const TIMES_MS = [0, 0, 0, 1, 500, 4_000, 5_000, 15_000, 60_000, 120_000, 600_000]
 const KINDS = [
   ...['find', 'find', 'find', 'find', 'join', 'join', 'create', 'ready', 'ready', 'connected', 'connected'],
-  ...['disconnected', 'dropped', 'expel', 'release', 'closed', 'state', 'stop', 'commit', 'commit', 'fail', 'time'],
+  ...[
+    'disconnected',
+    'dropped',
+    'expel',
+    'release',
+    'closed',
+    'stalled',
+    'stalled',
+    'state',
+    'stop',
+    'commit',
+    'commit',
+    'fail',
+    'time',
+  ],
   ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go'],
   ...['drain', 'drain', 'prepare', 'prepare', 'party', 'party', 'enter', 'enter', 'enter', 'lead', 'kick', 'quit'],
 ] as const
@@ -212,6 +226,10 @@ function createPair() {
         return same(book.ready(lobby, now_ms), plain.ready(reference, lobby, now_ms))
       case 'closed':
         return same(book.setClosed(lobby, what % 2 === 0), plain.say(reference, lobby, { closed: what % 2 === 0 }))
+      case 'stalled': {
+        const is_stalled = what % 2 === 0
+        return same(book.setStalled(lobby, is_stalled, now_ms), plain.stall(reference, lobby, is_stalled, now_ms))
+      }
       case 'state': {
         const state = pick([null, '1', '{}'], what)
         return same(book.setState(lobby, state), plain.say(reference, lobby, { state }))
@@ -527,8 +545,16 @@ function assertSame(book: Book, reference: plain.PlainBook): void {
     const lobby = book.lobbies.get(expected.id)!
     const seats = plain.seatsOf(reference, expected.id)
     assert.deepEqual(
-      [lobby.is_closed, lobby.state, lobby.ready_ms, lobby.stop_ms, lobby.stop_reason, lobby.players.size],
-      [expected.closed, expected.state, expected.ready, expected.stopped, expected.why, seats.length],
+      [
+        lobby.is_closed,
+        lobby.is_stalled,
+        lobby.state,
+        lobby.ready_ms,
+        lobby.stop_ms,
+        lobby.stop_reason,
+        lobby.players.size,
+      ],
+      [expected.closed, expected.stalled, expected.state, expected.ready, expected.stopped, expected.why, seats.length],
     )
     assert.ok(seats.every((player) => lobby.players.has(player.id)))
     assert.equal(lobby.held_count, reference.holds.filter((hold) => hold.lobby === expected.id).length)

@@ -551,6 +551,7 @@ test('an undo restores exactly what was there, for every kind of change', () => 
     book.create({ ...seatWish({ seat_key: 'create a' }), plan: lobbyPlan() }, ids(), START_MS + 1),
     book.ready(starting.lobby_id, START_MS + 1),
     book.setClosed(seat.lobby_id, true),
+    book.setStalled(seat.lobby_id, true, START_MS + 1),
     book.setState(seat.lobby_id, '{}'),
     book.connected({ ...seat, connect_key: 'key' }, START_MS + 1),
     book.disconnected({ ...seat, disconnect_key: 'key' }, START_MS + 1),
@@ -739,6 +740,64 @@ test('a held place in a lobby that was stopped, or closed to a find, is none', (
   for (const { player_id } of [finder, joiner]) {
     assert.deepEqual(book.seatHeld({ player_id }, seatWish(), START_MS), { changes: [], result: null })
   }
+})
+
+test('a lobby that stalls takes nobody by any way, keeps its players and its count, and is the fullest again when it is back', () => {
+  const book = new Book()
+  const ids = idSource()
+  const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { players: 2, plan: { tags: { map: 'hill' } } })
+  const [finder, joiner] = [ids(), ids()]
+  const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
+  grantIn(book, book.hold(find, finder, START_MS))
+  const join = { ...seatWish(), lobby_id }
+  grantIn(book, book.hold({ action: 'join', wish: join }, joiner, START_MS))
+  grantIn(book, book.setStalled(lobby_id, true, START_MS))
+  assert.deepEqual(book.setStalled(lobby_id, true, START_MS + 1), { changes: [], result: null })
+
+  for (const tags of [[], [['map', 'hill']] as const]) {
+    const refused = { refused: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' }
+    assert.deepEqual(book.find(findWish({ tags }), ids(), START_MS), refused)
+  }
+  assert.deepEqual(book.join(join, ids(), START_MS), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
+  assert.deepEqual(book.seatHeld(finder, seatWish(), START_MS), { changes: [], result: null })
+  assert.deepEqual(book.seatHeld(joiner, seatWish(), START_MS), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
+  const open = findWish({ plan: lobbyPlan(), lobby_count_max: 1 })
+  assert.deepEqual(book.find(open, ids(), START_MS), { refused: 'MATCHMAKER_TOO_MANY_LOBBIES' })
+  for (const { player_id } of [finder, joiner]) book.letGo({ player_id })
+  const other = grantIn(book, book.find({ ...open, lobby_count_max: 2 }, ids(), START_MS))
+  assert.notEqual(other.lobby_id, lobby_id)
+  // Its server may come to call before anybody has seen that it is back.
+  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS + 1))
+  assert.equal(book.lobbies.get(lobby_id)!.players.size, 2)
+  assert.equal(book.live_lobby_count, 2)
+
+  grantIn(book, book.setStalled(lobby_id, false, START_MS + 2))
+  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS + 2)).lobby_id, lobby_id)
+  grantIn(book, book.stop(lobby_id, 'exited', START_MS + 3))
+  assert.deepEqual(book.setStalled(lobby_id, true, START_MS + 4), { changes: [], result: null })
+})
+
+test('a lobby that stood ready for players and stalls has its grace to come back, and another takes its place meanwhile', () => {
+  const book = new Book()
+  const ids = idSource()
+  const prepare = (now_ms: number) => {
+    const wish = { plan: lobbyPlan(), idle_min: 1, lobby_count_max: 3 }
+    return grantIn(book, book.prepare(wish, ids().lobby_id, now_ms))
+  }
+  book.setIdleRules({ version_id: VERSION, idle_max: () => 2 })
+  assert.ok(prepare(START_MS))
+  const [lobby_id] = [...book.lobbies.keys()] as [string]
+  grantIn(book, book.ready(lobby_id, START_MS))
+  const [stall_ms, grace_ms] = [START_MS + 3_600_000, lobbyPlan().idle_grace_ms]
+  assert.ok(!prepare(stall_ms), 'one waits')
+  grantIn(book, book.setStalled(lobby_id, true, stall_ms))
+  assert.ok(prepare(stall_ms), 'it counts as none that waits')
+  assert.deepEqual(expireAll(book, stall_ms + grace_ms - 1), [])
+  grantIn(book, book.setStalled(lobby_id, false, stall_ms + grace_ms - 1))
+  assert.deepEqual(expireAll(book, stall_ms + 10 * grace_ms), [], 'it is back, and two may stay')
+  grantIn(book, book.setStalled(lobby_id, true, stall_ms + 10 * grace_ms))
+  assert.equal(expireAll(book, stall_ms + 11 * grace_ms).length, 1)
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'idle')
 })
 
 /** What two decisions on one state would make true one after the other: the second follows from what is no longer so. */

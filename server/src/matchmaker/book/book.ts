@@ -230,11 +230,12 @@ export class Book {
     const sitters = this.#seated(wish, ids)
     if (sitters === null) return grant(null)
     const { lobby, plan, action } = hold
-    if (lobby.stop_ms !== null || (action === 'find' && lobby.is_closed)) return grant(null)
+    if (lobby.stop_ms !== null || (action === 'find' && (lobby.is_closed || lobby.is_stalled))) return grant(null)
     if (sitters.some(({ client, players_max }) => (this.#clientPlayers.get(client) ?? 0) > players_max)) {
       return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
     }
     if (this.#isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
+    if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
     if (plan === null) {
       const places = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
       if (takenPlaces(lobby) > (wish.party === null ? places : lobby.max_players_party)) return grant(null)
@@ -288,6 +289,13 @@ export class Book {
     const lobby = this.lobbies.get(lobby_id)
     if (lobby === undefined || lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
     return lobby.is_closed === is_closed ? grant(null) : grant(null, { kind: 'lobby_closed', lobby_id, is_closed })
+  }
+
+  /** Its runner has found that its server does not answer, or does again. */
+  setStalled(lobby_id: string, is_stalled: boolean, now_ms: number): Decision<null> {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.stop_ms !== null || lobby.is_stalled === is_stalled) return grant(null)
+    return grant(null, { kind: 'lobby_stalled', lobby_id, ms: now_ms, is_stalled })
   }
 
   /** `state` is JSON text; null clears it. */
@@ -473,6 +481,8 @@ export class Book {
         return this.#makeReady(this.#lobby(change.lobby_id), change.ms)
       case 'lobby_closed':
         return this.#patchLobby(this.#lobby(change.lobby_id), { is_closed: change.is_closed })
+      case 'lobby_stalled':
+        return this.#stall(this.#lobby(change.lobby_id), change.ms, change.is_stalled)
       case 'lobby_state':
         return this.#patchLobby(this.#lobby(change.lobby_id), { state: change.state })
       case 'lobby_stopped':
@@ -608,6 +618,7 @@ export class Book {
     const sitters = this.#sitters(wish, ids)
     if ('refused' in sitters) return sitters
     if (this.#isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
+    if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
     const places = wish.party === null ? lobby.max_players_direct : lobby.max_players_party
     return takenPlaces(lobby) + sitters.length > places ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, sitters }
   }
@@ -739,6 +750,13 @@ export class Book {
       undos.push(this.#patchPlayer(player, { deadline_ms }))
     }
     return () => undoAll(undos)
+  }
+
+  /** One that stood ready for players has its grace to come back in. */
+  #stall(lobby: Lobby, ms: number, is_stalled: boolean): Undo {
+    const { idle_ms } = lobby
+    if (!is_stalled || idle_ms === null) return this.#patchLobby(lobby, { is_stalled })
+    return this.#patchLobby(lobby, { is_stalled, idle_ms: Math.max(idle_ms, ms + lobby.idle_grace_ms) })
   }
 
   #stopLobby(lobby: Lobby, ms: number, reason: StopReason): Undo {
@@ -919,6 +937,7 @@ function newLobby(record: LobbyRecord): Lobby {
   return {
     ...record,
     is_closed: false,
+    is_stalled: false,
     state: null,
     ready_ms: null,
     idle_ms: record.create_ms + record.idle_grace_ms,
@@ -931,7 +950,7 @@ function newLobby(record: LobbyRecord): Lobby {
 
 /** What a planned lobby is from its first moment on, which is now. */
 function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
-  const { is_closed, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
+  const { is_closed, is_stalled, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
   const { edge_ports_wanted, creator_lobbies_max, ...record } = lobby
   const ready_deadline_ms = now_ms + (record.ready_deadline_ms - record.create_ms)
   return { ...record, create_ms: now_ms, ready_deadline_ms }

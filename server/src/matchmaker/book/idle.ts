@@ -1,7 +1,7 @@
 // The lobbies of a book that nobody is in, arranged by place: how many wait for players there, and which of them is
 // stopped next. As many as the place may keep stay for as long as it may; of more, the one whose grace ran out first
-// goes. A lobby that is nobody's to find (custom, closed) is not counted and goes when its grace is over, and one of a
-// version that takes no more players at once. A part of the book: no clock, no I/O.
+// goes. A lobby that is nobody's to find (custom, closed, stalled) is not counted and goes when its grace is over, and one
+// of a version that takes no more players at once. A part of the book: no clock, no I/O.
 
 import { createHeap, type Heap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
@@ -103,7 +103,7 @@ export function createIdle(mayStay: (place: Place) => number | null): Idle {
 
 /** Only what a find may come upon waits for players. */
 function isCounted(lobby: Lobby): boolean {
-  return !lobby.is_custom && !lobby.is_closed && lobby.publicity === 'public'
+  return !lobby.is_custom && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
 }
 
 function keyOf({ version_id, region, game_mode }: Place, is_counted: boolean): string {

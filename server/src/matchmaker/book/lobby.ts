@@ -4,6 +4,8 @@ import type { LobbyRecord, PlayerRecord, RemoveReason, StopReason } from '../../
 /** A lobby as the book knows it: starting, ready (and perhaps closed), stopped. */
 export type Lobby = LobbyRecord & {
   is_closed: boolean
+  /** Its server does not answer: it takes nobody, and who has a seat keeps it. */
+  is_stalled: boolean
   state: string | null
   ready_ms: number | null
   /** When it is stopped for want of players; null while it has some. */

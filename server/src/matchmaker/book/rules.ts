@@ -17,9 +17,9 @@ export function partyPlaces(lobby: Lobby): number {
   return lobby.max_players_party - takenPlaces(lobby)
 }
 
-/** Running or starting, public, not closed: found where there is room. */
+/** Running or starting, public, not closed, with a server that answers: found where there is room. */
 export function isFindable(lobby: Lobby): boolean {
-  return lobby.stop_ms === null && !lobby.is_closed && lobby.publicity === 'public'
+  return lobby.stop_ms === null && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
 }
 
 /** Found by one player. */

@@ -73,6 +73,7 @@ function candidatesOf(book: Book, wish: SeatWish, chosen_id: string | undefined)
 function joinVerdict(book: Book, lobby: Lobby): Verdict {
   if (lobby.stop_ms !== null) return 'stopped'
   if (book.draining.has(lobby.version_id)) return 'draining'
+  if (lobby.is_stalled) return 'stalled'
   return takenPlaces(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
 }
 
@@ -88,6 +89,7 @@ function findVerdict(book: Book, lobby: Lobby, { places, tags }: FindWish): Verd
   if (book.draining.has(lobby.version_id)) return 'draining'
   if (lobby.publicity !== 'public') return 'not_public'
   if (lobby.is_closed) return 'closed'
+  if (lobby.is_stalled) return 'stalled'
   if (!hasTags(lobby, tags)) return 'other_tags'
   return takenPlaces(lobby) >= lobby.max_players_normal ? 'full' : 'not_best'
 }

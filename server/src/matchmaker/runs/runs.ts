@@ -1,11 +1,13 @@
-// What became of the lobbies' processes: the runner writes lobby_runs, and a lobby whose run has ended is stopped here.
-// Looked at when the runner says that something happened, and every RUNS_EVERY_MS in case the word was lost.
+// What became of the lobbies' processes: the runner writes lobby_runs; a lobby whose run has ended is stopped here, and
+// one whose server does not answer is stalled until it does. Looked at when the runner says that something happened, and
+// every RUNS_EVERY_MS in case the word was lost.
+import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/watch.ts'
 import type { Books } from '../shards/books.ts'
 
 const RUNS_EVERY_MS = 1_000
-/** Ended runs that are taken in together; the next ones follow at once. */
+/** Runs with news that are taken in together; the next ones follow at once. */
 const RUNS_MAX = 500
 /** Before all ids. */
 const NO_ID = '00000000-0000-0000-0000-000000000000'
@@ -19,22 +21,26 @@ export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: 
   async function takeInAll(): Promise<void> {
     let after: string | null = NO_ID
     while (after !== null && !is_closed) {
-      const ended = await ctx.db
+      const runs = await ctx.db
         .selectFrom('lobbies')
         .innerJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
         .where('lobbies.stop_ts', 'is', null)
-        .where('lobby_runs.exit_ts', 'is not', null)
+        .where(sql<boolean>`(exit_ts is not null or (stall_ts is not null) <> is_stalled)`)
         .where('lobbies.lobby_id', '>', after)
-        .select(['lobbies.lobby_id', 'lobbies.namespace_id'])
+        .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'stall_ts'])
         .orderBy('lobbies.lobby_id')
         .limit(RUNS_MAX)
         .execute()
       await Promise.all(
-        ended.map(({ namespace_id, lobby_id }) =>
-          books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
+        runs.map(({ namespace_id, lobby_id, exit_ts, stall_ts }) =>
+          books.commit<unknown>(namespace_id, (book, now_ms) =>
+            exit_ts === null
+              ? book.setStalled(lobby_id, stall_ts !== null, now_ms)
+              : book.stop(lobby_id, 'exited', now_ms),
+          ),
         ),
       )
-      after = ended.length < RUNS_MAX ? null : ended.at(-1)!.lobby_id
+      after = runs.length < RUNS_MAX ? null : runs.at(-1)!.lobby_id
     }
   }
 
@@ -42,7 +48,7 @@ export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: 
     channel: 'lobby_runs',
     every_ms: RUNS_EVERY_MS,
     look: takeInAll,
-    failure: 'the ends of lobby runs could not be taken in; trying again',
+    failure: 'what became of lobby runs could not be taken in; trying again',
   })
   return {
     close() {

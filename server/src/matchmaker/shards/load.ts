@@ -200,6 +200,7 @@ export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
     creator_identity_id: row.creator_identity_id,
     ray_id: row.ray_id,
     is_closed: row.is_closed,
+    is_stalled: row.is_stalled,
     max_players_normal: row.max_players_normal,
     max_players_direct: row.max_players_direct,
     max_players_party: row.max_players_party,

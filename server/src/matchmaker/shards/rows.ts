@@ -40,6 +40,7 @@ export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
     publicity: lobby.publicity,
     is_custom: lobby.is_custom,
     is_closed: lobby.is_closed,
+    is_stalled: lobby.is_stalled,
     max_players_normal: lobby.max_players_normal,
     max_players_direct: lobby.max_players_direct,
     max_players_party: lobby.max_players_party,
@@ -122,7 +123,7 @@ const PROJECT_SQL = `
   ), written_lobbies as (
     insert into lobbies select image.* from guard, json_populate_recordset(null::lobbies, $3) as image
     on conflict (lobby_id) do update set
-      is_closed = excluded.is_closed, state = excluded.state, player_count = excluded.player_count,
+      is_closed = excluded.is_closed, is_stalled = excluded.is_stalled, state = excluded.state, player_count = excluded.player_count,
       ready_deadline_ts = excluded.ready_deadline_ts, ready_ts = excluded.ready_ts, idle_ts = excluded.idle_ts,
       stop_ts = excluded.stop_ts, stop_reason = excluded.stop_reason
   ), written_players as (

@@ -221,7 +221,7 @@ export function createShard(options: ShardOptions): Shard {
         shard,
         seq,
         images,
-        entries.some(({ changes }) => changes.some(isStartOrStop)),
+        entries.some(({ changes }) => changes.some(isUrgent)),
       )
       for (const { namespace_id, changes } of entries) {
         giveBackRoom(namespace_id, changes)
@@ -424,8 +424,9 @@ function undo(batch: Batch, down_to: number): void {
   while (batch.undos.length > down_to) batch.undos.pop()!()
 }
 
-function isStartOrStop(change: Change): boolean {
-  return change.kind === 'lobby_created' || change.kind === 'lobby_stopped'
+/** Who writes the runs, or compares them with the lobbies, waits for these. */
+function isUrgent({ kind }: Change): boolean {
+  return kind === 'lobby_created' || kind === 'lobby_stopped' || kind === 'lobby_stalled'
 }
 
 function notAvailable(): ApiError {

@@ -13,6 +13,7 @@ export function touchedBy(book: Book, change: Change): string[] {
     case 'lobby_created':
       return [change.lobby.lobby_id]
     case 'lobby_closed':
+    case 'lobby_stalled':
     case 'lobby_state':
       return [change.lobby_id]
     case 'lobby_ready':

@@ -15,6 +15,7 @@ const LOBBY: Lobby = {
   create_ms: START_MS,
   ready_deadline_ms: START_MS,
   is_closed: true,
+  is_stalled: false,
   state: '{"round":3}',
   ready_ms: START_MS,
   idle_ms: null,

@@ -103,6 +103,8 @@ export type Driver = {
   list(): Promise<Handle[]>
   /** Null while it runs. Asked again it answers the same, until `forget`. Cheap while it runs: asked every second. */
   exit(handle: Handle): Promise<Exit | null>
+  /** Whether its program is stopped, and not ended: by a signal or a debugger. Cheap: asked every second. */
+  isSuspended(handle: Handle): boolean
   /** What these use, by lobby id; without those that are gone. Cheap enough to be asked every five seconds. */
   usage(handles: readonly Handle[]): Map<string, Usage>
   /** What is known of a lobby's end without a handle: for a row that was written and perhaps never came to a spawn. */

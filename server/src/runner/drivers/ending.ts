@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS } from '../../logs/kept.ts'
 import { lastLines } from '../../logs/read.ts'
-import { childrenOf, isAlive, readStat, signal } from '../../procfs.ts'
+import { isAlive, readStat, signal } from '../../procfs.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'
 import { readStatus } from './lobby-folder.ts'
+import { programOf } from './program.ts'
 
 const POLL_MS_MIN = 5
 const POLL_MS_MAX = 200
@@ -48,12 +49,8 @@ export async function endRun(
 
 /** False when the program has not come to life yet. The signal is for it alone, not for the monitor. */
 function tellRun(folder: string, handle: Handle): boolean {
-  const { child_pid } = readStatus(folder)
-  if (child_pid === null) return false
-  if (handle.sandbox === 'none') return signal(child_pid, 'SIGTERM')
-  // The child of bubblewrap is the first process of the lobby's pid namespace; the program is the child of that.
-  const [program] = childrenOf(child_pid)
-  return program !== undefined && signal(program, 'SIGTERM')
+  const program = programOf(folder, handle)
+  return program !== null && signal(program, 'SIGTERM')
 }
 
 function killRun(folder: string, handle: Handle, cgroups: Cgroups | null): void {

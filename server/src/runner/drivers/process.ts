@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { folderOfLobby, isLobbyId } from '../../logs/folder.ts'
 import { LOG_STREAMS, logFile, newestFile } from '../../logs/kept.ts'
 import { lastLines } from '../../logs/read.ts'
-import { isAlive, readBootId, readPageSize, usageOfTrees } from '../../procfs.ts'
+import { isAlive, type ProcessId, readBootId, readPageSize, usageOfTrees } from '../../procfs.ts'
 import { openLoggerClient } from '../logs/client.ts'
 import { openEndedLogs } from '../logs/ended.ts'
 import { platformLine } from '../logs/lines.ts'
@@ -23,6 +23,7 @@ import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
 import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
 import { openMonitors } from './monitors.ts'
+import { identifyProgram, isSuspended } from './program.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
 
@@ -49,6 +50,8 @@ type Live = {
   handle: Handle | null
   child: ChildProcess | null
   exit: Promise<Exit> | null
+  /** Null until somebody asks for it, and it is there. */
+  program: ProcessId | null
   kept_pipes: number[]
 }
 
@@ -103,6 +106,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       handle: null,
       child: null,
       exit: null,
+      program: null,
       kept_pipes: [],
     }
     live.set(lobby_id, run)
@@ -267,10 +271,18 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
         if (handle === null || !isAlive(handle, boot_id)) continue
         handles.push(handle)
         if (live.has(lobby_id)) continue
-        live.set(lobby_id, { group: handle.group, uid: handle.uid, handle, child: null, exit: null, kept_pipes: [] })
+        const { group, uid } = handle
+        live.set(lobby_id, { group, uid, handle, child: null, exit: null, program: null, kept_pipes: [] })
         if (handle.uid !== null) uids.hold(handle.uid)
       }
       return handles
+    },
+
+    isSuspended(handle) {
+      const run = live.get(handle.lobby_id)
+      if (run === undefined) return false
+      run.program ??= identifyProgram(folderOf(handle.lobby_id), handle)
+      return run.program !== null && isSuspended(run.program)
     },
 
     usage(handles) {

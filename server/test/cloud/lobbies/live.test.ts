@@ -18,7 +18,7 @@ import { mainUrl } from '../../../src/config.ts'
 import { idOfName } from '../../../src/ids.ts'
 import { shardOf } from '../../../src/journal/pages.ts'
 import { createWorld } from '../../http/calls.ts'
-import { deploy, find, LONG_MS, ready, type Seat, serverOf } from '../../http/steps.ts'
+import { deploy, find, LONG_MS, ready, type Seat, serverOf, stallRun } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
 import { until } from '../../until.ts'
 import { talkingGame, talkingLobby } from './talking-server.ts'
@@ -96,6 +96,7 @@ test('what has been answered is in the list at once: seats, who has connected, r
     is_ready: false,
     is_idle: false,
     is_closed: false,
+    is_stalled: false,
     is_outdated: false,
     max_players_normal: 3,
     max_players_direct: 3,
@@ -115,6 +116,9 @@ test('what has been answered is in the list at once: seats, who has connected, r
   assert.equal((await one())?.total_player_count, 2)
   await server.call(setLobbyClosed, { body: { is_closed: true } })
   assert.equal((await one())?.is_closed, true)
+  assert.equal((await one())?.is_stalled, false)
+  await stallRun(platform, lobby_id)
+  assert.equal((await one())?.is_stalled, true)
   await server.call(playerDisconnected, { body: { ...body, hold_ms: 60_000 } })
   assert.deepEqual([(await one())?.total_player_count, (await one())?.registered_player_count], [2, 0])
   await deploy(platform, game, MODES)
