@@ -1,7 +1,7 @@
 // `muster start` as a person starts it: a real process, leader of a process group as under a terminal, on free ports and
 // a data folder of its own. Whatever still names the folder when the test ends is killed, and the test fails.
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -51,7 +51,8 @@ export async function freeSettings(folder: string) {
 
 export function startMuster(settings: Record<string, string>): Started {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'start'], {
+  const [program, ...args] = [...withThisProcess(), process.execPath, PROGRAM, 'start'] as [string, ...string[]]
+  const child: ChildProcess = spawn(program, args, {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -81,6 +82,11 @@ export function startMuster(settings: Record<string, string>): Started {
     signalGroup: (signal) => void process.kill(-pid, signal),
     kill: (signal) => void child.kill(signal),
   }
+}
+
+/** A run that is interrupted ends its files without their hooks: the kernel tells what they started, as Ctrl-C would. */
+function withThisProcess(): string[] {
+  return spawnSync('setpriv', ['--version']).status === 0 ? ['setpriv', '--pdeathsig', 'INT'] : []
 }
 
 /** Every process whose command line or environment names the folder, or a lobby that was started from it. */
