@@ -2,6 +2,7 @@
 // they are set as text, never as HTML.
 import { MusterError } from '@muster/sdk/browser'
 import { colourOf } from './palette.ts'
+import type { PartyView } from './party.ts'
 import { latest, type Scene } from './scene.ts'
 
 const PING_SLOW_MS = 150
@@ -94,25 +95,52 @@ export function createHud(): Hud {
   }
 }
 
+let party: PartyView | null = null
+let progress: string | null = null
+let play_label = 'Play'
+
 /** The door while something is being done; null: the form can be used. */
 export function showProgress(sentence: string | null): void {
+  progress = sentence
+  if (sentence !== null) find('trouble').replaceChildren()
+  showPlayButton()
+}
+
+function showPlayButton(): void {
+  const is_led = party !== null && !party.is_leader
+  const waiting_for = progress ?? (is_led ? 'Waiting for the leader' : null)
   const button = find<HTMLButtonElement>('play')
-  button.disabled = sentence !== null
-  if (sentence !== null) {
-    button.firstElementChild!.textContent = `${sentence}…`
-    find('trouble').replaceChildren()
-  }
+  button.disabled = waiting_for !== null
+  const label = party === null ? play_label : 'Play together'
+  button.firstElementChild!.textContent = waiting_for === null ? label : `${waiting_for}…`
 }
 
 /** The door before the first game. */
 export function showDoor(): void {
   showScreen('door')
   showProgress(null)
-  find('play').firstElementChild!.textContent = 'Play'
+}
+
+/** What the door says of the party; null: there is none. */
+export function showParty(shown: PartyView | null): void {
+  party = shown
+  find('party').hidden = shown === null
+  find('friends').hidden = shown !== null
+  showPlayButton()
+  if (shown === null) return
+  const { size, is_leader, link } = shown
+  const what = is_leader
+    ? 'Send your friends the link, then start for all of you.'
+    : 'Its leader starts for all of you: you are taken along.'
+  const title = element('b', '', size === 1 ? 'Your party: only you so far' : `Your party: ${size} pilots`)
+  find('party-size').replaceChildren(title, what)
+  find('party-invitation').hidden = !is_leader
+  find<HTMLInputElement>('party-link').value = link
 }
 
 /** The door after a game, or after a try that failed. */
 export function showTrouble(error: unknown, isAfterGame: boolean): void {
+  play_label = isAfterGame ? 'Play again' : 'Try again'
   showDoor()
   const isKnown = error instanceof MusterError
   const message = isKnown ? error.message : 'Something went wrong in the game. Please try again.'
@@ -125,6 +153,5 @@ export function showTrouble(error: unknown, isAfterGame: boolean): void {
     const detail = isKnown ? [error.code, error.ray_id].filter((part) => part !== null).join('\n') : ''
     find('trouble').replaceChildren(message, element('small', '', detail))
   }
-  find('play').firstElementChild!.textContent = isAfterGame ? 'Play again' : 'Try again'
   find('play').focus()
 }

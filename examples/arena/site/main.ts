@@ -1,12 +1,13 @@
 // The page: the door, the game, and the frame that is painted as often as the screen shows one.
-import { type CaptchaRequired, MusterError } from '@muster/sdk/browser'
+import { type CaptchaRequired, MusterError, type Seat } from '@muster/sdk/browser'
 import type { FromServer } from '../game/messages.ts'
 import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
 import { solveCaptcha } from './captcha.ts'
 import { createControls } from './controls.ts'
 import { age, createEffects, showFlame, showHit, showPick, showWin } from './effects.ts'
-import { createHud, leaderOf, showDoor, showProgress, showScreen, showTrouble } from './hud.ts'
+import { createHud, leaderOf, showDoor, showParty, showProgress, showScreen, showTrouble } from './hud.ts'
 import { colourOf } from './palette.ts'
+import { invitation, type Membership, openParty, type PartyView } from './party.ts'
 import {
   advance,
   createScene,
@@ -44,6 +45,7 @@ declare global {
 
 let scene: Scene | null = null
 let session: Session | null = null
+let membership: Membership | null = null
 let ping_ms: number | null = null
 
 const stage = createStage(document.getElementById('stage') as HTMLCanvasElement)
@@ -68,20 +70,52 @@ window.arena = {
   },
 }
 
-async function play(): Promise<void> {
+/** With the seat that the leader of the party has got for this page, or one of its own. */
+async function play(seat?: Seat): Promise<void> {
   const name = nameField.value.trim()
   localStorage.setItem(REMEMBERED_NAME, name)
+  session?.leave()
   try {
-    session = await enter(name, { progress: showProgress, captcha: showCaptcha, message: hear, closed: leave })
+    const events = { progress: showProgress, captcha: showCaptcha, message: hear, closed: leave }
+    session = await enter(name, events, seat)
     nameField.blur()
     controls.release()
     showScreen('game')
     measure()
   } catch (error) {
-    if (!(error instanceof MusterError)) console.error(error)
-    scene = null
-    showTrouble(error, false)
+    fail(error)
   }
+}
+
+function fail(error: unknown): void {
+  if (!(error instanceof MusterError)) console.error(error)
+  session = null
+  scene = null
+  showTrouble(error, false)
+}
+
+async function playWithFriends(code: string | null): Promise<void> {
+  showProgress(code === null ? 'Making a party' : 'Joining the party')
+  try {
+    membership = await openParty(code, {
+      progress: showProgress,
+      captcha: showCaptcha,
+      seat: (seat) => void play(seat),
+      changed,
+      failed(error) {
+        changed(null)
+        if (session === null) fail(error)
+      },
+    })
+    showProgress(null)
+  } catch (error) {
+    fail(error)
+  }
+}
+
+function changed(party: PartyView | null): void {
+  if (party === null) membership = null
+  showParty(party)
 }
 
 function showCaptcha(required: CaptchaRequired): Promise<string> {
@@ -196,7 +230,16 @@ function showSound(): void {
 
 document.getElementById('door')!.addEventListener('submit', (event) => {
   event.preventDefault()
-  void play()
+  void (membership === null ? play() : membership.start().catch(fail))
+})
+document.getElementById('friends')!.addEventListener('click', () => void playWithFriends(null))
+document.getElementById('party-leave')!.addEventListener('click', () => void membership?.leave().catch(console.error))
+document.getElementById('party-copy')!.addEventListener('click', async (event) => {
+  const field = document.getElementById('party-link') as HTMLInputElement
+  field.select()
+  // A page that came without TLS has no clipboard: then the link is chosen, and a key away.
+  await navigator.clipboard?.writeText(field.value).catch(() => {})
+  ;(event.target as HTMLElement).textContent = navigator.clipboard ? 'Copied' : 'Copy it'
 })
 document.getElementById('sound')!.addEventListener('click', (event) => {
   sound.toggle()
@@ -221,4 +264,5 @@ showSound()
 showDoor()
 nameField.focus()
 requestAnimationFrame(frame)
-if (query.has('autoplay')) void play()
+if (invitation() !== null) void playWithFriends(invitation())
+else if (query.has('autoplay')) void play()

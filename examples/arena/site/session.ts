@@ -1,5 +1,6 @@
-// From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome.
-import { type CaptchaRequired, createClient, MusterError, socketUrl } from '@muster/sdk/browser'
+// From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome. Who
+// is in a party (party.ts) comes with the seat that he was told of.
+import { type CaptchaRequired, createClient, MusterError, type Seat, socketUrl } from '@muster/sdk/browser'
 import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
 
 const WELCOME_MS_MAX = 15_000
@@ -19,29 +20,47 @@ export type SessionEvents = {
 }
 
 /** Resolves with the welcome received. Throws a MusterError whose message is for the player. */
-export async function enter(name: string, events: SessionEvents): Promise<Session> {
-  let patience: ReturnType<typeof setTimeout> | undefined
-  const beginFinding = () => {
+export async function enter(name: string, events: SessionEvents, told?: Seat): Promise<Session> {
+  const seat = told ?? (await findSeat(events))
+  events.progress('Connecting')
+  return connect(socketUrl(seat.ports.game, '/', { token: seat.player.token, name }), events)
+}
+
+async function findSeat(events: SessionEvents): Promise<Seat> {
+  const patience = createPatience(events)
+  const client = createClient({ captcha: patience.captcha })
+  return patience.whileFinding(() => client.find({ game_modes: ['default'] }))
+}
+
+type Patience = {
+  whileFinding(find: () => Promise<Seat>): Promise<Seat>
+  captcha: SessionEvents['captcha']
+}
+
+/** Tells the player what a find is waiting for: a lobby, a server's start, or himself. */
+export function createPatience(events: Pick<SessionEvents, 'progress' | 'captcha'>): Patience {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const begin = () => {
     events.progress('Finding a lobby')
-    patience = setTimeout(() => events.progress('Starting a server'), PATIENCE_MS)
+    timer = setTimeout(() => events.progress('Starting a server'), PATIENCE_MS)
   }
-  const client = createClient({
+  const end = () => clearTimeout(timer)
+  return {
+    async whileFinding(find) {
+      begin()
+      try {
+        return await find()
+      } finally {
+        end()
+      }
+    },
     async captcha(required) {
-      clearTimeout(patience)
+      end()
       events.progress('Waiting for you')
       const response = await events.captcha(required)
-      beginFinding()
+      begin()
       return response
     },
-  })
-  beginFinding()
-  try {
-    const seat = await client.find({ game_modes: ['default'] })
-    clearTimeout(patience)
-    events.progress('Connecting')
-    return await connect(socketUrl(seat.ports.game, '/', { token: seat.player.token, name }), events)
-  } finally {
-    clearTimeout(patience)
   }
 }
 

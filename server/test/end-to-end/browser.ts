@@ -75,10 +75,15 @@ export async function play(browser: Browser, play_url: string, name: string): Pr
 }
 
 /** A page that has asked for a seat, and has yet to get in. */
-export async function openDoor(browser: Browser, play_url: string, name: string): Promise<Page> {
+export function openDoor(browser: Browser, play_url: string, name: string): Promise<Page> {
+  return openPage(browser, `${play_url}?name=${name}&autoplay`)
+}
+
+/** As another person's browser would: nothing is kept from other pages. */
+export async function openPage(browser: Browser, url: string): Promise<Page> {
   const context = await browser.newContext({ viewport: PAGE_SIZE })
   const page = await context.newPage()
-  await page.goto(`${play_url}?name=${name}&autoplay`)
+  await page.goto(url)
   return page
 }
 

@@ -2,50 +2,48 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createParty, findLobby, joinParty, type ResponseOf, setupIdentity, watchEvents } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
+import type { Page } from 'playwright-core'
 import { roleOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { type Arena, startArena } from './arena.ts'
-import { openBrowser } from './browser.ts'
-import { deployPage } from './party-page.ts'
+import { openBrowser, openPage, playerOf } from './browser.ts'
 
 type Seat = ResponseOf<typeof findLobby>
-/** What the page of party-page.ts shows. */
-type PartyWindow = { party?: { code?: string; size?: number; lobby_id?: string; welcome?: boolean; fault?: string } }
-
-const PAGE_MS_MAX = 30_000
 
 test('a party of four pages lands in one lobby by the event', async (t) => {
   const browser = await openBrowser(t)
   if (browser === null) return
   const arena = await startArena(t, { deploy: ['--max-players', '8'] })
-  await deployPage(arena)
-  const open = async (query: string) => {
-    const page = await (await browser.newContext()).newPage()
-    await page.goto(`${arena.play_url}?${query}`)
-    return page
-  }
-  const shows = async (page: Awaited<ReturnType<typeof open>>, what: keyof NonNullable<PartyWindow['party']>) => {
-    const timeout = PAGE_MS_MAX
-    const wanted = (name: string) => {
-      const party = (globalThis as PartyWindow).party as Record<string, unknown> | undefined
-      return party?.[name] ?? party?.fault
-    }
-    const found = await page.waitForFunction(wanted, what, { timeout })
-    assert.equal(await page.evaluate(() => (globalThis as PartyWindow).party?.fault), undefined)
-    return found.jsonValue()
-  }
-
-  const leader = await open('name=Ada')
-  const code = String(await shows(leader, 'code'))
-  const others = await Promise.all(['Grace', 'Joan', 'Mary'].map((name) => open(`name=${name}&code=${code}`)))
-  await leader.waitForFunction(() => (globalThis as PartyWindow).party?.size === 4, null, { timeout: PAGE_MS_MAX })
-  await leader.click('button')
-  const pages = [leader, ...others]
-  for (const page of pages) assert.equal(await shows(page, 'welcome'), true, 'the game server let it in')
-  const lobbies = new Set(await Promise.all(pages.map((page) => shows(page, 'lobby_id'))))
+  const leader = await openPage(browser, `${arena.play_url}?name=Ada`)
+  const link = await makeParty(leader)
+  const others = await Promise.all(['Grace', 'Joan', 'Mary'].map((name) => openPage(browser, `${link}&name=${name}`)))
+  await leader.getByText('Your party: 4 pilots').waitFor()
+  for (const page of others) await page.getByText('Waiting for the leader').waitFor()
+  await leader.click('text=Play together')
+  const players = await Promise.all([leader, ...others].map(playerOf))
+  for (const player of players) await player.seesPlayers(4)
+  const lobbies = new Set(await Promise.all(players.map((player) => player.lobby_id())))
   assert.equal(lobbies.size, 1)
   const [lobby] = await arena.lobbies()
   assert.deepEqual([lobby?.lobby_id, lobby?.total_player_count], [[...lobbies][0], 4])
+})
+
+test('who leaves a party plays alone again, and an invitation that is over is refused in words', async (t) => {
+  const browser = await openBrowser(t)
+  if (browser === null) return
+  const arena = await startArena(t, { deploy: ['--max-players', '8'] })
+  const leader = await openPage(browser, `${arena.play_url}?name=Ada`)
+  const link = await makeParty(leader)
+  const friend = await openPage(browser, `${link}&name=Grace`)
+  await leader.getByText('Your party: 2 pilots').waitFor()
+  await leader.click('text=Leave the party')
+  // Who has been in it for the longest time leads it then.
+  await friend.getByText('Play together').waitFor()
+  await friend.click('text=Leave the party')
+  const late = await openPage(browser, `${link}&name=Joan`)
+  await late.getByText('No party has this code any more.').waitFor()
+  for (const page of [leader, friend]) await page.click('#play')
+  for (const player of await Promise.all([leader, friend].map(playerOf))) await player.seesPlayers(2)
 })
 
 test('the matchmaker is killed before and after the seats are ready: every member is told of his', async (t) => {
@@ -78,6 +76,14 @@ test('the matchmaker is killed before and after the seats are ready: every membe
     assert.deepEqual((await seatAfter(member, seats[number]!.index)).seat, seat)
   }
 })
+
+/** Answers the link for friends. */
+async function makeParty(leader: Page): Promise<string> {
+  await leader.click('text=Play with friends')
+  const field = leader.locator('#party-link')
+  await field.waitFor()
+  return field.inputValue()
+}
 
 function find(leader: Client, key: string): Promise<Seat> {
   const body = { game_modes: ['default'], party: true }

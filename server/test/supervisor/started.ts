@@ -51,8 +51,8 @@ export async function freeSettings(folder: string) {
 
 export function startMuster(settings: Record<string, string>): Started {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
-  const [program, ...args] = [...withThisProcess(), process.execPath, PROGRAM, 'start'] as [string, ...string[]]
-  const child: ChildProcess = spawn(program, args, {
+  const [program, ...args] = [...withThisProcess(), process.execPath, PROGRAM, 'start']
+  const child: ChildProcess = spawn(program!, args, {
     env: { PATH, HOME, NODE_COMPILE_CACHE, ...settings },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
