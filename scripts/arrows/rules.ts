@@ -75,6 +75,7 @@ export const FILE_ARROWS = [
     to: 'matchmaker',
     why: 'Asks a game as the platform does, so that both pay for it.',
   },
+  { file: 'bench/src/find/captcha.ts', to: 'net', why: "The edge's proof: requests come as the edge sends them." },
   { file: 'bench/src/find/switched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
 ] as const
 

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { findLobby, type VersionConfig } from '@muster/contract'
+import { EDGE_PROOF_HEADER, edgeProof } from '@muster/server/net/edge-proof'
 import { type Answer, postRequest, runRound, type Target } from '../load.ts'
 import type { BenchPlatform } from '../platform.ts'
 import type { BenchGame } from './games.ts'
@@ -17,7 +18,7 @@ export const CAPTCHA: NonNullable<NonNullable<VersionConfig['matchmaker']>['capt
 /** What a body has that comes with a solved captcha. */
 export const SOLVED = { captcha: { turnstile: { client_response: 'XXXX.DUMMY.TOKEN.XXXX' } } }
 
-/** Answers the settings that make a platform ask it, and believe the bench where its requests come from. */
+/** Answers the settings that make a platform ask it. */
 export async function startProvider(): Promise<{ settings: Record<string, string>; stop: () => void }> {
   const server = createServer((req, res) => {
     req.resume().on('end', () => res.end('{"success":true}'))
@@ -25,16 +26,21 @@ export async function startProvider(): Promise<{ settings: Record<string, string
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   return {
-    settings: { MUSTER_TURNSTILE_URL: url, MUSTER_TRUSTED_PROXIES: '127.0.0.0/8' },
+    settings: { MUSTER_TURNSTILE_URL: url },
     stop: () => void server.close(),
   }
 }
 
-/** Every connection is another client. */
+/** Every connection is another client, whose address is told with the edge's proof: so it is where the platform runs. */
 export function clientsTarget(platform: BenchPlatform, game: BenchGame, is_solving: boolean): Target {
   const wish = { game_modes: ['default'], prevent_auto_create_lobby: true }
+  const proof = edgeProof(platform.keys)
   const requestOf = (connection: number): Buffer => {
-    const headers = { authorization: `Bearer ${game.public_token}`, 'x-forwarded-for': `198.18.0.${connection % 256}` }
+    const headers = {
+      authorization: `Bearer ${game.public_token}`,
+      'x-forwarded-for': `198.18.0.${connection % 256}`,
+      [EDGE_PROOF_HEADER]: proof,
+    }
     return postRequest(findLobby.path, headers, { ...wish, ...(is_solving && SOLVED) })
   }
   return { port: Number(new URL(platform.matchmaker_url).port), request: requestOf(0), requestOf }

@@ -146,7 +146,7 @@ function gateOf(
   { address, is_backend, ray }: Visitor,
   { seat_key }: SeatWish,
   responses: CaptchaResponses | undefined,
-): Promise<CaptchaGate> | null {
+): CaptchaGate | Promise<CaptchaGate> | null {
   const { captcha, namespace_id } = namespace
   if (captcha === null || is_backend) return null
   phase(ray, 'captcha')

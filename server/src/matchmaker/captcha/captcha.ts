@@ -12,7 +12,6 @@ import {
 } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import type { Book } from '../book/book.ts'
-import type { CaptchaRules } from '../book/captcha-memory.ts'
 import type { Decision, FreshIds, SeatWish } from '../book/commands.ts'
 import type { Books } from '../shards/books.ts'
 import { answerClaim, claimResponse } from './claims.ts'
@@ -22,39 +21,38 @@ import type { AskProvider, Question } from './provider.ts'
 export type CaptchaResponses = Partial<Record<(typeof CAPTCHA_PROVIDERS)[number], { client_response: string }>>
 
 /** What the book is asked before it gives a seat. */
-export type CaptchaGate = { rules: CaptchaRules; has_solved: boolean; metadata: ErrorMetadata }
+export type CaptchaGate = { captcha: CaptchaConfig; has_solved: boolean }
 
 type Desk = { ctx: Context; books: Books; askProvider: AskProvider; solving: Map<string, Promise<boolean>> }
 type Request = { namespace_id: string; address: string; seat_key: string | null }
 type Command<T> = (book: Book, ids: FreshIds, now_ms: number) => Decision<T>
 
 /**
- * Looks at the response that came along, if one did. Throws CAPTCHA_CAPTCHA_INVALID, CAPTCHA_CAPTCHA_FAILED or
- * CAPTCHA_PROVIDER_FAILED.
+ * Looks at the response that came along; at once where none did, as with nearly all requests. Throws
+ * CAPTCHA_CAPTCHA_INVALID, CAPTCHA_CAPTCHA_FAILED or CAPTCHA_PROVIDER_FAILED.
  */
-export async function openGate(
+export function openGate(
   desk: Desk,
   captcha: CaptchaConfig,
   request: Request,
   responses: CaptchaResponses | undefined,
-): Promise<CaptchaGate> {
-  const rules = {
-    requests_before_reverify: captcha.requests_before_reverify,
-    verification_ttl_ms: captcha.verification_ttl,
-  }
-  return { rules, has_solved: await hasSolved(desk, captcha, request, responses), metadata: metadataOf(captcha) }
+): CaptchaGate | Promise<CaptchaGate> {
+  if (responses === undefined) return { captcha, has_solved: false }
+  return hasSolved(desk, captcha, request, responses).then((has_solved) => ({ captcha, has_solved }))
 }
 
 /** The command, behind the gate. A repetition of what was answered before passes as it did then. */
-export function gated<T>(gate: CaptchaGate, wish: SeatWish, command: Command<T>): Command<T> {
+export function gated<T>({ captcha, has_solved }: CaptchaGate, wish: SeatWish, command: Command<T>): Command<T> {
+  const { requests_before_reverify, verification_ttl: verification_ttl_ms } = captcha
   return (book, ids, now_ms) => {
     if (book.hasSeat(wish.seat_key, now_ms)) return command(book, ids, now_ms)
-    const admission = book.admit(wish.client, gate.rules, gate.has_solved, now_ms)
-    if ('refused' in admission) return { ...admission, metadata: gate.metadata }
+    const rules = { requests_before_reverify, verification_ttl_ms }
+    const admission = book.admit(wish.client, rules, has_solved, now_ms)
+    if ('refused' in admission) return { ...admission, metadata: metadataOf(captcha) }
     const decision = command(book, ids, now_ms)
     // A request counts, and a captcha is solved, also where there is no seat.
     if ('refused' in decision) return { ...decision, noted: admission.changes }
-    return { ...decision, changes: [...admission.changes, ...decision.changes] }
+    return { changes: admission.changes.concat(decision.changes), result: decision.result }
   }
 }
 
@@ -68,7 +66,7 @@ async function hasSolved(
   desk: Desk,
   captcha: CaptchaConfig,
   { namespace_id, address, seat_key }: Request,
-  responses: CaptchaResponses = {},
+  responses: CaptchaResponses,
 ): Promise<boolean> {
   const { ctx } = desk
   const sent = CAPTCHA_PROVIDERS.filter((provider) => responses[provider] !== undefined)
