@@ -338,7 +338,7 @@ test('an early answer to a body that is still coming is read by its sender', asy
 
 /** A process of its own, for it is about who is faster. It has begun to be sent a body when it answers, and reads none of it. */
 const HASTY_BACKEND = `
-const answer = 'HTTP/1.1 413 No\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'
+const answer = 'HTTP/1.1 413 No\\r\\nConnection: close\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'
 const server = require('node:net').createServer({ pauseOnConnect: true }, (socket) => {
   socket.on('error', () => {})
   setTimeout(() => socket.end(answer, () => socket.destroy()), 2)

@@ -14,7 +14,7 @@ import {
 } from '../limits.ts'
 import { isSecure } from '../tls/tls.ts'
 import { breakAnswer } from './answer.ts'
-import { carryBody, createBody, skipBody } from './body.ts'
+import { type Body, carryBody, createBody, skipBody } from './body.ts'
 import { outliveWrites } from './early-answers.ts'
 import type { Connection, Exchange, Keeper } from './exchange.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
@@ -150,6 +150,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const bytes = connection.pending
     const { socket } = wire!
     connection.since = ticks.now
+    if (!isAllThere(body, bytes)) outliveWrites(wire!)
     if (body.is_done || bytes === null) {
       if (before !== '') socket.write(before, 'latin1')
     } else {
@@ -162,7 +163,6 @@ export function createConnections(options: ConnectionsOptions): Connections {
         return
       }
     }
-    if (!body.is_done) outliveWrites(wire!)
     take(connection)
   }
 
@@ -298,6 +298,11 @@ function createExchange(connection: Connection, head: RequestHead): Exchange {
     onDrain: null,
     onLost: null,
   }
+}
+
+/** Nothing of the body comes behind these bytes; of one in chunks nobody knows. */
+function isAllThere(body: Body, bytes: Buffer | null): boolean {
+  return body.is_done || (body.framing !== 'chunked' && bytes !== null && bytes.length >= body.left)
 }
 
 /** What comes behind `at` is still to be taken. */

@@ -6,7 +6,7 @@ import type { Wire } from './exchange.ts'
 
 type Done = (error?: Error | null) => void
 
-/** For a wire over which more of a body is to come. */
+/** For a wire over which more of a body is to come, before the first of it is written. */
 export function outliveWrites(wire: Wire): void {
   if (wire.outlives_writes) return
   wire.outlives_writes = true
