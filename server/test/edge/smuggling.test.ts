@@ -1,9 +1,12 @@
 // Request smuggling: bytes that one parser takes for one request and another for two. Each case is written raw to the
 // edge. It is refused and the connection closed, or the backend sees exactly the requests that the edge answered.
 import assert from 'node:assert'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { until } from '../until.ts'
 import { rawClient, startTestEdge } from './platform.ts'
 import { startStrictBackend } from './strict-backend.ts'
 
@@ -180,6 +183,79 @@ test('no bytes make the backend see a request that the edge did not', async (t) 
     })
   }
 })
+
+/** Parsers of others: where they and the edge would read differently, one of them sees another number of requests. */
+const SERVERS: Record<string, [string, string[]]> = {
+  Node: [
+    process.execPath,
+    [
+      '-e',
+      `const server = require('node:http').createServer((req, res) => {
+        req.resume().on('end', () => {
+          console.log(req.url)
+          res.end('ok')
+        })
+      })
+      server.listen(0, '127.0.0.1', () => console.log(server.address().port))`,
+    ],
+  ],
+  Python: [
+    'python3',
+    [
+      '-c',
+      `
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        if self.headers.get('transfer-encoding') == 'chunked':
+            size = -1
+            while size != 0:
+                size = int(self.rfile.readline(), 16)
+                self.rfile.read(size + 2)
+        else:
+            self.rfile.read(int(self.headers.get('content-length', 0)))
+        print(self.path, flush=True)
+        self.send_response(200)
+        self.send_header('Content-Length', '2')
+        self.end_headers()
+        self.wfile.write(b'ok')
+    do_POST = do_GET
+    def log_message(self, *words):
+        pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+`,
+    ],
+  ],
+}
+
+for (const [language, [program, words]] of Object.entries(SERVERS)) {
+  test(`a server in ${language} sees as many requests as the edge answers`, async (t) => {
+    if (spawnSync(program, ['--version']).status !== 0) return t.skip(`${program} is not installed`)
+    const server = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.after(() => server.kill('SIGKILL'))
+    const lines = createInterface(server.stdout)
+    const [port] = (await once(lines, 'line')) as [string]
+    const paths: string[] = []
+    lines.on('line', (path) => paths.push(path))
+    const edge = await startTestEdge(t, { api_port: Number(port) })
+    for (const [name, { bytes, expected }] of Object.entries(CASES)) {
+      paths.length = 0
+      const client = rawClient(t, edge.port)
+      client.write(Buffer.from(bytes, 'latin1'))
+      const count = expected === 'refused' ? 0 : expected
+      if (count === 0) assert.match(await client.end(), /^HTTP\/1\.1 400 /, name)
+      else await client.read((answer) => answer.split('HTTP/1.1 200').length === count + 1)
+      const next = rawClient(t, edge.port)
+      next.write(`GET /next HTTP/1.1\r\n${HOST}\r\n`)
+      await next.read((answer) => answer.includes('HTTP/1.1 200'))
+      await until('it has told of the last', () => paths.at(-1) === '/next')
+      assert.equal(paths.length, count + 1, `${name}: ${paths.join(' ')}`)
+    }
+  })
+}
 
 test('a backend that answers twice, or with what is not HTTP, harms nobody else', async (t) => {
   const answers: Record<string, string> = {

@@ -172,6 +172,24 @@ test('an answer other than 101 is an ordinary answer, and no byte behind the han
   assert.equal(behind, '')
 })
 
+test('a handshake that a WebSocket server does not take is refused by it, and its own words arrive', async (t) => {
+  const echo = await startEcho(t)
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: echo.port })
+  const broken: [RegExp, string, RegExp][] = [
+    [/^Sec-WebSocket-Key: .*\r\n/m, '', /^HTTP\/1\.1 400 [\s\S]*Sec-WebSocket-Key/],
+    [/Key: .*$/m, 'Key: short', /^HTTP\/1\.1 400 [\s\S]*Sec-WebSocket-Key/],
+    [/Version: 13/, 'Version: 99', /^HTTP\/1\.1 400 [\s\S]*Sec-WebSocket-Version: 13, 8/],
+  ]
+  for (const [part, instead, answer] of broken) {
+    const client = rawClient(t, edge.port)
+    const lines = HANDSHAKE.replace(part, instead)
+    client.write(`GET / HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\n${lines}\r\n`)
+    assert.match(await client.end(), answer)
+  }
+  assert.equal(echo.requests.length, 0)
+})
+
 test('a large answer other than 101 arrives whole', async (t) => {
   const LENGTH = 5 * 1024 * 1024
   const backend = await startRaw(t, (socket) => {
