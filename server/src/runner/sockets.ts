@@ -1,5 +1,8 @@
 // What waits at this machine's ports to be taken in by whoever listens there, as the kernel tells it: connections that
 // nobody has accepted, bytes of datagrams that nobody has read. It is nothing that a server would notice.
+//
+// The kernel makes its lists while they are read, and what is not read is not made. A machine may have a hundred thousand
+// connections: listeners come before them, and no more is read than it takes to find those that are asked for.
 import { open } from 'node:fs/promises'
 import { isGone } from '../procfs.ts'
 
@@ -7,7 +10,8 @@ import { isGone } from '../procfs.ts'
 const LISTS = { tcp: ['/proc/net/tcp', '/proc/net/tcp6'], udp: ['/proc/net/udp', '/proc/net/udp6'] }
 /** A socket is a line of about 150 bytes. */
 const LIST_BYTES_MAX = { tcp: 512 * 1024, udp: 4 * 1024 ** 2 }
-const READ_BYTES = 16 * 1024
+/** Of TCP about ten lines: behind the last listener the kernel would go through all connections to fill what is asked for. */
+const READ_BYTES = { tcp: 1_536, udp: 16 * 1024 }
 
 /** A line is `sl: ADDRESS:PORT ADDRESS:PORT STATE UNSENT:WAITING ...` in hexadecimal, of UDP with what was dropped at its end. */
 const LISTENER = {
@@ -21,37 +25,44 @@ export type Transport = keyof typeof LISTS
 /** `amount`: connections, or bytes of datagrams. `dropped`: datagrams for which there was no room, ever. */
 export type Waiting = { amount: number; dropped: number }
 
-/**
- * What waits at each port at which somebody listens. Of TCP no more is read than the listeners, which come first: a machine
- * may have a hundred thousand connections, and what is not read of them is not made. Nothing where there is no such list.
- */
-export async function readListeners(transport: Transport): Promise<Map<number, Waiting>> {
-  const ports = new Map<number, Waiting>()
-  for (const list of await Promise.all(LISTS[transport].map((path) => readList(path, transport)))) {
-    for (const [, port = '', queue = '', dropped = '0'] of list.matchAll(LISTENER[transport])) {
-      const number = Number.parseInt(port, 16)
-      const others = ports.get(number) ?? { amount: 0, dropped: 0 }
-      ports.set(number, {
-        amount: others.amount + Number.parseInt(queue, 16),
-        dropped: others.dropped + Number(dropped),
-      })
-    }
+/** What waits at each of these ports at which somebody listens; where several do, at the first. None without such lists. */
+export async function readListeners(transport: Transport, ports: Iterable<number>): Promise<Map<number, Waiting>> {
+  const found = new Map<number, Waiting>()
+  const missing = new Set(ports)
+  for (const path of LISTS[transport]) {
+    if (missing.size === 0) break
+    await findIn(path, transport, missing, found)
   }
-  return ports
+  return found
 }
 
-async function readList(path: string, transport: Transport): Promise<string> {
-  let list = ''
+async function findIn(
+  path: string,
+  transport: Transport,
+  missing: Set<number>,
+  found: Map<number, Waiting>,
+): Promise<void> {
   try {
-    await using file = await open(path)
-    while (list.length < LIST_BYTES_MAX[transport]) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES)
-      const text = buffer.toString('latin1', 0, bytesRead)
-      list += text
-      if (bytesRead === 0 || (transport === 'tcp' && CONNECTION.test(text))) break
+    await using list = await open(path)
+    const buffer = Buffer.allocUnsafe(READ_BYTES[transport])
+    let rest = ''
+    for (let read_bytes = 0; read_bytes < LIST_BYTES_MAX[transport] && missing.size > 0; ) {
+      const { bytesRead } = await list.read(buffer, 0, buffer.length)
+      if (bytesRead === 0) break
+      read_bytes += bytesRead
+      const text = rest + buffer.toString('latin1', 0, bytesRead)
+      const end = text.lastIndexOf('\n') + 1
+      rest = text.slice(end)
+      const lines = text.slice(0, end)
+      for (const [, port = '', amount = '', dropped = '0'] of lines.matchAll(LISTENER[transport])) {
+        const number = Number.parseInt(port, 16)
+        if (missing.delete(number)) {
+          found.set(number, { amount: Number.parseInt(amount, 16), dropped: Number(dropped) })
+        }
+      }
+      if (transport === 'tcp' && CONNECTION.test(lines)) break
     }
   } catch (error) {
     if (!isGone(error)) throw error
   }
-  return list
 }

@@ -81,12 +81,10 @@ export function watchStalls(
 
 type Listeners = Readonly<Record<Transport, ReadonlyMap<number, Waiting>>>
 
-/** No list is read where nobody has such a port. */
 async function readAll(runs: readonly StallRun[]): Promise<Listeners> {
-  const used = new Set(runs.flatMap((run) => transportsOf(run).map(([transport]) => transport)))
-  const read = async (transport: Transport): Promise<ReadonlyMap<number, Waiting>> =>
-    used.has(transport) ? readListeners(transport) : new Map()
-  const [tcp, udp] = await Promise.all([read('tcp'), read('udp')])
+  const ports: Record<Transport, number[]> = { tcp: [], udp: [] }
+  for (const [transport, port] of runs.flatMap(transportsOf)) ports[transport].push(port)
+  const [tcp, udp] = await Promise.all([readListeners('tcp', ports.tcp), readListeners('udp', ports.udp)])
   return { tcp, udp }
 }
 

@@ -76,7 +76,8 @@ export function createStartRays({ recorder, listener }: Pick<Context, 'recorder'
     const began = performance.now()
     if (counts === seen_counts || began < read_again) return
     seen_counts = counts
-    const listeners = await readListeners('tcp')
+    const numbers = looked().flatMap((start) => start.numbers)
+    const listeners = await readListeners('tcp', numbers)
     read_again = performance.now() + (performance.now() - began) * PAUSE_PER_READ
     for (const start of looked()) {
       start.listens = start.numbers.some((number) => listeners.has(number))

@@ -23,6 +23,7 @@ import {
   LONG_MS,
   serverOf,
   setLimits,
+  stallRun,
   starting,
   stopReasonOf,
 } from '../http/steps.ts'
@@ -207,4 +208,18 @@ test('min above max is refused where it is said', async (t) => {
     'matchmaker.idle_lobbies.min',
     'matchmaker.regions.local.idle_lobbies.min',
   ])
+})
+
+test('another lobby is started in the place of one that stands ready and does not answer, which has its grace to come back', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game()
+  await deploy(platform, game, idle(1, 1))
+  const [ahead] = await running(platform, game, 1)
+  platform.advance(60_000)
+  await stallRun(platform, ahead!.lobby_id)
+  const [, other] = await running(platform, game, 2)
+  assert.equal((await find(game)).lobby.lobby_id, other!.lobby_id, 'nobody is sent to it')
+  platform.advance(1_000)
+  assert.equal(await stopReasonOf(platform, ahead!.lobby_id), 'idle')
 })

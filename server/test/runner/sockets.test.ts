@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { Worker } from 'node:worker_threads'
+import { readListeners } from '../../src/runner/sockets.ts'
+import { freePorts } from '../free-ports.ts'
+import { until } from '../until.ts'
+
+/** Listens, says where, and then takes in nothing until it is let go on. */
+const SHUT = `
+  const { createSocket } = require('node:dgram')
+  const { createServer } = require('node:net')
+  const { parentPort, workerData } = require('node:worker_threads')
+  const tcp = createServer((socket) => socket.end()).listen(0, workerData.address, () => {
+    const udp = createSocket(workerData.address === '::' ? 'udp6' : 'udp4').bind(0, workerData.address, () => {
+      parentPort.postMessage({ tcp: tcp.address().port, udp: udp.address().port })
+      Atomics.wait(workerData.held, 0, 0)
+    })
+  })`
+
+async function shutServer(t: TestContext, address: string) {
+  const held = new Int32Array(new SharedArrayBuffer(4))
+  const worker = new Worker(SHUT, { eval: true, workerData: { address, held } })
+  t.after(() => worker.terminate())
+  const [ports] = (await once(worker, 'message')) as [{ tcp: number; udp: number }]
+  return {
+    ...ports,
+    goOn() {
+      Atomics.store(held, 0, 1)
+      Atomics.notify(held, 0)
+    },
+  }
+}
+
+for (const address of ['127.0.0.1', '::']) {
+  test(`connections that nobody accepts and datagrams that nobody reads are counted, until somebody does (${address})`, async (t) => {
+    const server = await shutServer(t, address)
+    const [nowhere] = await freePorts(1)
+    const waiting = async (transport: 'tcp' | 'udp') => {
+      const found = await readListeners(transport, [nowhere!, server[transport]])
+      assert.ok(!found.has(nowhere!), 'nobody listens there')
+      return found.get(server[transport])!
+    }
+    assert.deepEqual(await waiting('tcp'), { amount: 0, dropped: 0 })
+    assert.deepEqual(await waiting('udp'), { amount: 0, dropped: 0 })
+
+    const sockets = Array.from({ length: 3 }, () => connect(server.tcp, '127.0.0.1'))
+    const ended = Promise.all(sockets.map((socket) => once(socket.resume(), 'close')))
+    await until('all of them to wait', async () => (await waiting('tcp')).amount === 3)
+    const sender = createSocket('udp4')
+    t.after(() => sender.close())
+    sender.send('one', server.udp, '127.0.0.1')
+    await until('a datagram to wait', async () => (await waiting('udp')).amount > 0)
+    await until('no room to be left for more', async () => {
+      for (let count = 0; count < 200; count++) sender.send(Buffer.alloc(1_000), server.udp, '127.0.0.1')
+      return (await waiting('udp')).dropped > 0
+    })
+    const full = await waiting('udp')
+
+    server.goOn()
+    await ended
+    assert.equal((await waiting('tcp')).amount, 0)
+    await until('what waited to be read', async () => (await waiting('udp')).amount === 0)
+    assert.ok((await waiting('udp')).dropped >= full.dropped, 'what was dropped is not forgotten')
+  })
+}
