@@ -21,7 +21,6 @@ const MADE = new Map([
   ['server/src/cloud/lobbies/exports.ts', 'Of fixed parts.'],
   ['server/src/http/sockets.ts', "Of the contract's paths."],
   ['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.'],
-  ['server/src/runner/start-rays.ts', 'Of a number.'],
 ])
 
 function sources(): { path: string; text: string }[] {
