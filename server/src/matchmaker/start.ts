@@ -76,6 +76,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = null
     const ports = await watchPorts(ctx, books)
     const disks = await watchDisks(ctx, books)
+    const runs = await watchRuns(ctx, books)
     const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
     const rays = createRays(ctx)
     const run_starts = watchRunStarts(ctx, books)
@@ -97,7 +98,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     office = {
       books,
       projection,
-      runs: watchRuns(ctx, books),
+      runs,
       run_starts,
       idle_lobbies,
       ports,

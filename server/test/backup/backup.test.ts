@@ -119,11 +119,11 @@ test('backup, restore, verify', async (t) => {
       next.playServers()
       const seat = await next.as(game.public_token).call(findLobby, { body: { game_modes: ['default'] } })
       assert.notEqual(seat.lobby.lobby_id, lobby_id)
-      const players = await next.ctx.db
-        .selectFrom('players')
-        .select('remove_reason')
-        .where('remove_ts', 'is not', null)
-        .execute()
+      const ended = next.ctx.db.selectFrom('players').select('remove_reason').where('remove_ts', 'is not', null)
+      const players = await until('the tables to show it', async () => {
+        const rows = await ended.execute()
+        return rows.length > 0 && rows
+      })
       assert.deepEqual(players, Array(5).fill({ remove_reason: 'lobby_stopped' }))
     },
   )

@@ -7,14 +7,13 @@ import type { Schema } from '../../src/database/schema.ts'
 import { newId } from '../../src/ids.ts'
 import { watchRuns } from '../../src/matchmaker/runs/runs.ts'
 import { createDatabase } from '../database.ts'
-import { until } from '../until.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'
 import { newNamespace, openLocalWriter } from './writers.ts'
 
 /** More than two pages of runs.ts. */
 const LOBBIES = 1_100
 
-test('all lobbies whose runs have ended are stopped in one look, however many they are', async (t) => {
+test('all lobbies whose runs ended while nobody looked are stopped before anybody is answered, however many they are', async (t) => {
   const writer = await openLocalWriter(t, await createDatabase(t))
   const namespace_id = newNamespace()
   await Promise.all(
@@ -37,11 +36,11 @@ test('all lobbies whose runs have ended are stopped in one look, however many th
   t.mock.timers.enable({ apis: ['setInterval'] })
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: writer.pool }) })
   const listener = { on: () => () => {}, notify: async () => {}, close: async () => {} }
-  const watch = watchRuns({ db, listener, log: pino({ level: 'silent' }) }, writer.books)
-  t.mock.timers.reset()
   const book = writer.books.book(namespace_id)!
   assert.equal(book.live_lobby_count, LOBBIES)
-  await until('all are stopped', () => book.live_lobby_count === 0)
+  const watch = await watchRuns({ db, listener, log: pino({ level: 'silent' }) }, writer.books)
+  t.mock.timers.reset()
+  assert.equal(book.live_lobby_count, 0)
   for (const lobby of book.lobbies.values()) assert.equal(lobby.stop_reason, 'exited')
   await watch.close()
 })

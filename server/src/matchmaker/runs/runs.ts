@@ -1,12 +1,15 @@
 // What became of the lobbies' processes: the runner writes lobby_runs; a lobby whose run has ended is stopped here, and
 // one whose server does not answer is stalled until it does. Looked at when the runner says that something happened, and
 // every RUNS_EVERY_MS in case the word was lost.
+import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/watch.ts'
 import type { Books } from '../shards/books.ts'
 
 const RUNS_EVERY_MS = 1_000
+/** Longer than this a matchmaker that starts does not wait for its first look. */
+const RUNS_START_MS_MAX = 5_000
 /** Runs with news that are taken in together; the next ones follow at once. */
 const RUNS_MAX = 500
 /** Before all ids. */
@@ -14,7 +17,8 @@ const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 export type RunWatch = Pick<Watch, 'close'>
 
-export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: Books): RunWatch {
+/** Resolves when what came to pass while nobody looked has been taken in: nobody gets a seat in what has ended. */
+export async function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: Books): Promise<RunWatch> {
   let is_closed = false
 
   /** By id: the table still has those that were taken in just now as they were. */
@@ -50,6 +54,7 @@ export function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: 
     look: takeInAll,
     failure: 'what became of lobby runs could not be taken in; trying again',
   })
+  await Promise.race([watch.looking(), delay(RUNS_START_MS_MAX, undefined, { ref: false })])
   return {
     close() {
       is_closed = true
