@@ -17,6 +17,7 @@ import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import {
   closeRegion,
+  create,
   deploy,
   endRun,
   failureOf,
@@ -382,11 +383,14 @@ test('max_players is a whole number from 1 to what the game mode has, and else a
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES }, limits: MANY })
   const ask = (max_players: unknown) => find(game, { game_modes: ['sized'], max_players: max_players as number })
+  const open = (max_players: unknown) => create(game, { game_mode: 'custom', max_players: max_players as number })
   const codes = ['VALIDATION_ERROR', 'MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID']
   for (const value of [0, -1, 9, 1.5, 2 ** 32 - 1, 2 ** 32, 2 ** 53, '5', [5], true]) {
     const before = await journal(platform)
-    const { code, status } = await failureOf(ask(value))
-    assert.ok(codes.includes(code) && status === 400, `${String(value)}: ${code}`)
+    for (const call of [ask, open]) {
+      const { code, status } = await failureOf(call(value))
+      assert.ok(codes.includes(code) && status === 400, `${String(value)}: ${code}`)
+    }
     assert.equal(await journal(platform), before)
   }
   const [one, eight] = [await ask(1), await ask(8)]
