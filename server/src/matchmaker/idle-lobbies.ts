@@ -37,8 +37,12 @@ const LATER: ReadonlySet<ErrorCode> = new Set([
 ])
 
 /** After these a place may have fewer lobbies that wait for players. */
-const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set([
-  ...(['player_reserved', 'lobby_stopped', 'lobby_closed', 'lobby_stalled', 'version_draining'] as const),
+const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set<Change['kind']>([
+  'player_reserved',
+  'lobby_stopped',
+  'lobby_closed',
+  'lobby_stalled',
+  'version_draining',
 ])
 
 type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }

@@ -4,8 +4,10 @@
 //
 // What waits at a port grows until the server takes some of it in, so less than before is a sign of life. A connection is
 // seldom seen waiting at all: one that waits over TCP_LOOKS is enough. Datagrams come all the time, and a server that reads
-// them at each of its ticks has as many waiting whenever one looks: only that there are more at look after look, and never
-// less, says that nobody reads.
+// them at each of its ticks has some waiting whenever one looks: only that there are more at look after look, and never
+// less, says that nobody reads. So that this is no accident, looks keep no step with anybody's ticks.
+import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../context.ts'
 import { createLooks, type Looks } from '../database/watch.ts'
 import type { Driver } from './drivers/driver.ts'
@@ -15,8 +17,10 @@ import { readListeners, type Transport, type Waiting } from './sockets.ts'
 
 /** Looks that follow one another, a second apart, at which somebody waits and nobody is let in. */
 const TCP_LOOKS = 5
-/** Looks with more waiting than before: by chance it is so of a server that answers once in 9! looks, which is days. */
+/** Looks with more waiting than before. Of a server that answers it is so by chance, for a second in some days. */
 const UDP_LOOKS = 8
+/** By as much a look is late, or by less: longer than a server's ticks are apart. */
+export const LATE_MS_MAX = 250
 /** Of the runner's time: after a look that took 200 ms there is none for two seconds. */
 const PAUSE_PER_LOOK = 10
 
@@ -40,8 +44,9 @@ export function watchStalls(
   let look_again = 0
 
   async function look(): Promise<void> {
+    if (performance.now() < look_again) return
+    await sleep(randomInt(LATE_MS_MAX))
     const began = performance.now()
-    if (began < look_again) return
     const looked_at = runs()
     const listeners = await readAll(looked_at)
     const before = doors

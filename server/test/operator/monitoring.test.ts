@@ -8,7 +8,7 @@ import { ROLES, readConfig } from '../../src/config.ts'
 import { type Place, takeCensus } from '../../src/matchmaker/census.ts'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
-import { failureOf, find, MODES, serverOf } from '../http/steps.ts'
+import { failureOf, find, MODES, serverOf, stallRun } from '../http/steps.ts'
 import { openDatabaseProxy } from '../matchmaker/database-proxy.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
@@ -110,6 +110,20 @@ test('a process is ready while it serves and has its database, and not from the 
   assert.equal(((await answer.json()) as { checks: { serving: boolean } }).checks.serving, false)
   // While its database is there.
   await platform.close()
+})
+
+test('a lobby is counted as starting, ready, closed or stalled: in one of these', async (t) => {
+  const { platform, ask } = await startWatched(t, { roles: 'api,matchmaker' })
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const lobbies = async () => {
+    const found = (await (await ask('/metrics')).text()).matchAll(/^muster_lobbies\{.*state="(\w+)".*\} (\d+)$/gm)
+    return Object.fromEntries([...found].map(([, state, count]) => [state, Number(count)]))
+  }
+  const { lobby } = await find(game)
+  assert.deepEqual(await lobbies(), { starting: 0, ready: 1, closed: 0, stalled: 0 })
+  await stallRun(platform, lobby.lobby_id)
+  assert.deepEqual(await lobbies(), { starting: 0, ready: 0, closed: 0, stalled: 1 })
 })
 
 test('metrics are for whoever has the token; health is for everybody', async (t) => {
