@@ -323,4 +323,7 @@ test('the control group of a lobby has the limits of its tier', async (t) => {
   assert.equal(limitOf('memory.limit_in_bytes') ?? limitOf('memory.max'), String(300 * 1024 ** 2))
   const version_1 = limitOf('cpu.cfs_quota_us')
   assert.equal(version_1 === undefined ? limitOf('cpu.max') : `${version_1} 100000`, '50000 100000')
+  // A start that takes more than its tier's cores for a moment does not stand still. Kernels before 5.14 cannot do that.
+  const burst = limitOf('cpu.cfs_burst_us') ?? limitOf('cpu.max.burst')
+  if (burst !== undefined) assert.equal(burst, '50000')
 })

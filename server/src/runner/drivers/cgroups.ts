@@ -21,6 +21,10 @@ import type { Tier } from './driver.ts'
 const CONTROLLERS = ['memory', 'cpu', 'pids'] as const
 type Controller = (typeof CONTROLLERS)[number]
 
+/**
+ * One period's share is lent once, and again after it was saved up (Linux 5.14 can): a server that starts takes more cores
+ * than it has for a moment, and would stand still for the rest of the period while players wait.
+ */
 const CPU_PERIOD_US = 100_000
 const US_PER_MS = 1_000
 const NS_PER_MS = 1_000_000
@@ -90,8 +94,10 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
       const memory = join(bases.memory, group)
       writeFileSync(join(memory, 'memory.limit_in_bytes'), String(tier.memory_bytes))
       writeIfThere(join(memory, 'memory.memsw.limit_in_bytes'), String(tier.memory_bytes))
+      const quota_us = String(Math.round(tier.cpu_cores * CPU_PERIOD_US))
       writeFileSync(join(bases.cpu, group, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
-      writeFileSync(join(bases.cpu, group, 'cpu.cfs_quota_us'), String(Math.round(tier.cpu_cores * CPU_PERIOD_US)))
+      writeFileSync(join(bases.cpu, group, 'cpu.cfs_quota_us'), quota_us)
+      writeIfThere(join(bases.cpu, group, 'cpu.cfs_burst_us'), quota_us)
       writeFileSync(join(bases.pids, group, 'pids.max'), String(tier.pids_max))
     },
     counters(group) {
@@ -139,7 +145,9 @@ function findVersion2(mounts: Mount[], name: string): Cgroups | null {
       writeFileSync(join(folder, 'memory.max'), String(tier.memory_bytes))
       writeIfThere(join(folder, 'memory.swap.max'), '0')
       writeIfThere(join(folder, 'memory.oom.group'), '0')
-      writeFileSync(join(folder, 'cpu.max'), `${Math.round(tier.cpu_cores * CPU_PERIOD_US)} ${CPU_PERIOD_US}`)
+      const quota_us = Math.round(tier.cpu_cores * CPU_PERIOD_US)
+      writeFileSync(join(folder, 'cpu.max'), `${quota_us} ${CPU_PERIOD_US}`)
+      writeIfThere(join(folder, 'cpu.max.burst'), String(quota_us))
       writeFileSync(join(folder, 'pids.max'), String(tier.pids_max))
     },
     counters(group) {
