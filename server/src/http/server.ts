@@ -83,6 +83,9 @@ const MATCHMAKER_SOCKETS: readonly Operation[] = [watchEvents] as readonly unkno
 /** The whole of a request must have arrived by then. Of the api's, the longest are uploads. */
 const API_REQUEST_TIMEOUT_MS = 60 * 60_000
 const MATCHMAKER_REQUEST_TIMEOUT_MS = 30_000
+/** Node keeps the shorter of the two only if the head's is not the longer one. */
+const HEADERS_TIMEOUT_MS = 10_000
+const TIMEOUTS_CHECK_MS = 5_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Clients that a rate limiter tells apart at once. */
 const RATE_LIMIT_KEYS_MAX = 100_000
@@ -245,7 +248,11 @@ function createApp(
     requestTimeout: request_timeout_ms,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     exposeHeadRoutes: false,
-    http: { shouldUpgradeCallback: isSocketUpgrade(socket_operations) },
+    http: {
+      shouldUpgradeCallback: isSocketUpgrade(socket_operations),
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_CHECK_MS,
+    },
     // What comes on an open connection while the role stops is answered like everything else.
     return503OnClosing: false,
     forceCloseConnections: 'idle',

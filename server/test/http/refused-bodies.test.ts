@@ -50,3 +50,31 @@ test('behind a refusal the rest of a body is thrown away for a moment, and then 
   t.after(() => clearInterval(sending))
   await cut
 })
+
+test('a body that comes a byte at a time is given up after half a minute, at the matchmaker and over the edge', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
+  const { public_token } = await platform.game()
+  const lines = [
+    `POST ${findLobby.path} HTTP/1.1`,
+    'Host: localhost',
+    `Authorization: Bearer ${public_token}`,
+    'Content-Type: application/json',
+    'Content-Length: 1000',
+  ]
+  const sendSlowly = async (url: string): Promise<string> => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8')
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+    const sending = setInterval(() => socket.write(' '), 500)
+    let answer = ''
+    socket.on('data', (text) => {
+      answer += text
+    })
+    // Whoever goes on sending may be answered by a reset behind the words.
+    socket.on('error', () => {})
+    await once(socket, 'close')
+    clearInterval(sending)
+    return answer
+  }
+  const answers = await Promise.all([platform.matchmaker_url, platform.edge_url].map(sendSlowly))
+  for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 408 /)
+})
