@@ -1,7 +1,7 @@
-// What test runs that were killed left behind: a PostgreSQL that lives on, and its folders. The next run ends and
-// removes it. A folder whose lock is held belongs to a run that lives.
+// Where the PostgreSQL of a test run has its data, and what runs that were killed left there: a server that lives on, and
+// its folders. The next run ends and removes it. A folder whose lock is held belongs to a run that lives.
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
@@ -10,12 +10,20 @@ import { lockFile } from '../src/database/embedded/lock.ts'
 import { endProcesses } from '../src/database/embedded/processes.ts'
 
 export const FOLDER_PREFIX = 'muster-test-'
+/** Linux has a file system in memory there; in a container it may be small. */
+const MEMORY = '/dev/shm'
+const MEMORY_BYTES_MIN = 4 * 1024 ** 3
+
+/** In memory where there is room: nearly every test has its database copied, and removed again. */
+export async function makeServerFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY).catch(() => ({ bavail: 0, bsize: 0 }))
+  return mkdtemp(join(bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY : tmpdir(), FOLDER_PREFIX))
+}
 
 export async function removeLeftovers(): Promise<void> {
   const log = pino({ level: 'error' }, pino.destination(2))
-  for (const name of await readdir(tmpdir())) {
-    const folder = join(tmpdir(), name)
-    if (!name.startsWith(FOLDER_PREFIX) || !existsSync(join(folder, 'postgres.lock'))) continue
+  const found = await Promise.all([tmpdir(), MEMORY].map((parent) => foldersIn(parent)))
+  for (const folder of found.flat()) {
     const lock = lockFile(join(folder, 'postgres.lock'))
     if (lock === null) continue
     try {
@@ -28,4 +36,10 @@ export async function removeLeftovers(): Promise<void> {
       lock.release()
     }
   }
+}
+
+async function foldersIn(parent: string): Promise<string[]> {
+  const names = await readdir(parent).catch(() => [])
+  const folders = names.filter((name) => name.startsWith(FOLDER_PREFIX)).map((name) => join(parent, name))
+  return folders.filter((folder) => existsSync(join(folder, 'postgres.lock')))
 }

@@ -1,7 +1,5 @@
 // The PostgreSQL of a test run: the real one, in a temporary folder, with a template database that is migrated.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { runMigrations } from 'graphile-worker'
 import pg from 'pg'
 import pino from 'pino'
@@ -9,7 +7,7 @@ import { connect } from '../src/database/connect.ts'
 import { sendSignal } from '../src/database/embedded/processes.ts'
 import { startEmbedded } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
-import { FOLDER_PREFIX, removeLeftovers } from './database-leftovers.ts'
+import { makeServerFolder, removeLeftovers } from './database-leftovers.ts'
 
 export const TEMPLATE = 'muster_template'
 
@@ -24,7 +22,7 @@ export type TestServer = {
 /** The real server in a temporary folder, with the template made. `stop` removes both. */
 export async function startTestServer(): Promise<TestServer> {
   await removeLeftovers()
-  const data_dir = await mkdtemp(join(tmpdir(), FOLDER_PREFIX))
+  const data_dir = await makeServerFolder()
   const remove = (): Promise<void> => rm(data_dir, { recursive: true, force: true })
   try {
     const log = pino({ level: 'warn' }, pino.destination(2))
