@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createParty, findLobby, joinParty, type ResponseOf, setupIdentity, watchEvents } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
-import type { Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { roleOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { type Arena, startArena } from './arena.ts'
@@ -14,8 +14,7 @@ test('a party of four pages lands in one lobby by the event', async (t) => {
   const browser = await openBrowser(t)
   if (browser === null) return
   const arena = await startArena(t, { deploy: ['--max-players', '8'] })
-  const leader = await openPage(browser, `${arena.play_url}?name=Ada`)
-  const link = await makeParty(leader)
+  const { leader, link } = await makeParty(browser, arena)
   const others = await Promise.all(['Grace', 'Joan', 'Mary'].map((name) => openPage(browser, `${link}&name=${name}`)))
   await leader.getByText('Your party: 4 pilots').waitFor()
   for (const page of others) await page.getByText('Waiting for the leader').waitFor()
@@ -32,8 +31,7 @@ test('who leaves a party plays alone again, and an invitation that is over is re
   const browser = await openBrowser(t)
   if (browser === null) return
   const arena = await startArena(t, { deploy: ['--max-players', '8'] })
-  const leader = await openPage(browser, `${arena.play_url}?name=Ada`)
-  const link = await makeParty(leader)
+  const { leader, link } = await makeParty(browser, arena)
   const friend = await openPage(browser, `${link}&name=Grace`)
   await leader.getByText('Your party: 2 pilots').waitFor()
   await leader.click('text=Leave the party')
@@ -77,12 +75,13 @@ test('the matchmaker is killed before and after the seats are ready: every membe
   }
 })
 
-/** Answers the link for friends. */
-async function makeParty(leader: Page): Promise<string> {
+/** Ada's page, which leads one, and the link for her friends. */
+async function makeParty(browser: Browser, { play_url }: Arena): Promise<{ leader: Page; link: string }> {
+  const leader = await openPage(browser, `${play_url}?name=Ada`)
   await leader.click('text=Play with friends')
   const field = leader.locator('#party-link')
   await field.waitFor()
-  return field.inputValue()
+  return { leader, link: await field.inputValue() }
 }
 
 function find(leader: Client, key: string): Promise<Seat> {
