@@ -1,6 +1,6 @@
 // The one file that makes ids (RFC 9562): version 7 for new rows, which sort by time, so that new rows are neighbours
-// in an index; version 5 where an id must follow from a name.
-import { hash, randomFillSync } from 'node:crypto'
+// in an index; version 5 where an id must follow from a name; version 4 where nobody may guess the next one.
+import { hash, randomFillSync, randomUUID } from 'node:crypto'
 
 /** Random bytes are drawn for 512 ids at once: one call of the generator costs more than an id. */
 const BYTES_PER_ID = 10
@@ -24,14 +24,14 @@ export function newId(now_ms: number): string {
   return `${time.text}-${rest.slice(0, 4)}-${rest.slice(4, 8)}-${rest.slice(8)}`
 }
 
+/** The id of a ray: a UUIDv4, whose 122 bits are all random. A client learns nothing from it about other requests. */
+export function newRayId(): string {
+  return randomUUID()
+}
+
 function timeText(ms: number): string {
   const digits = ms.toString(16).padStart(12, '0')
   return `${digits.slice(0, 8)}-${digits.slice(8)}`
-}
-
-/** When it was made; of an id that is no version 7, some time or other. */
-export function timeOfId(id: string): number {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
 /** RFC 9562 section 6.6: the namespace of fully qualified domain names. */

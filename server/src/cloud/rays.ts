@@ -5,7 +5,6 @@ import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from
 import { sql } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { timeOfId } from '../ids.ts'
 import { RAYS_CHANNEL } from '../observe/recorder.ts'
 import { requireGame } from './access.ts'
 
@@ -32,11 +31,13 @@ export async function startPerf(ctx: Context, ray_id: string): Promise<ServicePe
   return (await writtenParts(ctx, ray_id)).map(perfOf)
 }
 
+/** A ray id does not tell its time: a ray without any part that is old may still be about to be written. */
 async function writtenParts(ctx: Context, ray_id: string): Promise<Part[]> {
-  if (ctx.now() - timeOfId(ray_id) < NEW_MS) {
-    await ctx.listener.notify(RAYS_CHANNEL)
-    await delay(WRITE_MS)
-  }
+  const parts = await readParts(ctx, ray_id)
+  const oldest_new_us = (ctx.now() - NEW_MS) * 1_000
+  if (parts.some((part) => part.ts_us < oldest_new_us)) return parts
+  await ctx.listener.notify(RAYS_CHANNEL)
+  await delay(WRITE_MS)
   return readParts(ctx, ray_id)
 }
 

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { newId } from '../ids.ts'
+import { newRayId } from '../ids.ts'
 import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../net/edge-proof.ts'
 import { ownerText, type Ray, type RayOwner, type RayService } from '../observe/ray.ts'
 
@@ -20,7 +20,7 @@ export function createRayIds(ctx: Context): RayIds {
   const proof = edgeProof(ctx.keys)
   return ({ headers }) => {
     const told = headers[RAY_HEADER]
-    return typeof told === 'string' && headers[EDGE_PROOF_HEADER] === proof ? told : newId(ctx.now())
+    return typeof told === 'string' && headers[EDGE_PROOF_HEADER] === proof ? told : newRayId()
   }
 }
 

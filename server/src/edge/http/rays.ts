@@ -2,7 +2,7 @@
 // part kept where they keep theirs, for they know what became of it and whose it is. What goes to a lobby has none: the
 // answers are the game's.
 import type { Context } from '../../context.ts'
-import { newId } from '../../ids.ts'
+import { newRayId } from '../../ids.ts'
 import { busyMs, phase, type Ray, readOwner } from '../../observe/ray.ts'
 import { type Recorder, SLOW_MS } from '../../observe/recorder.ts'
 import type { Exchange } from './exchange.ts'
@@ -12,7 +12,7 @@ import type { Place } from './upstreams.ts'
 export function openRay(ctx: Context, exchange: Exchange, place: Place): void {
   const is_forwarded = place.kind === 'upstream'
   if (is_forwarded && place.lobby !== null) return
-  exchange.ray_id = newId(ctx.now())
+  exchange.ray_id = newRayId()
   exchange.ray = ctx.recorder.open('edge', exchange.ray_id, exchange.came_at)
   if (exchange.ray !== null) exchange.ray.operation = is_forwarded ? 'forward' : place.kind
   phase(exchange.ray, is_forwarded ? 'forward' : 'answer')

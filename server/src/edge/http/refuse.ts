@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net'
 import { ApiError, errorBody } from '@muster/contract'
 import type { Context } from '../../context.ts'
-import { newId } from '../../ids.ts'
+import { newRayId } from '../../ids.ts'
 import { RAY_HEADER } from '../../net/edge-proof.ts'
 import { answer, breakAnswer } from './answer.ts'
 import type { Exchange } from './exchange.ts'
@@ -39,7 +39,7 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
         breakAnswer(exchange)
         return
       }
-      exchange.ray_id ??= newId(ctx.now())
+      exchange.ray_id ??= newRayId()
       const { status, code, headers, body } = answerOf(error, exchange.ray_id)
       ctx.recorder.end(exchange.ray, code)
       // After what was not well-formed nobody knows where the next request begins.
@@ -48,7 +48,7 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
     },
     socket: (socket, error) => {
       if (!socket.writable) return
-      const ray_id = newId(ctx.now())
+      const ray_id = newRayId()
       const { status, code, headers, body } = answerOf(error, ray_id)
       headers.push(RAY_HEADER, ray_id)
       socket.write(
