@@ -13,7 +13,7 @@ import { credentialsOf } from './observe/credentials.ts'
 import { createLog } from './observe/log.ts'
 import { type OperatorPort, openOperatorPort } from './observe/operator-port.ts'
 import { StartError, startSentence } from './start-error.ts'
-import { requireFinishedRestore } from './supervisor/folders.ts'
+import { adminToken, requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
 
 /** After everything has been closed, what the event loop may take to empty. */
@@ -130,6 +130,11 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
       await migrateFirst(config, log)
     }
     running = await startRoles(config, { log })
+    // The supervisor makes it otherwise. One role makes it alone: of two that did, only the last would be kept.
+    if (!supervised && config.roles.includes('api')) {
+      const { file } = adminToken(config, running.ctx.keys, running.ctx.now())
+      log.info({ file }, 'the admin token is in this file')
+    }
   } catch (error) {
     const reason = startSentence(error, config)
     // The supervisor shows the reason itself; the line with everything is for the file.

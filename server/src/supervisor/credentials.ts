@@ -1,32 +1,59 @@
 // What the operator does with the platform's own credentials: `muster admin-token` and `muster keys rotate`. Whoever may
 // read the data folder holds all of them anyway, so these commands ask for no other proof.
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ApiError, revokeToken } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
 import { readConfig } from '../config.ts'
+import { StartError } from '../start-error.ts'
 import { type Keys, openKeys } from '../tokens/keys.ts'
 import { openRing, rotateRing, rotateSeals, SEAL_RING } from '../tokens/ring.ts'
 import { adminFile, issueAdminToken, writeAdminToken } from './folders.ts'
 
-/** The admin token of the data folder as it stands. */
+/** The admin token of the data folder as it stands. Throws a StartError that says what is missing. */
 export function readAdminToken(env: NodeJS.ProcessEnv): string {
-  return readFileSync(adminFile(readConfig(env).data_dir), 'utf8').trim()
+  return readToken(readConfig(env).data_dir)
+}
+
+function readToken(data_dir: string): string {
+  const file = adminFile(data_dir)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT') {
+      const message = `${file} cannot be read (${code}): run this command as the user of the platform.`
+      throw new StartError(message, { cause: error })
+    }
+    const message = existsSync(join(data_dir, 'keys'))
+      ? `${file} is missing: the api role writes it when it starts.`
+      : `There is no platform in ${data_dir}: set MUSTER_DATA to the data folder of yours, or start one with "muster start".`
+    throw new StartError(message, { cause: error })
+  }
 }
 
 /**
  * Revokes the admin token and writes another one in its place. The platform must run. Whatever happens in between, the
- * same command mends it: the keys of the data folder are the proof, not the old token.
+ * same command mends it: the keys of the data folder are the proof, not the old token. Throws a StartError that says what
+ * is missing.
  */
 export async function rotateAdminToken(env: NodeJS.ProcessEnv): Promise<{ file: string }> {
   const config = readConfig(env)
   const file = adminFile(config.data_dir)
+  const old_token = readToken(config.data_dir)
   const keys = await openKeys(join(config.data_dir, 'keys'))
-  const old_id = tokenIdOf(readFileSync(file, 'utf8').trim(), keys)
+  const old_id = tokenIdOf(old_token, keys)
   const token = issueAdminToken(keys, Date.now())
   if (old_id !== null) {
-    const client = createClient({ url: `http://${config.internal_host}:${config.api_port}`, token })
-    await client.call(revokeToken, { params: { token_id: old_id } })
+    const url = `http://${config.internal_host}:${config.api_port}`
+    await createClient({ url, token })
+      .call(revokeToken, { params: { token_id: old_id } })
+      .catch((error: unknown) => {
+        if (error instanceof ApiError) throw error
+        throw new StartError(`The api does not answer at ${url}: start it, then rotate the admin token.`, {
+          cause: error,
+        })
+      })
   }
   writeAdminToken(file, token)
   return { file }

@@ -1,0 +1,98 @@
+// The admin token where no supervisor makes it: each role is a process of its own, as under muster-role@.service.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { listGroups } from '@muster/contract'
+import { createClient } from '@muster/contract/client'
+import { pino } from 'pino'
+import { startEmbedded } from '../../src/database/embedded.ts'
+import { readAdminToken } from '../../src/supervisor/credentials.ts'
+import { until } from '../until.ts'
+import { runProgram } from './program.ts'
+import { freeSettings, temporaryFolder } from './started.ts'
+
+const NOBODY_UID = 65_534
+const CLI = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.url))
+
+function adminTokenCommand(settings: Record<string, string>, ...options: string[]) {
+  const env = { PATH: process.env.PATH, ...settings }
+  const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, 'admin-token', ...options], {
+    env,
+    encoding: 'utf8',
+  })
+  return { status, stdout: stdout.trim(), stderr: stderr.trim() }
+}
+
+test('an api that is started by itself makes the admin token, once, and the command prints it', async (t) => {
+  const folder = temporaryFolder(t)
+  const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
+  t.after(() => postgres.stop())
+  const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
+  const start = async (role: string) => {
+    const program = runProgram({ ...settings, MUSTER_ROLES: role })
+    await until(`the ${role} is ready`, () => program.output().includes('"ready"'))
+    return program
+  }
+  const stop = async (program: ReturnType<typeof runProgram>) => {
+    program.kill('SIGTERM')
+    assert.equal(await program.code, 0, program.output())
+  }
+
+  const edge = await start('edge')
+  const missing = adminTokenCommand(settings)
+  assert.equal(missing.status, 1)
+  assert.equal(missing.stderr, `${join(folder, 'admin-token')} is missing: the api role writes it when it starts.`)
+
+  const api = await start('api')
+  const printed = adminTokenCommand(settings)
+  assert.equal(printed.status, 0, printed.stderr)
+  assert.equal(statSync(join(folder, 'admin-token')).mode & 0o777, 0o600)
+  assert.ok(!api.output().includes(printed.stdout), 'the log names the file, never the token')
+  const url = `http://127.0.0.1:${settings.MUSTER_API_PORT}`
+  await createClient({ url, token: printed.stdout }).call(listGroups, {})
+
+  await stop(api)
+  const away = adminTokenCommand(settings, '--rotate')
+  assert.equal(away.status, 1)
+  assert.equal(away.stderr, `The api does not answer at ${url}: start it, then rotate the admin token.`)
+  assert.equal(adminTokenCommand(settings).stdout, printed.stdout, 'what could not be rotated is still valid')
+  const again = await start('api')
+  assert.equal(adminTokenCommand(settings).stdout, printed.stdout, 'a second start keeps the token')
+  await stop(again)
+  await stop(edge)
+})
+
+test('without a platform, or without the right to read it, the command says so in one sentence', (t) => {
+  const folder = temporaryFolder(t)
+  const absent = join(folder, 'nothing')
+  for (const options of [[], ['--rotate']]) {
+    const none = adminTokenCommand({ MUSTER_DATA: absent }, ...options)
+    assert.equal(none.status, 1)
+    assert.equal(
+      none.stderr,
+      `There is no platform in ${absent}: set MUSTER_DATA to the data folder of yours, or start one with "muster start".`,
+    )
+    assert.equal(statSync(absent, { throwIfNoEntry: false }), undefined, 'the command makes no folder')
+  }
+
+  const locked = join(folder, 'locked')
+  mkdirSync(locked, { mode: 0o000 })
+  assert.throws(() => asNobody(() => readAdminToken({ MUSTER_DATA: locked })), {
+    name: 'StartError',
+    message: `${join(locked, 'admin-token')} cannot be read (EACCES): run this command as the user of the platform.`,
+  })
+})
+
+/** Root may read every file: it becomes another user for as long as the function runs. */
+function asNobody<T>(run: () => T): T {
+  if (process.getuid!() !== 0) return run()
+  process.seteuid!(NOBODY_UID)
+  try {
+    return run()
+  } finally {
+    process.seteuid!(0)
+  }
+}
