@@ -24,8 +24,8 @@ import { openKv } from '../kv/entries.ts'
 import { createNamespaces } from '../matchmaker/namespaces.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
+import { createClientRateLimiter } from '../net/client-rate.ts'
 import { edgeProof } from '../net/edge-proof.ts'
-import { createRateLimiter } from '../net/rate-limit.ts'
 import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
@@ -216,7 +216,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
 
 function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
   const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
-  const limiter = (per_minute: number) => createRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
+  const limiter = (per_minute: number) => createClientRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
   return {
     ctx,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),

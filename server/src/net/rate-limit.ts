@@ -14,7 +14,7 @@ export type RateLimiter = {
 type Debt = { units: number; at_ms: number }
 
 const UNITS_PER_REQUEST = 60_000
-const PER_MINUTE_MAX = 1_000_000
+export const PER_MINUTE_MAX = 1_000_000
 
 /**
  * At most `burst` requests of a key at once (`per_minute` of them unless said otherwise), and `per_minute` a minute in
