@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import { FAILED_LOOKUPS_PER_SOURCE_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
+import type { Subject } from '../../src/tokens/keys.ts'
 import { until } from '../until.ts'
 import { startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
@@ -81,6 +82,101 @@ test('the path route takes its prefix off, and keeps lobby and hub out of each o
   const by_host = await ask(edge, hostOf(lobby_id), '/', { cookie: 'own=yes' })
   assert.equal(by_host.body, '/ own=yes')
   assert.deepEqual(by_host.headers['set-cookie'], ['hub=stolen'])
+})
+
+test('on the path route a lobby sets no header that acts on the main domain', async (t) => {
+  const powers = {
+    ...{
+      'alt-svc': 'h3=":26001"',
+      refresh: '0; url=/hub',
+      'speculation-rules': '"/rules.json"',
+      'accept-ch': 'Sec-CH-UA',
+    },
+    ...{
+      'origin-agent-cluster': '?0',
+      'x-ray-id': 'forged',
+      link: '</x>; rel=preload',
+      'content-security-policy': 'none',
+    },
+    ...{
+      'set-cookie': 'hub=stolen',
+      'clear-site-data': '"*"',
+      'service-worker-allowed': '/',
+      nel: '{}',
+      'report-to': '{}',
+    },
+    ...{
+      'strict-transport-security': 'max-age=0',
+      'reporting-endpoints': 'a="/b"',
+      'www-authenticate': 'Basic realm=hub',
+    },
+    ...{
+      'permissions-policy': 'camera=*',
+      'critical-ch': 'Sec-CH-UA',
+      'supports-loading-mode': 'credentialed-prerender',
+    },
+    ...{
+      'activate-storage-access': 'load',
+      'set-login': 'logged-out',
+      'use-as-dictionary': 'match="/*"',
+      'x-own': 'yes',
+    },
+  }
+  const data = {
+    ...{ 'content-type': 'text/plain', 'cache-control': 'no-cache', etag: '"a"', 'access-control-allow-origin': '*' },
+    ...{ 'content-disposition': 'inline', 'retry-after': '3', location: '/elsewhere', vary: 'Accept' },
+    ...{ 'cross-origin-resource-policy': 'cross-origin', 'last-modified': 'Sun, 22 Nov 2026 11:00:00 GMT' },
+  }
+  const backend = await startBackend(t, 'lobby', (_req, res) => void res.writeHead(200, { ...powers, ...data }).end())
+  const edge = await startTestEdge(t)
+  const lobby_id = await edge.lobby({ default: backend.port })
+  const by_path = await ask(edge, 'localhost', `/lobbies/${lobby_id}/default/`)
+  const own = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
+  const { date, connection, 'keep-alive': keep_alive, 'content-length': length, ...rest } = by_path.headers
+  assert.deepEqual(rest, { ...data, ...own, 'transfer-encoding': 'chunked' })
+  // Under its own host the lobby says what it likes.
+  const by_host = await ask(edge, hostOf(lobby_id))
+  for (const name of Object.keys(powers)) assert.notEqual(by_host.headers[name], undefined, name)
+})
+
+test("on the path route a lobby sees neither the platform's credentials nor the edge's own headers", async (t) => {
+  const backend = await startBackend(t, 'lobby')
+  const edge = await startTestEdge(t)
+  const { keys } = edge.ctx
+  const lobby_id = await edge.lobby({ default: backend.port })
+  const id = newId(edge.ctx.now())
+  const issue = (subject: Subject) => keys.issue(subject, { now_ms: edge.ctx.now(), lifetime_ms: 60_000, name: 'prod' })
+  const player = issue({ kind: 'player', player_id: id, lobby_id, namespace_id: id })
+  const ours = [
+    issue({ kind: 'access', name: 'admin' }),
+    issue({ kind: 'user', user_id: id, session_id: id }),
+    issue({ kind: 'device', device_link_id: id }),
+    issue({ kind: 'cloud', game_id: id }),
+    issue({ kind: 'public', namespace_id: id }),
+    issue({ kind: 'lobby', lobby_id, namespace_id: id }),
+    issue({ kind: 'development', namespace_id: id, hostname: 'localhost', ports: [] }),
+    issue({ kind: 'game_user', identity_id: id, namespace_id: id }),
+  ]
+  const seenOf = async (authorization: string, path = `/lobbies/${lobby_id}/default/`) => {
+    await ask(edge, 'localhost', path, {
+      authorization,
+      cookie: '__Host-muster_session=secret',
+      'x-muster-edge': 'forged',
+    })
+    const { headers } = backend.seen.at(-1)!
+    for (const name of ['cookie', 'x-muster-edge', 'x-ray-id']) assert.equal(headers[name], undefined, name)
+    return headers.authorization
+  }
+  for (const token of ours) {
+    const forms = ['Bearer ', 'bearer\t ', '', 'Token token=', 'Basic dXNyOnBhc3M=, Bearer ']
+    for (const form of forms) assert.equal(await seenOf(`${form}${token}`), undefined, form)
+  }
+  // What is the game's own, and the token that is made for the lobby's server.
+  const theirs = [
+    ...['Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln', 'Basic dXNyOnBhc3M=', 'Bearer access', 'Bearer lobby.7', 'usr.name'],
+    ...[`Bearer ${player}`, `Bearer ${issue({ kind: 'dev_player', namespace_id: id, player_id: id })}`],
+  ]
+  for (const value of theirs) assert.equal(await seenOf(value), value)
 })
 
 test('a lobby that ends is a 404 as soon as the runner has said so', async (t) => {

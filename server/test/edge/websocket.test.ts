@@ -83,7 +83,7 @@ test('a WebSocket reaches its lobby by host and by path, and the lobby sees the 
 })
 
 test("on the path route a handshake has no power over the hub's origin either", async (t) => {
-  const powers = 'Set-Cookie: hub=stolen\r\nClear-Site-Data: "*"\r\nX-Own: yes\r\n'
+  const powers = 'Set-Cookie: hub=stolen\r\nClear-Site-Data: "*"\r\nSec-WebSocket-Protocol: own\r\n'
   const backend = await startRaw(t, (socket) => void socket.write(SWITCHING.replace('\r\n\r\n', `\r\n${powers}\r\n`)))
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ default: backend.port })
@@ -93,7 +93,7 @@ test("on the path route a handshake has no power over the hub's origin either", 
     return client.read((bytes) => bytes.endsWith('\r\n\r\n'))
   }
   const by_path = await shake(`/lobbies/${lobby_id}/default/`, 'localhost')
-  assert.match(by_path, /^HTTP\/1\.1 101 [\s\S]*\r\nX-Own: yes\r\n/)
+  assert.match(by_path, /^HTTP\/1\.1 101 [\s\S]*\r\nSec-WebSocket-Protocol: own\r\n/)
   assert.doesNotMatch(by_path, /set-cookie|clear-site-data/i)
   assert.match(await shake('/', `${lobby_id}-default.lobby.local.localhost`), /\r\nSet-Cookie: hub=stolen\r\n/)
 })

@@ -123,9 +123,11 @@ export type Upstream = {
   again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
   /** What the client is told when there is no answer, or none that is HTTP. */
   unavailable: () => ApiError
-  /** Left out, and put in, on the way; what is put in as whole lines. */
-  request_dropped: ReadonlySet<string> | null
+  /** Whether the backend does not get a header of the request; null: it gets all. The name is in lower case. */
+  isRequestDropped: ((name: string, value: string) => boolean) | null
+  /** The only headers of the response that the client gets; null: it gets all. */
+  response_allowed: NameTable<true> | null
+  /** Put in on the way, as whole lines. */
   request_added: string
-  response_dropped: NameTable<true> | undefined
   response_added: string
 }

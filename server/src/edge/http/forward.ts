@@ -93,7 +93,7 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
         else onNonsense(wire)
         return
       }
-      const options = { to_head: exchange.method === 'HEAD', dropped: wire.upstream!.response_dropped }
+      const options = { to_head: exchange.method === 'HEAD', allowed: wire.upstream!.response_allowed }
       const head = head_end - at > HEADER_BYTES_MAX ? null : readAnswerHead(bytes, at, head_end, options)
       wire.looked_at = 0
       at = head_end + 2
@@ -244,8 +244,8 @@ function isBounded(wire: Wire, { status }: AnswerHead): boolean {
 /** The head of a request as a backend sees it: the one place where the edge speaks to what is behind it. */
 function requestHead(exchange: Exchange, upstream: Upstream): string {
   const { head, method, path, client } = exchange
-  const { request_dropped, request_added } = upstream
-  const lines = request_dropped === null ? head.lines : linesWithout(head.lines, request_dropped)
+  const { isRequestDropped, request_added } = upstream
+  const lines = isRequestDropped === null ? head.lines : linesWithout(head.lines, isRequestDropped)
   const scheme = exchange.is_secure ? 'https' : 'http'
   const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n`
   const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'

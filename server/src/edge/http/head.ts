@@ -7,6 +7,7 @@ import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../../net/edge-p
 import { ANSWER_LINES_MAX, HEADERS_MAX } from '../limits.ts'
 import {
   createNameTable,
+  hasTabAround,
   isPlainLine,
   isTarget,
   LINE_MARKS,
@@ -153,11 +154,12 @@ export function readRequestHead(bytes: Buffer, start: number, end: number): Requ
         specials[line] = undefined
         break
       case 'content-length':
-        if (head.framing !== 'none' || !DIGITS.test(value)) throw malformed()
+        if (head.framing !== 'none' || !DIGITS.test(value) || hasTabAround(bytes, line)) throw malformed()
         head.framing = Number(value)
         break
       case 'transfer-encoding':
         if (head.framing !== 'none' || value.toLowerCase() !== 'chunked' || head.is_version_1_0) throw malformed()
+        if (hasTabAround(bytes, line)) throw malformed()
         head.framing = 'chunked'
         break
       case 'connection':
@@ -181,7 +183,7 @@ export function readRequestHead(bytes: Buffer, start: number, end: number): Requ
   }
   if (connection !== null) {
     const tokens = connection.toLowerCase()
-    head.keeps_alive = head.is_version_1_0 ? hasToken(tokens, 'keep-alive') : !hasToken(tokens, 'close')
+    head.keeps_alive = goesOn(tokens, head.is_version_1_0)
     dropNamed(bytes, count, tokens, requestName)
     head.is_upgrade =
       upgrades === 1 &&
@@ -223,13 +225,13 @@ function readRequestLine(bytes: Buffer, start: number, text: string, line_end: n
 
 /**
  * The head of a backend's answer, in the same place. Null when it is not HTTP/1.1 or 1.0, or has a framing that could be
- * read in two ways. `dropped`: lines that are left out beside those of the connection.
+ * read in two ways. `allowed`: the only lines that are passed on, beside Date and Content-Length; null: there is no such list.
  */
 export function readAnswerHead(
   bytes: Buffer,
   start: number,
   end: number,
-  options: { to_head: boolean; dropped: NameTable<true> | undefined },
+  options: { to_head: boolean; allowed: NameTable<true> | null },
 ): AnswerHead | null {
   const text = bytes.toString('latin1', start, end)
   const line = STATUS_LINE.exec(text)
@@ -253,18 +255,19 @@ export function readAnswerHead(
   for (let index = 0; index < count; index++) {
     const [name, name_end] = [marks[index * LINE_MARKS]!, marks[index * LINE_MARKS + 1]!]
     const special = answerName(bytes, name, name_end)
-    specials[index] = special ?? (dropped(options, bytes, name, name_end) ? 'dropped' : undefined)
+    specials[index] = special ?? (isAllowed(options.allowed, bytes, name, name_end) ? undefined : 'dropped')
     if (special === undefined || special === 'dropped') continue
     const value = valueAt(text, start, index)
     switch (special) {
       case 'content-length':
-        if (head.framing !== 'until_end' || !DIGITS.test(value)) return null
+        if (head.framing !== 'until_end' || !DIGITS.test(value) || hasTabAround(bytes, index)) return null
         head.framing = Number(value)
         // Where there is no body, some would wait for one.
         specials[index] = status === STATUS_NO_CONTENT ? 'dropped' : undefined
         break
       case 'transfer-encoding':
         if (head.framing !== 'until_end' || value.toLowerCase() !== 'chunked' || is_version_1_0) return null
+        if (hasTabAround(bytes, index)) return null
         head.framing = 'chunked'
         break
       case 'connection':
@@ -283,7 +286,7 @@ export function readAnswerHead(
   }
   if (connection !== null) {
     const tokens = connection.toLowerCase()
-    head.keeps_alive = is_version_1_0 ? hasToken(tokens, 'keep-alive') : !hasToken(tokens, 'close')
+    head.keeps_alive = goesOn(tokens, is_version_1_0)
     head.is_upgrade = status === STATUS_SWITCHING && has_upgrade && hasToken(tokens, 'upgrade')
     dropNamed(bytes, count, tokens, answerName)
   }
@@ -300,13 +303,8 @@ const STATUS_NO_CONTENT = 204
 const STATUS_NOT_MODIFIED = 304
 export const STATUS_FINAL_MIN = 200
 
-function dropped(
-  { dropped }: { dropped: NameTable<true> | undefined },
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
-  return dropped?.(bytes, start, end) ?? false
+function isAllowed(allowed: NameTable<true> | null, bytes: Buffer, start: number, end: number): boolean {
+  return allowed === null || allowed(bytes, start, end) === true
 }
 
 function malformed(): ApiError {
@@ -335,6 +333,11 @@ function hasUnderscore(bytes: Buffer, start: number, end: number): boolean {
 /** `text` is the head, which begins at `start` of the bytes that were marked. */
 function valueAt(text: string, start: number, line: number): string {
   return text.slice(marks[line * LINE_MARKS + 2]! - start, marks[line * LINE_MARKS + 3]! - start)
+}
+
+/** Whether the connection continues after this message (RFC 9112, 9.3): `close` counts more than `keep-alive`. */
+function goesOn(tokens: string, is_version_1_0: boolean): boolean {
+  return !hasToken(tokens, 'close') && (!is_version_1_0 || hasToken(tokens, 'keep-alive'))
 }
 
 /** Whether a list in lower case has the token. */
@@ -395,13 +398,15 @@ export function headerOf(head: Pick<RequestHead, 'lines'>, name: string): string
   return found
 }
 
-/** The lines without those of these names. */
-export function linesWithout(lines: string, names: ReadonlySet<string>): string {
+/** The lines without those that `isDropped` says, by their name in lower case and their value. */
+export function linesWithout(lines: string, isDropped: (name: string, value: string) => boolean): string {
   let left = ''
   for (let at = 0; at < lines.length; ) {
-    const line_end = lines.indexOf('\r\n', at) + 2
-    if (!names.has(lines.slice(at, lines.indexOf(':', at)).toLowerCase())) left += lines.slice(at, line_end)
-    at = line_end
+    const colon = lines.indexOf(':', at)
+    const line_end = lines.indexOf('\r\n', at)
+    const name = lines.slice(at, colon).toLowerCase()
+    if (!isDropped(name, lines.slice(colon + 2, line_end))) left += lines.slice(at, line_end + 2)
+    at = line_end + 2
   }
   return left
 }

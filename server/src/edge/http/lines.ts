@@ -70,6 +70,14 @@ export function isPlainLine(bytes: Uint8Array, line: number): boolean {
   return value === marks[mark + 1]! + 2 && bytes[value - 1] === SPACE && bytes[marks[mark + 3]!] === CR
 }
 
+/** Whether white space around the value has a tab. Parsers disagree whether it belongs to the value. */
+export function hasTabAround(bytes: Uint8Array, line: number): boolean {
+  const mark = line * LINE_MARKS
+  for (let at = marks[mark + 1]! + 1; at < marks[mark + 2]!; at++) if (bytes[at] === TAB) return true
+  for (let at = marks[mark + 3]!; bytes[at] !== CR; at++) if (bytes[at] === TAB) return true
+  return false
+}
+
 export function isTarget(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (!(KINDS[bytes[at]!]! & TARGET)) return false
   return end > start

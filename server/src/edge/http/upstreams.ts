@@ -14,7 +14,7 @@ import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
 import type { Exchange, Upstream } from './exchange.ts'
 import { linesOf } from './head.ts'
-import { createNameTable } from './lines.ts'
+import { PATH_ROUTE } from './path-route.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
 export type Place =
@@ -44,25 +44,6 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const PROOF_PATH = /^\/\.well-known\/muster-domain\/([0-9a-f-]{36})$/
 /** The last label of a name has a letter; that of an address has none. */
 const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
-
-/**
- * On the path route a lobby's answers come from the hub's own origin, and lobbies run what strangers uploaded: neither
- * gets to see or set the other's cookies, and a page from a lobby is in a sandbox of its own.
- */
-const COOKIE = new Set(['cookie'])
-const POWERS_OVER_ORIGIN = createNameTable<true>(
-  [
-    'set-cookie',
-    'clear-site-data',
-    'service-worker-allowed',
-    'strict-transport-security',
-    'content-security-policy',
-    'nel',
-    'report-to',
-    'reporting-endpoints',
-  ].map((name) => [name, true] as const),
-)
-const SANDBOX = linesOf(['Content-Security-Policy', 'sandbox', 'X-Content-Type-Options', 'nosniff'])
 
 /** Throws API_NOT_FOUND, LOBBY_NOT_FOUND, or what a look-up throws. At once, where nothing has to be looked up. */
 export function createUpstreams(directory: Directory): (wanted: Wanted) => Place | Promise<Place> {
@@ -149,9 +130,9 @@ type Role = { address: Address; secure: Upstream; plain: Upstream }
 function createRole(address: Address, request_added: string, config: Config): Role {
   let waiters = 0
   const upstream = (is_secure: boolean): Upstream => ({
-    request_dropped: null,
+    isRequestDropped: null,
     request_added,
-    response_dropped: undefined,
+    response_allowed: null,
     response_added: hstsOf(config, is_secure),
     again: async (_exchange, attempt, error) => {
       if (error.code !== 'ECONNREFUSED' || attempt * ROLE_PAUSE_MS > ROLE_WAIT_MS_MAX || waiters >= ROLE_WAITERS_MAX)
@@ -172,9 +153,9 @@ function createRole(address: Address, request_added: string, config: Config): Ro
 /** Its process may have ended a moment ago, or another one may be there since: the database knows, and is asked once. */
 function createLobbies({ routes }: Directory): { by_host: Upstream; by_path: Upstream } {
   const by_host: Upstream = {
-    request_dropped: null,
+    isRequestDropped: null,
     request_added: '',
-    response_dropped: undefined,
+    response_allowed: null,
     response_added: '',
     again: async ({ lobby, source }, attempt, error) => {
       if (lobby === null || attempt > 1 || error.code !== 'ECONNREFUSED') return null
@@ -185,6 +166,5 @@ function createLobbies({ routes }: Directory): { by_host: Upstream; by_path: Ups
     },
     unavailable: () => new ApiError('LOBBY_NOT_REACHABLE'),
   }
-  const powerless = { request_dropped: COOKIE, response_dropped: POWERS_OVER_ORIGIN, response_added: SANDBOX }
-  return { by_host, by_path: { ...by_host, ...powerless } }
+  return { by_host, by_path: { ...by_host, ...PATH_ROUTE } }
 }
