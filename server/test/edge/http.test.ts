@@ -336,6 +336,53 @@ test('an early answer to a body that is still coming is read by its sender', asy
   assert.match(answer, /^HTTP\/1\.1 413 /)
 })
 
+test('after a large upload was refused the connection closes: it promises nothing, and is not reset', async (t) => {
+  const LENGTH = 256 * 1024 * 1024
+  const api = await startBackend(t, 'api', (_req, res) => {
+    res.writeHead(413, { 'content-length': '9' })
+    res.end('too large')
+  })
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const chunk = Buffer.alloc(64 * 1024)
+  const upload = async (host: string, framing: string) => {
+    const client = rawClient(t, edge.port)
+    const { socket } = client
+    let error: Error | null = null
+    socket.once('error', (cause) => {
+      error = cause
+    })
+    client.write(`PUT / HTTP/1.1\r\nHost: ${host}\r\n${framing}\r\n\r\n`)
+    // Sends as fast as it can for as long as the server has not said that it has finished.
+    let sent = 0
+    const send = () => {
+      while (sent < LENGTH && !socket.readableEnded && !socket.destroyed) {
+        sent += chunk.length
+        if (!socket.write(framing.startsWith('T') ? CHUNK : chunk)) return void socket.once('drain', send)
+      }
+    }
+    const CHUNK = Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')])
+    send()
+    await once(socket, 'end')
+    assert.equal(error, null)
+    socket.destroy()
+    return await client.end()
+  }
+  for (const framing of [`Content-Length: ${LENGTH}`, 'Transfer-Encoding: chunked']) {
+    const by_backend = await upload('localhost', framing)
+    assert.match(by_backend, /^HTTP\/1\.1 413 [\s\S]*\r\nConnection: close\r\n[\s\S]*too large$/)
+    const by_edge = errorOf(await upload('example.com', framing))
+    assert.deepEqual([by_edge.status, by_edge.closes], [404, true])
+  }
+})
+
+test('a body that was announced and not asked for is not waited for', async (t) => {
+  const edge = await startTestEdge(t)
+  const client = rawClient(t, edge.port)
+  client.write('POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
+  const { status, closes } = errorOf(await client.end())
+  assert.deepEqual([status, closes], [404, true])
+})
+
 /** A process of its own, for it is about who is faster. It has begun to be sent a body when it answers, and reads none of it. */
 const HASTY_BACKEND = `
 const answer = 'HTTP/1.1 413 No\\r\\nConnection: close\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'

@@ -2,7 +2,7 @@
 // belongs to the client's connection is written in one place: whether it goes on, and the date.
 import { STATUS_CODES } from 'node:http'
 import { RAY_HEADER } from '../../net/edge-proof.ts'
-import { KEEP_ALIVE_MS_MAX, SMALL_BYTES_MAX } from '../limits.ts'
+import { KEEP_ALIVE_MS_MAX, READ_AHEAD_BYTES_MAX, SMALL_BYTES_MAX } from '../limits.ts'
 import type { Exchange } from './exchange.ts'
 import { linesOf } from './head.ts'
 /** The whole answer; to a HEAD only its head. `headers` have the length of the body. */
@@ -42,8 +42,18 @@ export function rayLine({ ray_id }: Exchange): string {
 
 const KEEP_ALIVE = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS_MAX / 1_000}\r\n`
 
-export function connectionLines({ keeps_alive }: Exchange): string {
-  return keeps_alive ? KEEP_ALIVE : 'Connection: close\r\n'
+/** Decides whether the connection continues after this response, and returns the lines that say so. */
+export function connectionLines(exchange: Exchange): string {
+  if (!isRestShort(exchange)) exchange.keeps_alive = false
+  return exchange.keeps_alive ? KEEP_ALIVE : 'Connection: close\r\n'
+}
+
+/** Whether the rest of the request's body is known to be short: reading a long one only to drop it has a limit. */
+function isRestShort({ body, head, wire }: Exchange): boolean {
+  if (body.is_done) return true
+  // A client that waits for "100 Continue" may never send its body.
+  const is_asked_for = !head.expects_continue || wire?.is_begun === true
+  return is_asked_for && body.framing !== 'chunked' && body.left <= READ_AHEAD_BYTES_MAX
 }
 
 /** All of the answer has been written. */

@@ -168,7 +168,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   function onAnswered(exchange: Exchange): void {
     const { connection } = exchange
-    if (exchange.body.is_done) {
+    if (exchange.body.is_done || !exchange.keeps_alive) {
       next(exchange)
     } else {
       connection.since = ticks.now
@@ -190,7 +190,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     connection.since = ticks.now
     connection.exchange?.wire?.socket.resume()
     connection.exchange?.onDrain?.()
-    take(connection)
+    if (!connection.is_ending) take(connection)
   }
 
   /** Who says that he will send nothing any more has hung up. */
@@ -223,11 +223,10 @@ export function createConnections(options: ConnectionsOptions): Connections {
     connection.socket.resume()
   }
 
-  /** Of what nobody wants, so much has come. */
+  /** Bytes were dropped. Past the limit no more are read, and the client has until DRAIN_MS_MAX to read the response. */
   function skip(connection: Connection, length: number): void {
-    const { skip_left, socket } = connection
-    connection.skip_left = skip_left - length
-    if (skip_left >= 0 && connection.skip_left < 0) socket.destroySoon()
+    connection.skip_left -= length
+    if (connection.skip_left < 0) connection.socket.pause()
   }
 
   function refuseBytes(connection: Connection, error: unknown): void {
