@@ -8,7 +8,8 @@ const HEAD = `# Configuration
 <!-- Written by \`npm run generate\` from server/src/config.ts; changes belong there. -->
 
 Settings are environment variables, and none is needed: without any, the platform runs on this machine alone, with a PostgreSQL of its own.
-All mistakes are told at once, and a name beginning with \`MUSTER_\` that is not a setting is one.
+All mistakes are reported at once, and the program ends with exit code 2. A name that begins with \`MUSTER_\` and is not a setting is a
+mistake; the message names the setting that was probably meant. Mistakes in \`muster.toml\` are reported with line and column.
 
 | setting | default | what it says |
 | --- | --- | --- |

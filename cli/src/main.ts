@@ -6,6 +6,8 @@ import { Command, InvalidArgumentError } from 'commander'
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 const DAY_MS = 24 * 60 * 60_000
+/** Mistakes in settings; the server's config.ts has the same, which is not loaded for every command. */
+const CONFIG_EXIT_CODE = 2
 /** Cloud tokens live for a year: with it none of them is cut short. */
 const GRACE_DAYS_DEFAULT = 365
 
@@ -88,7 +90,7 @@ try {
   // These say in whole sentences what to do; where in our code they were thrown is no help.
   if (!(error instanceof Error) || !['StartError', 'ConfigError'].includes(error.name)) throw error
   console.error(error.message)
-  process.exitCode = 1
+  process.exitCode = error.name === 'ConfigError' ? CONFIG_EXIT_CODE : 1
 }
 
 /** What went wrong is in the lines; a script hears of it by the exit code. */

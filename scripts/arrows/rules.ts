@@ -8,10 +8,13 @@ const ROOT_FILES = [
   'context',
   'caller',
   'ids',
+  'place',
   'prepared',
   'procfs',
   'shape',
   'start-error',
+  'suggestion',
+  'toml',
 ] as const
 const TOOLS = ['tokens', 'objects', 'logs', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
@@ -26,13 +29,16 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   main: ['config', 'context', 'start-error', 'http', 'runner', 'edge', 'supervisor', 'database', 'observe'],
   context: ['config', 'start-error', ...TOOLS],
-  config: ['regions'],
-  regions: ['shape'],
+  config: ['regions', 'suggestion'],
+  regions: ['place', 'shape', 'toml'],
   caller: ['contract', 'tokens'],
   ids: [],
+  place: [],
   prepared: [],
   procfs: [],
-  shape: ['contract'],
+  shape: ['contract', 'suggestion'],
+  suggestion: [],
+  toml: ['place'],
   'start-error': ['config'],
 
   // What the matchmaker wrote, for whoever reads it: roles that may not import each other.

@@ -7,6 +7,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { getDomain } from 'tldts'
 import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from './regions.ts'
+import { didYouMean } from './suggestion.ts'
 
 export const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 export type Role = (typeof ROLES)[number]
@@ -404,6 +405,9 @@ const CLIENT_SETTINGS: ReadonlySet<string> = new Set(['MUSTER_URL', 'MUSTER_TOKE
 
 type SettingName = (typeof SETTINGS)[number]['name']
 
+/** The exit code of a program whose configuration has mistakes: starting it again changes nothing. */
+export const CONFIG_EXIT_CODE = 2
+
 /** Every mistake of the environment at once, a line each. */
 export class ConfigError extends Error {
   readonly mistakes: readonly string[]
@@ -420,7 +424,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const known = new Set<string>(SETTINGS.map((setting) => setting.name))
   for (const name of Object.keys(env)) {
     if (name.startsWith('MUSTER_') && !known.has(name) && !CLIENT_SETTINGS.has(name))
-      mistakes.push(`${name} is not a setting.`)
+      mistakes.push(`${name} is not a setting.${didYouMean(name, [...known])}`)
   }
   if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     mistakes.push(

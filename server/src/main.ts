@@ -6,7 +6,7 @@
 import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Config, ConfigError, type Role, readConfig } from './config.ts'
+import { CONFIG_EXIT_CODE, type Config, ConfigError, type Role, readConfig } from './config.ts'
 import { type Context, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
 import { credentialsOf } from './observe/credentials.ts'
@@ -105,7 +105,7 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
     if (!(error instanceof ConfigError)) throw error
     tell({ kind: 'failed', reason: error.message })
     console.error(error.message)
-    process.exitCode = 1
+    process.exitCode = CONFIG_EXIT_CODE
     if (supervised) process.disconnect?.()
     return
   }

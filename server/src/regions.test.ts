@@ -130,3 +130,32 @@ test('every mistake of a file is told', () => {
   readRegions(join(folder, 'absent.toml'), machineCapacity(NODE), NODE, mistakes)
   assert.match(mistakes.join(), /cannot be read/)
 })
+
+test('a mistake of a file is told with its line and column, and with the member that was meant', () => {
+  const told: [string, string][] = [
+    [
+      'currency = "EUR"\ncurrency = "USD"\n',
+      'cannot be read: Defining a key multiple times is invalid (line 2, column 1).',
+    ],
+    ['[[regions]]\nname = = 1\n', 'cannot be read: Unexpected token (line 2, column 8).'],
+    [
+      '[[regions]]\nname = "a"\n\n  lattitude = 1\n',
+      '(line 4, column 3): regions.0.lattitude is not a member here. Did you mean latitude?',
+    ],
+    ['[[regions]]\nname = "a"\n[[regions]]\nname = "b"\n', '(line 3, column 1): regions.1.latitude is missing.'],
+    [
+      '[[regions]]\nname = "a"\nlongitude = 1\nlatitude = 91\ndisplay_name = "A"\n',
+      '(line 4, column 1): regions.0.latitude must be <= 90, and is 91.',
+    ],
+    ['x = { y = [1, { z = 2 }] }\n', '(line 1, column 1): x is not a member here.'],
+    ['regoins = []\n', '(line 1, column 1): regoins is not a member here. Did you mean regions?'],
+    ['[[regions]]\ndriver = "docker"\n', '(line 2, column 1): regions.0.driver must be process.'],
+  ]
+  for (const [text, sentence] of told) {
+    const { mistakes } = read(text)
+    assert.ok(
+      mistakes.some((mistake) => mistake.endsWith(sentence)),
+      `${sentence}\n${mistakes.join('\n')}`,
+    )
+  }
+})

@@ -3,9 +3,10 @@
 // lobbies in it may use together.
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
-import { parse, TomlError } from 'smol-toml'
 import Type, { type Static } from 'typebox'
+import { placeText } from './place.ts'
 import { createShapeCheck } from './shape.ts'
+import { parseToml, type Toml, TomlSyntaxError } from './toml.ts'
 
 /** In the order and with the members of the answer to GET /cloud/region-tiers. */
 export type RegionTier = {
@@ -155,20 +156,19 @@ const LOCAL: Static<typeof RegionTable> = {
 }
 
 function readFile(path: string, mistakes: string[]): RegionsFile {
-  let value: unknown
+  let toml: Toml
   try {
     const bytes = readFileSync(path)
-    if (bytes.length > FILE_BYTES_MAX) throw new Error('it is too large')
-    value = parse(bytes.toString('utf8'))
+    if (bytes.length > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`)
+    toml = parseToml(bytes.toString('utf8'))
   } catch (error) {
-    const reason = (error as Error).message.split('\n')[0]
-    const place = error instanceof TomlError ? ` (line ${error.line}, column ${error.column})` : ''
-    mistakes.push(`${path} cannot be read: ${reason}${place}.`)
+    const place = error instanceof TomlSyntaxError ? placeText(error.place) : ''
+    mistakes.push(`${path} cannot be read: ${(error as Error).message}${place}.`)
     return {}
   }
-  const faults = checkFile(value)
-  for (const fault of faults) mistakes.push(`${path}: ${fault.message}`)
-  return faults.length === 0 ? (value as RegionsFile) : {}
+  const faults = checkFile(toml.value)
+  for (const fault of faults) mistakes.push(`${path}${placeText(toml.placeOf(fault.path))}: ${fault.message}`)
+  return faults.length === 0 ? (toml.value as RegionsFile) : {}
 }
 
 const checkFile = createShapeCheck(RegionsFile)

@@ -58,3 +58,26 @@ test('a name that nobody knows is repeated only so far, and its like are told on
   )
   for (const { message } of errors) assert.ok(message.length < 400)
 })
+
+test('a misspelled member is told with the one that was meant, and a value with those that are allowed', () => {
+  const check = createShapeCheck(
+    Type.Object(
+      {
+        max_players: Type.Optional(Type.Integer()),
+        protocol: Type.Optional(Type.Enum(['http', 'https', 'udp'])),
+        mode: Type.Optional(Type.Union([Type.Literal('a'), Type.Literal('b'), Type.Null()])),
+        kind: Type.Optional(Type.Literal('process')),
+      },
+      { additionalProperties: false },
+    ),
+  )
+  const told = (value: unknown) => check(value).map(({ message }) => message)
+  assert.deepEqual(told({ max_playerz: 1 }), ['max_playerz is not a member here. Did you mean max_players?'])
+  assert.deepEqual(told({ Max_Players: 1 }), ['Max_Players is not a member here. Did you mean max_players?'])
+  assert.deepEqual(told({ colour: 1 }), ['colour is not a member here.'])
+  assert.deepEqual(told({ ['max_players'.repeat(10)]: 1 }), [`${'max_players'.repeat(10)} is not a member here.`])
+  assert.deepEqual(told({ protocol: 'htps' }), ['protocol must be one of http, https, udp. Did you mean https?'])
+  assert.deepEqual(told({ protocol: 7 }), ['protocol must be one of http, https, udp.'])
+  assert.deepEqual(told({ mode: 'c' }), ['mode must be one of a, b. Did you mean a?'])
+  assert.deepEqual(told({ kind: 'docker' }), ['kind must be process.'])
+})

@@ -3,6 +3,7 @@
 import { type ErrorDetail, FORMATS } from '@muster/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
+import { didYouMean } from './suggestion.ts'
 
 /** A value may be wrong in very many places; the first ones help most. */
 const ERROR_DETAILS_MAX = 32
@@ -32,7 +33,10 @@ const REASONS: Readonly<Record<string, string>> = {
 const COMPOUND_KEYWORDS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
 
 /** What a validator says of one fault; the door's framework has the same. */
-export type Fault = Pick<ErrorObject, 'instancePath' | 'schemaPath' | 'keyword' | 'message' | 'params' | 'data'>
+export type Fault = Pick<
+  ErrorObject,
+  'instancePath' | 'schemaPath' | 'keyword' | 'message' | 'params' | 'data' | 'parentSchema'
+>
 
 export type ShapeCheck = (value: unknown) => ErrorDetail[]
 
@@ -83,7 +87,7 @@ export function toDetails(faults: readonly Fault[]): ErrorDetail[] {
     const path = names.map(shown)
     const reason = REASONS[fault.keyword] ?? 'invalid'
     const key = path.join('\n')
-    if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, fault) })
+    if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, fault, faults) })
   }
   return [...details.values()]
 }
@@ -98,10 +102,27 @@ function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
-function sentence(path: readonly string[], reason: string, fault: Fault): string {
+function sentence(path: readonly string[], reason: string, fault: Fault, faults: readonly Fault[]): string {
   const name = path.length === 0 ? 'The body' : path.join('.')
   if (reason === 'required') return `${name} is missing.`
-  if (reason === 'unknown') return `${name} is not a member of this request.`
+  if (reason === 'unknown') {
+    const known = Object.keys((fault.parentSchema?.properties as object | undefined) ?? {})
+    return `${name} is not a member here.${didYouMean(path.at(-1) ?? '', known)}`
+  }
+  if (reason === 'not_allowed') return notAllowed(name, fault, faults)
   const number = typeof fault.data === 'number' ? `, and is ${fault.data}` : ''
   return `${name} ${fault.message ?? 'is not valid'}${number}.`
+}
+
+/** A list of values is an `enum`, or a union of constants, each of which is a fault of its own. */
+function notAllowed(name: string, { instancePath, data }: Fault, faults: readonly Fault[]): string {
+  const allowed = faults
+    .filter((fault) => fault.instancePath === instancePath)
+    .flatMap(({ keyword, params }) => {
+      const { allowedValues, allowedValue } = params as { allowedValues?: unknown[]; allowedValue?: unknown }
+      return keyword === 'enum' ? (allowedValues ?? []) : keyword === 'const' ? [allowedValue] : []
+    })
+  const values = [...new Set(allowed.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))))]
+  const meant = typeof data === 'string' ? didYouMean(data, values) : ''
+  return `${name} must be ${values.length === 1 ? values[0] : `one of ${values.join(', ')}`}.${meant}`
 }

@@ -3,13 +3,14 @@
 import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
 import { shown } from '../shape.ts'
-import { keepExactData } from './exact-data.ts'
+import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
+import { hasDuplicateMember, keepExactData } from './exact-data.ts'
 import { InexactNumber, requireExact } from './numbers.ts'
 
 /** Deeper than any record of the contract; what is free JSON (state, lobby_config) may use it up. */
 const JSON_DEPTH_MAX = 64
 
-/** How numbers are read: `exact` refuses those that would change. */
+/** How numbers are read: `exact` refuses those that would change, and members that stand twice. */
 export type Numbers = 'exact' | 'rounded'
 
 /** An empty body is no body: undefined. Throws API_BAD_BODY or VALIDATION_ERROR. */
@@ -22,10 +23,12 @@ export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded'): unknown 
     value = numbers === 'exact' && MAY_BE_INEXACT.test(text) ? parseExactly(text) : JSON.parse(text)
   } catch (error) {
     if (error instanceof ApiError) throw error
-    throw new ApiError('API_BAD_BODY')
+    const message = syntaxErrorOf(text)
+    throw new ApiError('API_BAD_BODY', {}, message === null ? {} : { message })
   }
   if (isSuspicious(text)) requireHarmless(value, [])
   if (numbers === 'rounded') keepExactData(value, text)
+  else if (hasDuplicateMember(value, text)) refuseDuplicate(text)
   return value
 }
 

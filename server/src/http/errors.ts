@@ -10,6 +10,7 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { Ray } from '../observe/ray.ts'
 import { toDetails } from '../shape.ts'
+import { addPlaces } from './body-places.ts'
 import { endRay } from './ray.ts'
 import { closeGently } from './rest-of-body.ts'
 
@@ -50,6 +51,18 @@ function toApiError(error: unknown, document: string | null): ApiError | null {
   return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
 }
 
+/** The same refusal; its messages say where in the body each member is, where that is known. */
+function withPlaces(refusal: ApiError, request: FastifyRequest): ApiError {
+  const { errors } = refusal.metadata
+  return Array.isArray(errors) ? validationError(placeErrors(errors as ErrorDetail[], request)) : refusal
+}
+
+/** Adds the line and column in the request's body to the messages of `errors`. */
+export function placeErrors(errors: readonly ErrorDetail[], request: FastifyRequest): ErrorDetail[] {
+  if (errors.length === 0 || !request.body_bytes) return [...errors]
+  return addPlaces(errors, request.body_bytes.toString('utf8'), configOf(request).document ?? null)
+}
+
 type RouteConfig = { document?: string | null; operation?: string }
 
 /** Set by mount(); nothing for what is no operation. */
@@ -71,6 +84,7 @@ export function createErrorHandler(ctx: Context) {
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const { document = null, operation = 'none' } = configOf(request)
     let refusal = toApiError(error, document)
+    if (refusal?.code === 'VALIDATION_ERROR') refusal = withPlaces(refusal, request)
     if (refusal === null) {
       ctx.log.error({ err: error, ray_id: request.id, method: request.method, path: request.url }, 'a request failed')
       refusal = new ApiError('INTERNAL_ERROR')

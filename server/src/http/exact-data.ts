@@ -22,7 +22,7 @@ const TEXTS = /"(?:[^"\\]|\\.)*"?/gs
 /** `body` is what JSON.parse made of `text`. Throws VALIDATION_ERROR. */
 export function keepExactData(body: unknown, text: string): void {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'verification_data')) return
-  if (text.replace(TEXTS, '').split(':').length - 1 !== memberCount(body)) {
+  if (hasDuplicateMember(body, text)) {
     const message = 'verification_data, or the body around it, has a member twice.'
     throw validationError([{ path: ['verification_data'], reason: 'not_unique', message }])
   }
@@ -32,6 +32,11 @@ export function keepExactData(body: unknown, text: string): void {
   )
   const holder = body as { verification_data: unknown }
   holder.verification_data = (exact as typeof holder).verification_data
+}
+
+/** Whether an object in `text` has a member twice. `value` is what JSON.parse made of it, which keeps the last one. */
+export function hasDuplicateMember(value: unknown, text: string): boolean {
+  return text.replace(TEXTS, '').split(':').length - 1 !== memberCount(value)
 }
 
 /** With those of its members. As deep as the body may be. */

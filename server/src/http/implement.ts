@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import {
   ApiError,
   type BodyOf,
+  type ErrorDetail,
   NO_BODY,
   type Operation,
   type ParamsOf,
@@ -21,6 +22,7 @@ import type { RateLimiter } from '../net/rate-limit.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import { type Prepared, preparedText } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
+import { placeErrors } from './errors.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 
 export type OperationRequest<O extends Operation> = {
@@ -42,6 +44,8 @@ export type OperationRequest<O extends Operation> = {
   origin: string | undefined
   cookie: string | undefined
   setCookie: (cookie: string) => void
+  /** Adds the line and column in the body to each message, for operations that return errors instead of throwing. */
+  placeErrors: (errors: readonly ErrorDetail[]) => ErrorDetail[]
   /** True once the caller has hung up: nobody will read the answer. */
   isGone: () => boolean
 }
@@ -77,6 +81,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Null until its caller is known. */
     admitted: Admitted | null
+    /** The JSON body as it came, to say where in it something is wrong; null when it is too large for that. */
+    body_bytes: Buffer | null
   }
 }
 
@@ -126,6 +132,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       user_agent: request.headers['user-agent'] ?? null,
       idempotency_key: operation.idempotent ? idempotencyKeyOf(request) : null,
       origin: request.headers.origin,
+      placeErrors: (errors) => placeErrors(errors, request),
       cookie: request.headers.cookie,
       setCookie: (cookie) => void reply.header('set-cookie', cookie),
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,

@@ -29,6 +29,7 @@ import { edgeProof } from '../net/edge-proof.ts'
 import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
+import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
 import { analytics } from './cloud/analytics.ts'
 import { billing } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
@@ -262,11 +263,14 @@ function createApp(
     routerOptions: { maxParamLength: 512 },
   })
   app.decorateRequest('admitted', null)
+  app.decorateRequest('body_bytes', null)
   app.setValidatorCompiler(compileValidator)
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, bytes, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const bytes = body as Buffer
+    if (bytes.length <= PLACED_BODY_BYTES_MAX) request.body_bytes = bytes
     try {
-      done(null, parseBody(bytes as Buffer, numbers))
+      done(null, parseBody(bytes, numbers))
     } catch (error) {
       done(error as Error)
     }

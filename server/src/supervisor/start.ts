@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Config, ConfigError, readConfig } from '../config.ts'
+import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { type Part, startPlatform } from './platform.ts'
 import { listenForStop, type StopHow } from './signals.ts'
@@ -28,7 +28,7 @@ export async function supervise(env: NodeJS.ProcessEnv): Promise<void> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     terminal.line(error.message)
-    process.exitCode = 1
+    process.exitCode = CONFIG_EXIT_CODE
     return
   }
 

@@ -225,6 +225,20 @@ test('versions', async (t) => {
     ])
   })
 
+  await t.test('a mistake is told with its line, its column and what was meant, by both operations', async () => {
+    const text = '{\n  "display_name": "x",\n  "config": {\n    "matchmaker": {\n      "max_playerz": 2\n    }\n  }\n}'
+    const expected =
+      /Line 5, column 7: (config\.)?matchmaker\.max_playerz is not a member here\. Did you mean max_players\?/
+    for (const path of [`/cloud/games/${game_id}/versions`, `/cloud/games/${game_id}/versions/validate`]) {
+      const response = await fetch(`${platform.api_url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${platform.token}`, 'content-type': 'application/json' },
+        body: text,
+      })
+      assert.match(await response.text(), expected)
+    }
+  })
+
   await t.test('display names of versions have 1 to 128 characters', async () => {
     await create('y'.repeat(128), {})
     assert.deepEqual(await validate('z'.repeat(129), {}), [{ path: ['display_name'], reason: 'too_long' }])

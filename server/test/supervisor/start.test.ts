@@ -148,10 +148,12 @@ test('all mistakes of the configuration are told at once, and nothing is started
     MUSTER_API_PORT: 'eighty',
     MUSTER_ROLES: 'apj',
     MUSTER_SPEED: '11',
+    MUSTER_API_PROT: '8080',
     DATABASE_URL: 'mysql://',
   })
-  assert.deepEqual(await muster.ended, { code: 1, signal: null })
-  for (const word of ['MUSTER_API_PORT', '"apj"', 'MUSTER_SPEED', 'DATABASE_URL'])
+  assert.deepEqual(await muster.ended, { code: 2, signal: null })
+  const suggestion = 'MUSTER_API_PROT is not a setting. Did you mean MUSTER_API_PORT?'
+  for (const word of ['MUSTER_API_PORT', '"apj"', 'MUSTER_SPEED', 'DATABASE_URL', suggestion])
     assert.ok(muster.output().includes(word), word)
   assert.deepEqual(processesOf(folder), [])
 })

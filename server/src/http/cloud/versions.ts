@@ -6,8 +6,8 @@ export const versions = [
   implement(createGameVersion, ({ ctx, caller, params, body }) =>
     cloud.createVersion(ctx, caller, params.game_id, body),
   ),
-  implement(validateGameVersion, async ({ ctx, caller, params, body }) => ({
-    errors: await cloud.validateVersion(ctx, caller, params.game_id, body),
+  implement(validateGameVersion, async ({ ctx, caller, params, body, placeErrors }) => ({
+    errors: placeErrors(await cloud.validateVersion(ctx, caller, params.game_id, body)),
   })),
   implement(reserveVersionName, async ({ ctx, caller, params }) => ({
     version_display_name: await cloud.reserveName(ctx, caller, params.game_id),

@@ -1,0 +1,105 @@
+// Line and column of what is wrong in a JSON body, for the person who wrote it. A body is only read again here after
+// something in it was refused. A body on one line was written by a program: its messages stay as they are.
+import { type ErrorDetail, validationError } from '@muster/contract'
+import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
+import { type Place, placeText } from '../place.ts'
+
+/** Larger bodies are not kept to be read again. The largest version configs are a few tens of KiB. */
+export const PLACED_BODY_BYTES_MAX = 256 * 1024
+/** The library reads a text recursively: this stays far away from the end of the stack. */
+const DEPTH_MAX = 500
+/** An error list of the contract has at most 32 entries; this also bounds lists that rooms make. */
+const PLACED_ERRORS_MAX = 64
+
+const STRICT_JSON = { disallowComments: true, allowTrailingComma: false }
+
+/** Where JSON.parse gave up, as a sentence. Null: the text is too large or too deep to be read again. */
+export function syntaxErrorOf(text: string): string | null {
+  if (!isReadable(text)) return null
+  const errors: ParseError[] = []
+  parseTree(text, errors, STRICT_JSON)
+  const [first] = errors
+  if (first === undefined) return null
+  const what = printParseErrorCode(first.error).replace(/\B[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+  return `The body is not valid JSON: ${what}${placeText(placeAt(text, first.offset))}.`
+}
+
+/** Throws VALIDATION_ERROR that names the first member that stands twice in its object. */
+export function refuseDuplicate(text: string): never {
+  const found = isReadable(text) ? findDuplicate(parseTree(text, [], STRICT_JSON)) : null
+  const name = found === null ? 'A member' : found.path.join('.')
+  const place = found === null ? '' : placeText(placeAt(text, found.offset))
+  throw validationError([
+    { path: found?.path ?? [], reason: 'not_unique', message: `${name} stands twice in the body${place}. Keep one.` },
+  ])
+}
+
+/**
+ * Adds line and column to the message of each error whose member is found in `text`. `document`: the member of the body
+ * that paths may be relative to.
+ */
+export function addPlaces(errors: readonly ErrorDetail[], text: string, document: string | null): ErrorDetail[] {
+  if (!text.includes('\n') || errors.length > PLACED_ERRORS_MAX || !isReadable(text)) return [...errors]
+  const root = parseTree(text, [], STRICT_JSON)
+  if (root === undefined) return [...errors]
+  return errors.map((error) => {
+    const node = findMember(root, error.path) ?? (document && findMember(root, [document, ...error.path]))
+    if (!node) return error
+    const { line, column } = placeAt(text, node.offset)
+    return { ...error, message: `Line ${line}, column ${column}: ${error.message}` }
+  })
+}
+
+/** The node of the member at `path`; for one that is missing, the object that should have it. */
+function findMember(root: Node, path: readonly string[]): Node | null {
+  let node = root
+  for (const [index, name] of path.entries()) {
+    const next = childOf(node, name)
+    if (next === undefined && (index === 0 || index < path.length - 1)) return null
+    if (next === undefined) break
+    node = next
+  }
+  // The name of a member says where it begins; an element of a list has none.
+  return node.parent?.type === 'property' ? node.parent : node
+}
+
+function childOf(node: Node, name: string): Node | undefined {
+  if (node.type === 'array') return node.children?.[Number(name)]
+  if (node.type !== 'object') return undefined
+  return node.children?.find((property) => property.children?.[0]?.value === name)?.children?.[1]
+}
+
+function findDuplicate(root: Node | undefined): { path: string[]; offset: number } | null {
+  const waiting = root === undefined ? [] : [{ node: root, path: [] as string[] }]
+  // Ends: a tree has each node once.
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const names = new Set<string>()
+    for (const [index, child] of (next.node.children ?? []).entries()) {
+      const [key, value] = child.type === 'property' ? (child.children ?? []) : []
+      const name = key === undefined ? String(index) : String(key.value)
+      const path = [...next.path, name]
+      if (key !== undefined && names.has(name)) return { path, offset: child.offset }
+      names.add(name)
+      const below = key === undefined ? child : value
+      if (below !== undefined) waiting.push({ node: below, path })
+    }
+  }
+  return null
+}
+
+function isReadable(text: string): boolean {
+  if (text.length > PLACED_BODY_BYTES_MAX) return false
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code === 0x7b || code === 0x5b) depth++
+    else if (code === 0x7d || code === 0x5d) depth--
+    if (depth > DEPTH_MAX) return false
+  }
+  return true
+}
+
+function placeAt(text: string, offset: number): Place {
+  const before = text.slice(0, offset)
+  return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') }
+}

@@ -1,0 +1,64 @@
+// A TOML text, with the place of each member: what is wrong with one can be said with its line and column.
+import { type AST, getStaticTOMLValue, ParseError, parseTOML, traverseNodes } from 'toml-eslint-parser'
+import type { Place } from './place.ts'
+
+export type Toml = {
+  value: Record<string, unknown>
+  /** Where the member at `path` is; for one that is missing, the table that should have it. Null: nowhere in the text. */
+  placeOf: (path: readonly string[]) => Place | null
+}
+
+export class TomlSyntaxError extends Error {
+  readonly place: Place
+  constructor(message: string, place: Place) {
+    super(message)
+    this.name = 'TomlSyntaxError'
+    this.place = place
+  }
+}
+
+/** Throws a TomlSyntaxError; a key that stands twice in a table is one too. */
+export function parseToml(text: string): Toml {
+  let program: AST.TOMLProgram
+  try {
+    program = parseTOML(text)
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error
+    throw new TomlSyntaxError(error.message, { line: error.lineNumber, column: error.column + 1 })
+  }
+  return { value: getStaticTOMLValue(program), placeOf: (path) => findPlace(placesOf(program), path) }
+}
+
+function findPlace(places: ReadonlyMap<string, Place>, path: readonly string[]): Place | null {
+  const [own, parent] = [path, path.slice(0, -1)].map((names) => places.get(names.join('\0')))
+  return own ?? (path.length > 1 ? parent : null) ?? null
+}
+
+/** The first place of each path, by its names with NUL between them. */
+function placesOf(program: AST.TOMLProgram): Map<string, Place> {
+  const places = new Map<string, Place>()
+  // Of the nodes around the one that is visited.
+  const around: string[][] = []
+  traverseNodes(program, {
+    enterNode(node, parent) {
+      const path = [...(around.at(-1) ?? []), ...namesOf(node, parent)]
+      around.push(path)
+      const key = path.join('\0')
+      const { line, column } = node.loc.start
+      if (!places.has(key)) places.set(key, { line, column: column + 1 })
+    },
+    leaveNode() {
+      around.pop()
+    },
+  })
+  return places
+}
+
+/** What a node adds to the path of the nodes around it. */
+function namesOf(node: AST.TOMLNode, parent: AST.TOMLNode | null): string[] {
+  if (node.type === 'TOMLTable') return node.resolvedKey.map(String)
+  if (node.type === 'TOMLKeyValue') {
+    return node.key.keys.map((key) => (key.type === 'TOMLBare' ? key.name : key.value))
+  }
+  return parent?.type === 'TOMLArray' ? [String(parent.elements.indexOf(node as AST.TOMLContentNode))] : []
+}
