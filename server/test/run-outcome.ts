@@ -7,16 +7,20 @@ export type Outcome = {
   executed: number
   /** A process that was ended by a signal, or by an error that came when no test was there for it any more. */
   failed_files: string[]
+  /** Paths of the test files in which anything failed. */
+  files_to_repeat: string[]
 }
 
 export default async function* tellOutcome(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  const outcome: Outcome = { executed: 0, failed_files: [] }
+  const outcome: Outcome = { executed: 0, failed_files: [], files_to_repeat: [] }
+  const files_to_repeat = new Set<string>()
   const said = new Map<string, string[]>()
   for await (const { type, data } of events) {
     if (type === 'test:diagnostic' && data.file !== undefined) {
       said.set(data.file, [...(said.get(data.file) ?? []), data.message])
     }
     if (type !== 'test:pass' && type !== 'test:fail') continue
+    if (type === 'test:fail' && data.file !== undefined) files_to_repeat.add(relative('.', data.file))
     if (data.details.type === 'suite') continue
     if (data.name !== data.file) {
       if (data.skip === undefined && data.todo === undefined) outcome.executed++
@@ -26,5 +30,5 @@ export default async function* tellOutcome(events: AsyncIterable<TestEvent>): As
       outcome.failed_files.push([how, ...(said.get(data.file) ?? [])].join('\n  '))
     }
   }
-  yield JSON.stringify(outcome)
+  yield JSON.stringify({ ...outcome, files_to_repeat: [...files_to_repeat].sort() })
 }

@@ -1,12 +1,14 @@
-// `npm test`, and `npm test -- FILE...`: starts one PostgreSQL for the whole run, runs the test files of every
+// `npm test`, and `npm test -- [--failed-to LIST] FILE...`: starts one PostgreSQL for the whole run, runs the test files of every
 // workspace, each in a process of its own, and ends the server whatever happens. A run in which no test was executed
-// has failed: it would otherwise look like one in which all of them passed.
+// has failed: it would otherwise look like one in which all of them passed. `--failed-to` writes the paths of the files in
+// which a test failed to the file LIST, one a line; .ci/run runs those once more.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
 import { startTestServer } from './database-server.ts'
 import type { Outcome } from './run-outcome.ts'
 
@@ -18,9 +20,10 @@ const FILES_AT_ONCE_MAX = 3
 const TEST_MS_MAX = 300_000
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-process.exitCode = await runTests(process.argv.slice(2))
+const { values, positionals } = parseArgs({ options: { 'failed-to': { type: 'string' } }, allowPositionals: true })
+process.exitCode = await runTests(positionals, values['failed-to'] ?? null)
 
-async function runTests(asked: readonly string[]): Promise<number> {
+async function runTests(asked: readonly string[], failed_to: string | null): Promise<number> {
   const files = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles()
   if (files.length === 0) {
     console.error('There is no test file.')
@@ -32,7 +35,7 @@ async function runTests(asked: readonly string[]): Promise<number> {
   try {
     const server = await startTestServer()
     try {
-      return interrupt.signal.aborted ? 1 : await runFiles(files, server, interrupt.signal)
+      return interrupt.signal.aborted ? 1 : await runFiles(files, { server, interrupt: interrupt.signal, failed_to })
     } finally {
       await server.stop()
     }
@@ -49,9 +52,9 @@ function findFiles(): string[] {
 
 async function runFiles(
   files: readonly string[],
-  server: { url: string; data_dir: string },
-  interrupt: AbortSignal,
+  options: { server: { url: string; data_dir: string }; interrupt: AbortSignal; failed_to: string | null },
 ): Promise<number> {
+  const { server, interrupt, failed_to } = options
   const outcome_file = join(server.data_dir, 'outcome.json')
   const flags = [
     '--test',
@@ -76,7 +79,8 @@ async function runFiles(
   interrupt.addEventListener('abort', () => child.kill('SIGINT'))
   const [code] = await once(child, 'exit')
   if (interrupt.aborted) return 130
-  const { executed, failed_files } = await readOutcome(outcome_file)
+  const { executed, failed_files, files_to_repeat } = await readOutcome(outcome_file)
+  if (failed_to !== null) await writeFile(failed_to, files_to_repeat.map((file) => `${file}\n`).join(''))
   for (const told of failed_files) console.error(`✖ ${told}`)
   if (executed === 0) console.error('No test was executed.')
   return code === 0 && executed === 0 ? 1 : (code ?? 1)
@@ -85,5 +89,5 @@ async function runFiles(
 /** There is none where the runner did not come to its end. */
 async function readOutcome(file: string): Promise<Outcome> {
   const text = await readFile(file, 'utf8').catch(() => '')
-  return text === '' ? { executed: 0, failed_files: [] } : JSON.parse(text)
+  return text === '' ? { executed: 0, failed_files: [], files_to_repeat: [] } : JSON.parse(text)
 }
