@@ -60,7 +60,11 @@ export type Config = {
   /** The folder of the edge's own certificates, named in the settings; null: there is none. */
   certificates_dir: string | null
   /** Numbers of tcp and udp ports that the edge serves for lobbies; `spare`: as many of each are open beside those in use. */
-  edge_ports: PortRange & { spare: number }
+  edge_ports: PortRange & {
+    spare: number
+    /** The address that they listen at: one of their own on a laptop. Null: every address of the machine. */
+    host: string | null
+  }
   /** What lobbies in network mode host may name as their ports: the edge keeps out of it. */
   host_port_ranges: readonly PortRange[]
   /** CIDR blocks of balancers whose tcp connections begin with a PROXY protocol v2 header. */
@@ -172,6 +176,8 @@ const DAY_MS = 24 * HOUR_MS
 const MEMBERS_MAX = 256
 
 const EDGE_PORTS_SPARE_DEFAULT = 32
+/** Where raw ports listen on a laptop: not where the hub does, whose cookies a browser would send along. */
+const RAW_PORTS_LOOPBACK = '127.0.0.2'
 /** As many ports as a version config may name. */
 const EDGE_PORTS_SPARE_MIN = 16
 /** Where lobbies listen for the edge. */
@@ -230,6 +236,12 @@ export const SETTINGS = [
     name: 'MUSTER_EDGE_PORTS',
     default: '26000-31999',
     description: 'TCP and UDP ports that players reach lobbies at.',
+  },
+  {
+    name: 'MUSTER_EDGE_PORTS_HOST',
+    default: '127.0.0.2 in development',
+    description:
+      'Address that these ports listen at; in production every address, unless one is named. In development another loopback address than the hub has.',
   },
   {
     name: 'MUSTER_EDGE_PORTS_SPARE',
@@ -447,7 +459,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   }
   const domain = (name: SettingName, otherwise: string): string => {
     const value = text(name, otherwise).toLowerCase()
-    if (!/^(?!-)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/.test(value)) mistakes.push(`${name} is not a domain name.`)
+    // A last label of digits makes it an address: raw ports are reached at addresses too, and would share it.
+    const is_name =
+      /^(?!-)[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*$/.test(value) && !/(?:^|\.)(?:\d+|0x[0-9a-f]*)$/.test(value)
+    if (!is_name) mistakes.push(`${name} is not a domain name.`)
     return value
   }
   const list = (name: SettingName): string[] =>
@@ -479,6 +494,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       'MUSTER_DOMAIN_MAIN, MUSTER_DOMAIN_CDN and MUSTER_DOMAIN_JOB must be three different registrable domains: ' +
         'what strangers upload must not share cookies with the hub.',
     )
+  }
+
+  for (const name of ['MUSTER_DOMAIN_CDN', 'MUSTER_DOMAIN_JOB'] as const) {
+    const value = name === 'MUSTER_DOMAIN_CDN' ? domains.cdn : domains.job
+    if (mode === 'production' && /(?:^|\.)localhost$/.test(value)) {
+      mistakes.push(`${name} is ${value}, which is the visitor's own machine: production needs a domain of yours.`)
+    }
   }
 
   const roles = text('MUSTER_ROLES', ROLES.join(','))
@@ -539,6 +561,15 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   if (spare < EDGE_PORTS_SPARE_MIN) {
     mistakes.push(`MUSTER_EDGE_PORTS_SPARE must be ${EDGE_PORTS_SPARE_MIN} at least: a lobby may have as many ports.`)
   }
+  const edge_ports_host = text('MUSTER_EDGE_PORTS_HOST', mode === 'development' ? RAW_PORTS_LOOPBACK : '') || null
+  if (edge_ports_host !== null && isIP(edge_ports_host) === 0) {
+    mistakes.push(`MUSTER_EDGE_PORTS_HOST is ${JSON.stringify(edge_ports_host)}, which is not an address.`)
+  } else if (mode === 'development' && (LOOPBACK.has(edge_ports_host!) || !edge_ports_host!.startsWith('127.'))) {
+    mistakes.push(
+      'MUSTER_EDGE_PORTS_HOST must be in 127.0.0.0/8 in development, and not 127.0.0.1: ' +
+        'a browser sends the cookies of the hub to every port of its host.',
+    )
+  }
   const host_port_ranges = ranges('MUSTER_HOST_PORT_RANGES', '')
   for (const range of host_port_ranges) {
     if (range.min <= LOBBY_PORTS.max && range.max >= LOBBY_PORTS.min) {
@@ -567,6 +598,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const acme_email = text('MUSTER_ACME_EMAIL', '')
   if (acme_email !== '' && !/^[^\s@,]+@[^\s@,]+$/.test(acme_email))
     mistakes.push('MUSTER_ACME_EMAIL is not an address.')
+  const public_scheme = oneOf(
+    'MUSTER_PUBLIC_SCHEME',
+    ['http', 'https'] as const,
+    mode === 'production' ? 'https' : 'http',
+  )
+  if (mode === 'production' && public_scheme === 'http' && (certificates_dir !== '' || acme_url !== '')) {
+    mistakes.push(
+      'MUSTER_PUBLIC_SCHEME must be https where MUSTER_TLS_CERTIFICATES or MUSTER_ACME is set: ' +
+        'over http a browser does not hold a session cookie to its host.',
+    )
+  }
   const config: Config = {
     mode,
     node_id: `${hostname()}:${data_dir}`,
@@ -585,7 +627,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     edge_https_port,
     advertised_http_port: integer('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port, 65535),
     advertised_https_port: integer('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port, 65535),
-    public_scheme: oneOf('MUSTER_PUBLIC_SCHEME', ['http', 'https'] as const, mode === 'production' ? 'https' : 'http'),
+    public_scheme,
     certificates_dir: certificates_dir === '' ? null : resolve(certificates_dir),
     acme:
       acme_url === ''
@@ -597,7 +639,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
             domain_orders_max: integer('MUSTER_ACME_DOMAIN_ORDERS_MAX', 45, 100_000),
           },
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
-    edge_ports: { ...edge_range, spare },
+    edge_ports: { ...edge_range, spare, host: edge_ports_host },
     host_port_ranges,
     proxy_protocol_from: list('MUSTER_PROXY_PROTOCOL_FROM'),
     dns_servers,
@@ -734,8 +776,12 @@ export function hasHttps(config: Config): boolean {
 }
 
 /** Below which names certificates may be ordered for: the platform's own hosts, and what stands before the CDN's domain. */
-export function certifiedHosts({ domains }: Pick<Config, 'domains'>): { own: readonly string[]; cdn: string } {
-  return { own: [domains.main, mediaHost(domains)], cdn: domains.cdn }
+export function certifiedHosts({ domains, regions }: Pick<Config, 'domains' | 'regions'>): {
+  own: readonly string[]
+  cdn: string
+} {
+  const raw_hosts = regions.map(({ name }) => rawPortsHost(domains, name))
+  return { own: [domains.main, mediaHost(domains), ...raw_hosts], cdn: domains.cdn }
 }
 
 /** The main address as players and developers are told it: hub, API and matchmaker, and lobbies by the path route. */
@@ -753,6 +799,14 @@ export function publicUrl(
 ): string {
   const port = scheme === 'https' ? config.advertised_https_port : config.advertised_http_port
   return `${scheme}://${host}${port === STANDARD_PORT[scheme] ? '' : `:${port}`}`
+}
+
+/**
+ * The host under which TLS clients reach the raw ports of a region. It stands beside the lobbies' own hosts, so the DNS record
+ * and the wildcard certificate of these cover it. Unlike them it lives long enough for a certificate of its own.
+ */
+export function rawPortsHost({ job }: Config['domains'], region: string): string {
+  return `ports.lobby.${region.toLowerCase()}.${job}`
 }
 
 /**

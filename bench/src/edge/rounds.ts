@@ -33,7 +33,7 @@ export async function requestsPerSecond(url: string, host?: string): Promise<num
 }
 
 /** Round trips a second of one source that always has UDP_WINDOW datagrams under way. */
-export async function datagramsPerSecond(port: number): Promise<number> {
+export async function datagramsPerSecond(port: number, host = '127.0.0.1'): Promise<number> {
   const socket = createSocket('udp4')
   const datagram = Buffer.alloc(UDP_BYTES, 'x')
   let received = 0
@@ -43,7 +43,7 @@ export async function datagramsPerSecond(port: number): Promise<number> {
     received++
     send()
   })
-  socket.connect(port, '127.0.0.1')
+  socket.connect(port, host)
   await once(socket, 'connect')
   const started = performance.now()
   let before = -1
@@ -63,8 +63,8 @@ export async function datagramsPerSecond(port: number): Promise<number> {
 }
 
 /** MB a second there and back. */
-export async function megabytesPerSecond(port: number): Promise<number> {
-  const socket = await dial(port)
+export async function megabytesPerSecond(port: number, host = '127.0.0.1'): Promise<number> {
+  const socket = await dial(port, undefined, host)
   const started = performance.now()
   let received = 0
   const done = new Promise<void>((resolve) => {
@@ -95,8 +95,8 @@ export async function tripMs(socket: Socket, message: Buffer): Promise<number> {
   return median(trips)
 }
 
-export async function dial(port: number, from?: string): Promise<Socket> {
-  const socket = connect({ port, host: '127.0.0.1', noDelay: true, ...(from !== undefined && { localAddress: from }) })
+export async function dial(port: number, from?: string, host = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host, noDelay: true, ...(from !== undefined && { localAddress: from }) })
   socket.on('error', () => {})
   await once(socket, 'connect')
   return socket

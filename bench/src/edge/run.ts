@@ -42,7 +42,8 @@ export async function run(): Promise<void> {
   const lobby = await insertLobby(platform, backend)
   const peers = await startPeers(backend)
   opened.defer(() => peers.stop())
-  const { edge_http_port, edge_https_port } = platform.config
+  const { edge_http_port, edge_https_port, edge_ports } = platform.config
+  const raw_host = edge_ports.host ?? '127.0.0.1'
   const host = `${lobby.lobby_id}-game.lobby.local.localhost`
   const url = (port: number, scheme = 'http') => `${scheme}://localhost:${port}/`
   const http = await byTurns({
@@ -64,7 +65,7 @@ export async function run(): Promise<void> {
 
   const udp = await byTurns({
     direct: () => datagramsPerSecond(backend.udp),
-    edge: () => datagramsPerSecond(lobby.udp),
+    edge: () => datagramsPerSecond(lobby.udp, raw_host),
     nginx: () => datagramsPerSecond(peers.nginx.udp),
   })
   report('UDP, round trips a second', udp)
@@ -72,17 +73,18 @@ export async function run(): Promise<void> {
 
   const tcp = await byTurns({
     direct: () => megabytesPerSecond(backend.tcp),
-    edge: () => megabytesPerSecond(lobby.tcp),
+    edge: () => megabytesPerSecond(lobby.tcp, raw_host),
     haproxy: () => megabytesPerSecond(peers.haproxy.tcp),
     nginx: () => megabytesPerSecond(peers.nginx.tcp),
   })
   report('TCP, MB a second there and back', tcp)
 
   const ping = Buffer.from('ping')
-  const tcpTrip = (port: number) => () => withSocket(dial(port), (socket) => tripMs(socket, ping))
+  const tcpTrip = (port: number, at?: string) => () =>
+    withSocket(dial(port, undefined, at), (socket) => tripMs(socket, ping))
   const tcp_trips = await byTurns({
     direct: tcpTrip(backend.tcp),
-    edge: tcpTrip(lobby.tcp),
+    edge: tcpTrip(lobby.tcp, raw_host),
     haproxy: tcpTrip(peers.haproxy.tcp),
     nginx: tcpTrip(peers.nginx.tcp),
   })

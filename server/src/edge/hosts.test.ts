@@ -1,8 +1,8 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { NameId } from '@muster/contract'
-import { mediaHost } from '../config.ts'
-import { canonicalHost, createHosts } from './hosts.ts'
+import { mediaHost, rawPortsHost } from '../config.ts'
+import { canonicalHost, createHosts, isRawPortHost } from './hosts.ts'
 
 const regions = [{ name: 'local' }]
 const LOBBY_ID = '0197a3b4-0000-7000-8000-0123456789ab'
@@ -56,6 +56,20 @@ test('in production a loopback name means nothing, and the three domains do not 
   assert.deepEqual(meaningOf(mediaHost(domains)), { kind: 'media' })
   const lobby = { kind: 'lobby', lobby_id: LOBBY_ID, port_name: 'game-port', region: 'local' }
   assert.deepEqual(meaningOf(`${LOBBY_ID}-game-port.lobby.local.play.example.org`), lobby)
+  const raw_ports = rawPortsHost(domains, 'local')
+  assert.deepEqual(meaningOf(raw_ports), { kind: 'raw_ports' })
+  for (const host of [`${LOBBY_ID}-game-port.lobby.local.play.example.org`, raw_ports]) {
+    assert.ok(isRawPortHost(meaningOf(host)), host)
+  }
+  for (const host of [
+    'muster.example',
+    'puddle.sites.example.net',
+    mediaHost(domains),
+    'custom.example',
+    'localhost',
+  ]) {
+    assert.ok(!isRawPortHost(meaningOf(host)), host)
+  }
   const nothing = [
     ...['localhost', '127.0.0.1', '[::1]', 'sites.example.net', 'www.muster.example', 'evilmuster.example', 'example'],
     ...['a.b.sites.example.net', 'a--b--c.sites.example.net', '--b.sites.example.net', 'a---b.sites.example.net'],

@@ -1,7 +1,7 @@
 // What a request's host means. There is one canonical form of a host, and only it is looked at from here on: a second
 // reading of the same header somewhere else is how requests end up with a tenant they do not belong to.
 import { ApiError } from '@muster/contract'
-import { type Config, mediaHost } from '../config.ts'
+import { type Config, mediaHost, rawPortsHost } from '../config.ts'
 import { HOST_LENGTH_MAX } from './limits.ts'
 
 export type HostMeaning =
@@ -9,6 +9,8 @@ export type HostMeaning =
   | { kind: 'media' }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'lobby'; lobby_id: string; port_name: string; region: string }
+  /** Serves no HTTP: it names the raw ports of a region. */
+  | { kind: 'raw_ports' }
 
 /** The namespace that also answers on the game's own host. */
 const NAMESPACE_WITHOUT_NAME = 'prod'
@@ -73,8 +75,10 @@ export function createHosts(
   const main_hosts = new Set(config.mode === 'development' ? [main, 'localhost', '127.0.0.1', '[::1]'] : [main])
   const MAIN: HostMeaning = { kind: 'main' }
   const MEDIA: HostMeaning = { kind: 'media' }
+  const RAW_PORTS: HostMeaning = { kind: 'raw_ports' }
   const media_host = mediaHost(config.domains)
   const cdn_suffix = `.${cdn}`
+  const raw_hosts = new Set(config.regions.map((region) => rawPortsHost(config.domains, region.name)))
   const lobby_suffixes = config.regions.map((region) => ({
     region: region.name,
     suffix: `.lobby.${region.name.toLowerCase()}.${job}`,
@@ -83,12 +87,18 @@ export function createHosts(
   return (host) => {
     if (main_hosts.has(host)) return MAIN
     if (host === media_host) return MEDIA
+    if (raw_hosts.has(host)) return RAW_PORTS
     if (host.endsWith(cdn_suffix)) return siteOf(host.slice(0, -cdn_suffix.length))
     const place = lobby_suffixes.find(({ suffix }) => host.endsWith(suffix))
     const label = place && LOBBY_LABEL.exec(host.slice(0, -place.suffix.length))
     if (!place || !label) return null
     return { kind: 'lobby', lobby_id: label[1]!, port_name: label[2]!, region: place.region }
   }
+}
+
+/** Whether a raw port may be reached under this host: no page, session or site of the platform lives there. */
+export function isRawPortHost(meaning: HostMeaning | null): boolean {
+  return meaning?.kind === 'lobby' || meaning?.kind === 'raw_ports'
 }
 
 /** A name id has no double dash, so there is one way to read `<game>--<namespace>`. */

@@ -80,7 +80,7 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
   opened.defer(() => door.close(servers))
   http_port = portOf(servers[0]!)
   if (certificates !== null) {
-    const options = tlsOptions(ctx, certificates)
+    const options = tlsOptions(ctx, certificates.https)
     const secure_servers = await listen(ctx, https_port, () => door.secure(options))
     https_port = portOf(secure_servers[0]!)
     // All at once: what is under way on either has the same time to end.
@@ -99,13 +99,13 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
 }
 
 async function openPorts(ctx: Context, edge: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
-  const is_local = ctx.config.mode === 'development'
+  const { host } = ctx.config.edge_ports
   const owners = createPortOwners(ctx, lookups)
   const { routes, certificates } = edge
-  const tls = certificates && tlsOptions(ctx, certificates)
-  const tcp = createTcp(ctx, { routes, owners, crowd, tls, hosts: is_local ? LOOPBACK : [undefined] })
+  const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
+  const tcp = createTcp(ctx, { routes, owners, crowd, tls, host })
   const seats = createSeats(ctx)
-  const udp = createUdp(ctx, { routes, owners, seats, crowd, host: is_local ? LOOPBACK[0] : undefined })
+  const udp = createUdp(ctx, { routes, owners, seats, crowd, host })
   const ports = await keepPortsOpen(ctx, owners, { tcp: tcp.open, udp: udp.open })
   return {
     async close() {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -23,6 +24,7 @@ import { createDatabase } from '../database.ts'
 import { startNameServer } from '../net/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
+import { insertRawLobby } from './platform.ts'
 
 const MAIN = 'muster.example'
 
@@ -77,8 +79,9 @@ async function shown(
   platform: Platform,
   host: string,
   ca: string,
+  port = platform.ctx.config.edge_https_port,
 ): Promise<{ names?: string; valid_to: string; fingerprint256: string } | null> {
-  const socket = connect({ port: platform.ctx.config.edge_https_port, host: '127.0.0.1', servername: host, ca })
+  const socket = connect({ port, host: '127.0.0.1', servername: host, ca })
   try {
     await once(socket, 'secureConnect')
     const { subjectaltname, valid_to, fingerprint256 } = socket.getPeerCertificate()
@@ -131,6 +134,20 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     assert.equal(acme.accounts.size, 1, 'one account for all')
   })
 
+  await t.test('the host of the raw ports, whose certificate a raw port shows', async () => {
+    const host = 'ports.lobby.local.lobbies.invalid'
+    const server = createServer((socket) => socket.end('welcome')).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const { number } = await insertRawLobby(ctx, 'tcp', port, { protocol: 'tcp_tls' })
+    await until('the certificate', async () => (await shown(platform, host, ca, number)) !== null)
+    assert.equal((await shown(platform, host, ca, number))?.names, `DNS:${host}`)
+    assert.equal(await shown(platform, MAIN, ca, number), null)
+    assert.equal(countOrders(acme, host), 1)
+    assert.equal((await get(platform, host)).status, 404)
+  })
+
   await t.test('nothing is ordered for what is not served, whoever asks for it', async () => {
     const strangers = ['claimed.example', 'stranger.example', 'nothing.pages.test', 'a--b.pages.test']
     const lobby = `${newId(ctx.now())}-game.lobby.local.lobbies.invalid`
@@ -144,13 +161,13 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     await ctx.db.insertInto('certificates').values({ host: 'stranger.example', wish_ts: now, next_ts: now }).execute()
     await orderCertificates(ctx)
     assert.equal(await rowOf(platform, 'stranger.example'), undefined)
-    assert.deepEqual([...new Set(acme.orders)].sort(), [MAIN, 'play.example'])
+    assert.deepEqual([...new Set(acme.orders)].sort(), [MAIN, 'play.example', 'ports.lobby.local.lobbies.invalid'])
   })
 
   await t.test('keys lie in the database sealed', async () => {
     const { rows } = await sql<{ line: string }>`
       select c::text as line from certificates c union all select a::text from acme_accounts a`.execute(ctx.db)
-    assert.equal(rows.length, 3)
+    assert.equal(rows.length, 4)
     for (const { line } of rows) assert.doesNotMatch(line, /PRIVATE KEY/)
     assert.ok((await rowOf(platform, MAIN))?.private_key?.startsWith(ctx.seals.prefix(ctx.now())))
   })

@@ -242,7 +242,7 @@ test('production is https, from the hub to the last link', async (t) => {
         hostname: hostname('raw'),
         port: ports.raw.port,
         is_tls: true,
-        url: `tls://${MAIN}:${ports.raw.port}`,
+        url: `tls://ports.lobby.local.lobbies.invalid:${ports.raw.port}`,
       },
     })
     // No runner runs here: it is the route that answers, and not a redirect.

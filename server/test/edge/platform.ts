@@ -22,6 +22,8 @@ import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
 const WAIT_MS_MAX = 20_000
+/** Where raw ports listen in development. */
+export const RAW_HOST = '127.0.0.2'
 
 export type Seen = { method: string; url: string; headers: Record<string, string | string[] | undefined>; body: string }
 export type Backend = { name: string; port: number; server: Server; seen: Seen[]; close: () => Promise<void> }
@@ -288,8 +290,8 @@ export type RawClient = {
 }
 
 /** Bytes to the edge and back, with no HTTP client in between. */
-export function rawClient(t: TestContext, port: number): RawClient {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+export function rawClient(t: TestContext, port: number, host = '127.0.0.1'): RawClient {
+  const socket = connect({ port, host, allowHalfOpen: true })
   let bytes = ''
   let check = () => {}
   socket.setEncoding('latin1')

@@ -12,7 +12,7 @@ import { openContext } from '../../src/context.ts'
 import { FIRST_BYTE_MS_MAX, HEADER_CHECK_MS, HEADER_MS_MAX } from '../../src/edge/limits.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { errorOf, insertRawLobby, rawClient, startBackend, startTestEdge } from './platform.ts'
+import { errorOf, insertRawLobby, RAW_HOST, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 test('a header that does not come to its end is cut off, and nobody else notices', async (t) => {
   const SLOW = 200
@@ -45,7 +45,7 @@ test('a raw connection over which nothing comes is given up; one that has begun 
   const lobby = await startLobby(t, () => {})
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('tcp', lobby.port)
-  const [silent, begun] = [rawClient(t, number), rawClient(t, number)]
+  const [silent, begun] = [rawClient(t, number, RAW_HOST), rawClient(t, number, RAW_HOST)]
   begun.write('x')
   const start = performance.now()
   const ended = new Promise((resolve) => silent.socket.once('close', resolve))
@@ -73,7 +73,7 @@ test('a raw player who reads nothing holds up his server, and not the memory of 
   const edge = await startOwnEdge(t)
   const number = await edge.raw(lobby.port)
   const dial = async (): Promise<Socket> => {
-    const socket = connect({ port: number, host: '127.0.0.1', localAddress: `127.0.4.${1 + (dialled++ % 100)}` })
+    const socket = connect({ port: number, host: RAW_HOST, localAddress: `127.0.4.${1 + (dialled++ % 100)}` })
     socket.on('error', () => {})
     t.after(() => socket.destroy())
     await once(socket, 'connect')

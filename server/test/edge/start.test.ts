@@ -46,6 +46,21 @@ test('in development both loopback addresses answer, and no other', async (t) =>
   else assert.equal(await reaches(outside.address), false)
 })
 
+test('where the machine lacks the address of raw ports, none is recorded and everything else is served', async (t) => {
+  const api = await startBackend(t, 'api')
+  const env = {
+    MUSTER_DOMAIN_MAIN: 'muster.example',
+    MUSTER_DOMAIN_CDN: 'pages.test',
+    MUSTER_DOMAIN_JOB: 'jobs.invalid',
+  }
+  // TEST-NET-1: no machine has it.
+  const edge = await startTestEdge(t, { api_port: api.port, env: { ...env, MUSTER_EDGE_PORTS_HOST: '192.0.2.1' } })
+  const client = rawClient(t, edge.port)
+  client.write('GET / HTTP/1.1\r\nHost: muster.example\r\nConnection: close\r\n\r\n')
+  assert.match(await client.end(), /api$/)
+  for (const transport of ['tcp', 'udp'] as const) assert.deepEqual(await edge.openPorts(transport), [])
+})
+
 test('a stopped edge is gone: the port is free, and connections have ended', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const api = await startBackend(t, 'api', () => arrived.resolve())

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { PORT_CONNECTIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { startTestEdge } from './platform.ts'
+import { RAW_HOST, startTestEdge } from './platform.ts'
 
 const TIMEOUT = { timeout: 30_000 }
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
@@ -30,7 +30,7 @@ async function startServer(t: TestContext, onConnection: (socket: Socket) => voi
 }
 
 function dial(t: TestContext, port: number, from = '127.0.0.1'): Socket {
-  const socket = connect({ host: '127.0.0.1', port, localAddress: from, allowHalfOpen: true })
+  const socket = connect({ host: RAW_HOST, port, localAddress: from, allowHalfOpen: true })
   socket.on('error', () => {})
   t.after(() => socket.destroy())
   return socket
@@ -143,7 +143,7 @@ test(
     const { number } = await edge.raw('tcp', server.port, { proxy_protocol: true })
     const number_hex = number.toString(16).padStart(4, '0')
     const header = (source: string, port: number) =>
-      `${SIGNATURE.toString('hex')}2111000c${source}7f000001${port.toString(16).padStart(4, '0')}${number_hex}`
+      `${SIGNATURE.toString('hex')}2111000c${source}7f000002${port.toString(16).padStart(4, '0')}${number_hex}`
 
     const plain = dial(t, number)
     await once(plain, 'connect')
@@ -178,7 +178,7 @@ test(
     assert.strictEqual(await asked(Buffer.concat([good, Buffer.from('hi')])), `${header('c0000201', 0x1f90)}6869`)
     assert.strictEqual(await asked(good.subarray(0, 7), good.subarray(7), 'hi'), `${header('c0000201', 0x1f90)}6869`)
     // LOCAL: the balancer speaks for itself.
-    assert.match(await asked(told('20', '00', ''), 'hi'), /^0d0a0d0a000d0a515549540a2111000c7f0000097f000001.{8}6869$/)
+    assert.match(await asked(told('20', '00', ''), 'hi'), /^0d0a0d0a000d0a515549540a2111000c7f0000097f000002.{8}6869$/)
     // Broken: a byte of the signature, a version, a UNIX address, too short, too long, version 1, none at all.
     const broken = Buffer.from(good)
     broken[3] = 1
@@ -220,7 +220,7 @@ test(
     const database_url = await createDatabase(t)
     const server = await startServer(t, (socket) => socket.end('hello'))
     const stranger = createServer((socket) => socket.end('stranger'))
-    stranger.listen(0, '127.0.0.1')
+    stranger.listen(0, RAW_HOST)
     await once(stranger, 'listening')
     t.after(() => stranger.close())
     const taken = (stranger.address() as AddressInfo).port

@@ -14,7 +14,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { StartError } from '../../src/start-error.ts'
 import { makeAuthority, type TestCertificate } from '../certificates.ts'
 import { until } from '../until.ts'
-import { rawClient, startBackend, startTestEdge } from './platform.ts'
+import { RAW_HOST, rawClient, startBackend, startTestEdge } from './platform.ts'
 
 const PRODUCTION = {
   MUSTER_DOMAIN_MAIN: 'muster.example',
@@ -257,10 +257,15 @@ test('certificates come from files, by name, and are read again when they change
   })
 })
 
-test('who names no host at a raw port with TLS, or another one, is shown nothing and reaches no lobby', async (t) => {
+test('a raw port with TLS shows certificates of the job domain only, whatever name the client asks for', async (t) => {
   const authority = await makeAuthority()
   const folder = await makeFolder(t)
-  await place(folder, 'lobbies', await authority.issue(['*.local.lobbies.invalid']))
+  const NAMES = ['muster.example', '*.pages.test', 'custom.example', 'lobbies.invalid']
+  for (const name of NAMES) await place(folder, name.replace('*', 'any'), await authority.issue([name]))
+  await place(folder, 'lobbies', await authority.issue(['*.lobby.local.lobbies.invalid']))
+  // It covers everything and lasts longest, and so it would be shown first.
+  const all = await authority.issue([...NAMES, '*.lobby.local.lobbies.invalid'], { until_ms: 7_200_000 })
+  await place(folder, 'all', all)
   let connections = 0
   const lobby = createServer((socket) => {
     connections++
@@ -269,15 +274,61 @@ test('who names no host at a raw port with TLS, or another one, is shown nothing
   await once(lobby, 'listening')
   t.after(() => lobby.close())
   const edge = await startTestEdge(t, { env: { ...PRODUCTION, MUSTER_TLS_CERTIFICATES: folder } })
-  const { number } = await edge.raw('tcp', (lobby.address() as AddressInfo).port, { protocol: 'tcp_tls' })
+  const { lobby_id, number } = await edge.raw('tcp', (lobby.address() as AddressInfo).port, { protocol: 'tcp_tls' })
   const ca = authority.cert
-  for (const name of ['', 'localhost', 'lobbies.invalid', 'a.b.local.lobbies.invalid', 'pages.test']) {
+  const own_host = `${lobby_id}-game.lobby.local.lobbies.invalid`
+  const foreign = ['', 'localhost', 'muster.example', 'puddle.pages.test', 'muster-game-media.pages.test']
+  for (const name of [
+    ...foreign,
+    'custom.example',
+    'lobbies.invalid',
+    'any.lobby.local.lobbies.invalid',
+    `a.${own_host}`,
+  ]) {
     await assert.rejects(shake(number, name, { ca }), name)
   }
   assert.equal(connections, 0)
-  const socket = await shake(number, 'any.local.lobbies.invalid', { ca })
-  assert.equal(await text(socket), 'welcome')
-  assert.equal(connections, 1)
+  for (const name of [own_host, 'ports.lobby.local.lobbies.invalid']) {
+    const socket = await shake(number, name, { ca })
+    assert.equal(socket.getPeerCertificate().subjectaltname, 'DNS:*.lobby.local.lobbies.invalid')
+    assert.equal(await text(socket), 'welcome')
+  }
+  assert.equal(connections, 2)
+})
+
+test('on a laptop a raw port with TLS is certified for its own address and for names of lobbies', async (t) => {
+  const lobby = createServer((socket) => socket.end('welcome')).listen(0, '127.0.0.1')
+  await once(lobby, 'listening')
+  t.after(() => lobby.close())
+  const edge = await startTestEdge(t)
+  const { lobby_id, number } = await edge.raw('tcp', (lobby.address() as AddressInfo).port, { protocol: 'tcp_tls' })
+  const ca = await readFile(join(edge.ctx.config.data_dir, 'keys', 'local-authority.crt'), 'utf8')
+  const host = RAW_HOST
+  const nameless = await shake(number, '', { ca, host })
+  assert.equal(nameless.getPeerCertificate().subjectaltname, `IP Address:${RAW_HOST}`)
+  assert.equal(await text(nameless), 'welcome')
+  const named = await shake(number, `${lobby_id}-game.lobby.local.localhost`, { ca, host })
+  assert.equal(await text(named), 'welcome')
+  for (const name of ['localhost', 'puddle.cdn.localhost', 'custom.example']) {
+    await assert.rejects(shake(number, name, { ca, host }), name)
+  }
+})
+
+test('raw ports and HTTP share no address on a laptop', async (t) => {
+  const api = await startBackend(t, 'api')
+  const lobby = createServer((socket) => socket.end('welcome')).listen(0, '127.0.0.1')
+  await once(lobby, 'listening')
+  t.after(() => lobby.close())
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const { number } = await edge.raw('tcp', (lobby.address() as AddressInfo).port)
+  assert.equal(await rawClient(t, number, RAW_HOST).end(), 'welcome')
+  for (const host of ['127.0.0.1', '::1']) assert.equal(await rawClient(t, number, host).end(), '', host)
+  for (const port of [edge.port, edge.https_port]) {
+    const client = rawClient(t, port, RAW_HOST)
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    assert.equal(await client.end(), '')
+  }
+  assert.equal(api.seen.length, 0)
 })
 
 test('a folder of certificates that is not there is a sentence at the start', async (t) => {

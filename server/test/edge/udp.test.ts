@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { UDP_SESSIONS_PER_CLIENT_MAX } from '../../src/edge/limits.ts'
 import { openDatagrams } from '../end-to-end/raw-server.ts'
 import { until } from '../until.ts'
-import { startTestEdge } from './platform.ts'
+import { RAW_HOST, startTestEdge } from './platform.ts'
 
 const TIMEOUT = { timeout: 30_000 }
 const SIGNATURE = '0d0a0d0a000d0a515549540a'
@@ -33,7 +33,7 @@ async function startServer(t: TestContext, reply: (datagram: Buffer, source: Rem
 }
 
 const echo = (datagram: Buffer): Buffer[] => [datagram]
-const at = (number: number): string => `udp://127.0.0.1:${number}`
+const at = (number: number): string => `udp://${RAW_HOST}:${number}`
 
 /** Sources on loopback need no proof. Another address of this machine does, and its datagrams stay here too. */
 const ELSEWHERE = Object.values(networkInterfaces())
@@ -126,7 +126,7 @@ test('a lobby that asks for it gets a PROXY header in front of every datagram', 
     player.send(text)
     assert.strictEqual(
       String(await player.next()),
-      `${SIGNATURE}2112000c7f0000017f000001${ports}${Buffer.from(text).toString('hex')}`,
+      `${SIGNATURE}2112000c7f0000017f000002${ports}${Buffer.from(text).toString('hex')}`,
     )
   }
 })

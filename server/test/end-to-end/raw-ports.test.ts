@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { connect } from 'node:tls'
 import { createGameVersion, findLobby } from '@muster/contract'
 import { createClient } from '@muster/contract/client'
+import { RAW_HOST } from '../edge/platform.ts'
 import { createTestGame, startPlatform } from '../platform.ts'
 import { freeSettings, roleOf, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
@@ -29,8 +30,8 @@ test('a raw TCP and a raw UDP game are played through the edge at the addresses 
   ] as const) {
     const { port, ...rest } = seat.ports[name]!
     assert.ok(port !== undefined && port >= 26_000 && port <= 31_999)
-    const host = `127.0.0.1:${port}`
-    assert.deepStrictEqual(rest, { host, hostname: '127.0.0.1', is_tls: false, url: `${scheme}://${host}` })
+    const host = `${RAW_HOST}:${port}`
+    assert.deepStrictEqual(rest, { host, hostname: RAW_HOST, is_tls: false, url: `${scheme}://${host}` })
   }
 
   const stranger = dial(t, seat.ports.game!.url)
@@ -91,21 +92,21 @@ test('a raw TCP game is played over TLS, with a certificate that the client has 
   assert.strictEqual(await again.line(), null)
 })
 
-/** Tells what becomes of listening at each number that a line names. */
+/** Tells what becomes of listening at each address that a line names. */
 const GREEDY_SERVER = `
 import http from 'node:http'
 import net from 'node:net'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME, PORT_SSH } = process.env
-const listen = (port) =>
+const listen = ({ port, host }) =>
   new Promise((resolve) => {
     const server = net.createServer()
     server.once('error', ({ code }) => resolve(code))
-    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve('listening')))
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve('listening')))
   })
 net.createServer((socket) => {
   socket.once('data', async (line) => {
     const found = { own: [Number(PORT_GAME), Number(PORT_SSH)], outcomes: [] }
-    for (const port of JSON.parse(line)) found.outcomes.push(await listen(port))
+    for (const address of JSON.parse(line)) found.outcomes.push(await listen(address))
     socket.end(JSON.stringify(found) + '\\n')
   })
 }).listen(Number(PORT_GAME), '127.0.0.1', () => {
@@ -126,7 +127,10 @@ test('a lobby that asks for a number of the system or of the platform gets one o
   const seat = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
   const { api_port, matchmaker_port, edge_http_port, edge_https_port } = platform.ctx.config
   const spare = await platform.ctx.db.selectFrom('edge_ports').select('port').where('transport', '=', 'tcp').execute()
-  const theirs = [api_port, matchmaker_port, edge_http_port, edge_https_port, ...spare.map(({ port }) => port)]
+  const theirs = [
+    ...[api_port, matchmaker_port, edge_http_port, edge_https_port].map((port) => ({ port, host: '127.0.0.1' })),
+    ...spare.map(({ port }) => ({ port, host: RAW_HOST })),
+  ]
   assert.ok(spare.length > 16)
   const player = dial(t, seat.ports.game!.url)
   player.socket.write(JSON.stringify(theirs))

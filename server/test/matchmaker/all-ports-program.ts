@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { createLobby } from '@muster/contract'
+import { RAW_HOST } from '../edge/platform.ts'
 import { startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
@@ -46,7 +47,7 @@ test('all ports', async (t) => {
   const taken = new Set<number>()
   for (let index = 0; index < STRANGERS; index++) {
     const port = FIRST + index * (COUNT / STRANGERS)
-    const stranger = createServer().listen(port, '127.0.0.1')
+    const stranger = createServer().listen(port, RAW_HOST)
     await once(stranger, 'listening')
     t.after(() => stranger.close())
     taken.add(port)

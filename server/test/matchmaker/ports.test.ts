@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createLobby, findLobby } from '@muster/contract'
 import { createDatabase } from '../database.ts'
+import { RAW_HOST } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
@@ -27,7 +28,7 @@ async function takeRange(t: TestContext) {
   const min = randomInt(10_000, 19_900)
   const taken = [min, min + 5, min + 6, min + RANGE - 1]
   for (const port of taken) {
-    const stranger = createServer().listen(port, '127.0.0.1')
+    const stranger = createServer().listen(port, RAW_HOST)
     await once(stranger, 'listening')
     t.after(() => stranger.close())
   }

@@ -106,6 +106,8 @@ export function createUpstreams(directory: Directory): (wanted: Wanted) => Place
     if (meaning === null) return onDomain(wanted)
     if (meaning.kind === 'main') return onMain(wanted)
     if (meaning.kind === 'lobby') return toLobby(meaning, wanted, wanted.path)
+    if (meaning.kind === 'raw_ports')
+      throw new ApiError('API_NOT_FOUND', {}, { message: 'This host has raw ports only.' })
     return secured(wanted, meaning)
   }
 

@@ -4,6 +4,8 @@
 // stays open until the edge ends, for it may be given out at any moment. The next edge opens all that is recorded, the
 // ports of live lobbies first.
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/watch.ts'
@@ -25,10 +27,13 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   const recorded = { tcp: new Set<number>(), udp: new Set<number>() }
   // Somewhere in the range, so that two platforms on one machine seldom meet.
   const cursor = { tcp: randomInt(candidates.length || 1), udp: randomInt(candidates.length || 1) }
+  const isAddressThere = createAddressCheck(ctx)
+  let has_address = false
   let has_recovered = false
   let is_closed = false
 
   async function openAll(transport: Transport, ports: Iterable<number>): Promise<void> {
+    if (!has_address) return
     const left = [...ports].filter((port) => !opened[transport].has(port)).values()
     const openSome = async (): Promise<void> => {
       for (const port of left) {
@@ -57,7 +62,7 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
   async function openSpare(transport: Transport, owned: Owners[Transport]): Promise<void> {
     const isSpare = (port: number): boolean => !owned.live.has(port) && !owned.resting.has(port)
     const missing = (): number => ctx.config.edge_ports.spare - [...opened[transport].keys()].filter(isSpare).length
-    for (let tried = 0; tried < candidates.length && !is_closed; ) {
+    for (let tried = 0; tried < candidates.length && has_address && !is_closed; ) {
       const count = missing()
       if (count <= 0) return
       const some: number[] = []
@@ -100,6 +105,7 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
 
   async function pass(): Promise<void> {
     const owned = await owners.read()
+    has_address ||= await isAddressThere()
     if (!has_recovered) await recover(owned)
     for (const transport of TRANSPORTS) {
       await openAll(transport, owned[transport].live.keys())
@@ -121,6 +127,27 @@ export async function keepPortsOpen(ctx: Context, owners: PortOwners, openPort: 
       await watch.close()
       for (const transport of TRANSPORTS) for (const open of opened[transport].values()) open.close()
     },
+  }
+}
+
+/** Whether the machine has the address that the ports listen at. macOS has one loopback address until it is given more. */
+function createAddressCheck({ config, log }: Context): () => Promise<boolean> {
+  const { host } = config.edge_ports
+  let is_reported = false
+  return async () => {
+    if (host === null) return true
+    const probe = createServer().listen({ host, port: 0, exclusive: true })
+    try {
+      await once(probe, 'listening')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRNOTAVAIL') throw error
+      if (!is_reported)
+        log.warn({ host }, 'raw ports stay closed: this machine lacks the address MUSTER_EDGE_PORTS_HOST')
+      is_reported = true
+      return false
+    }
+    probe.close()
+    return true
   }
 }
 

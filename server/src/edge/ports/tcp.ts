@@ -2,7 +2,7 @@
 // connection is accepted, counted (altogether, and by client and port), told apart (its PROXY header, where a balancer
 // sends one), routed, secured (where the port speaks TLS), connected to the lobby, spliced.
 import { once } from 'node:events'
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import type { Context } from '../../context.ts'
@@ -29,7 +29,8 @@ export type TcpOptions = {
   routes: Routes
   owners: PortOwners
   crowd: Crowd
-  hosts: readonly (string | undefined)[]
+  /** The address to listen at; null: every address of the machine. */
+  host: string | null
   tls: TlsOptions | null
 }
 
@@ -38,7 +39,7 @@ const READ_BYTES_MAX = 32 * 1024
 const SOCKETS = { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, highWaterMark: READ_BYTES_MAX }
 const TIMES = { idle_ms: SPLICE_IDLE_MS_MAX, first_byte_ms: FIRST_BYTE_MS_MAX }
 
-export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: TcpOptions): Tcp {
+export function createTcp(ctx: Context, { routes, owners, crowd, host, tls }: TcpOptions): Tcp {
   const balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
   const counts = createPortCrowd()
   // It listens nowhere: connections are handed to it once it is known that their port speaks TLS.
@@ -94,34 +95,29 @@ export function createTcp(ctx: Context, { routes, owners, crowd, hosts, tls }: T
 
   async function open(port: number): Promise<OpenPort | null> {
     const sockets = new Set<Socket>()
-    const servers: Server[] = []
-    const close = (): void => {
-      for (const server of servers) server.close()
-      for (const socket of sockets) socket.destroy()
-    }
-    for (const host of hosts) {
-      const server = createServer(SOCKETS, (client) => {
-        sockets.add(client)
-        client.once('close', () => sockets.delete(client))
-        onConnection(client, port)
-      })
-      const listening = once(server, 'listening')
-      server.listen({ port, host, backlog: TCP_BACKLOG, exclusive: true })
-      try {
-        await listening
-        servers.push(server)
-      } catch (error) {
-        const { code } = error as NodeJS.ErrnoException
-        // This machine has no such address.
-        if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT') continue
-        close()
-        if (code !== 'EADDRINUSE') ctx.log.warn({ err: error, port }, 'a tcp port cannot be listened at')
-        return null
+    const server = createServer(SOCKETS, (client) => {
+      sockets.add(client)
+      client.once('close', () => sockets.delete(client))
+      onConnection(client, port)
+    })
+    const listening = once(server, 'listening')
+    server.listen({ port, ...(host !== null && { host }), backlog: TCP_BACKLOG, exclusive: true })
+    try {
+      await listening
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') {
+        ctx.log.warn({ err: error, port }, 'a tcp port cannot be listened at')
       }
-      // After this it fails for a single connection, which is closed then: out of descriptors.
-      server.on('error', (error) => ctx.log.warn({ err: error, port }, 'a tcp port could not accept'))
+      return null
     }
-    return servers.length === 0 ? null : { close }
+    // After this it fails for a single connection, which is closed then: out of descriptors.
+    server.on('error', (error) => ctx.log.warn({ err: error, port }, 'a tcp port could not accept'))
+    return {
+      close() {
+        server.close()
+        for (const socket of sockets) socket.destroy()
+      },
+    }
   }
 
   return { open }

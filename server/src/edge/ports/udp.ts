@@ -30,7 +30,7 @@ import type { Seats } from './seats.ts'
 import { createWelcome, isWords, REFUSED, WELCOME } from './udp-welcome.ts'
 
 export type Udp = { open: (port: number) => Promise<OpenPort | null>; close: () => void }
-export type UdpOptions = { routes: Routes; owners: PortOwners; seats: Seats; crowd: Crowd; host: string | undefined }
+export type UdpOptions = { routes: Routes; owners: PortOwners; seats: Seats; crowd: Crowd; host: string | null }
 
 /** A client by its bucket, with what is counted of it. */
 type Client = { name: string; sessions: Set<Session>; datagrams: number; unproven_bytes: number }
@@ -307,12 +307,13 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   return { open, close: () => clearInterval(timer) }
 }
 
-/** Null: another program has the port. Undefined for a host is every address of the machine. */
-async function bind(ctx: Context, port: number, host: string | undefined): Promise<Socket | null> {
-  for (const type of host === undefined ? (['udp6', 'udp4'] as const) : (['udp4'] as const)) {
+/** Null: another program has the port. Null for a host is every address of the machine. */
+async function bind(ctx: Context, port: number, host: string | null): Promise<Socket | null> {
+  const types = host === null ? (['udp6', 'udp4'] as const) : [isIPv6(host) ? ('udp6' as const) : ('udp4' as const)]
+  for (const type of types) {
     const socket = createSocket({ type, lookup: asItIs })
     const listening = once(socket, 'listening')
-    socket.bind({ port, exclusive: true, ...(host !== undefined && { address: host }) })
+    socket.bind({ port, exclusive: true, ...(host !== null && { address: host }) })
     try {
       await listening
       // What cannot be sent is lost, as datagrams are.
@@ -321,7 +322,7 @@ async function bind(ctx: Context, port: number, host: string | undefined): Promi
     } catch (error) {
       socket.close()
       const { code } = error as NodeJS.ErrnoException
-      if (type === 'udp6' && (code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL')) continue
+      if (host === null && type === 'udp6' && (code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL')) continue
       if (code !== 'EADDRINUSE') ctx.log.warn({ err: error, port }, 'a udp port cannot be bound')
       return null
     }

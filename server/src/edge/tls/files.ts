@@ -9,7 +9,12 @@ import { StartError } from '../../start-error.ts'
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_MAX, CERTIFICATES_READ_MS } from '../limits.ts'
 import { byName, type Certificate, type CertificatesByName, readCertificate } from './certificate.ts'
 
-export type FileCertificates = { current: () => CertificatesByName; close: () => void }
+export type FileCertificates = {
+  all: () => CertificatesByName
+  /** Without those that also name a host under which no raw port may be reached. */
+  ofRawPorts: () => CertificatesByName
+  close: () => void
+}
 
 type Pair = { chain: string; key: string }
 type Read = { fingerprint: string; certificate: Certificate | null }
@@ -21,10 +26,15 @@ const LAYOUTS: readonly { chain: RegExp; key: (file: string) => string }[] = [
   { chain: /(?<!-key)\.pem$/, key: (file) => file.replace(/\.pem$/, '-key.pem') },
 ]
 
-/** Throws a StartError when the folder cannot be read. */
-export async function openFileCertificates(ctx: Context, folder: string): Promise<FileCertificates> {
+/** `isRawPortName`: whether a raw port may be reached under this name. Throws a StartError when the folder cannot be read. */
+export async function openFileCertificates(
+  ctx: Context,
+  folder: string,
+  isRawPortName: (name: string) => boolean,
+): Promise<FileCertificates> {
   let known = new Map<string, Read>()
-  let current: CertificatesByName = new Map()
+  let all: CertificatesByName = new Map()
+  let of_raw_ports: CertificatesByName = new Map()
   const closing = new AbortController()
 
   async function read(): Promise<void> {
@@ -39,8 +49,14 @@ export async function openFileCertificates(ctx: Context, folder: string): Promis
     }
     if (!has_changed && found.size === known.size) return
     known = found
-    current = byName([...found.values()].flatMap(({ certificate }) => certificate ?? []))
-    ctx.log.info({ folder, names: [...current.keys()] }, 'certificates have been read')
+    const certificates = [...found.values()].flatMap(({ certificate }) => certificate ?? [])
+    all = byName(certificates)
+    of_raw_ports = byName(certificates.filter(({ names }) => names.every(isRawPortName)))
+    ctx.log.info({ folder, names: [...all.keys()] }, 'certificates have been read')
+    for (const { names } of certificates) {
+      if (!names.some(isRawPortName) || names.every(isRawPortName)) continue
+      ctx.log.warn({ names }, 'a certificate of the job domain names other hosts as well; raw ports do not show it')
+    }
   }
 
   async function keepReading(): Promise<void> {
@@ -62,7 +78,7 @@ export async function openFileCertificates(ctx: Context, folder: string): Promis
     throw new StartError(`MUSTER_TLS_CERTIFICATES names ${folder}, which cannot be read (${code}).`, { cause: error })
   }
   void keepReading()
-  return { current: () => current, close: () => closing.abort() }
+  return { all: () => all, ofRawPorts: () => of_raw_ports, close: () => closing.abort() }
 }
 
 /** In the folder itself and in those right below it, as certbot has one for each. */

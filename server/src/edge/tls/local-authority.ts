@@ -52,7 +52,8 @@ export async function openLocalAuthority(folder: string, now_ms: number): Promis
     file,
     async certify(hosts, certify_ms) {
       const leaf = await X509CertificateGenerator.create({
-        subject: `CN=${hosts[0]?.value ?? 'localhost'}`,
+        // OpenSSL takes a common name that looks like a host for one, an address too, and holds it to the authority's limits.
+        subject: `CN=${hosts.find(({ type }) => type === 'dns')?.value ?? 'Muster raw ports'}`,
         issuer: certificate.subject,
         publicKey: own.publicKey,
         signingKey: key,

@@ -7,8 +7,10 @@ import { type Certificate, isValid } from './certificate.ts'
 import { CERTIFICATE_LIFETIME_MS, type LocalHost, openLocalAuthority } from './local-authority.ts'
 
 export type LocalCertificates = {
-  /** Of localhost and the loopback addresses. */
-  own: () => Certificate
+  /** Of localhost and its addresses. */
+  own: Certificate
+  /** Of the address that raw ports listen at, and of no name. */
+  own_of_raw_ports: Certificate | null
   /** Null: not a name of this machine. */
   find: (host: string) => Certificate | null | Promise<Certificate>
 }
@@ -24,6 +26,9 @@ export async function openLocalCertificates(ctx: Context): Promise<LocalCertific
   const known = new Map<string, Certificate>()
   const making = new Map<string, Promise<Certificate>>()
   const own = await authority.certify(OWN, ctx.now())
+  const { host: raw_address } = ctx.config.edge_ports
+  const own_of_raw_ports =
+    raw_address === null ? null : await authority.certify([{ type: 'ip', value: raw_address }], ctx.now())
 
   async function make(host: string): Promise<Certificate> {
     try {
@@ -38,7 +43,8 @@ export async function openLocalCertificates(ctx: Context): Promise<LocalCertific
   }
 
   return {
-    own: () => own,
+    own,
+    own_of_raw_ports,
     find(host) {
       if (host === 'localhost') return own
       if (!host.endsWith('.localhost')) return null

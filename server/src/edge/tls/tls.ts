@@ -9,20 +9,19 @@ import { clientBucket } from '../../net/client-ip.ts'
 import { canonicalHost, type HostMeaning } from '../hosts.ts'
 import { TLS_HANDSHAKE_MS_MAX } from '../limits.ts'
 import { TLS_VERSION_MIN } from './certificate.ts'
-import type { Certificates } from './certificates.ts'
+import type { CertificateChoice } from './certificates.ts'
 
 /**
  * Options of a TLS server whose certificates these are. In production it has none of its own: OpenSSL would show that one
  * whenever the one for the name is of another kind of key, so who names no host ends in an alert too. On a laptop it has
- * that of localhost, for who asks for an address.
+ * that of the addresses it listens at.
  */
-export function tlsOptions(ctx: Context, certificates: Certificates): TlsOptions {
-  const own = certificates.own()
+export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsOptions {
   // With no certificate at all the handshake ends in an alert; next to one of the server's own only this is left.
   const nothing = own === null ? createSecureContext({ minVersion: TLS_VERSION_MIN }) : null
   const choose = async (name: string, source: string): Promise<SecureContext> => {
     const host = canonicalHost(name)
-    const context = (host === null ? null : await certificates.find(host, source)) ?? nothing
+    const context = (host === null ? null : await find(host, source)) ?? nothing
     if (context === null) throw new Error('No certificate covers the name.')
     return context
   }
