@@ -1,41 +1,31 @@
-// CORS (Fetch standard, 3.2) of what pages of games call: exactly the origins that stand for a namespace, and the hub's.
+// CORS (Fetch standard, 3.2). Calls of players' pages carry a bearer token and never a cookie, so any page may read their
+// responses: a developer's own page with a development token, a portal with a public token. All other responses are
+// readable by the hub's origin alone.
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
-import type { OriginLookup } from './auth.ts'
 
 const PREFLIGHT_AGE_S = 3600
+/** No credential of these is sent by a browser on its own. */
+const PLAYER_PATHS = /^\/(?:matchmaker|v1|identity|parties|kv)(?:[/?]|$)/
 
-/** For the routes of `app`, whose addresses are all below `paths`. */
-export function allowOrigins(
-  app: FastifyInstance,
-  ctx: Context,
-  namespaceOfOrigin: OriginLookup,
-  paths: '/*' | '/kv/*' = '/*',
-): void {
+/** For the routes of `app`; `paths` are those for which a browser may ask first. */
+export function allowOrigins(app: FastifyInstance, ctx: Context, paths: readonly string[]): void {
   const hub = mainUrl(ctx.config)
   // Not an async function: most requests of the hot path have no Origin, and would pay for the promise.
   app.addHook('onRequest', (request, reply, done) => {
     const { origin } = request.headers
-    if (origin === undefined) {
-      done()
-      return
+    if (origin !== undefined) {
+      const is_open = PLAYER_PATHS.test(request.url)
+      if (!is_open) reply.header('vary', 'Origin')
+      if (is_open || origin === hub) {
+        reply.header('access-control-allow-origin', is_open ? '*' : hub)
+        reply.header('access-control-expose-headers', 'x-ray-id, retry-after')
+      }
     }
-    reply.header('vary', 'Origin')
-    const allow = (namespace_id: string | null): void => {
-      if (origin !== hub && namespace_id === null) return
-      reply.header('access-control-allow-origin', origin)
-      reply.header('access-control-expose-headers', 'x-ray-id, retry-after')
-    }
-    const namespace_id = namespaceOfOrigin(origin)
-    if (namespace_id instanceof Promise) {
-      namespace_id.then(allow).then(() => done(), done)
-      return
-    }
-    allow(namespace_id)
     done()
   })
-  app.options(paths, (_request, reply) => answerPreflight(reply))
+  for (const path of paths) app.options(path, (_request, reply) => answerPreflight(reply))
 }
 
 function answerPreflight(reply: FastifyReply): FastifyReply {

@@ -21,7 +21,6 @@ import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { openKv } from '../kv/entries.ts'
-import { createNamespaces } from '../matchmaker/namespaces.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
 import { createClientRateLimiter } from '../net/client-rate.ts'
@@ -105,7 +104,6 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...bootstrap,
     ...tiers,
     ...login,
-    ...profile,
     ...devices(links),
     ...groups,
     ...billing,
@@ -129,11 +127,10 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     mount(app, door, implementation)
   }
   const kv = openKv(ctx)
-  const sites_of_games = createNamespaces(ctx)
-  // Of all that the api serves, pages of games call only this.
+  // Of all that the api serves, pages of games call only these.
   app.register(async (scope) => {
-    allowOrigins(scope, ctx, sites_of_games.ofOrigin, '/kv/*')
-    for (const implementation of kvEntries(kv)) mount(scope, door, implementation)
+    allowOrigins(scope, ctx, ['/kv/*', '/identity/*'])
+    for (const implementation of [...kvEntries(kv), ...profile]) mount(scope, door, implementation)
   })
   const sockets = openSockets(app.server, door, 'api', [
     liveLobbiesSocket(ctx, createLiveFeeds(ctx)),
@@ -144,7 +141,6 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     links.close()
     kv.close()
     log_readers.close()
-    sites_of_games.close()
   }
   registerObjectRoutes(app, ctx)
   registerExports(app, ctx)
@@ -188,7 +184,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   )
   const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
   const door = createDoor(ctx, namespaceOfOrigin)
-  allowOrigins(app, ctx, namespaceOfOrigin)
+  allowOrigins(app, ctx, ['/*'])
   for (const implementation of [
     ...lobbies(matchmaker),
     ...players(matchmaker),
