@@ -114,8 +114,12 @@ const CreateAction = object({
     Type.Integer({ minimum: 0, maximum: 32_767, description: 'Custom lobbies of one identity that run at a time.' }),
   ),
   ...verificationMembers,
-  enable_public: Type.Optional(Type.Boolean()),
-  enable_private: Type.Optional(Type.Boolean()),
+  enable_public: Type.Optional(
+    Type.Boolean({ description: 'Whether lobbies that everybody may find can be created. Default false.' }),
+  ),
+  enable_private: Type.Optional(
+    Type.Boolean({ description: 'Whether lobbies that only their id leads to can be created. Default true.' }),
+  ),
 })
 
 export const GameMode = object({
@@ -291,7 +295,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       create: create?.enabled
         ? {
             enable_public: create.enable_public ?? false,
-            enable_private: create.enable_private ?? false,
+            enable_private: create.enable_private ?? true,
             max_lobbies_per_identity: create.max_lobbies_per_identity ?? null,
           }
         : null,

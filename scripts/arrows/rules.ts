@@ -3,6 +3,7 @@
 
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
 const ROOT_FILES = [
+  'absent-nulls',
   'config',
   'regions',
   'context',
@@ -32,11 +33,12 @@ export const ARROWS: Record<string, readonly string[]> = {
   config: ['regions', 'suggestion'],
   regions: ['place', 'shape', 'toml'],
   caller: ['contract', 'tokens'],
+  'absent-nulls': [],
   ids: [],
   place: [],
   prepared: [],
   procfs: [],
-  shape: ['contract', 'suggestion'],
+  shape: ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
   toml: ['place'],
   'start-error': ['config'],

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { FORMATS } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { Ajv } from 'ajv'
-import { Type } from 'typebox'
+import { type TSchema, Type } from 'typebox'
 import { createFaultFinder, createShapeCheck } from './shape.ts'
 
 test('every schema of the contract is one, and says what it says in the strictest reading', () => {
@@ -80,4 +80,48 @@ test('a misspelled member is told with the one that was meant, and a value with 
   assert.deepEqual(told({ protocol: 7 }), ['protocol must be one of http, https, udp.'])
   assert.deepEqual(told({ mode: 'c' }), ['mode must be one of a, b. Did you mean a?'])
   assert.deepEqual(told({ kind: 'docker' }), ['kind must be process.'])
+})
+
+test('a null for an optional member that cannot be null is as if it were absent, for every operation', () => {
+  let tried = 0
+  for (const { id, body } of OPERATIONS) {
+    const properties = (body as unknown as { properties?: Record<string, TSchema> }).properties ?? {}
+    const required = new Set((body as unknown as { required?: string[] }).required ?? [])
+    for (const [name, schema] of Object.entries(properties)) {
+      const takes_null = createFaultFinder(schema, { coerce: false })(null) === null
+      const value: Record<string, unknown> = { [name]: null }
+      const faults = createFaultFinder(body, { coerce: false })(value) ?? []
+      const is_wrong = faults.some(({ instancePath }) => instancePath === `/${name}`)
+      const is_absent = !takes_null && !required.has(name)
+      assert.equal(name in value, !is_absent, `${id} ${name}`)
+      assert.equal(is_wrong, !takes_null && required.has(name), `${id} ${name}`)
+      tried++
+    }
+  }
+  assert.ok(tried > 100)
+})
+
+test('a null that is required, in a list or in a map stays a mistake, and is told as it came', () => {
+  const Inner = Type.Object({ a: Type.Optional(Type.Integer()), b: Type.Integer() }, { additionalProperties: false })
+  const check = createFaultFinder(
+    Type.Object({
+      'x/y~z': Type.Optional(Inner),
+      list: Type.Optional(Type.Array(Inner)),
+      numbers: Type.Optional(Type.Array(Type.Integer())),
+      map: Type.Optional(Type.Record(Type.String(), Type.Integer())),
+      free: Type.Optional(Type.Unknown()),
+      choice: Type.Optional(Type.Union([Type.String(), Type.Integer()])),
+    }),
+    { coerce: false },
+  )
+  const left = (value: unknown) => [
+    check(value)?.map(({ instancePath, keyword }) => `${instancePath} ${keyword}`),
+    value,
+  ]
+  assert.deepEqual(left({ 'x/y~z': { a: null, b: 1 }, choice: null }), [undefined, { 'x/y~z': { b: 1 } }])
+  assert.deepEqual(left({ list: [{ a: null, b: 1 }], free: null }), [undefined, { list: [{ b: 1 }], free: null }])
+  assert.deepEqual(left({ 'x/y~z': { a: null, b: null } }), [['/x~1y~0z/b type'], { 'x/y~z': { b: null } }])
+  assert.deepEqual(left({ numbers: [null] }), [['/numbers/0 type'], { numbers: [null] }])
+  assert.deepEqual(left({ map: { k: null } }), [['/map/k type'], { map: { k: null } }])
+  assert.deepEqual(left(null), [[' type'], null])
 })

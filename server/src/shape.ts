@@ -3,6 +3,7 @@
 import { type ErrorDetail, FORMATS } from '@muster/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
+import { removeAbsentNulls } from './absent-nulls.ts'
 import { didYouMean } from './suggestion.ts'
 
 /** A value may be wrong in very many places; the first ones help most. */
@@ -59,13 +60,16 @@ export type FaultFinder = (value: unknown) => Fault[] | null
 /**
  * Compiled when the first value comes: of hundreds of schemas a process meets few, and some take milliseconds.
  * `coerce`: what comes as text (query and path) becomes, in its place, the number, boolean or list of one that the
- * schema asks for.
+ * schema asks for. A null for an optional member that cannot be null is removed from the value, as if it were absent.
  */
 export function createFaultFinder(schema: TSchema, { coerce }: { coerce: boolean }): FaultFinder {
   let validate: ValidateFunction | null = null
   return (value) => {
     validate ??= (coerce ? COERCING : EXACT).compile(schema)
-    return validate(value) ? null : (validate.errors ?? [])
+    const check = validate
+    const find = (): Fault[] | null => (check(value) ? null : (check.errors ?? []))
+    const faults = find()
+    return faults === null ? null : removeAbsentNulls(value, faults, find)
   }
 }
 

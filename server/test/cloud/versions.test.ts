@@ -209,6 +209,9 @@ test('versions', async (t) => {
       withMode({ actions: { join: { enabled: true, verification: { url: 'http://x.org', method: 'GET' } } } }),
       [{ path: [...path, 'actions', 'join', 'verification', 'method'], reason: 'unknown' }],
     )
+    await wrong(withMode({ docker, actions: { create: { enabled: true, enable_private: false } } }), [
+      { path: [...path, 'actions', 'create', 'enable_private'], reason: 'conflicts' },
+    ])
     await wrong(withMode({ docker: { image_id: 'x' } }), [{ path: [...path, 'docker', 'image_id'], reason: 'invalid' }])
     await wrong(withMode({ docker: { ...docker, args: Array(65).fill('x') } }), [
       { path: [...path, 'docker', 'args'], reason: 'too_many' },

@@ -25,6 +25,27 @@ import {
 
 const custom = { game_mode: 'custom' }
 
+test('a game mode that only enables create gives private lobbies to those who ask for one', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: { actions: { create: { enabled: true } } } } },
+  })
+  const in_region = { region: 'local' }
+  const { lobby } = await create(game, in_region)
+  const row = await platform.ctx.db
+    .selectFrom('lobbies')
+    .where('lobby_id', '=', lobby.lobby_id)
+    .select('publicity')
+    .executeTakeFirstOrThrow()
+  assert.equal(row.publicity, 'private')
+  // As clients of typed languages write what they leave out.
+  const nulls = { max_players: null, tags: null } as object
+  await create(game, { ...in_region, publicity: 'private', ...nulls })
+  const as_public = () => create(game, { ...in_region, publicity: 'public' })
+  await refused(platform, 'MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID', as_public)
+})
+
 test('every refusal of create has its code, and changes nothing', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()

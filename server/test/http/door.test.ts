@@ -188,7 +188,9 @@ promise('a member that is unknown, missing or of the wrong type is named by its 
       for (const [name, schema] of Object.entries(membersOf(operation))) {
         // What may be anything is looked at by its own operation.
         if (!('type' in schema) && !('enum' in schema) && !('const' in schema)) continue
-        for (const wrong of [null, ...wrongTypes(schema.type)]) {
+        // A null for an optional member is as if it were absent.
+        const nulls = requiredOf(operation).includes(name) ? [null] : []
+        for (const wrong of [...nulls, ...wrongTypes(schema.type)]) {
           const details = await refuse({ ...good, [name]: wrong })
           assert.ok(
             details.every(({ path }) => path[0] === name || operation.document === name),
@@ -228,7 +230,6 @@ promise('unsigned 32-bit limits are taken to the last one, and not beyond', asyn
     '-4294967295': 'too_low',
     '1.5': 'wrong_type',
     '"5"': 'wrong_type',
-    null: 'wrong_type',
     true: 'wrong_type',
     '[1]': 'wrong_type',
   }
@@ -388,8 +389,8 @@ promise('only the documented method of an address answers', async () => {
     for (const operation of OPERATIONS) {
       const [call, token] = [callOf(world(), operation), rightTokenOf(world(), operation)]
       for (const path of [operation.path, ...operation.aliases]) {
-        // What a browser may send it asks of operations that pages call: the matchmaker's, and those on entries.
-        const isForPages = isMatchmaker(operation) || operation.rate_limit === 'kv'
+        // What a browser may send it asks of operations that pages call: the matchmaker's, entries', identities'.
+        const isForPages = isMatchmaker(operation) || /^\/(?:kv|identity)\//.test(path)
         for (const method of isForPages ? methods : [...methods, 'OPTIONS']) {
           if (documented.has(`${method} ${path}`)) continue
           const overriding = { 'x-http-method-override': operation.method, 'x-http-method': operation.method }

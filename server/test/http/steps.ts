@@ -43,7 +43,7 @@ export const MODES: GameModes = {
   default: { idle_grace_ms: LONG_MS },
   tagged: { idle_grace_ms: LONG_MS, taggable: true },
   sized: { idle_grace_ms: LONG_MS, allow_dynamic_max_players: true, max_players: 8 },
-  nowhere: { actions: { create: { enabled: true, enable_public: true } } },
+  nowhere: { actions: { create: { enabled: true, enable_public: true, enable_private: false } } },
   unfindable: { actions: { find: { enabled: false } } },
   unjoinable: { idle_grace_ms: LONG_MS, actions: { join: { enabled: false } } },
   unlisted: { idle_grace_ms: LONG_MS, listable: false },

@@ -67,6 +67,7 @@ async function checkMatchmaker(
     const mode_path = [...path, 'game_modes', name]
     errors.push(...checkRegions(ctx, [...mode_path, 'regions'], mode.regions))
     errors.push(...checkActions(ctx.config, mode.actions ?? {}, [...mode_path, 'actions']))
+    errors.push(...checkCreate(modes.get(name)!, mode_path))
     errors.push(...checkIdle(mode.idle_lobbies, mode_path))
     errors.push(...checkTiers(ctx, modes.get(name)!, mode, mode_path))
     if (mode.docker !== undefined) blocks.set([...mode_path, 'docker'], mode.docker)
@@ -80,6 +81,13 @@ async function checkMatchmaker(
   }
   errors.push(...(await checkBuilds(ctx, game_id, blocks)))
   return distinct(errors)
+}
+
+/** Creating would be switched on, and every create refused. */
+function checkCreate({ name, create }: GameModeConfig, mode_path: readonly string[]): ErrorDetail[] {
+  if (create === null || create.enable_public || create.enable_private) return []
+  const message = `The game mode ${name} enables create, but neither public nor private lobbies. Leave enable_private out, or set enable_public.`
+  return [{ path: [...mode_path, 'actions', 'create', 'enable_private'], reason: 'conflicts', message }]
 }
 
 /** `path` is the docker block that the mode takes its image from. */
