@@ -51,11 +51,22 @@ export type Context = {
   health: Health
   /** Null: no mail server is configured. */
   mailer: Mailer | null
-  /** Milliseconds since the epoch. Tests move it. */
+  /**
+   * The wall clock, in milliseconds since the epoch. For instants: what is shown, stored, or compared with another machine's
+   * time or a token's expiry. An operator or NTP may step it, in either direction.
+   */
   now: () => number
+  /**
+   * The monotonic clock, in whole milliseconds since some moment of this process. For durations: timeouts, ages, pauses, rates.
+   * It never steps, and means nothing outside this process.
+   */
+  elapsed: () => number
   log: Logger
   close: () => Promise<void>
 }
+
+/** `now` and `elapsed`: the clocks of a test. */
+export type ContextOptions = { log?: Logger; now?: () => number; elapsed?: () => number }
 
 /** A role that has been started. `address` is where it listens (`http://host:port`), null when it listens nowhere. */
 export type RunningRole = { address: string | null; stop(how: { end_lobbies: boolean }): Promise<void> }
@@ -64,10 +75,7 @@ export type RunningRole = { address: string | null; stop(how: { end_lobbies: boo
  * Opens the data folder's keys and objects and the database of `config.database_url`. Throws a StartError without one:
  * the embedded PostgreSQL is the supervisor's, which passes its address down.
  */
-export async function openContext(
-  config: Config,
-  options: { log?: Logger; now?: () => number } = {},
-): Promise<Context> {
+export async function openContext(config: Config, options: ContextOptions = {}): Promise<Context> {
   if (config.database_url === null) {
     throw new StartError(
       'DATABASE_URL must be set to run roles without the supervisor; `npm start` brings a PostgreSQL of its own.',
@@ -107,10 +115,11 @@ export async function openContext(
   const revoked = createRevoked({ pool: database.pool, listener, log })
   opened.defer(() => revoked.close())
   const now = options.now ?? Date.now
+  const elapsed = options.elapsed ?? (() => Math.trunc(performance.now()))
   const recorder = createRecorder({ pool: database.pool, log, now, rays_per_second: config.rays_per_second })
   opened.defer(() => recorder.close())
   if (config.otlp !== null) {
-    const traces = createTraceExport(config.otlp, { log, now })
+    const traces = createTraceExport(config.otlp, { log, elapsed })
     opened.defer(() => traces.close())
     opened.defer(recorder.onRay(traces.take))
   }
@@ -137,6 +146,7 @@ export async function openContext(
     health,
     mailer: config.mail === null ? null : createMailer({ url: config.mail.smtp_url, from: config.mail.from }),
     now,
+    elapsed,
     log,
     close: () => closing.disposeAsync(),
   }

@@ -7,7 +7,7 @@ import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { CONFIG_EXIT_CODE, type Config, ConfigError, type Role, readConfig } from './config.ts'
-import { type Context, openContext, type RunningRole } from './context.ts'
+import { type Context, type ContextOptions, openContext, type RunningRole } from './context.ts'
 import { migrate } from './database/migrate.ts'
 import { credentialsOf } from './observe/credentials.ts'
 import { createLog } from './observe/log.ts'
@@ -39,10 +39,7 @@ export type RunningRoles = {
  * Starts `config.roles` in this process, on the migrated database of `config.database_url`. When one cannot start, the
  * others are stopped and its error is thrown.
  */
-export async function startRoles(
-  config: Config,
-  options: { log?: Logger; now?: () => number } = {},
-): Promise<RunningRoles> {
+export async function startRoles(config: Config, options: ContextOptions = {}): Promise<RunningRoles> {
   const ctx = await openContext(config, options)
   const port = config.metrics && (await openOperatorPort(config.metrics, ctx))
   const outcomes = await Promise.allSettled(config.roles.map((role) => START[role](ctx)))

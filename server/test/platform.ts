@@ -38,8 +38,10 @@ export type Platform = {
   client: Client
   token: string
   as: (token: string) => Client
-  /** Moves the platform's clock. */
+  /** Lets time pass: moves both clocks of the platform. */
   advance: (ms: number) => void
+  /** Steps the platform's wall clock, and nothing else. */
+  stepWallClock: (ms: number) => void
   /** From now on the clock stands, and only `advance` moves it: what fills up with time does not while a test is slow. */
   holdClock: () => void
   game: (options?: GameOptions) => Promise<TestGame>
@@ -112,7 +114,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     ...options.env,
   })
   const clock = createClock(options.held_ms)
-  const running = await startRoles(config, { now: clock.now })
+  const running = await startRoles(config, { now: clock.now, elapsed: clock.elapsed })
   const { ctx } = running
   const urls = {
     api_url: `http://127.0.0.1:${api_port}`,
@@ -131,6 +133,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     token,
     as,
     advance: clock.advance,
+    stepWallClock: clock.stepWallClock,
     holdClock: clock.hold,
     game: (wish) => createTestGame(platform, wish),
     lobbyToken: (lobby) =>

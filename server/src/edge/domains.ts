@@ -16,11 +16,11 @@ export type Domains = {
 }
 
 export function createDomains(ctx: Context, lookups: Lookups): Domains {
-  const known = new Map<string, { site: Site; until_ts: number }>()
+  const known = new Map<string, { site: Site; until_ms: number }>()
   let changes = 0
   const close = ctx.listener.on('namespaces', () => {
     changes++
-    for (const entry of known.values()) entry.until_ts = 0
+    for (const entry of known.values()) entry.until_ms = 0
   })
 
   async function ask(domain: string, source: string): Promise<Site | null> {
@@ -29,14 +29,14 @@ export function createDomains(ctx: Context, lookups: Lookups): Domains {
     known.delete(domain)
     if (site === null) return null
     if (known.size >= SITE_HOSTS_MAX) known.delete(known.keys().next().value!)
-    known.set(domain, { site, until_ts: before === changes ? ctx.now() + SITE_HOST_AGE_MS_MAX : 0 })
+    known.set(domain, { site, until_ms: before === changes ? ctx.elapsed() + SITE_HOST_AGE_MS_MAX : 0 })
     return site
   }
 
   return {
     find(domain, source) {
       const entry = known.get(domain)
-      if (entry !== undefined && ctx.now() < entry.until_ts) return entry.site
+      if (entry !== undefined && ctx.elapsed() < entry.until_ms) return entry.site
       return ask(domain, source).catch((error: unknown) => {
         // Without the database a site goes on as it was.
         if (entry !== undefined) return entry.site

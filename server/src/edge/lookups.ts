@@ -18,7 +18,7 @@ const WINDOW_MS = 1_000
 
 export function createLookups(ctx: Context): Lookups {
   const failed = new Map<string, number>()
-  let window_ts = 0
+  let window_ms = 0
   let running = 0
 
   function countFailure(source: string): void {
@@ -28,10 +28,10 @@ export function createLookups(ctx: Context): Lookups {
 
   return {
     async run(source, look) {
-      const now = ctx.now()
-      if (Math.abs(now - window_ts) >= WINDOW_MS) {
+      const now_ms = ctx.elapsed()
+      if (now_ms - window_ms >= WINDOW_MS) {
         failed.clear()
-        window_ts = now
+        window_ms = now_ms
       }
       if (source !== null && (failed.get(source) ?? 0) >= FAILED_LOOKUPS_PER_SOURCE_MAX)
         throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })

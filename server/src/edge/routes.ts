@@ -25,7 +25,7 @@ export type Routes = {
 }
 
 type Run = { region: string; ports: ReadonlyMap<string, RunPort>; has_ended: boolean; has_started: boolean }
-type Known = Run & { until_ts: number }
+type Known = Run & { until_ms: number }
 
 export function createRoutes(ctx: Context, lookups: Lookups): Routes {
   const known = new Map<string, Known>()
@@ -34,11 +34,11 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
   const close = ctx.listener.on('lobby_runs', (lobby_id) => {
     // An answer that is under way may be from before the change: it is given, but not remembered.
     if (lobby_id === '') {
-      for (const run of known.values()) run.until_ts = 0
+      for (const run of known.values()) run.until_ms = 0
       asked.clear()
     } else {
       const run = known.get(lobby_id)
-      if (run !== undefined) run.until_ts = 0
+      if (run !== undefined) run.until_ms = 0
       asked.delete(lobby_id)
     }
   })
@@ -48,7 +48,7 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
     if (!run.has_ended && !run.has_started) return
     known.delete(lobby_id)
     if (known.size >= ROUTES_MAX) known.delete(known.keys().next().value!)
-    known.set(lobby_id, { ...run, until_ts: ctx.now() + (run.has_ended ? ROUTE_ENDED_MS : ROUTE_AGE_MS_MAX) })
+    known.set(lobby_id, { ...run, until_ms: ctx.elapsed() + (run.has_ended ? ROUTE_ENDED_MS : ROUTE_AGE_MS_MAX) })
   }
 
   function ask(lobby_id: string, source: string | null): Promise<Run | null> {
@@ -81,7 +81,7 @@ export function createRoutes(ctx: Context, lookups: Lookups): Routes {
 
   function find(wanted: LobbyPort, source: string, is_http: boolean): RunPort | null | Promise<RunPort | null> {
     const run = known.get(wanted.lobby_id)
-    if (run !== undefined && ctx.now() < run.until_ts) return portOf(run, wanted, is_http)
+    if (run !== undefined && ctx.elapsed() < run.until_ms) return portOf(run, wanted, is_http)
     return askAgain(wanted.lobby_id, source, run).then((found) => portOf(found, wanted, is_http))
   }
 

@@ -200,7 +200,7 @@ export function requireRate(door: Door, operation: Operation, caller: Caller, cl
   // A backend asks for all its players: what is counted is how often it calls, as everywhere.
   const asks_for_all = caller.kind === 'cloud' && operation.rate_limit !== 'kv'
   const limiter = door.limiters[asks_for_all ? 'cloud' : operation.rate_limit]
-  const wait_ms = limiter.take(key, door.ctx.now())
+  const wait_ms = limiter.take(key, door.ctx.elapsed())
   if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
 }
 

@@ -33,8 +33,9 @@ export type IpIntelligenceOptions = {
   folder: string
   /** Whether the AS numbers that come with the platform are read. */
   has_seed: boolean
-  feeds: Omit<FeedsOptions, 'now' | 'log'>
+  feeds: Omit<FeedsOptions, 'now' | 'elapsed' | 'log'>
   now: () => number
+  elapsed: () => number
   log: Logger
 }
 
@@ -79,10 +80,12 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
     }
   }
 
-  const feeds = openFeeds({ ...options.feeds, now: options.now, log }).catch((error: unknown) => {
-    log.error({ err: error }, 'published lists of addresses cannot be kept, and are not fetched')
-    return null
-  })
+  const feeds = openFeeds({ ...options.feeds, now: options.now, elapsed: options.elapsed, log }).catch(
+    (error: unknown) => {
+      log.error({ err: error }, 'published lists of addresses cannot be kept, and are not fetched')
+      return null
+    },
+  )
   // What is not wanted any more has been forgotten when the files are looked at.
   const first = Promise.all([feeds.then(look), openSeed()])
   const working = Promise.all([first.then(keepLooking), feeds.then(keepRefreshing)])

@@ -24,7 +24,7 @@ export type TraceExport = {
 /** `url` is the collector's, without /v1/traces; `headers` may hold its secret. */
 export function createTraceExport(
   { url, headers }: { url: string; headers: Readonly<Record<string, string>> },
-  { log, now }: { log: Logger; now: () => number },
+  { log, elapsed }: { log: Logger; elapsed: () => number },
 ): TraceExport {
   const address = `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces`
   let gathered: RayPart[] = []
@@ -65,10 +65,10 @@ export function createTraceExport(
     if (lost_count === 0) {
       if (is_told) log.info('rays are exported again')
       is_told = false
-    } else if (now() - told_ms >= TOLD_EVERY_MS) {
+    } else if (elapsed() - told_ms >= TOLD_EVERY_MS) {
       log.warn({ err: error, lost_count }, 'rays were not exported, and are lost')
       lost_count = 0
-      told_ms = now()
+      told_ms = elapsed()
       is_told = true
     }
   }

@@ -46,15 +46,15 @@ export async function openBuilds(ctx: Context, builds_folder: string, onChange: 
 
   async function unpack(build_id: string): Promise<void> {
     try {
-      const started_ms = ctx.now()
+      const started_ms = ctx.elapsed()
       await unpackBuild(ctx, builds_folder, build_id)
-      ready.set(build_id, ctx.now())
-      ctx.log.info({ build_id, unpack_ms: ctx.now() - started_ms }, 'a build has been unpacked')
+      ready.set(build_id, ctx.elapsed())
+      ctx.log.info({ build_id, unpack_ms: ctx.elapsed() - started_ms }, 'a build has been unpacked')
     } catch (error) {
       const failure = error instanceof ApiError ? error.message : 'The build cannot be unpacked now.'
       ctx.log.warn({ err: error, build_id }, 'a build cannot be unpacked')
       if (failures.size >= FAILURES_KEPT_MAX) failures.clear()
-      failures.set(build_id, { failure, at_ms: ctx.now() })
+      failures.set(build_id, { failure, at_ms: ctx.elapsed() })
     } finally {
       unpacking.delete(build_id)
       onChange()
@@ -65,11 +65,11 @@ export async function openBuilds(ctx: Context, builds_folder: string, onChange: 
     find(build_id) {
       const folder = join(builds_folder, build_id)
       if (ready.has(build_id) || existsSync(folder)) {
-        ready.set(build_id, ctx.now())
+        ready.set(build_id, ctx.elapsed())
         return { folder }
       }
       const failed = failures.get(build_id)
-      if (failed !== undefined && ctx.now() - failed.at_ms < FAILURE_KEPT_MS) return { failure: failed.failure }
+      if (failed !== undefined && ctx.elapsed() - failed.at_ms < FAILURE_KEPT_MS) return { failure: failed.failure }
       failures.delete(build_id)
       // The others are asked for again when one of these is done.
       if (!unpacking.has(build_id) && unpacking.size < UNPACK_CONCURRENCY_MAX) unpacking.set(build_id, unpack(build_id))
@@ -90,7 +90,7 @@ export async function openBuilds(ctx: Context, builds_folder: string, onChange: 
         .sort((a, b) => b.used_ms - a.used_ms)
         .filter(({ used_ms }, index) => index >= UNUSED_KEPT_MAX || used_ms < oldest_ms)
       for (const { build_id } of surplus) {
-        if (ctx.now() - (ready.get(build_id) ?? 0) < UNUSED_KEPT_MS_MIN) continue
+        if (ctx.elapsed() - (ready.get(build_id) ?? Number.NEGATIVE_INFINITY) < UNUSED_KEPT_MS_MIN) continue
         ready.delete(build_id)
         const removed = join(builds_folder, `${REMOVED}${build_id}`)
         await rename(join(builds_folder, build_id), removed)

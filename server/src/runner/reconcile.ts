@@ -72,7 +72,6 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     const build_id = buildIdOf(lobby)
     const build = build_id === null ? { failure: 'The game mode has no build.' } : builds.find(build_id)
     if (build === 'unpacking') return
-    const begun = ctx.now()
     const ray = rays.open(lobby)
     const since = performance.now()
     const done =
@@ -82,9 +81,10 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
         rays.started(ray, run)
         metrics.run_starts.inc({ result: run === null ? 'refused' : 'started' })
         if (run === null) return
-        metrics.run_start_seconds.observe((performance.now() - since) / 1_000)
+        const start_ms = performance.now() - since
+        metrics.run_start_seconds.observe(start_ms / 1_000)
         watch(run)
-        ctx.log.info({ lobby_id, start_ms: ctx.now() - begun }, 'a lobby has been started')
+        ctx.log.info({ lobby_id, start_ms: Math.round(start_ms) }, 'a lobby has been started')
       })
       .catch((error) => {
         metrics.run_starts.inc({ result: 'failed' })

@@ -50,7 +50,7 @@ export async function startPlatform(start: Start): Promise<void> {
   const config = readConfig({ ...env, ...ports.settings })
   await requireFreePorts(config)
 
-  const ownLog = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, now: start.now })
+  const ownLog = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, elapsed: start.elapsed })
   parts.push({ stop: () => ownLog.close() })
   const to = { write: (line: string) => ownLog.write(line.trimEnd()) }
   const log = createLog({ who: 'supervisor', level: config.log_level, secrets: credentialsOf(config), to })
@@ -142,7 +142,7 @@ function startRoleProcesses(
   start: Start,
   options: { env: Record<string, string>; lock: FolderLock; isQuiet: () => boolean },
 ): { kept: KeptRole; step: Step }[] {
-  const { config, parts, terminal, now, elapsed } = start
+  const { config, parts, terminal, elapsed } = start
   const { env, lock, isQuiet } = options
   const began: { kept: KeptRole; step: Step }[] = []
   const onProcess = (): void => {
@@ -150,7 +150,7 @@ function startRoleProcesses(
   }
   for (const role of config.roles) {
     const step = terminal.step(role)
-    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: role, terminal, now, isQuiet })
+    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: role, terminal, elapsed, isQuiet })
     const kept = keepRole({ role, env, log, terminal, elapsed, onProcess })
     began.push({ kept, step })
     parts.push({

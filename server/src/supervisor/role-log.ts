@@ -24,11 +24,11 @@ export function openRoleLog(options: {
   folder: string
   who: string
   terminal: Terminal
-  now: () => number
+  elapsed: () => number
   /** While it answers true, warnings go to the file alone: their cause has been shown. */
   isQuiet?: () => boolean
 }): RoleLog {
-  const { folder, who, terminal, now, isQuiet = () => false } = options
+  const { folder, who, terminal, elapsed, isQuiet = () => false } = options
   const file = openLogFile(folder, who)
   let lastWords: string[] = []
   let second = 0
@@ -38,7 +38,7 @@ export function openRoleLog(options: {
   let isOpen = true
 
   const show = (text: string): void => {
-    const present = Math.floor(now() / 1_000)
+    const present = Math.floor(elapsed() / 1_000)
     if (present !== second) {
       if (unshown > 0) terminal.warn(who, `and ${unshown} more, in ${file.path}`)
       second = present

@@ -122,7 +122,7 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
   const faults: string[] = []
   const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) })
   const clock = createClock()
-  const ctx = await openContext(config, { log, now: clock.now })
+  const ctx = await openContext(config, { log, now: clock.now, elapsed: clock.elapsed })
   const started = await startEdge(ctx).catch(async (error: unknown) => {
     await ctx.close()
     throw error

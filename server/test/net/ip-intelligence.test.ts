@@ -35,7 +35,15 @@ async function open(t: TestContext, files: Record<string, string | Buffer>, opti
   for (const [name, content] of Object.entries(files)) await put(name, content)
   const rules = { schemes: ['http'] as const, names: createNames([]), private_networks: LOOPBACK, own_ports: [] }
   const published = { feeds: [], folder: `${folder}-feeds`, interval_ms: HOUR_MS, rules, ...feeds }
-  const data = openIpIntelligence({ folder, has_seed: false, feeds: published, now: Date.now, log, ...more })
+  const data = openIpIntelligence({
+    folder,
+    has_seed: false,
+    feeds: published,
+    now: Date.now,
+    elapsed: () => performance.now(),
+    log,
+    ...more,
+  })
   t.after(async () => {
     await data.close()
     await rm(folder, { recursive: true, force: true })
@@ -234,6 +242,7 @@ test('a published list is kept when what comes instead is none, and asked for ag
       interval_ms: 6 * HOUR_MS,
       rules: { schemes: ['http'], names: createNames([]), private_networks: networks, own_ports: [] },
       now: () => Date.now() + moved_ms,
+      elapsed: () => performance.now() + moved_ms,
       log: pino({ level: 'silent' }),
     })
   const held = async () => {

@@ -115,7 +115,7 @@ test('the log has when a collector begins to refuse, once a minute what that cos
   await once(server, 'listening')
   t.after(() => server.close())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const traces = createTraceExport({ url, headers: {} }, { log, now: () => now_ms })
+  const traces = createTraceExport({ url, headers: {} }, { log, elapsed: () => now_ms })
   t.after(() => traces.close())
   const sendTwo = (): Promise<void> => {
     traces.take(PART)

@@ -24,7 +24,7 @@ function keep(t: TestContext, fate: string): { kept: KeptRole; output: () => str
     },
     {},
   )
-  const log = openRoleLog({ folder, who: 'api', terminal, now: Date.now })
+  const log = openRoleLog({ folder, who: 'api', terminal, elapsed: () => performance.now() })
   const pids: (number | null)[] = []
   const kept: KeptRole = keepRole({
     role: 'api',

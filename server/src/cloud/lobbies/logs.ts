@@ -96,8 +96,8 @@ export async function lobbyLogs(
   isGone: () => boolean,
 ): Promise<ResponseOf<typeof getLobbyLogs>> {
   await requireLobby(ctx, caller, game_id, lobby_id)
-  const deadline_ms = ctx.now() + WAIT_MS
-  const isOver = (): boolean => ctx.now() >= deadline_ms || isGone()
+  const deadline_ms = ctx.elapsed() + WAIT_MS
+  const isOver = (): boolean => ctx.elapsed() >= deadline_ms || isGone()
   const { lines, index, is_complete } = await readers.next(lobby_id, streamOf(stream), watch_index, isOver)
   return {
     lines: lines.map(({ bytes }) => bytes.toString('base64')),

@@ -84,7 +84,7 @@ export function createBasicAuth(ctx: Context): BasicAuth {
 
   function remember(key: string): void {
     if (remembered.size >= AUTH_REMEMBERED_MAX) remembered.delete(remembered.keys().next().value!)
-    remembered.set(key, ctx.now() + AUTH_REMEMBERED_MS)
+    remembered.set(key, ctx.elapsed() + AUTH_REMEMBERED_MS)
   }
 
   return {
@@ -96,13 +96,13 @@ export function createBasicAuth(ctx: Context): BasicAuth {
       const key = createHmac('sha256', secret)
         .update(JSON.stringify([namespace_id, hash, shown.user, shown.password]))
         .digest('base64')
-      const until_ts = remembered.get(key)
-      if (until_ts !== undefined && ctx.now() < until_ts) return true
+      const until_ms = remembered.get(key)
+      if (until_ms !== undefined && ctx.elapsed() < until_ms) return true
       remembered.delete(key)
       // A page and all that it names come at once with the same credentials: one look for them all.
       const before = asked.get(key)
       if (before !== undefined) return before
-      const wait_ms = limiter.take(`${namespace_id} ${source}`, ctx.now())
+      const wait_ms = limiter.take(`${namespace_id} ${source}`, ctx.elapsed())
       if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
       const asking = compute(namespace_id, shown.password, hash)
         .then((is_right) => {

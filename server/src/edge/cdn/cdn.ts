@@ -46,7 +46,7 @@ export function createCdn(
       const entry = manifest.get(path)
       if (entry !== undefined) return entry
       const { previous } = host
-      if (previous === null || ctx.now() >= previous.until_ts || !HASHED_NAME.test(path)) throw noSuchFile()
+      if (previous === null || ctx.elapsed() >= previous.until_ms || !HASHED_NAME.test(path)) throw noSuchFile()
       return then(sites.manifest(previous.site, source), (old) => {
         const older = old.get(path)
         if (older === undefined) throw noSuchFile()

@@ -31,20 +31,20 @@ const HEADERS = [
 
 export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: Refuse; send: Send }): Media {
   const { lookups, refuse, send } = options
-  const known = new Map<string, { file: MediaFile; until_ts: number }>()
+  const known = new Map<string, { file: MediaFile; until_ms: number }>()
 
   async function ask(sha256: string, source: string): Promise<MediaFile | null> {
     const file = await lookups.run(source, () => readFile(ctx, sha256))
     known.delete(sha256)
     if (file === null) return null
     if (known.size >= MEDIA_MAX) known.delete(known.keys().next().value!)
-    known.set(sha256, { file, until_ts: ctx.now() + MEDIA_AGE_MS_MAX })
+    known.set(sha256, { file, until_ms: ctx.elapsed() + MEDIA_AGE_MS_MAX })
     return file
   }
 
   function find(sha256: string, source: string): MediaFile | null | Promise<MediaFile | null> {
     const entry = known.get(sha256)
-    if (entry !== undefined && ctx.now() < entry.until_ts) return entry.file
+    if (entry !== undefined && ctx.elapsed() < entry.until_ms) return entry.file
     return ask(sha256, source)
   }
 

@@ -36,7 +36,7 @@ export type SiteHost = {
   /** Null: nothing is deployed. */
   site: { site_id: string; upload_id: string } | null
   /** What was served here until a moment ago. */
-  previous: { site: { site_id: string; upload_id: string }; until_ts: number } | null
+  previous: { site: { site_id: string; upload_id: string }; until_ms: number } | null
   /** Who may visit; null: everybody. */
   users: AuthUsers | null
   headersOf: (path: string) => SiteHeaders
@@ -49,7 +49,7 @@ export type Sites = {
   close: () => void
 }
 
-type KnownHost = { host: SiteHost | null; until_ts: number }
+type KnownHost = { host: SiteHost | null; until_ms: number }
 
 export function createSites(ctx: Context, lookups: Lookups): Sites {
   const hosts = new Map<string, KnownHost>()
@@ -63,7 +63,7 @@ export function createSites(ctx: Context, lookups: Lookups): Sites {
 
   const close = ctx.listener.on('namespaces', () => {
     changes++
-    for (const known of hosts.values()) known.until_ts = 0
+    for (const known of hosts.values()) known.until_ms = 0
     asked.clear()
   })
 
@@ -91,11 +91,11 @@ export function createSites(ctx: Context, lookups: Lookups): Sites {
     const before = changes
     const found = await lookups.run(source, () => readHost(ctx, game, namespace, headersOf))
     const old = hosts.get(key)?.host ?? null
-    const now = ctx.now()
-    const host = found && { ...found, previous: previousOf(old, found, now) }
+    const now_ms = ctx.elapsed()
+    const host = found && { ...found, previous: previousOf(old, found, now_ms) }
     hosts.delete(key)
     if (hosts.size >= SITE_HOSTS_MAX) hosts.delete(hosts.keys().next().value!)
-    hosts.set(key, { host, until_ts: before === changes ? now + SITE_HOST_AGE_MS_MAX : 0 })
+    hosts.set(key, { host, until_ms: before === changes ? now_ms + SITE_HOST_AGE_MS_MAX : 0 })
     return host
   }
 
@@ -115,7 +115,7 @@ export function createSites(ctx: Context, lookups: Lookups): Sites {
     host(game, namespace, source) {
       const key = `${game}--${namespace}`
       const known = hosts.get(key)
-      if (known !== undefined && ctx.now() < known.until_ts) return known.host
+      if (known !== undefined && ctx.elapsed() < known.until_ms) return known.host
       return once(key, () => askHost(key, game, namespace, source)).catch((error: unknown) => {
         // Without the database a site goes on as it was.
         if (known?.host) return known.host
@@ -127,10 +127,11 @@ export function createSites(ctx: Context, lookups: Lookups): Sites {
   }
 }
 
-function previousOf(old: SiteHost | null, found: SiteHost, now: number): SiteHost['previous'] {
-  if (old?.site && old.site.site_id !== found.site?.site_id) return { site: old.site, until_ts: now + PREVIOUS_SITE_MS }
+function previousOf(old: SiteHost | null, found: SiteHost, now_ms: number): SiteHost['previous'] {
+  if (old?.site && old.site.site_id !== found.site?.site_id)
+    return { site: old.site, until_ms: now_ms + PREVIOUS_SITE_MS }
   const previous = old?.previous ?? null
-  return previous !== null && now < previous.until_ts ? previous : null
+  return previous !== null && now_ms < previous.until_ms ? previous : null
 }
 
 type Routes = NonNullable<NonNullable<VersionConfig['cdn']>['routes']>

@@ -10,7 +10,7 @@ export type Seats = {
   wasRemoved: (lobby_id: string, player_id: string) => Promise<boolean>
 }
 
-type Known = { clients: ReadonlySet<string>; read_ts: number }
+type Known = { clients: ReadonlySet<string>; read_ms: number }
 
 export function createSeats(ctx: Context): Seats {
   const lobbies = new Map<string, Known>()
@@ -20,7 +20,7 @@ export function createSeats(ctx: Context): Seats {
     if (reading >= SEATS_READING_MAX) return
     reading++
     if (lobbies.size >= ROUTES_MAX) lobbies.delete(lobbies.keys().next().value!)
-    lobbies.set(lobby_id, { clients: before?.clients ?? new Set(), read_ts: ctx.now() })
+    lobbies.set(lobby_id, { clients: before?.clients ?? new Set(), read_ms: ctx.elapsed() })
     try {
       const rows = await ctx.db
         .selectFrom('players')
@@ -29,7 +29,7 @@ export function createSeats(ctx: Context): Seats {
         .where('lobby_id', '=', lobby_id)
         .where('remove_ts', 'is', null)
         .execute()
-      lobbies.set(lobby_id, { clients: new Set(rows.map(({ client }) => client)), read_ts: ctx.now() })
+      lobbies.set(lobby_id, { clients: new Set(rows.map(({ client }) => client)), read_ms: ctx.elapsed() })
     } catch (error) {
       ctx.log.warn({ err: error }, 'the seats of a lobby could not be read; trying again')
     } finally {
@@ -41,7 +41,7 @@ export function createSeats(ctx: Context): Seats {
     has(lobby_id, client) {
       const known = lobbies.get(lobby_id)
       if (known?.clients.has(client)) return true
-      if (known === undefined || Math.abs(ctx.now() - known.read_ts) >= SEATS_AGE_MS) void read(lobby_id, known)
+      if (known === undefined || ctx.elapsed() - known.read_ms >= SEATS_AGE_MS) void read(lobby_id, known)
       return false
     },
     async wasRemoved(lobby_id, player_id) {

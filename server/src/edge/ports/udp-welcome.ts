@@ -33,14 +33,14 @@ const TOKEN_BYTES_MIN = 32
 const TOKEN_BYTES_MAX = 1_024
 const NOTHING: Words = { kind: 'nothing' }
 
-export function createWelcome(now: () => number, secret = randomBytes(32)): Welcome {
+export function createWelcome(elapsed: () => number, secret = randomBytes(32)): Welcome {
   const cookieOf = ({ address, port }: { address: string; port: number }, number: number, period: number): Buffer =>
     createHmac('sha256', secret).update(`${address} ${port} ${number} ${period}`).digest().subarray(0, COOKIE_BYTES)
 
   return {
     read(source, number, datagram) {
       if (datagram.length < HEAD_BYTES || !datagram.subarray(0, MARK.length).equals(MARK)) return NOTHING
-      const period = Math.floor(now() / COOKIE_MS)
+      const period = Math.floor(elapsed() / COOKIE_MS)
       const rest = datagram.subarray(HEAD_BYTES)
       if (datagram[MARK.length] === HELLO) {
         if (rest.length < TOKEN_BYTES_MIN) return NOTHING

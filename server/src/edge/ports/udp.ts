@@ -73,7 +73,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   /** By how soon they are given up for others: the unproven ones first. */
   const unproven = new Set<Session>()
   const proven = new Set<Session>()
-  const welcome = createWelcome(ctx.now)
+  const welcome = createWelcome(ctx.elapsed)
   const datagrams = { received: 0, sent: 0 }
   const { metrics } = ctx
   metrics.gauge('edge_udp_sources', 'Sources of datagrams that have a session.', ['state'], (tell) => {

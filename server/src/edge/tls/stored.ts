@@ -17,7 +17,7 @@ export type StoredCertificates = {
   close: () => void
 }
 
-type Known = { certificate: Certificate | null; until_ts: number }
+type Known = { certificate: Certificate | null; until_ms: number }
 
 export function createStoredCertificates(ctx: Context, lookups: Lookups): StoredCertificates {
   const known = new Map<string, Known>()
@@ -25,16 +25,16 @@ export function createStoredCertificates(ctx: Context, lookups: Lookups): Stored
   const close = ctx.listener.on('certificates', (host) => {
     // An answer that is under way may be from before the change: it is given, but not remembered.
     if (host === '') {
-      for (const entry of known.values()) entry.until_ts = 0
+      for (const entry of known.values()) entry.until_ms = 0
       asking.clear()
       return
     }
     const entry = known.get(host)
-    if (entry !== undefined) entry.until_ts = 0
+    if (entry !== undefined) entry.until_ms = 0
     asking.delete(host)
   })
 
-  const isFresh = (entry: Known): boolean => ctx.now() < entry.until_ts
+  const isFresh = (entry: Known): boolean => ctx.elapsed() < entry.until_ms
 
   function ask(host: string, source: string): Promise<Certificate | null> {
     const before = asking.get(host)
@@ -47,7 +47,7 @@ export function createStoredCertificates(ctx: Context, lookups: Lookups): Stored
         if (found === null || asking.get(host) !== under_way) return certificate
         known.delete(host)
         if (known.size >= STORED_CERTIFICATES_MAX) known.delete(known.keys().next().value!)
-        known.set(host, { certificate, until_ts: ctx.now() + STORED_CERTIFICATE_MS_MAX })
+        known.set(host, { certificate, until_ms: ctx.elapsed() + STORED_CERTIFICATE_MS_MAX })
         return certificate
       })
       .finally(() => {

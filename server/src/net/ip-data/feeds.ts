@@ -18,6 +18,7 @@ export type FeedsOptions = {
   interval_ms: number
   rules: FetchRules
   now: () => number
+  elapsed: () => number
   log: Logger
 }
 
@@ -34,16 +35,21 @@ export type Feeds = { refresh: (signal: AbortSignal) => Promise<void> }
 
 /** Forgets the files of feeds that are not asked for any more. */
 export async function openFeeds(options: FeedsOptions): Promise<Feeds> {
-  const { folder, interval_ms, now, log } = options
-  const states: State[] = options.feeds.map((feed) => ({ ...feed, name: fileName(feed), due_ms: 0, failures: 0 }))
+  const { folder, interval_ms, now, elapsed, log } = options
+  const states: State[] = options.feeds.map((feed) => ({
+    ...feed,
+    name: fileName(feed),
+    due_ms: Number.NEGATIVE_INFINITY,
+    failures: 0,
+  }))
   if (states.length > 0) await mkdir(folder, { recursive: true, mode: 0o700 })
   for (const name of await readdir(folder).catch(() => [])) {
     if (!states.some((state) => state.name === name)) await rm(join(folder, name), { force: true })
   }
   for (const state of states) {
     const known = await stat(join(folder, state.name)).catch(() => null)
-    // A clock that was set back does not put it off for ever.
-    if (known !== null) state.due_ms = Math.min(known.mtimeMs, now()) + interval_ms
+    // A clock that was set back since the file was written does not put the next fetch off.
+    if (known !== null) state.due_ms = elapsed() + interval_ms - Math.max(0, now() - known.mtimeMs)
   }
 
   async function fetchOne(state: State, signal: AbortSignal): Promise<void> {
@@ -62,11 +68,11 @@ export async function openFeeds(options: FeedsOptions): Promise<Feeds> {
   /** Of those that are due, one after the other. */
   async function refresh(signal: AbortSignal): Promise<void> {
     for (const state of states) {
-      if (signal.aborted || state.due_ms > now()) continue
+      if (signal.aborted || state.due_ms > elapsed()) continue
       try {
         await fetchOne(state, signal)
         state.failures = 0
-        state.due_ms = now() + interval_ms
+        state.due_ms = elapsed() + interval_ms
       } catch (error) {
         if (signal.aborted) return
         const { url } = state
@@ -74,7 +80,7 @@ export async function openFeeds(options: FeedsOptions): Promise<Feeds> {
         if (state.failures === 0) log.warn({ url, reason }, 'a feed of addresses cannot be had; what was known stays')
         const wait_ms = BACK_OFF_MS_MIN * 2 ** Math.min(state.failures, BACK_OFF_STEPS_MAX)
         state.failures++
-        state.due_ms = now() + Math.min(wait_ms, interval_ms)
+        state.due_ms = elapsed() + Math.min(wait_ms, interval_ms)
       }
     }
   }

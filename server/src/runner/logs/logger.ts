@@ -53,7 +53,7 @@ async function runLogger(lobbies_folder: string): Promise<void> {
   const boot_id = readBootId()
   const streams = new Map<string, Stream>()
   let runner: { pid: number; start_time: string } | null = null
-  let idle_since_ms = Date.now()
+  let idle_since_ms = performance.now()
   let ticks = 0
 
   function attach(lobby_id: string): void {
@@ -121,8 +121,8 @@ async function runLogger(lobbies_folder: string): Promise<void> {
 
   function endIfIdle(idle_ms_max: number): void {
     const is_needed = streams.size > 0 || (runner !== null && isAlive({ ...runner, boot_id }, boot_id))
-    if (is_needed) idle_since_ms = Date.now()
-    else if (Date.now() - idle_since_ms >= idle_ms_max || idle_ms_max === 0) process.exit(0)
+    if (is_needed) idle_since_ms = performance.now()
+    else if (performance.now() - idle_since_ms >= idle_ms_max || idle_ms_max === 0) process.exit(0)
   }
 
   const former = readPid(lobbies_folder)
