@@ -46,6 +46,7 @@ export type Schema = {
   journal_readers: JournalReaderTable
   shards: ShardTable
   matchmaker_lease: MatchmakerLeaseTable
+  book_time: BookTimeTable
   lobbies: LobbyTable
   players: PlayerTable
   captcha_clients: CaptchaClientTable
@@ -370,6 +371,9 @@ type JournalReaderTable = { shard: number; reader: string; read_seq: number }
 type ShardTable = { shard: number; projected_seq: number }
 
 /** One row at most: whom to ask. Never needed for safety (matchmaker/shards/fence.ts). */
+/** Until when the books were served, in book time; `writer`: the process that says so. */
+type BookTimeTable = { singleton: Generated<boolean>; writer: string; served_ms: number | null }
+
 type MatchmakerLeaseTable = { singleton: Generated<boolean>; node_id: string; writer: string; renew_ts: Date }
 
 type LobbyTable = {

@@ -7,8 +7,11 @@ export const SHARD_COUNT = 64
 
 export type Entry = { namespace_id: string; changes: readonly Change[] }
 
-/** `format` grows with the first change that older code could not read. A takeover row has no entries. */
-export type Page = { format: 1; ms: number; entries: readonly Entry[] }
+/**
+ * `format` grows with the first change that older code could not read. `ms`: book time. A takeover row has no entries;
+ * `moved_ms`: every deadline that stands before it is this much later from here on.
+ */
+export type Page = { format: 1; ms: number; entries: readonly Entry[]; moved_ms?: number }
 
 /** Which shard's journal a namespace is written in: by the last bits of its id, which are random. */
 export function shardOf(namespace_id: string): number {

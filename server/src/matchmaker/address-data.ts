@@ -5,7 +5,7 @@ import { type IpIntelligence, openIpIntelligence } from '../net/ip-intelligence.
 import { parseNetworks } from '../net/public-address.ts'
 import { createNames } from '../net/resolve.ts'
 
-export function openAddressData({ config, trust, now, log }: Context): IpIntelligence {
+export function openAddressData({ config, trust, now, elapsed, log }: Context): IpIntelligence {
   const { folder, has_seed, feeds, feed_interval_ms } = config.ip_data
   const rules = {
     schemes: ['https', 'http'] as const,
@@ -20,6 +20,7 @@ export function openAddressData({ config, trust, now, log }: Context): IpIntelli
     has_seed,
     feeds: { feeds, folder: own_folder, interval_ms: feed_interval_ms, rules },
     now,
+    elapsed,
     log,
   })
 }

@@ -40,14 +40,14 @@ export async function eventsFor(
   const { books, ctx } = desk
   const { namespace_id } = await desk.namespaces.get(listener.namespace_id)
   const told = watch_index === undefined ? null : readIndex(watch_index)
-  const patience: Patience = { deadline_ms: ctx.now() + EVENTS_WAIT_MS, isGone }
+  const patience: Patience = { deadline_ms: ctx.elapsed() + EVENTS_WAIT_MS, isGone }
   for (;;) {
     const woken = told === null ? null : books.watch.next(listener.identity_id, patience)
     const news = await books.commit(namespace_id, (book) => ({
       changes: [],
       result: newsOf(book, listener.identity_id, told),
     }))
-    const is_over = books.isWaitingOver() || patience.deadline_ms <= ctx.now() || isGone()
+    const is_over = books.isWaitingOver() || patience.deadline_ms <= ctx.elapsed() || isGone()
     if (news.events.length > 0 || woken === null || is_over) return answerOf(desk, namespace_id, news)
     await woken
   }

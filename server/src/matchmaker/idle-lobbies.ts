@@ -84,6 +84,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
       .execute()
     const there = new Set(rows.map(({ namespace_id }) => namespace_id))
     for (const namespace_id of wanted.keys()) if (!there.has(namespace_id)) forget(namespace_id)
+    for (const namespace_id of books.namespaceIds()) if (!there.has(namespace_id)) tell(namespace_id)
     await learnAll(rows)
   }
 
@@ -99,6 +100,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
         await learn(row)
       } catch (error) {
         must_look = true
+        tell(row.namespace_id)
         ctx.log.error({ err: error, ...row }, 'a version could not be read; trying again')
       }
     }
@@ -160,7 +162,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
   async function fill(namespace_id: string): Promise<boolean> {
     let is_done = true
     for (const { plan, idle_min } of wanted.get(namespace_id)?.plans ?? []) {
-      if ((rests.get(keyOf(namespace_id, plan))?.until_ms ?? 0) > ctx.now()) is_done = false
+      if ((rests.get(keyOf(namespace_id, plan))?.until_ms ?? 0) > ctx.elapsed()) is_done = false
       else if (!(await start(namespace_id, plan, idle_min))) is_done = false
     }
     return is_done
@@ -230,7 +232,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
     if (reason !== 'exited' && reason !== 'never_ready') return
     const failure_count = (rests.get(key)?.failure_count ?? 0) + 1
     const rest_ms = Math.min(REST_MS_MAX, REST_MS_FIRST * 2 ** (failure_count - 1))
-    rests.set(key, { failure_count, until_ms: ctx.now() + rest_ms })
+    rests.set(key, { failure_count, until_ms: ctx.elapsed() + rest_ms })
     const { region, game_mode } = lobby
     ctx.log.warn({ namespace_id, lobby_id, region, game_mode, reason, failure_count, rest_ms }, 'a lobby ended at once')
   }

@@ -81,7 +81,7 @@ function createCache<T>(
       .then((value) => {
         if (started === generation) {
           if (cached.size >= entries_max) cached.delete(cached.keys().next().value!)
-          cached.set(key, { value, read_ms: ctx.now() })
+          cached.set(key, { value, read_ms: ctx.elapsed() })
         }
         return value
       })
@@ -96,7 +96,7 @@ function createCache<T>(
     get(key: string): T | null | Promise<T | null> {
       const entry = cached.get(key)
       if (entry === undefined) return readOnce(key)
-      if (ctx.now() - entry.read_ms < stale_ms) return entry.value
+      if (ctx.elapsed() - entry.read_ms < stale_ms) return entry.value
       // While the database is away a request waits at its journal (HOLD_MS of shard.ts), and does not fail here.
       return readOnce(key).catch((error: unknown) => {
         ctx.log.warn({ err: error }, 'a namespace, version or origin could not be read again; what was known is used')

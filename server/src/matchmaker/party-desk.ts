@@ -56,7 +56,7 @@ export async function partyOf(
 ): Promise<ResponseOf<typeof getParty>> {
   const { books, ctx } = desk
   const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
-  const deadline_ms = ctx.now() + WATCH_MS
+  const deadline_ms = ctx.elapsed() + WATCH_MS
   for (;;) {
     const woken = watch_index === undefined ? null : books.watch.next(caller.identity_id, { deadline_ms, isGone })
     const party = await books.commit(namespace_id, (book): Decision<PartyRecord> => {
@@ -64,7 +64,7 @@ export async function partyOf(
       return found === undefined ? { refused: 'PARTY_NOT_FOUND' } : { changes: [], result: found }
     })
     const index = `${party.party_id}.${party.revision}`
-    const is_over = books.isWaitingOver() || deadline_ms <= ctx.now() || isGone()
+    const is_over = books.isWaitingOver() || deadline_ms <= ctx.elapsed() || isGone()
     if (index !== watch_index || woken === null || is_over) return { ...answerOf(party), watch: { index } }
     await woken
   }

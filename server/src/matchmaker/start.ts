@@ -6,6 +6,7 @@ import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
 import { createRays } from '../observe/rays.ts'
 import { openAddressData } from './address-data.ts'
+import { UNREAD_IDLE_RULES } from './book/idle.ts'
 import { startCaptchaSweep } from './captcha/claims.ts'
 import { createAskProvider } from './captcha/provider.ts'
 import type { Desk } from './desk.ts'
@@ -67,6 +68,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       projection,
       regions: ctx.config.regions,
       now: ctx.now,
+      elapsed: ctx.elapsed,
+      idle_rules: UNREAD_IDLE_RULES,
       log,
       metrics,
       onDeposed: () => void turn(leave),
@@ -103,7 +106,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       idle_lobbies,
       ports,
       disks,
-      retention: startRetention(ctx, rays),
+      retention: startRetention(ctx, rays, books.nowMs),
       captcha_sweep: startCaptchaSweep(ctx),
       waker: wakeReaders(ctx.listener, books),
       desk,

@@ -420,7 +420,9 @@ export async function dump({ ctx }: Platform): Promise<string> {
   const tables = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
     where table_schema = 'public' and table_name not like 'analytics_%'
-      and table_name not in ('journal_readers', 'matchmaker_lease', 'rays', 'ray_parts') order by 1`.execute(ctx.db)
+      and table_name not in ('journal_readers', 'matchmaker_lease', 'book_time', 'rays', 'ray_parts') order by 1`.execute(
+    ctx.db,
+  )
   const parts = tables.rows.map(
     ({ name }) => sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
       from (select to_jsonb(t)::text as r from ${sql.table(name)} as t) as rows`,

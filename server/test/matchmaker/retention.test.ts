@@ -134,7 +134,7 @@ test('a writer whose next row was there and has been removed stays deposed, and 
   const stale = newId(START_MS)
   const writer = await openLocalWriter(t, url, { now: () => START_MS })
   const { pool } = writer
-  const taken = (await takeOver(pool, shard, stale, START_MS, null))!
+  const taken = (await takeOver(pool, shard, stale, { now_ms: START_MS, served_ms: 0 }, null))!
   const heir = await openLocalWriter(t, url, { now: () => START_MS })
   for (const kind of ['find', 'create', 'stop', 'create']) await take(heir, namespace_id, { kind, which: 0 }, START_MS)
   await heir.projection.flush()

@@ -1,11 +1,13 @@
 // A writer of all shards in a process of its own, so that it can be stopped and killed: the real books on the database
-// of argv[2]. It carries out what its parent asks over the IPC channel, and ends when that closes.
+// of argv[2]. It carries out what its parent asks over the IPC channel, and ends when that closes. Its clocks stand still,
+// so that a process that was stopped for long has made nobody wait too long; with `running` as argv[3] they run.
 import { ApiError } from '@muster/contract'
 import { pino } from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
 import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { Decision, FreshIds } from '../../src/matchmaker/book/commands.ts'
+import { NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import { createBooks } from '../../src/matchmaker/shards/books.ts'
 import { createProjection } from '../../src/matchmaker/shards/project.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
@@ -22,6 +24,7 @@ export type Told =
 
 const url = process.argv[2]!
 const opened_ms = Date.now()
+const is_running = process.argv[3] === 'running'
 const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
 const connection = connect({ url, application_name: `writer ${process.pid}`, log })
 const projection = createProjection(connection.pool, log)
@@ -30,8 +33,9 @@ const books = createBooks({
   pool: connection.pool,
   projection,
   regions: [],
-  // It stands still: a process that was stopped for long has made nobody wait too long.
-  now: () => opened_ms,
+  now: () => (is_running ? Date.now() : opened_ms),
+  elapsed: () => (is_running ? performance.now() : opened_ms),
+  idle_rules: NO_IDLE_RULES,
   log,
   metrics: createMetrics({ roles: [] }),
   onDeposed: () => tell({ event: 'deposed' }),

@@ -9,6 +9,7 @@ import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
 import type { Change } from '../../src/journal/changes.ts'
 import { decodePage, shardOf } from '../../src/journal/pages.ts'
+import { NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import type { Lobby, Player } from '../../src/matchmaker/book/lobby.ts'
 import { type Books, createBooks } from '../../src/matchmaker/shards/books.ts'
 import { createProjection, type Projection } from '../../src/matchmaker/shards/project.ts'
@@ -34,22 +35,28 @@ export type LocalWriter = {
   close: () => Promise<void>
 }
 
-/** A writer in this process. Its clock stands still, so that a slow machine lets nobody wait too long; `now` is another. */
+/**
+ * A writer in this process. Its clocks stand still, so that a slow machine lets nobody wait too long. `now` is another wall
+ * clock, by which time passes too unless `elapsed` says otherwise.
+ */
 export async function openLocalWriter(
   t: TestContext,
   url: string,
-  options: { now?: () => number; log?: Logger } = {},
+  options: { now?: () => number; elapsed?: () => number; log?: Logger } = {},
 ): Promise<LocalWriter> {
   const log = options.log ?? pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
   const connection = connect({ url, application_name: 'local writer', log })
   const projection = createProjection(connection.pool, log)
   let is_deposed = false
   const opened_ms = Date.now()
+  const now = options.now ?? (() => opened_ms)
   const books = createBooks({
     pool: connection.pool,
     projection,
     regions: [],
-    now: options.now ?? (() => opened_ms),
+    now,
+    elapsed: options.elapsed ?? now,
+    idle_rules: NO_IDLE_RULES,
     log,
     metrics: createMetrics({ roles: [] }),
     onDeposed() {
@@ -87,8 +94,8 @@ export type Writer = {
 }
 
 /** A writer in a process of its own. It may not be open yet. */
-export function startWriter(t: TestContext, url: string): Writer {
-  const child = fork(new URL('writer-program.ts', import.meta.url), [url], { execArgv: [] })
+export function startWriter(t: TestContext, url: string, clocks: 'held' | 'running' = 'held'): Writer {
+  const child = fork(new URL('writer-program.ts', import.meta.url), [url, clocks], { execArgv: [] })
   t.after(() => end(child))
   const waiting = new Map<number, (outcome: Outcome) => void>()
   let [last_id, is_open, is_deposed] = [0, false, false]
@@ -126,8 +133,8 @@ export function startWriter(t: TestContext, url: string): Writer {
   }
 }
 
-export async function startOpenWriter(t: TestContext, url: string): Promise<Writer> {
-  const writer = startWriter(t, url)
+export async function startOpenWriter(t: TestContext, url: string, clocks?: 'held' | 'running'): Promise<Writer> {
+  const writer = startWriter(t, url, clocks)
   await until('the writer has taken over', writer.isOpen)
   return writer
 }

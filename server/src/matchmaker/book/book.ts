@@ -94,11 +94,9 @@ export class Book {
   /** Versions whose lobbies take no new players, and of which no more are started. */
   readonly draining = new Set<string>()
   readonly parties: Parties = createParties()
-  /** No deadline is earlier: see postpone(). */
-  #postponed_ms = 0
   readonly #shelves = createShelves()
   readonly #listing = createListing()
-  #idle_rules = NO_IDLE_RULES
+  #idle_rules: IdleRules
   /** Lobbies without players. */
   readonly #idle = createIdle((place) => (this.#isEnding(place.version_id) ? null : this.#idle_rules.idle_max(place)))
   readonly #clientPlayers = new Map<string, number>()
@@ -123,8 +121,9 @@ export class Book {
   })
   readonly #keepRoom: KeepRoom
 
-  constructor(keepRoom: KeepRoom = () => {}) {
+  constructor(keepRoom: KeepRoom = () => {}, idle_rules: IdleRules = NO_IDLE_RULES) {
     this.#keepRoom = keepRoom
+    this.#idle_rules = idle_rules
   }
 
   /** A seat in the fullest open lobby of these places, else in a lobby after `plan`, else a refusal. */
@@ -537,19 +536,18 @@ export class Book {
     }
   }
 
-  /** After a load nobody is expired by the platform's own absence: every deadline is at least this far away. */
-  postpone(until_ms: number): void {
-    this.#postponed_ms = until_ms
-    this.parties.postpone(until_ms)
+  /** The time in which the platform was away ends nothing: every deadline is later by it. */
+  postpone(by_ms: number): void {
+    this.parties.postpone(by_ms)
     for (const lobby of this.lobbies.values()) {
       if (lobby.stop_ms !== null) continue
-      lobby.ready_deadline_ms = Math.max(lobby.ready_deadline_ms, until_ms)
-      if (lobby.idle_ms !== null) lobby.idle_ms = Math.max(lobby.idle_ms, until_ms)
+      lobby.ready_deadline_ms += by_ms
+      if (lobby.idle_ms !== null) lobby.idle_ms += by_ms
       this.#arrange(lobby)
     }
     for (const player of this.players.values()) {
       if (player.remove_ms !== null) continue
-      player.deadline_ms = Math.max(player.deadline_ms, until_ms)
+      player.deadline_ms += by_ms
       this.#schedule(player)
     }
   }
@@ -746,8 +744,7 @@ export class Book {
   #makeReady(lobby: Lobby, ms: number): Undo {
     const undos = [this.#patchLobby(lobby, { ready_ms: ms })]
     for (const player of lobby.players.values()) {
-      const deadline_ms = Math.max(ms + lobby.player_deadline_ms, this.#postponed_ms)
-      undos.push(this.#patchPlayer(player, { deadline_ms }))
+      undos.push(this.#patchPlayer(player, { deadline_ms: ms + lobby.player_deadline_ms }))
     }
     return () => undoAll(undos)
   }

@@ -16,6 +16,8 @@ export type IdleRules = {
   idle_max: (place: Place) => number
 }
 export const NO_IDLE_RULES: IdleRules = { version_id: null, idle_max: () => 0 }
+/** Until the rules of a namespace have been read, none of its lobbies that wait for players is one too many. */
+export const UNREAD_IDLE_RULES: IdleRules = { version_id: null, idle_max: () => Number.POSITIVE_INFINITY }
 
 /** `due_ms`: when its first lobby is stopped. */
 type Bench = { place: Place; is_counted: boolean; lobbies: Heap<Lobby>; due_ms: number }

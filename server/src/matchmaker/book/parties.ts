@@ -30,8 +30,8 @@ export type Parties = {
   put: (party: PartyRecord) => Undo
   end: (party_id: string, ms: number) => Undo
   load: (parties: readonly PartyRecord[]) => void
-  /** Nobody's absence but his own ends a party: none before this. */
-  postpone: (until_ms: number) => void
+  /** Every party ends this much later. */
+  postpone: (by_ms: number) => void
   expire: (now_ms: number) => Change | null
   nextDueMs: () => number | null
   /** `durable_ms`: what has happened until then cannot be undone. */
@@ -176,9 +176,9 @@ export function createParties(): Parties {
     load(loaded) {
       for (const party of loaded) enter({ ...party, end_ms: null })
     },
-    postpone(until_ms) {
+    postpone(by_ms) {
       for (const party of by_code.values()) {
-        party.expire_ms = Math.max(party.expire_ms, until_ms)
+        party.expire_ms += by_ms
         due.place(party)
       }
     },

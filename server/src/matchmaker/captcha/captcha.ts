@@ -68,7 +68,6 @@ async function hasSolved(
   { namespace_id, address, seat_key }: Request,
   responses: CaptchaResponses,
 ): Promise<boolean> {
-  const { ctx } = desk
   const sent = CAPTCHA_PROVIDERS.filter((provider) => responses[provider] !== undefined)
   const provider = sent.find((name) => captcha[name] !== undefined)
   if (provider === undefined) {
@@ -76,7 +75,7 @@ async function hasSolved(
     return false
   }
   // A repetition whose first answer was lost: its response is spent, and it needs none.
-  if (desk.books.book(namespace_id)?.hasSeat(seat_key, ctx.now())) return false
+  if (desk.books.book(namespace_id)?.hasSeat(seat_key, desk.books.nowMs())) return false
   const { client_response } = responses[provider]!
   const keys = captcha[provider]!
   const question = { ...keys, namespace_id, response: client_response, address }

@@ -47,7 +47,7 @@ export function createAskProvider(ctx: Context): AskProvider {
       throw misconfigured(ctx, provider, question, 'a published test secret')
     }
     const breaker = breakers[provider]
-    admit(breaker, ctx.now())
+    admit(breaker, ctx.elapsed())
     breaker.question_count++
     try {
       const answer = await ask(ctx.config.captcha_urls[provider], question, rules)
@@ -58,7 +58,7 @@ export function createAskProvider(ctx: Context): AskProvider {
     } catch (error) {
       if (error instanceof ApiError) throw error
       breaker.failures++
-      if (breaker.failures >= FAILURES_MAX) breaker.open_until_ms = ctx.now() + OPEN_MS
+      if (breaker.failures >= FAILURES_MAX) breaker.open_until_ms = ctx.elapsed() + OPEN_MS
       ctx.log.warn({ provider, failures: breaker.failures, reason: sentenceOf(error) }, 'a captcha provider failed')
       throw failed(breaker.open_until_ms > 0 ? OPEN_MS / 1000 : RETRY_AFTER_S)
     } finally {

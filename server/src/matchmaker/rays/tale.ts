@@ -1,6 +1,7 @@
 // The tale of one request for a seat: what was decided and what was waited for, noted while it happens. Every refusal is
 // told, within a bound for each namespace, and a few of the seats; all other requests pay for a look at a counter.
 import { ApiError, type Attempt, type Explanation, type Wait } from '@muster/contract'
+import type { Context } from '../../context.ts'
 import type { Rays } from '../../observe/rays.ts'
 import type { Book } from '../book/book.ts'
 import type { WaitEnd } from '../shards/books.ts'
@@ -39,11 +40,11 @@ export type Teller = {
 
 type Budget = { second: number; seats: number; refusals: number }
 
-export function createTeller({ now }: { now: () => number }, rays: Rays): Teller {
+export function createTeller({ now, elapsed }: Pick<Context, 'now' | 'elapsed'>, rays: Rays): Teller {
   const budgets = new Map<string, Budget>()
 
   function budgetOf(namespace_id: string): Budget {
-    const second = Math.floor(now() / 1_000)
+    const second = Math.floor(elapsed() / 1_000)
     let budget = budgets.get(namespace_id)
     if (budget === undefined) {
       if (budgets.size >= NAMESPACES_MAX) budgets.clear()

@@ -3,13 +3,16 @@ import { ApiError, type ErrorMetadata } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
+import { newId } from '../../ids.ts'
 import type { Change, EdgePort } from '../../journal/changes.ts'
 import { SHARD_COUNT, shardOf } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import type { Book } from '../book/book.ts'
 import type { ChoosePorts, Decision, HasRoom, Refused, SeatTaken } from '../book/commands.ts'
+import type { IdleRules } from '../book/idle.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { createPortPool } from '../ports/pool.ts'
+import { createBookTime } from './book-time.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import { createIdentityWatch, type IdentityWatch } from './identity-watch.ts'
 import type { Projection } from './project.ts'
@@ -31,6 +34,8 @@ export type Books = {
   /** The lobby as memory has it now; for reading, never to be changed. */
   lobby: (namespace_id: string, lobby_id: string) => Lobby | undefined
   book: (namespace_id: string) => Book | undefined
+  /** The time of the books. */
+  nowMs: () => number
   /** The namespaces that have a book. */
   namespaceIds: () => string[]
   /** What each shard does. */
@@ -69,13 +74,16 @@ export type BooksOptions = {
   projection: Projection
   regions: Config['regions']
   now: () => number
+  elapsed: () => number
+  /** Of a book that has not been told its own. */
+  idle_rules: IdleRules
   log: Logger
   metrics: Metrics
   /** Called once: another process writes now. */
   onDeposed: () => void
 }
 
-/** Until when a caller waits, and whether he still does. */
+/** Until when a caller waits, by the monotonic clock, and whether he still does. */
 export type Patience = { deadline_ms: number; isGone: () => boolean }
 
 /** A seat may have several: a repeated request with the same Idempotency-Key waits for the same seat. */
@@ -96,10 +104,12 @@ export function createBooks(options: BooksOptions): Books {
   let is_deposed = false
   const capacity = createCapacity(options.regions)
   const ports = createPortPool(options.log)
-  const watch = createIdentityWatch(options.now)
+  const watch = createIdentityWatch(options.elapsed)
   let more_ports = Promise.withResolvers<void>()
+  const isServing = (): boolean => shards.every((shard) => shard.state() === 'writing')
+  const book_time = createBookTime({ ...options, isServing })
   const shards: Shard[] = Array.from({ length: SHARD_COUNT }, (_, shard) =>
-    createShard({ ...options, capacity, ports, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
+    createShard({ ...options, book_time, capacity, ports, shard, onCommit: wake, onReload: wakeAll, onDeposed }),
   )
   const timer = setInterval(() => {
     for (const shard of shards) shard.tick()
@@ -168,7 +178,7 @@ export function createBooks(options: BooksOptions): Books {
   /** Whoever has waited long enough, or has hung up. */
   function endImpatient(): void {
     if (waiter_count === 0) return
-    const now_ms = options.now()
+    const now_ms = options.elapsed()
     const isOver = ({ deadline_ms, isGone }: Patience): boolean => deadline_ms <= now_ms || isGone()
     for (const lobby_id of [...waiters.keys()]) {
       endAll(lobby_id, (waiter) => (isOver(waiter.patience) ? 'timeout' : null))
@@ -214,6 +224,7 @@ export function createBooks(options: BooksOptions): Books {
   }
 
   async function open(): Promise<void> {
+    await book_time.open(newId(options.now()))
     const next = shards.values()
     const openSome = async (): Promise<void> => {
       for (const shard of next) await shard.open()
@@ -223,6 +234,7 @@ export function createBooks(options: BooksOptions): Books {
 
   async function close(): Promise<void> {
     clearInterval(timer)
+    await book_time.close()
     await Promise.all(shards.map((shard) => shard.close()))
     endWaiting()
     watch.close()
@@ -232,6 +244,7 @@ export function createBooks(options: BooksOptions): Books {
     commit,
     lobby: (namespace_id, lobby_id) => shardFor(namespace_id).book(namespace_id)?.lobbies.get(lobby_id),
     book: (namespace_id) => shardFor(namespace_id).book(namespace_id),
+    nowMs: book_time.now,
     namespaceIds: () => shards.flatMap((shard) => shard.namespaceIds()),
     shardStates: () => shards.map((shard) => shard.state()),
     onCommits(watcher) {

@@ -55,22 +55,24 @@ export type Takeover = { seq: number; ms: number }
 
 /**
  * Makes `writer` the one writer of the shard. Answers its takeover row, before which all is there to be read, and whose
- * time is not behind any row's. `mine`, given by a writer that has lost track: the last seq that it knows and all the
- * names it has written under; when somebody else has appended after that it is deposed, and the answer is null.
+ * time is not behind any row's. The row moves every deadline by the time since the books were last served: since the last
+ * row, or `served_ms` where that is later. `mine`, given by a writer that has lost track: the last seq that it knows and
+ * all the names it has written under; when somebody else has appended after that it is deposed, and the answer is null.
  */
 export async function takeOver(
   pool: Pool,
   shard: number,
   writer: string,
-  now_ms: number,
+  { now_ms, served_ms }: { now_ms: number; served_ms: number },
   mine: { seq: number; writers: ReadonlySet<string> } | null,
 ): Promise<Takeover | null> {
   for (let tries = 0; tries < TAKEOVER_TRIES_MAX; tries++) {
     const last = await lastRow(pool, shard)
     if (mine !== null && last !== undefined && last.seq > mine.seq && !mine.writers.has(last.writer)) return null
     const seq = (last?.seq ?? 0) + 1
-    const ms = last === undefined ? now_ms : Math.max(now_ms, decodePage(last.payload).ms)
-    const payload = encodePage({ format: 1, ms, entries: [] })
+    const before_ms = last === undefined ? now_ms : Math.max(served_ms, decodePage(last.payload).ms)
+    const ms = Math.max(now_ms, before_ms)
+    const payload = encodePage({ format: 1, ms, entries: [], moved_ms: ms - before_ms })
     const outcome = await append(pool, { shard, seq, writer, payload })
     if (outcome.kind === 'committed') return { seq, ms }
     if (outcome.kind !== 'deposed') throw outcome.error

@@ -27,7 +27,7 @@ export type IdentityWatch = {
 
 type Waiter = { patience: Patience; wake: () => void }
 
-export function createIdentityWatch(now: () => number): IdentityWatch {
+export function createIdentityWatch(elapsed: () => number): IdentityWatch {
   const waiters = new Map<string, Set<Waiter>>()
   let count = 0
   const timer = setInterval(wakeImpatient, LOOK_MS)
@@ -56,7 +56,7 @@ export function createIdentityWatch(now: () => number): IdentityWatch {
 
   function wakeImpatient(): void {
     if (count === 0) return
-    const now_ms = now()
+    const now_ms = elapsed()
     for (const own of [...waiters.values()]) {
       for (const waiter of [...own]) {
         const { deadline_ms, isGone } = waiter.patience

@@ -14,9 +14,6 @@ import type { Takeover } from './fence.ts'
 import { emptyImages, type Images } from './rows.ts'
 import { imagesOf, touchedBy } from './touched.ts'
 
-/** After a load every deadline is at least this far away: the platform's own absence expires nobody. */
-const GRACE_MS = 30_000
-
 export type LoadedShard = {
   books: Map<string, Book>
   /** Rows that the journal knows newer than the tables. */
@@ -42,7 +39,13 @@ export async function loadShard(
   }
 
   const touched = new Map<string, Set<string>>()
+  let is_moved = false
   for await (const page of readPages(pool, { shard, after: projected_seq, last: takeover.seq })) {
+    const { moved_ms = 0 } = page
+    if (moved_ms > 0) {
+      is_moved = true
+      for (const book of books.values()) book.postpone(moved_ms)
+    }
     for (const { namespace_id, changes } of page.entries) {
       const book = bookOf(books, namespace_id, newBook)
       const ids = touched.get(namespace_id) ?? new Set()
@@ -59,10 +62,19 @@ export async function loadShard(
     }
   }
   const images = emptyImages()
-  for (const [namespace_id, ids] of touched)
-    imagesOf(bookOf(books, namespace_id, newBook), namespace_id, shard, ids, images)
-  for (const book of books.values()) book.postpone(takeover.ms + GRACE_MS)
+  for (const [namespace_id, book] of books) {
+    imagesOf(book, namespace_id, shard, touched.get(namespace_id) ?? [], images)
+    // The tables must know of the moved deadlines before they are ahead of the row that moved them.
+    if (is_moved) imagesOf(book, namespace_id, shard, withDeadlines(book), images)
+  }
   return { books, images }
+}
+
+/** Ids of the lobbies, players and parties that have not ended. */
+function* withDeadlines(book: Book): Generator<string> {
+  for (const { lobby_id, stop_ms } of book.lobbies.values()) if (stop_ms === null) yield lobby_id
+  for (const { player_id, remove_ms } of book.players.values()) if (remove_ms === null) yield player_id
+  for (const { party_id, end_ms } of book.parties.all()) if (end_ms === null) yield party_id
 }
 
 const UNSAID_OF_PLAYER = { identity_id: null, leader_player_id: null }

@@ -25,12 +25,13 @@ export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
 export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
-export function startRetention(ctx: Context, rays: Rays): Sweeper {
+/** `bookTime`: lobbies, players and parties end by it. */
+export function startRetention(ctx: Context, rays: Rays, bookTime: () => number): Sweeper {
   const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
   return startSweeper(ctx.log, SWEEP_EVERY_MS, [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
-    { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, ctx.now()) },
-    { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, ctx.now()) },
+    { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
+    { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, bookTime()) },
     {
       what: 'rays',
       remove: async () =>
@@ -40,7 +41,7 @@ export function startRetention(ctx: Context, rays: Rays): Sweeper {
       what: 'parts of rays',
       remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_PARTS, ctx.now() - rays_ms)),
     },
-    { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, ctx.now()) },
+    { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, bookTime()) },
     {
       what: 'identities',
       remove: async () =>

@@ -13,7 +13,9 @@ import { encodePage } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { Book, BrokenLaw } from '../book/book.ts'
 import type { Decision, Undo } from '../book/commands.ts'
+import type { IdleRules } from '../book/idle.ts'
 import type { PortPool } from '../ports/pool.ts'
+import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import { bookOf, loadShard } from './load.ts'
@@ -59,7 +61,10 @@ export type ShardOptions = {
   projection: Projection
   capacity: Capacity
   ports: PortPool
-  now: () => number
+  book_time: BookTime
+  elapsed: () => number
+  /** Of a book that has not been told its own. */
+  idle_rules: IdleRules
   log: Logger
   metrics: Metrics
   /** Called in order with what has become durable. */
@@ -72,6 +77,7 @@ export type ShardOptions = {
 type Pending = {
   namespace_id: string
   decide: Decide<unknown>
+  /** By the monotonic clock. */
   since_ms: number
   decision: Decision<unknown> | null
   /** Its caller has been answered: it must not be carried out (again). */
@@ -85,7 +91,7 @@ type Batch = { pendings: Pending[]; entries: Map<string, Change[]>; touched: Map
 const newBatch = (): Batch => ({ pendings: [], entries: new Map(), touched: new Map(), undos: [] })
 
 export function createShard(options: ShardOptions): Shard {
-  const { shard, pool, projection, capacity, ports, now, log, metrics } = options
+  const { shard, pool, projection, capacity, ports, book_time, elapsed, log, metrics } = options
   let state: ShardState = 'recovering'
   let books = new Map<string, Book>()
   let writer = ''
@@ -102,14 +108,17 @@ export function createShard(options: ShardOptions): Shard {
 
   /** What its planned lobbies will need is kept for them. After a reload none of them are left: see Capacity.replace. */
   const newBook = (): Book =>
-    new Book((lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.giveBack(shard, lobby)))
+    new Book(
+      (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.giveBack(shard, lobby)),
+      options.idle_rules,
+    )
 
   function run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
     return new Promise((resolve, reject) => {
       const pending: Pending = {
         namespace_id,
         decide,
-        since_ms: now(),
+        since_ms: elapsed(),
         decision: null,
         is_answered: false,
         resolve,
@@ -135,7 +144,7 @@ export function createShard(options: ShardOptions): Shard {
   /** Answers false when the command itself failed: it has been rejected and has changed nothing. */
   function execute(pending: Pending, batch: Batch): boolean {
     const book = bookOf(books, pending.namespace_id, newBook)
-    time_ms = Math.max(time_ms, now())
+    time_ms = Math.max(time_ms, book_time.now())
     const mark = batch.undos.length
     const entry = batch.entries.get(pending.namespace_id)?.length ?? 0
     try {
@@ -316,14 +325,15 @@ export function createShard(options: ShardOptions): Shard {
     held = [...later, ...held]
     lost = unknown?.batch.pendings ?? []
     const mine = unknown === null ? null : { seq, writers: new Set([writer]) }
+    const served_ms = book_time.servedMs()
     let fresh = ''
     let takeover: Takeover | null = null
     while (state === 'recovering') {
       try {
         if (takeover === null) {
-          fresh = newId(now())
+          fresh = newId(book_time.now())
           mine?.writers.add(fresh)
-          takeover = await takeOver(pool, shard, fresh, Math.max(time_ms, now()), mine)
+          takeover = await takeOver(pool, shard, fresh, { now_ms: Math.max(time_ms, book_time.now()), served_ms }, mine)
         }
         if (unknown !== null && lost.length > 0) await settleLost(unknown)
         if (takeover === null) return depose([])
@@ -365,7 +375,7 @@ export function createShard(options: ShardOptions): Shard {
   }
 
   function isHeldTooLong(pending: Pending): boolean {
-    return pending.since_ms + HOLD_MS <= now()
+    return pending.since_ms + HOLD_MS <= elapsed()
   }
 
   /** What a wait may have changed: the compiler believes otherwise. */
@@ -379,7 +389,7 @@ export function createShard(options: ShardOptions): Shard {
     }
     held = held.filter((pending) => !pending.is_answered)
     if (state !== 'writing') return
-    const now_ms = now()
+    const now_ms = book_time.now()
     if (flying === null && gathering.entries.size === 0) time_ms = durable_ms = Math.max(time_ms, now_ms)
     for (const [namespace_id, book] of books) {
       book.forget(durable_ms)

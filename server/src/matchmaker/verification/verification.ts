@@ -31,7 +31,7 @@ type Seat = SeatTaken & { is_new: boolean }
 export type Verifying = { seat: Promise<Seat>; callers: (() => boolean)[] }
 
 type Desk = {
-  ctx: { now: () => number }
+  ctx: { now: () => number; elapsed: () => number }
   books: Books
   namespaces: Namespaces
   ip_intelligence: IpIntelligence
@@ -83,7 +83,7 @@ async function verify(
 ): Promise<Seat> {
   const { namespace_id } = visitor
   const { asked } = verification
-  const deadline_ms = desk.ctx.now() + HOLD_MS
+  const deadline_ms = desk.ctx.elapsed() + HOLD_MS
   for (let attempt = 0; attempt < HOLDS_MAX; attempt++) {
     const ids = freshIds(asked.wish, desk.ctx.now())
     try {
@@ -159,7 +159,7 @@ async function askAbout(
     if (patience.isGone()) nobody.abort()
   }, LOOK_MS)
   try {
-    const timeout_ms = patience.deadline_ms - desk.ctx.now()
+    const timeout_ms = patience.deadline_ms - desk.ctx.elapsed()
     await desk.askGame({ namespace_id, endpoint, body, timeout_ms, signal: nobody.signal })
   } finally {
     clearInterval(looking)
