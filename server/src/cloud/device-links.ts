@@ -13,7 +13,8 @@ import { CLOUD_TOKEN_LIFETIME_MS, recordToken } from './tokens.ts'
 const LINK_LIFETIME_MS = 60 * 60_000
 /** How often a request that waits looks by itself: a wake-up may be lost. */
 const LOOK_MS = 4_000
-const WAITING_MAX = 1_000
+/** All that http/watches.ts lets wait, and those that are just ending. */
+const WAITING_MAX = 2_000
 const RETRY_AFTER_S = 5
 
 const PENDING = 'pending'
@@ -24,7 +25,7 @@ export type DeviceLinks = {
   /** Throws CLOUD_DEVICE_LINK_INVALID, or API_NOT_AVAILABLE when too many wait. */
   get: (
     query: { device_link_token: string; watch_index?: string },
-    isGone: () => boolean,
+    gone: AbortSignal,
   ) => Promise<ResponseOf<typeof getDeviceLink>>
   /** Answers everybody who waits. */
   close: () => void
@@ -67,10 +68,11 @@ export async function completeLink(
 export function openDeviceLinks(ctx: Context): DeviceLinks {
   const waiting = createWaiting(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   return {
-    async get({ device_link_token, watch_index }, isGone) {
+    async get({ device_link_token, watch_index }, gone) {
       const device_link_id = readLink(ctx, device_link_token)
       const look = () => cloudTokenOf(ctx, device_link_id)
-      const cloud_token = await (watch_index === PENDING ? waiting.until([device_link_id], look, isGone) : look())
+      const wait = () => waiting.until([device_link_id], look, () => gone.aborted, gone)
+      const cloud_token = await (watch_index === PENDING ? wait() : look())
       if (cloud_token === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
       if (cloud_token === null) return { watch: { index: PENDING } }
       return { cloud_token, watch: { index: COMPLETE } }

@@ -1,16 +1,18 @@
 // The tokens that were taken back, as each process that lets callers in knows them. A token is revoked by a row; the
-// word of it goes round by NOTIFY, and every process reads what is new each second in case the word was lost.
+// word of it goes round by NOTIFY, and every process reads what is new twice a second in case the word was lost.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Listener } from './listen.ts'
 
 export const REVOKED_CHANNEL = 'revoked_tokens'
-const READ_EVERY_MS = 900
+const READ_EVERY_MS = 500
 /** Rows become visible when they are committed, not in the order of their times: so far back is read again. */
 const OVERLAP_MS = 60_000
 
 export type Revoked = {
   has: (token_id: string) => boolean
+  /** How many there are: it grows when there are more. */
+  count: () => number
   /** Reads all there are; from then on they are followed. Throws when the database cannot be read. */
   open: () => Promise<void>
   /** Reads what is new. */
@@ -77,6 +79,7 @@ export function createRevoked(options: { pool: Pool; listener: Listener; log: Lo
 
   return {
     has: (token_id) => revoked.has(token_id),
+    count: () => revoked.size,
     // Roles of one process share it.
     open() {
       opened ??= open()

@@ -10,11 +10,13 @@ export type Waiting = {
   /**
    * Looks at once, at every word about one of the `keys` and every `look_ms`, until `look` answers something. Null when
    * 40 s are over, nobody waits any more, or the process ends. `busy`: too many wait already.
+   * `isGone` is asked after each look, and at once when `gone` is aborted.
    */
   until: <T>(
     keys: readonly string[],
     look: () => Promise<T | null>,
     isGone: () => boolean,
+    gone?: AbortSignal,
   ) => Promise<T | null | 'busy'>
   /** Answers everybody who waits. */
   close: () => void
@@ -43,12 +45,13 @@ export function createWaiting(
   }
 
   return {
-    async until(keys, look, isGone) {
+    async until(keys, look, isGone, gone) {
       if (waiting_count >= waiting_max) return 'busy'
       waiting_count++
       let wakeUp = (): void => {}
       const wake = (): void => wakeUp()
       for (const key of keys) waiting.set(key, (waiting.get(key) ?? new Set()).add(wake))
+      gone?.addEventListener('abort', wake)
       try {
         const end_ms = performance.now() + WAIT_MS_MAX
         for (;;) {
@@ -61,6 +64,7 @@ export function createWaiting(
         }
       } finally {
         waiting_count--
+        gone?.removeEventListener('abort', wake)
         for (const key of keys) {
           const wakes = waiting.get(key)
           wakes?.delete(wake)

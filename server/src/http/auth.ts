@@ -39,12 +39,17 @@ function callerOfOrigin(namespace_id: string | null): Caller {
   throw new ApiError('API_UNAUTHORIZED', {}, { message })
 }
 
+/** The token of an Authorization header; undefined when there is none. */
+export function bearerOf(authorization: string | undefined): string | undefined {
+  return BEARER.exec(authorization ?? '')?.[1]
+}
+
 function callerOfToken(ctx: Context, operation: Operation, authorization: string): KnownCaller | Promise<Caller> {
-  const match = BEARER.exec(authorization)
-  if (match === null) {
+  const text = bearerOf(authorization)
+  if (text === undefined) {
     throw new ApiError('TOKEN_INVALID', {}, { message: 'The Authorization header must be "Bearer" and a token.' })
   }
-  const token = ctx.keys.verify(match[1]!, ctx.now())
+  const token = ctx.keys.verify(text, ctx.now())
   if (ctx.revoked.has(token.token_id)) throw new ApiError('TOKEN_REVOKED')
   switch (token.kind) {
     case 'access':

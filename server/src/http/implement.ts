@@ -22,8 +22,10 @@ import type { RateLimiter } from '../net/rate-limit.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import { type Prepared, preparedText } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
+import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
+import { answerWatch, isWatch, type WatchShares } from './watches.ts'
 
 export type OperationRequest<O extends Operation> = {
   ctx: Context
@@ -48,6 +50,8 @@ export type OperationRequest<O extends Operation> = {
   placeErrors: (errors: readonly ErrorDetail[]) => ErrorDetail[]
   /** True once the caller has hung up: nobody will read the answer. */
   isGone: () => boolean
+  /** Of a long poll: aborted when nobody waits for its answer any more, or nobody may. */
+  gone: AbortSignal
 }
 
 type Answer<O extends Operation> = ResponseOf<O> | Prepared<ResponseOf<O>>
@@ -67,10 +71,16 @@ export type Door = {
   rayIdOf: RayIds
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
   namespaceOfOrigin: OriginLookup
+  /** Who may wait, and whether they still may. */
+  watches: WatchShares
+  callers: CallerWatch
 }
 
 /** Of a body of somebody who shows no credential: reading and checking it is work that anybody could ask for. */
 const STRANGER_BODY_BYTES_MAX = 64 * 1024
+
+/** What does not wait does not ask. */
+const NEVER = new AbortController().signal
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/
 
@@ -121,7 +131,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     const ray = rayOf(request)
     phase(ray, isWatch(request.query) ? 'wait' : 'handle')
     const since = performance.now()
-    const answer = await handle({
+    const call: OperationRequest<Operation> = {
       ctx,
       ...request.admitted!,
       params: request.params as never,
@@ -136,7 +146,11 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       cookie: request.headers.cookie,
       setCookie: (cookie) => void reply.header('set-cookie', cookie),
       isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
-    })
+      gone: NEVER,
+    }
+    const answer = isWatch(request.query)
+      ? await answerWatch(door, operation, { request, reply }, call, handle)
+      : await handle(call)
     endRay(ctx, request, reply, null)
     requests.inc(as_ok)
     request_seconds.observe(by_operation, (performance.now() - since) / 1_000)
@@ -157,11 +171,6 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       handler,
     })
   }
-}
-
-/** It is answered when there is news: that takes as long as it takes. */
-function isWatch(query: unknown): boolean {
-  return (query as { watch_index?: string }).watch_index !== undefined
 }
 
 function sendJson(reply: FastifyReply, text: string): FastifyReply {

@@ -29,6 +29,7 @@ import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
 import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
+import { CallerWatch } from './caller-watch.ts'
 import { analytics } from './cloud/analytics.ts'
 import { billing } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
@@ -71,6 +72,7 @@ import { registerPages } from './pages.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { isSocketUpgrade, openSockets } from './sockets.ts'
 import { compileValidator } from './validator.ts'
+import { createWatchShares } from './watches.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
 const MATCHMAKER_BODY_BYTES_MAX = 64 * 1024
@@ -138,6 +140,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   ])
   const close = (): void => {
     sockets.close()
+    void door.callers.close()
     links.close()
     kv.close()
     log_readers.close()
@@ -156,6 +159,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
       async stop(how) {
         close()
         stopOrdering()
+        await door.callers.close()
         await role.stop(how)
         await sweeper.stop()
         await folder.stop()
@@ -198,6 +202,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   }
   const sockets = openSockets(app.server, door, 'matchmaker', [liveEvents(door, matchmaker)])
   unless_it_serves.defer(sockets.close)
+  unless_it_serves.defer(() => door.callers.close())
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
   unless_it_serves.move()
   return {
@@ -205,6 +210,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     async stop(how) {
       matchmaker.refuse()
       sockets.close()
+      await door.callers.close()
       await role.stop(how)
       await matchmaker.close()
     },
@@ -226,6 +232,8 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
       kv: limiter(kv_per_minute),
     },
     namespaceOfOrigin,
+    watches: createWatchShares(),
+    callers: new CallerWatch(ctx),
   }
 }
 

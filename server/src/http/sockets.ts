@@ -10,16 +10,18 @@ import { ApiError, type Operation, validationError } from '@muster/contract'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Caller } from '../caller.ts'
 import { clientBucket } from '../net/client-ip.ts'
+import { ClientShare } from '../net/client-share.ts'
 import { RAY_HEADER } from '../net/edge-proof.ts'
 import { phase, type Ray, type RayService } from '../observe/ray.ts'
 import { createShapeCheck, type ShapeCheck } from '../shape.ts'
-import { authenticate } from './auth.ts'
+import { authenticate, bearerOf } from './auth.ts'
 import { refuseUpgrade } from './errors.ts'
 import { addressOf, type Door, requireRate } from './implement.ts'
 import { ownerOf } from './ray.ts'
+import { groundsOfToken, noPlace } from './watches.ts'
 
 const SOCKETS_MAX = 20_000
-/** Of one client bucket: a school's network may have many players. */
+/** Of one client: a school's network may have many players. */
 const CLIENT_SOCKETS_MAX = 256
 /** Nothing that a listener says is read. */
 const MESSAGE_BYTES_MAX = 1_024
@@ -112,7 +114,7 @@ export function openSockets(
   const ray_ids = new WeakMap<IncomingMessage, string>()
   accepting.on('headers', (headers, request) => headers.push(`${RAY_HEADER}: ${ray_ids.get(request)}`))
   const sockets = new Map<WebSocket, Listener>()
-  const client_counts = new Map<string, number>()
+  const share = new ClientShare({ places_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })
   const timer = setInterval(ping, PING_EVERY_MS)
 
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -124,9 +126,20 @@ export function openSockets(
     try {
       const listener = await listenerOf(request, ray)
       if (socket.destroyed) return
+      let opened: WebSocket | null = null
+      const displace = (): void => {
+        if (opened === null) socket.destroy()
+        else end(opened, TRY_AGAIN, 'too many')
+      }
+      const place = share.enter(listener.client, displace)
+      if (typeof place === 'string') throw noPlace(place)
+      socket.once('close', place.leave)
       ctx.recorder.end(ray, null)
       ray_ids.set(request, ray_id)
-      accepting.handleUpgrade(request, socket, head, (opened) => void serve(opened, listener))
+      accepting.handleUpgrade(request, socket, head, (accepted) => {
+        opened = accepted
+        void serve(accepted, listener)
+      })
     } catch (error) {
       refuseUpgrade(ctx, socket, error, { ray_id, ray })
     }
@@ -153,17 +166,14 @@ export function openSockets(
     requireShape(known.checkQuery, query, 'query')
     const opening = { caller, params, query }
     await admit(opening)
-    if (sockets.size >= SOCKETS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 5 })
-    if ((client_counts.get(client) ?? 0) >= CLIENT_SOCKETS_MAX) {
-      throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 5 })
-    }
-    const token = (authorization ?? '').replace(/^Bearer /i, '')
+    const token = bearerOf(authorization) ?? ''
     return { opening, known, token, client, is_alive: true, message_count: 0 }
   }
 
   async function serve(socket: WebSocket, listener: Listener): Promise<void> {
     const over = enter(socket, listener)
     const isOpen = (): boolean => socket.readyState === socket.OPEN
+    void followCaller(socket, listener)
     try {
       await listener.known.route.serve({ send: (text) => send(socket, text), isOpen, over }, listener.opening)
       socket.close(OVER)
@@ -175,10 +185,8 @@ export function openSockets(
   }
 
   function enter(socket: WebSocket, listener: Listener): AbortSignal {
-    const { client } = listener
     const over = new AbortController()
     sockets.set(socket, listener)
-    client_counts.set(client, (client_counts.get(client) ?? 0) + 1)
     const said = (): void => {
       listener.message_count++
       // Who goes on after he was told is not waited for.
@@ -197,9 +205,6 @@ export function openSockets(
     socket.on('close', () => {
       over.abort()
       sockets.delete(socket)
-      const count = (client_counts.get(client) ?? 1) - 1
-      if (count === 0) client_counts.delete(client)
-      else client_counts.set(client, count)
     })
     return over.signal
   }
@@ -213,6 +218,23 @@ export function openSockets(
         socket.ping()
         void requireStill(socket, listener)
       }
+    }
+  }
+
+  /** Asks the rules again as soon as what they rest on has changed. */
+  async function followCaller(socket: WebSocket, listener: Listener): Promise<void> {
+    const { opening, token } = listener
+    const check = (): void => void requireStill(socket, listener)
+    try {
+      const grounds = groundsOfToken(ctx, opening.caller, token, { ...opening.query, ...opening.params })
+      const unfollow = await door.callers.follow(grounds, check)
+      if (socket.readyState === socket.CLOSED) unfollow()
+      else socket.once('close', unfollow)
+      // Something may have changed since the socket was let in.
+      check()
+    } catch (error) {
+      ctx.log.warn({ err: error }, 'a listener cannot be followed, and has to come again')
+      socket.close(TRY_AGAIN)
     }
   }
 

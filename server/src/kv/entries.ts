@@ -27,18 +27,16 @@ import { deleteEntries, requireEntry, writeEntries } from './writes.ts'
 const CHANNEL = 'kv'
 /** How often a watcher looks by himself. */
 const LOOK_MS = 10_000
-const WATCHING_MAX = 5_000
+/** All that http/watches.ts lets wait, and those that are just ending. */
+const WATCHING_MAX = 10_000
 const RETRY_AFTER_S = 5
 
 type Answer<O extends Operation> = Promise<Prepared<ResponseOf<O>>>
 
 export type Kv = {
-  get: (namespace_id: string, query: QueryOf<typeof getKvEntry>, isGone: () => boolean) => Answer<typeof getKvEntry>
-  getBatch: (
-    namespace_id: string,
-    query: QueryOf<typeof getKvBatch>,
-    isGone: () => boolean,
-  ) => Answer<typeof getKvBatch>
+  /** Watches until `gone` is aborted. */
+  get: (namespace_id: string, query: QueryOf<typeof getKvEntry>, gone: AbortSignal) => Answer<typeof getKvEntry>
+  getBatch: (namespace_id: string, query: QueryOf<typeof getKvBatch>, gone: AbortSignal) => Answer<typeof getKvBatch>
   list: (namespace_id: string, query: QueryOf<typeof listKvEntries>) => Answer<typeof listKvEntries>
   put: (namespace_id: string, body: BodyOf<typeof putKvEntry>) => Promise<void>
   putBatch: (namespace_id: string, body: BodyOf<typeof putKvBatch>) => Promise<void>
@@ -76,12 +74,12 @@ export function openKv(ctx: Context): Kv {
     namespace_id: string,
     keys: readonly string[],
     known: string,
-    isGone: () => boolean,
+    gone: AbortSignal,
   ): Promise<void> {
     const look = async (): Promise<true | null> =>
       indexOf(keys, await readRevisions(ctx, namespace_id, keys)) === known ? null : true
     const topics = keys.map((key) => topic(namespace_id, key))
-    if ((await waiting.until(topics, look, isGone)) !== 'busy') return
+    if ((await waiting.until(topics, look, () => gone.aborted, gone)) !== 'busy') return
     throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
   }
 
@@ -90,10 +88,10 @@ export function openKv(ctx: Context): Kv {
     namespace_id: string,
     keys: readonly string[],
     watch_index: string | undefined,
-    isGone: () => boolean,
+    gone: AbortSignal,
   ): Promise<{ found: Found[]; news: Found[]; deleted: string[]; index: string }> {
     const known = watch_index === undefined ? null : readIndex(watch_index, keys)
-    if (known !== null) await untilChanged(namespace_id, keys, indexOf(keys, known), isGone)
+    if (known !== null) await untilChanged(namespace_id, keys, indexOf(keys, known), gone)
     const found = await readEntries(ctx, namespace_id, keys)
     const revisions = new Map(found.map(({ key, revision }) => [key, revision]))
     return {
@@ -105,15 +103,15 @@ export function openKv(ctx: Context): Kv {
   }
 
   return {
-    async get(namespace_id, { key, watch_index }, isGone) {
+    async get(namespace_id, { key, watch_index }, gone) {
       requireKey(key, ['query', 'key'])
-      const { found, deleted, index } = await read(namespace_id, [key], watch_index, isGone)
+      const { found, deleted, index } = await read(namespace_id, [key], watch_index, gone)
       const mark = deleted.length > 0 ? '"deleted":true,' : ''
       return prepare(`{"value":${found[0]?.value ?? 'null'},${mark}${watch(index)}}`)
     },
-    async getBatch(namespace_id, { keys = [], watch_index }, isGone) {
+    async getBatch(namespace_id, { keys = [], watch_index }, gone) {
       const asked = requireKeys(keys, watch_index === undefined ? KV_BATCH_MAX : KV_BATCH_WATCH_MAX)
-      const { news, deleted, index } = await read(namespace_id, asked, watch_index, isGone)
+      const { news, deleted, index } = await read(namespace_id, asked, watch_index, gone)
       const entries = [...news.map(entryText), ...deleted.map(deletedText)]
       return prepare(`{"entries":[${entries.join(',')}],${watch(index)}}`)
     },

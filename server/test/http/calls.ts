@@ -11,6 +11,8 @@ import {
   createParty,
   findLobby,
   type GroupRole,
+  kickGroupMember,
+  leaveGroup,
   MATCHMAKER_PATH,
   NO_BODY,
   type Operation,
@@ -65,6 +67,8 @@ export const CALLERS = [
   'developer',
   'viewer',
   'stranger',
+  'left',
+  'kicked',
   'device',
 ] as const
 export type CallerName = (typeof CALLERS)[number]
@@ -102,6 +106,9 @@ export async function createWorld(platform: Platform): Promise<World> {
       body: { hostname: 'localhost' },
     })
   const [development, spare_development] = [await developmentToken(), await developmentToken()]
+  // Before the invite: it ends with the membership of a person who could have seen it.
+  const left = await leaverOf(platform, game.group_id)
+  const kicked = await kickedOf(platform, game.group_id)
   const invite = await client.call(createGroupInvite, {
     params: { group_id: game.group_id },
     body: { use_count: 256 },
@@ -148,6 +155,8 @@ export async function createWorld(platform: Platform): Promise<World> {
       developer: await personOf(platform, game.group_id, 'developer'),
       viewer: await personOf(platform, game.group_id, 'viewer'),
       stranger: await personOf(platform, other.group_id, 'owner'),
+      left,
+      kicked,
       device: deviceLinkOf(platform),
     },
   }
@@ -158,12 +167,12 @@ async function developmentPlayerOf(platform: Platform, token: string): Promise<s
   return (await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })).player.token
 }
 
-async function identityOf(game: TestGame): Promise<string> {
+export async function identityOf(game: TestGame): Promise<string> {
   return (await game.player.call(setupIdentity, { body: {} })).identity_token
 }
 
 /** The user token of a new person, who has logged in and is in the group. */
-async function personOf({ ctx }: Platform, group_id: string, role: GroupRole): Promise<string> {
+export async function personOf({ ctx }: Platform, group_id: string, role: GroupRole): Promise<string> {
   const now_ms = ctx.now()
   const [user_id, session_id] = [randomUUID(), randomUUID()]
   const [now, later] = [new Date(now_ms), new Date(now_ms + 86_400_000)]
@@ -177,6 +186,22 @@ async function personOf({ ctx }: Platform, group_id: string, role: GroupRole): P
     .execute()
   await ctx.db.insertInto('group_members').values({ group_id, user_id, role, join_ts: now }).execute()
   return ctx.keys.issue({ kind: 'user', user_id, session_id }, { now_ms, lifetime_ms: 3_600_000 })
+}
+
+/** Of a developer who has left the group, with the token that was issued before. */
+async function leaverOf(platform: Platform, group_id: string): Promise<string> {
+  const token = await personOf(platform, group_id, 'developer')
+  await platform.as(token).call(leaveGroup, { params: { group_id } })
+  return token
+}
+
+/** Of a developer who was kicked, with the token that was issued before. */
+async function kickedOf(platform: Platform, group_id: string): Promise<string> {
+  const token = await personOf(platform, group_id, 'developer')
+  const person = platform.ctx.keys.verify(token, platform.ctx.now())
+  assert.ok(person.kind === 'user')
+  await platform.client.call(kickGroupMember, { params: { group_id, identity_id: person.user_id } })
+  return token
 }
 
 function deviceLinkOf({ ctx }: Platform): string {
@@ -341,7 +366,17 @@ export function callOf(world: World, operation: Operation): Call {
 }
 
 /** Those whose token stands for no namespace, and who therefore name it. */
-const NAMELESS: readonly CallerName[] = ['admin', 'cloud', 'other_cloud', 'owner', 'developer', 'viewer', 'stranger']
+const NAMELESS: readonly CallerName[] = [
+  'admin',
+  'cloud',
+  'other_cloud',
+  'owner',
+  'developer',
+  'viewer',
+  'stranger',
+  'left',
+  'kicked',
+]
 
 function naming(call: Call, { body }: Operation, { game: { namespace_id } }: World): Call {
   const part = body === NO_BODY ? 'query' : 'body'

@@ -4,7 +4,7 @@ import { type Implementation, implement } from '../implement.ts'
 
 export const devices = (links: DeviceLinks): Implementation[] => [
   implement(prepareDeviceLink, ({ ctx }) => prepareLink(ctx)),
-  implement(getDeviceLink, ({ query, isGone }) => links.get(query, isGone)),
+  implement(getDeviceLink, ({ query, gone }) => links.get(query, gone)),
   implement(completeDeviceLink, async ({ ctx, caller, body }) => {
     await completeLink(ctx, caller, body)
     return {}

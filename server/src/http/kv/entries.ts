@@ -15,8 +15,8 @@ import { requireKvNamespace } from '../../kv/namespace.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const kvEntries = (kv: Kv): Implementation[] => [
-  implement(getKvEntry, async ({ ctx, caller, query, isGone }) =>
-    kv.get(await namespaceOf(ctx, caller, query), query, isGone),
+  implement(getKvEntry, async ({ ctx, caller, query, gone }) =>
+    kv.get(await namespaceOf(ctx, caller, query), query, gone),
   ),
   implement(putKvEntry, async ({ ctx, caller, body }) => {
     await kv.put(await namespaceOf(ctx, caller, body), body)
@@ -26,8 +26,8 @@ export const kvEntries = (kv: Kv): Implementation[] => [
     await kv.remove(await namespaceOf(ctx, caller, query), query.key)
     return {}
   }),
-  implement(getKvBatch, async ({ ctx, caller, query, isGone }) =>
-    kv.getBatch(await namespaceOf(ctx, caller, query), query, isGone),
+  implement(getKvBatch, async ({ ctx, caller, query, gone }) =>
+    kv.getBatch(await namespaceOf(ctx, caller, query), query, gone),
   ),
   implement(putKvBatch, async ({ ctx, caller, body }) => {
     await kv.putBatch(await namespaceOf(ctx, caller, body), body)

@@ -4,8 +4,9 @@ import { ApiError } from '@muster/contract'
 import type { Change } from '../../journal/changes.ts'
 import type { Book } from '../book/book.ts'
 
-/** Of a process; and of one identity: its tabs and devices. */
-const WATCHERS_MAX = 50_000
+/** Of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
+const WATCHERS_MAX = 80_000
+/** Of one identity: its tabs and devices. */
 const IDENTITY_WATCHERS_MAX = 8
 /** How often it is looked who has waited long enough. */
 const LOOK_MS = 250

@@ -1,0 +1,115 @@
+// Long polls: calls that wait for news. Each holds a place of its client's share, and ends when nobody reads the answer
+// any more, when its place is given to another client, or when what let its caller in has changed. In the last case the
+// call is made once more, without waiting: the rules decide what the caller gets now.
+import { ApiError, type Operation } from '@muster/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
+import { ClientShare } from '../net/client-share.ts'
+import { isValid } from '../tokens/keys.ts'
+import { authenticate, bearerOf } from './auth.ts'
+import type { Grounds } from './caller-watch.ts'
+import type { Door, OperationRequest } from './implement.ts'
+
+type Places = { places_max: number; client_max: number }
+
+/** Long polls of a role, and of one client, by the beginning of the operation's id. */
+const PLACES: Readonly<Record<string, Places>> = {
+  devices: { places_max: 1_000, client_max: 64 },
+  games: { places_max: 1_000, client_max: 128 },
+  identities: { places_max: 30_000, client_max: 2_048 },
+  kv: { places_max: 5_000, client_max: 512 },
+  parties: { places_max: 20_000, client_max: 2_048 },
+}
+const RETRY_AFTER_S = 5
+
+/** By kind of long poll. */
+export type WatchShares = ReadonlyMap<string, ClientShare>
+
+export function createWatchShares(): WatchShares {
+  return new Map(Object.entries(PLACES).map(([kind, places]) => [kind, new ClientShare(places)]))
+}
+
+/** It is answered when there is news: that takes as long as it takes. */
+export function isWatch(query: unknown): boolean {
+  return (query as { watch_index?: string }).watch_index !== undefined
+}
+
+/** Throws API_RATE_LIMIT and API_NOT_AVAILABLE when there is no place, and what the call is refused with. */
+export async function answerWatch(
+  door: Door,
+  operation: Operation,
+  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  call: OperationRequest<Operation>,
+  handle: (call: OperationRequest<Operation>) => unknown,
+): Promise<unknown> {
+  const ending = new AbortController()
+  const end = (): void => ending.abort()
+  reply.raw.once('close', end)
+  const place = shareOf(door, operation).enter(shareKeyOf(call), end)
+  if (typeof place === 'string') throw noPlace(place)
+  let is_changed = false
+  try {
+    const unfollow = await door.callers.follow(groundsOf(door.ctx, call.caller, request), () => {
+      is_changed = true
+      end()
+    })
+    try {
+      const isGone = (): boolean => ending.signal.aborted || call.isGone()
+      const answer = await handle({ ...call, isGone, gone: ending.signal })
+      if (!is_changed) return answer
+      const { authorization, origin } = request.headers
+      const caller = await authenticate(door.ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
+      return await handle({ ...call, caller, isGone: () => true, gone: AbortSignal.abort() })
+    } finally {
+      unfollow()
+    }
+  } finally {
+    place.leave()
+  }
+}
+
+export function noPlace(reason: 'client_full' | 'full'): ApiError {
+  const code = reason === 'client_full' ? 'API_RATE_LIMIT' : 'API_NOT_AVAILABLE'
+  return new ApiError(code, {}, { retry_after_s: RETRY_AFTER_S })
+}
+
+function shareOf({ watches }: Door, { id }: Operation): ClientShare {
+  const share = watches.get(id.split('.', 1)[0]!)
+  if (share === undefined) throw new Error(`watches.ts has no places for ${id}`)
+  return share
+}
+
+/** The lobbies of a machine have one address: each is a client of its own. */
+function shareKeyOf({ caller, client }: OperationRequest<Operation>): string {
+  return caller.kind === 'lobby' ? caller.lobby_id : client
+}
+
+/** What a long poll rests on: its credential, and the game or namespace that it names. */
+function groundsOf(ctx: Context, caller: Caller, { headers, query, params }: FastifyRequest): Grounds {
+  const named = { ...(query as object), ...(params as object) } as Record<string, string | undefined>
+  const token = bearerOf(headers.authorization) ?? named.device_link_token
+  return groundsOfToken(ctx, caller, token, named)
+}
+
+/** `named`: the parameters and the query of the call. */
+export function groundsOfToken(
+  ctx: Context,
+  caller: Caller,
+  text: string | undefined,
+  named: Readonly<Record<string, string | undefined>>,
+): Grounds {
+  const grounds: Grounds = {
+    token_ids: [],
+    session_id: null,
+    game_id: named.game_id ?? null,
+    namespace_id: 'namespace_id' in caller ? caller.namespace_id : (named.namespace_id ?? null),
+    lobby_id: caller.kind === 'lobby' ? caller.lobby_id : null,
+  }
+  const now_ms = ctx.now()
+  // What is no token (any more) is refused by the rules.
+  if (text === undefined || !isValid(ctx.keys, text, now_ms)) return grounds
+  const token = ctx.keys.verify(text, now_ms)
+  if (token.kind === 'device') return { ...grounds, token_ids: [token.token_id, token.device_link_id] }
+  return { ...grounds, token_ids: [token.token_id], session_id: token.kind === 'user' ? token.session_id : null }
+}
