@@ -78,6 +78,10 @@ export const ERRORS = {
   CDN_DOMAIN_NOT_FOUND: { status: 404, message: 'The namespace has no such domain.' },
   CLOUD_HOSTNAME_TAKEN: { status: 409, message: 'This domain is taken.' },
   IMAGE_INVALID: { status: 400, message: 'The file is not a picture that the platform shows.' },
+  STORED_FILE_DAMAGED: {
+    status: 503,
+    message: 'The stored file is damaged, so it is not served. Uploading the same file again repairs it.',
+  },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
   // What games keep.

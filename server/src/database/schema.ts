@@ -30,6 +30,7 @@ export type Schema = {
   tokens: TokenTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
+  damaged_objects: DamagedObjectTable
   analytics_lines: AnalyticsLineTable
   analytics_series: AnalyticsSeriesTable
   analytics_lobbies: AnalyticsLobbyTable
@@ -218,6 +219,25 @@ type UploadFileTable = {
   object_key: string
   /** Hex SHA-256 of the stored bytes; null until the upload is completed. */
   sha256: string | null
+  /** The SHA-256 of each block (objects/digest.ts), one after the other. Null of files that are never read in parts. */
+  block_hashes: ColumnType<Buffer | null, Buffer | null | undefined, Buffer | null>
+  /** When all of the stored bytes were last compared with `sha256`; null: not yet. */
+  checked_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+}
+
+/**
+ * Objects of completed uploads whose bytes are not those that were uploaded. The role that reads such an object inserts
+ * the row; the api's scrub confirms it, sets the object aside, and removes the row once the bytes are right again.
+ */
+type DamagedObjectTable = {
+  object_key: string
+  /** A DamageReason of objects/damage.ts. */
+  reason: string
+  /** The role that read it. */
+  found_by: string
+  found_ts: Date
+  /** Null: found by one read, and not confirmed by a second one yet. */
+  quarantine_ts: Date | null
 }
 
 type BuildTable = {

@@ -132,6 +132,14 @@ export const MANIFEST_FILES_MAX = 200_000
 export const MEMORY_FILE_BYTES_MAX = 256 * 1024
 export const MEMORY_FILES_BYTES_MAX = 64 * 1024 * 1024
 
+/** Lists of block hashes that are remembered; lists that are made from whole files at once, and requests that wait. */
+export const BLOCK_LISTS_BYTES_MAX = 32 * 1024 * 1024
+export const BLOCK_LISTS_MADE_AT_ONCE_MAX = 2
+export const BLOCK_LISTS_WAITING_MAX = 64
+/** Damaged files that are refused without a read; how often the marks are read, should a wake-up have been lost. */
+export const DAMAGED_MAX = 10_000
+export const DAMAGED_EVERY_MS = 10_000
+
 /** Games' pictures that are remembered, and for how long without asking again. */
 export const MEDIA_MAX = 10_000
 export const MEDIA_AGE_MS_MAX = 1_000

@@ -8,6 +8,7 @@ import type { Context, RunningRole } from '../context.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { createCdn } from './cdn/cdn.ts'
+import { watchDamaged } from './cdn/damaged.ts'
 import { createMedia } from './cdn/media.ts'
 import { createSend } from './cdn/send.ts'
 import { createSites } from './cdn/sites.ts'
@@ -53,7 +54,9 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
   const certificates = await createCertificates(ctx, { meaningOf, lookups })
   opened.defer(() => certificates?.close())
   const sites = createSites(ctx, lookups)
-  const send = createSend(ctx)
+  const damaged = watchDamaged(ctx)
+  opened.defer(() => damaged.close())
+  const send = createSend(ctx, { lookups, damaged })
   opened.defer(() => sites.close())
   const edge: Edge = {
     ctx,

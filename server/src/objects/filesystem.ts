@@ -3,6 +3,7 @@
 //   <folder>/<first two digits of the key>/<key>          the bytes
 //   <folder>/<first two digits of the key>/<key>.json     their length and hash, and which bytes those are of
 //   <folder>/incoming/<process>/<key>.<random>            both, on their way in
+//   <folder>/damaged/<key>                                bytes that are not what was uploaded, set aside
 //
 // A put writes into `incoming`, flushes, and renames. The hash is a second file, so it names the inode and the time of
 // the bytes that it belongs to: after a crash between the two renames, or when two puts cross, it does not fit, and is
@@ -35,6 +36,11 @@ export function createFilesystemObjects(folder: string): Objects {
   }
   const pathOf = (key: string): string => join(shardOf(key), key)
   const sidecarOf = (key: string): string => `${pathOf(key)}.json`
+  const damaged = join(root, 'damaged')
+  const asidePathOf = (key: string): string => {
+    requireKey(key)
+    return join(damaged, key)
+  }
 
   async function publish(key: string, arrived: string, arrived_sidecar: string): Promise<void> {
     const shard = shardOf(key)
@@ -93,11 +99,37 @@ export function createFilesystemObjects(folder: string): Objects {
       return handle.createReadStream({ ...range })
     },
 
+    async open(key) {
+      const handle = await openIfThere(pathOf(key))
+      if (handle === null) throw new ObjectNotFound(key)
+      try {
+        const content_length = (await handle.stat()).size
+        return {
+          content_length,
+          read: (position, length) => readAt(handle, position, length),
+          close: () => handle.close(),
+        }
+      } catch (error) {
+        await handle.close()
+        throw error
+      }
+    },
+
+    async setAside(key) {
+      await mkdir(damaged, { recursive: true, mode: 0o700 })
+      const was_there = await nullIfMissing(rename(pathOf(key), asidePathOf(key)).then(() => true))
+      await rm(sidecarOf(key), { force: true })
+      if (was_there === null) return
+      await syncFolder(damaged)
+      await syncFolder(shardOf(key))
+    },
+
     localPath: pathOf,
 
     async delete(key) {
       await rm(pathOf(key), { force: true })
       await rm(sidecarOf(key), { force: true })
+      await rm(asidePathOf(key), { force: true })
     },
   }
 }
@@ -132,6 +164,18 @@ async function receive(path: string, body: AsyncIterable<Uint8Array>, content_le
 function lengthRefused(reason: 'too_short' | 'too_long', content_length: number): ApiError {
   const message = `The body is ${reason === 'too_long' ? 'longer' : 'shorter'} than the ${content_length} bytes that were announced.`
   return new ApiError('UPLOAD_INVALID', { reason, content_length }, { message })
+}
+
+/** A read may return less than it was asked for before the end of the file. */
+async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length)
+  let filled = 0
+  while (filled < length) {
+    const { bytesRead } = await handle.read(buffer, filled, length - filled, position + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return buffer.subarray(0, filled)
 }
 
 async function hashOf(handle: FileHandle): Promise<string> {

@@ -10,6 +10,14 @@ export type StoredObject = { content_length: number; sha256: string }
 /** Bytes `start` to `end` of an object, both included, as in an HTTP range. `end` is below the object's length. */
 type ByteRange = { start: number; end: number }
 
+/** An object that is being read in parts. It stays the same object when another one takes its key. */
+export type OpenObject = {
+  content_length: number
+  /** As many bytes from `position` on as there are, at most `length`. */
+  read: (position: number, length: number) => Promise<Buffer>
+  close: () => Promise<void>
+}
+
 type PutOptions = {
   /**
    * Decides whether the bytes, which are all there and durable, may become the object: call `publish` and wait for it,
@@ -43,6 +51,13 @@ export type Objects = {
    * ObjectNotFound. The stream must be read to its end or destroyed.
    */
   read: (key: string, range?: ByteRange) => Promise<Readable>
+  /** For reading in parts. Rejects with ObjectNotFound. The caller closes it. */
+  open: (key: string) => Promise<OpenObject>
+  /**
+   * Takes a damaged object out of the way: its key names nothing afterwards, for every process that uses the store. The
+   * bytes are kept apart for the operator until the key is deleted. Resolves also when there is no such object.
+   */
+  setAside: (key: string) => Promise<void>
   /** An absolute path at which this machine finds the bytes, for reading only; null if the store has no such thing. */
   localPath: (key: string) => string | null
   /** Resolves also when there is no such object. */

@@ -88,6 +88,9 @@ export function createMetrics({ roles }: { roles: readonly string[] }) {
       START_SECONDS,
     ),
     run_exits: counter('run_exits_total', 'Lobbies whose process has ended, by reason.', ['reason']),
+    damage_found: counter('damage_found_total', 'Reads of stored bytes that are not those that were uploaded.', [
+      'reason',
+    ]),
     edge_requests: counter('edge_requests_total', 'Requests at the edge, by what answers them.', ['kind']),
     /** How something stands. */
     gauge,

@@ -67,6 +67,8 @@ export type TestEdge = {
   role: RunningEdge
   port: number
   https_port: number
+  /** What the edge has logged as errors. A test takes out those that it expects: the others fail it. */
+  faults: string[]
   /** Adds to the clock of the edge. */
   advance: (ms: number) => void
   /** From now on the clock stands, and only `advance` moves it. */
@@ -141,6 +143,7 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     role,
     port: Number(new URL(role.address ?? '').port),
     https_port: role.https_port ?? 0,
+    faults,
     advance: clock.advance,
     holdClock: clock.hold,
     lobby: (ports, lobby) => insertLobby(ctx, ports, lobby),

@@ -1,7 +1,6 @@
 // Logos and banners: prepared -> (bytes arrive) -> complete, which makes the picture the game's and removes the one before
 // it. The bytes decide what it is (objects/image.ts), whatever the request and the file's name say. Everybody may see a
 // picture; its address is its hash, so what an address shows never changes.
-import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { ApiError, type BodyOf, type gameLogoUploadPrepare, type ResponseOf } from '@muster/contract'
 import type { Transaction } from 'kysely'
@@ -9,6 +8,7 @@ import type { Caller } from '../../caller.ts'
 import { mediaHost, publicUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import type { ImageKind, Schema } from '../../database/schema.ts'
+import { type Digest, digestOf } from '../../objects/digest.ts'
 import { type Image, ImageRefused, imagePath, readImage } from '../../objects/image.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
@@ -79,7 +79,8 @@ export async function completeImage(
   if (file === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
   if (file.complete_ts !== null) return
   const { object_key } = file
-  const { image, sha256 } = await look(ctx, object_key)
+  const { image, digest } = await look(ctx, object_key)
+  const { sha256, block_hashes } = digest
   await ctx.db.transaction().execute(async (trx) => {
     await holdGroupOf(trx, game_id)
     // A file that is being published holds this row shared; whoever comes later finds the upload complete.
@@ -98,18 +99,19 @@ export async function completeImage(
         { message: 'The file was replaced while it was looked at; complete again.' },
       )
     }
-    await trx.updateTable('upload_files').set({ sha256 }).where('upload_id', '=', upload_id).execute()
     const complete_ts = new Date(ctx.now())
+    const hashes = { sha256, block_hashes, checked_ts: complete_ts }
+    await trx.updateTable('upload_files').set(hashes).where('upload_id', '=', upload_id).execute()
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
     await replaceImage(ctx, trx, { game_id, kind, upload_id, sha256, ...image })
   })
 }
 
-/** What has arrived, and the hash of just these bytes. Throws UPLOAD_INCOMPLETE or IMAGE_INVALID. */
-async function look(ctx: Context, object_key: string): Promise<{ image: Image; sha256: string }> {
+/** What has arrived, and the hashes of just these bytes. Throws UPLOAD_INCOMPLETE or IMAGE_INVALID. */
+async function look(ctx: Context, object_key: string): Promise<{ image: Image; digest: Digest }> {
   try {
     const bytes = await buffer(await ctx.objects.read(object_key))
-    return { image: readImage(bytes), sha256: createHash('sha256').update(bytes).digest('hex') }
+    return { image: readImage(bytes), digest: digestOf(bytes) }
   } catch (error) {
     if (error instanceof ObjectNotFound) {
       throw new ApiError('UPLOAD_INCOMPLETE', {}, { message: 'The file has not arrived.' })

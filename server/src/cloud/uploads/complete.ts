@@ -1,5 +1,6 @@
-// Completing an upload: every file is there with the length that was promised, parts have become one file, the hash is
-// recorded, and from then on nothing changes. A build's archive is looked through first: one that could not be unpacked
+// Completing an upload: every file is there with the length that was promised, parts have become one file, the hashes are
+// recorded, and from then on nothing changes. A long file of a site is read once more for the hashes of its blocks, by
+// which the edge proves parts of it. A build's archive is looked through first: one that could not be unpacked
 // never becomes complete.
 import { ApiError } from '@muster/contract'
 import { type Kysely, sql } from 'kysely'
@@ -7,6 +8,8 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { checkArchive } from '../../objects/archive.ts'
+import { digestSound, ObjectDamaged } from '../../objects/damage.ts'
+import { hasBlockHashes } from '../../objects/digest.ts'
 import type { StoredObject } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
 import { noteRemoved } from '../sweep/removed-objects.ts'
@@ -20,6 +23,8 @@ const MISSING_NAMED_MAX = 32
 
 /** The hashes of what arrived, by object key. */
 type Hashes = ReadonlyMap<string, string>
+/** The hashes of the blocks of long files, by object key. */
+type BlockHashes = ReadonlyMap<string, Buffer>
 
 /**
  * Idempotent. Throws UPLOAD_NOT_FOUND (an upload of another game is not found either),
@@ -44,10 +49,12 @@ export async function completeUpload(ctx: Context, caller: Caller, upload_id: st
   const joined: WholeFile[] = []
   let is_kept = false
   try {
-    for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file))
+    for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file, before))
     if (upload.build_kind === 'archive') await checkArchives(ctx, parts, joined)
-    const looked_at = upload.build_kind === 'archive' ? parts : joined.flatMap((file) => file.parts)
-    is_kept = await finish(ctx, upload_id, parts, { looked_at, before }, joined)
+    const block_hashes = upload.kind === 'site' ? await hashBlocks(ctx, parts, before, joined) : new Map()
+    const is_read = (part: Part): boolean => upload.build_kind === 'archive' || block_hashes.has(part.object_key)
+    const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
+    is_kept = await finish(ctx, upload_id, parts, { looked_at, before, block_hashes }, joined)
   } finally {
     if (!is_kept) {
       const object_keys = joined.map((file) => file.object_key)
@@ -61,7 +68,7 @@ function finish(
   ctx: Context,
   upload_id: string,
   parts: readonly Part[],
-  seen: { looked_at: readonly Part[]; before: Hashes },
+  seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes },
   joined: readonly WholeFile[],
 ): Promise<boolean> {
   return ctx.db.transaction().execute(async (trx) => {
@@ -83,12 +90,12 @@ function finish(
       await replaceParts(ctx, trx, upload_id, file)
       hashes.set(file.object_key, file.stored.sha256)
     }
-    await recordHashes(trx, hashes)
-    await trx
-      .updateTable('uploads')
-      .set({ complete_ts: new Date(ctx.now()) })
-      .where('upload_id', '=', upload_id)
-      .execute()
+    const complete_ts = new Date(ctx.now())
+    await recordHashes(trx, hashes, complete_ts)
+    for (const [object_key, block_hashes] of seen.block_hashes) {
+      await trx.updateTable('upload_files').set({ block_hashes }).where('object_key', '=', object_key).execute()
+    }
+    await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
     return true
   })
 }
@@ -107,12 +114,40 @@ function filesOf(parts: readonly Part[]): Part[][] {
   return [...Map.groupBy(parts, (part) => part.path).values()]
 }
 
-async function join(ctx: Context, parts: readonly Part[]): Promise<WholeFile> {
+async function join(ctx: Context, parts: readonly Part[], before: Hashes): Promise<WholeFile> {
   try {
-    return await joinParts(ctx, parts)
+    return await joinParts(ctx, parts, before)
   } catch (error) {
-    throw isDiskFull(error) ? diskFull() : error
+    throw isDiskFull(error) ? diskFull() : orSendAgain(error)
   }
+}
+
+/** Of the files of more than one block. Throws UPLOAD_INCOMPLETE for a file that is not what arrived. */
+async function hashBlocks(
+  ctx: Context,
+  parts: readonly Part[],
+  before: Hashes,
+  joined: readonly WholeFile[],
+): Promise<BlockHashes> {
+  const whole = filesOf(parts).flatMap((file) => (file.length === 1 ? file : []))
+  const recorded = [
+    ...whole.map((part) => ({ ...part, sha256: before.get(part.object_key) ?? null })),
+    ...joined.map(({ object_key, stored }) => ({ object_key, ...stored })),
+  ]
+  const block_hashes = new Map<string, Buffer>()
+  for (const file of recorded.filter(({ content_length }) => hasBlockHashes(content_length))) {
+    const digest = await digestSound(ctx.objects, file).catch((error: unknown) => Promise.reject(orSendAgain(error)))
+    if (digest.block_hashes !== null) block_hashes.set(file.object_key, digest.block_hashes)
+  }
+  return block_hashes
+}
+
+/** Nothing has been promised for an upload that is not complete: its sender still has the bytes. */
+function orSendAgain(error: unknown): unknown {
+  if (!(error instanceof ObjectDamaged)) return error
+  const message =
+    'A file is not what arrived: it was replaced, or the disk has damaged it. Send it again, and complete again.'
+  return new ApiError('UPLOAD_INCOMPLETE', {}, { message })
 }
 
 async function checkArchives(ctx: Context, parts: readonly Part[], joined: readonly WholeFile[]): Promise<void> {
@@ -151,9 +186,9 @@ async function requireArrived(ctx: Context, parts: readonly Part[]): Promise<Has
   )
 }
 
-async function recordHashes(db: Kysely<Schema>, arrived: Hashes): Promise<void> {
+async function recordHashes(db: Kysely<Schema>, arrived: Hashes, checked_ts: Date): Promise<void> {
   await sql`
-    update upload_files set sha256 = arrived.sha256
+    update upload_files set sha256 = arrived.sha256, checked_ts = ${checked_ts}
     from unnest(${[...arrived.keys()]}::text[], ${[...arrived.values()]}::text[]) as arrived (object_key, sha256)
     where upload_files.object_key = arrived.object_key
   `.execute(db)

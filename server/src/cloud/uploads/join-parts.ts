@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { Transaction } from 'kysely'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
+import { soundBytes } from '../../objects/damage.ts'
 import { newObjectKey, type StoredObject } from '../../objects/objects.ts'
 import { forgetNote, noteAhead, noteRemoved } from '../sweep/removed-objects.ts'
 import { requireDisk } from './disk.ts'
@@ -13,8 +14,15 @@ export type Part = { path: string; byte_offset: number; content_length: number; 
 /** A file with the object that holds all of it. `parts` are in order; of a whole file there is one. */
 export type WholeFile = { path: string; object_key: string; stored: StoredObject; parts: readonly Part[] }
 
-/** Joins the parts, which must have arrived, of one file. What is written is swept unless replaceParts() keeps it. */
-export async function joinParts(ctx: Context, parts: readonly Part[]): Promise<WholeFile> {
+/**
+ * Joins the parts of one file. `arrived` has the hash of each part: rejects with ObjectDamaged when a part is not what
+ * arrived. What is written is swept unless replaceParts() keeps it.
+ */
+export async function joinParts(
+  ctx: Context,
+  parts: readonly Part[],
+  arrived: ReadonlyMap<string, string>,
+): Promise<WholeFile> {
   const { path } = parts[0]!
   let content_length = 0
   for (const part of parts) {
@@ -25,7 +33,7 @@ export async function joinParts(ctx: Context, parts: readonly Part[]): Promise<W
   const object_key = newObjectKey()
   await noteAhead(ctx, object_key)
   try {
-    const stored = await ctx.objects.put(object_key, Readable.from(bytesOf(ctx, parts)), content_length)
+    const stored = await ctx.objects.put(object_key, Readable.from(bytesOf(ctx, parts, arrived)), content_length)
     return { path, object_key, stored, parts }
   } catch (error) {
     await forgetNote(ctx.db, object_key)
@@ -62,6 +70,10 @@ export async function replaceParts(
   )
 }
 
-async function* bytesOf(ctx: Context, parts: readonly Part[]): AsyncGenerator<Buffer> {
-  for (const { object_key } of parts) yield* await ctx.objects.read(object_key)
+async function* bytesOf(
+  ctx: Context,
+  parts: readonly Part[],
+  arrived: ReadonlyMap<string, string>,
+): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield* soundBytes(ctx.objects, { ...part, sha256: arrived.get(part.object_key) ?? null })
 }

@@ -3,8 +3,8 @@
 // and whoever opens a picture as a page finds it in a sandbox: whatever else its bytes may mean, they do nothing here.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import type { Recorded } from '../../objects/damage.ts'
 import { imagePath } from '../../objects/image.ts'
-import { ObjectNotFound } from '../../objects/objects.ts'
 import { answer as answerHead } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/head.ts'
@@ -19,7 +19,7 @@ export type Media = {
   serve: (exchange: Exchange) => void
 }
 
-type MediaFile = { path: string; object_key: string; content_length: number; content_type: string; etag: string }
+type MediaFile = Recorded & { path: string; content_type: string; etag: string }
 
 const PATH = /^\/([0-9a-f]{64})\.[a-z]{3,4}$/
 const HEADERS = [
@@ -75,11 +75,9 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
   return {
     serve(exchange) {
       const onError = (error: unknown) => {
-        // It was replaced, or went with its game, a while ago.
-        const refusal = error instanceof ObjectNotFound ? noSuchPicture() : error
-        const is_range = refusal instanceof ApiError && refusal.code === 'CDN_RANGE_NOT_SATISFIABLE'
-        const more = is_range ? ['content-range', `bytes */${String(refusal.metadata.content_length)}`] : []
-        refuse.request(exchange, refusal, more)
+        const is_range = error instanceof ApiError && error.code === 'CDN_RANGE_NOT_SATISFIABLE'
+        const more = is_range ? ['content-range', `bytes */${String(error.metadata.content_length)}`] : []
+        refuse.request(exchange, error, more)
       }
       try {
         answer(exchange, exchange.source)?.catch(onError)
@@ -104,5 +102,5 @@ async function readFile(ctx: Context, sha256: string): Promise<MediaFile | null>
     .executeTakeFirst()
   if (row === undefined) return null
   const { object_key, content_length, content_type } = row
-  return { path: imagePath(row), object_key, content_length, content_type, etag: `"${sha256}"` }
+  return { path: imagePath(row), object_key, content_length, sha256, content_type, etag: `"${sha256}"` }
 }

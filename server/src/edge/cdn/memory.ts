@@ -1,8 +1,8 @@
-// Small files in memory: those asked for last, up to MEMORY_FILES_BYTES_MAX of them, as they are and packed. An object
-// of a completed upload never changes, so what is here is never wrong.
-import { buffer } from 'node:stream/consumers'
+// Small files in memory: those asked for last, up to MEMORY_FILES_BYTES_MAX of them, as they are and packed. A file is
+// proven by its recorded hash when it is read, and an object of a completed upload never changes: what is here is right.
 import { promisify } from 'node:util'
 import { brotliCompress, gzip, constants as zlib } from 'node:zlib'
+import { type Recorded, readSound } from '../../objects/damage.ts'
 import type { Objects } from '../../objects/objects.ts'
 import { MEMORY_FILES_BYTES_MAX } from '../limits.ts'
 
@@ -10,9 +10,9 @@ export type Encoding = 'br' | 'gzip'
 
 export type Memory = {
   /**
-   * The whole object, packed if so wished: at once when it is in memory. Rejects as Objects.read does.
+   * The whole file, packed if so wished: at once when it is in memory. Rejects with ObjectDamaged.
    */
-  read: (object_key: string, encoding: Encoding | null) => Buffer | Promise<Buffer>
+  read: (file: Recorded, encoding: Encoding | null) => Buffer | Promise<Buffer>
 }
 
 const packGzip = promisify<Buffer, object, Buffer>(gzip)
@@ -31,9 +31,9 @@ export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MA
     files.delete(key)
   }
 
-  async function load(key: string, object_key: string, encoding: Encoding | null): Promise<Buffer> {
+  async function load(key: string, recorded: Recorded, encoding: Encoding | null): Promise<Buffer> {
     try {
-      const plain = await buffer(await objects.read(object_key))
+      const plain = await readSound(objects, recorded)
       const bytes = encoding === null ? plain : await pack(plain, encoding)
       const file = files.get(key)
       if (file !== undefined) {
@@ -53,7 +53,8 @@ export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MA
   }
 
   return {
-    read(object_key, encoding) {
+    read(recorded, encoding) {
+      const { object_key } = recorded
       const key = encoding === null ? object_key : `${object_key} ${encoding}`
       const file = files.get(key)
       if (file !== undefined) {
@@ -61,7 +62,7 @@ export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MA
         files.set(key, file)
         return file.bytes
       }
-      const bytes = load(key, object_key, encoding)
+      const bytes = load(key, recorded, encoding)
       files.set(key, { bytes, length: 0 })
       return bytes
     },

@@ -1,35 +1,61 @@
-// Stored files as answers: small ones from memory, large ones streamed as fast as they are taken. Where everything is at
-// hand the answer leaves without a turn of the event loop.
+// Stored files as answers: small ones from memory, large ones block by block, as fast as they are taken. Every byte that
+// leaves is proven by the recorded hashes first (objects/damage.ts). Damage that is found before the first byte is
+// STORED_FILE_DAMAGED; after it the connection is broken off. Where everything is at hand the answer leaves without a
+// turn of the event loop.
+import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { reportDamage } from '../../database/damaged-objects.ts'
+import { damageOf, ObjectDamaged, type Recorded, readBlock } from '../../objects/damage.ts'
+import { BLOCK_BYTES } from '../../objects/digest.ts'
 import { answer, beginAnswer, breakAnswer, endAnswer } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { MEMORY_FILE_BYTES_MAX } from '../limits.ts'
+import type { Lookups } from '../lookups.ts'
+import { type BlockLists, createBlockLists } from './block-lists.ts'
+import type { DamagedObjects } from './damaged.ts'
 import { createMemory, type Encoding } from './memory.ts'
 import type { Range } from './representation.ts'
-
-type StoredFile = { object_key: string; content_length: number }
 
 /** Each adds Content-Length to the headers; to a HEAD it answers no more than them. */
 export type Send = {
   bytes: (to: Exchange, status: number, headers: string[], body: Buffer) => void
-  /** The file, or a range of it with its Content-Range. */
-  file: (to: Exchange, file: StoredFile, range: Range | null, headers: string[]) => void | Promise<void>
-  /** The file, packed by us. */
-  packed: (to: Exchange, file: StoredFile, encoding: Encoding, headers: string[]) => void | Promise<void>
+  /** The file, or a range of it with its Content-Range. Throws or rejects with STORED_FILE_DAMAGED. */
+  file: (to: Exchange, file: Recorded, range: Range | null, headers: string[]) => void | Promise<void>
+  /** The file, packed by us. Throws or rejects with the same. */
+  packed: (to: Exchange, file: Recorded, encoding: Encoding, headers: string[]) => void | Promise<void>
 }
 
 export const NOSNIFF = ['x-content-type-options', 'nosniff']
 
-export function createSend(ctx: Context): Send {
+export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookups; damaged: DamagedObjects }): Send {
   const memory = createMemory(ctx.objects)
+  const block_lists = createBlockLists(ctx, lookups)
 
   function bytes(to: Exchange, status: number, headers: string[], body: Buffer): void {
     answer(to, status, [...headers, 'content-length', String(body.length)], body)
   }
 
+  function requireUnmarked({ object_key }: Recorded): void {
+    if (damaged.has(object_key)) throw new ApiError('STORED_FILE_DAMAGED')
+  }
+
+  /** Marks a damaged object while the visitor is refused. Nothing waits for the mark. */
+  function refuseDamage(error: unknown): never {
+    if (!(error instanceof ObjectDamaged)) throw error
+    void reportDamage(ctx, error)
+    throw new ApiError('STORED_FILE_DAMAGED')
+  }
+
+  function read(file: Recorded, encoding: Encoding | null): Buffer | Promise<Buffer> {
+    const found = memory.read(file, encoding)
+    return found instanceof Promise ? found.catch(refuseDamage) : found
+  }
+
   return {
     bytes,
-    file(to, { object_key, content_length }, range, headers) {
+    file(to, file, range, headers) {
+      requireUnmarked(file)
+      const { content_length } = file
       const { start, end } = range ?? { start: 0, end: content_length - 1 }
       const status = range === null ? 200 : 206
       if (range !== null) headers.push('content-range', `bytes ${start}-${end}/${content_length}`)
@@ -37,15 +63,18 @@ export function createSend(ctx: Context): Send {
       if (to.method === 'HEAD') {
         answer(to, status, headers, null)
       } else if (content_length <= MEMORY_FILE_BYTES_MAX) {
-        return then(memory.read(object_key, null), (all) =>
+        return then(read(file, null), (all) =>
           answer(to, status, headers, range === null ? all : all.subarray(start, end + 1)),
         )
       } else {
-        return streamFile(ctx, to, { object_key, range: { start, end } }, () => beginAnswer(to, status, headers))
+        const begin = () => beginAnswer(to, status, headers)
+        return sendBlocks({ ctx, block_lists, to, file, range: { start, end }, begin }).catch(refuseDamage)
       }
     },
-    packed: (to, { object_key }, encoding, headers) =>
-      then(memory.read(object_key, encoding), (all) => bytes(to, 200, headers, all)),
+    packed(to, file, encoding, headers) {
+      requireUnmarked(file)
+      return then(read(file, encoding), (all) => bytes(to, 200, headers, all))
+    },
   }
 }
 
@@ -54,33 +83,48 @@ export function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<
   return value instanceof Promise ? value.then(go) : go(value)
 }
 
-async function streamFile(
-  ctx: Context,
-  to: Exchange,
-  { object_key, range }: { object_key: string; range: Range },
-  begin: () => void,
-): Promise<void> {
-  const bytes = await ctx.objects.read(object_key, range)
-  if (to.is_over) {
-    bytes.destroy()
-    return
-  }
-  const { socket } = to.connection
-  let left = range.end + 1 - range.start
-  begin()
-  to.onDrain = () => void bytes.resume()
-  to.onLost = () => void bytes.destroy()
-  bytes.on('data', (chunk: Buffer) => {
-    left -= chunk.length
-    if (!socket.write(chunk)) bytes.pause()
-  })
-  const onError = (error: Error) => {
-    ctx.log.error({ err: error, object_key }, 'a stored file cannot be read')
+type Sending = {
+  ctx: Context
+  block_lists: BlockLists
+  to: Exchange
+  file: Recorded
+  range: Range
+  /** Writes the head of the response. */
+  begin: () => void
+}
+
+/** Rejects with ObjectDamaged when the first block is damaged; the head has not been written then. */
+async function sendBlocks({ ctx, block_lists, to, file, range, begin }: Sending): Promise<void> {
+  const { object_key } = file
+  const block_hashes = await block_lists.of(file)
+  const object = await ctx.objects
+    .open(object_key)
+    .catch((error: unknown) => Promise.reject(damageOf(object_key, error)))
+  try {
+    const last = Math.floor(range.end / BLOCK_BYTES)
+    for (let index = Math.floor(range.start / BLOCK_BYTES); index <= last; index++) {
+      const block = await readBlock(object, file, block_hashes, index)
+      if (to.is_over) return
+      if (!to.is_answering) begin()
+      const position = index * BLOCK_BYTES
+      const wanted = block.subarray(Math.max(0, range.start - position), range.end + 1 - position)
+      if (!to.connection.socket.write(wanted) && index < last) await drained(to)
+    }
+    if (!to.is_over) endAnswer(to)
+  } catch (error) {
+    if (!to.is_answering) throw error
+    if (error instanceof ObjectDamaged) void reportDamage(ctx, error)
+    else ctx.log.error({ err: error, object_key }, 'a stored file cannot be read')
     breakAnswer(to)
+  } finally {
+    await object.close()
   }
-  bytes.once('error', onError)
-  bytes.once('end', () => {
-    if (left === 0) endAnswer(to)
-    else onError(new Error('The object is shorter than its row says.'))
+}
+
+/** Resolves when the client takes more, or is gone. */
+function drained(to: Exchange): Promise<void> {
+  return new Promise((resolve) => {
+    to.onDrain = resolve
+    to.onLost = resolve
   })
 }

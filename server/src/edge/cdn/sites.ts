@@ -22,6 +22,8 @@ export type SiteFile = {
   content_length: number
   content_type: string
   content_encoding: 'br' | 'gzip' | null
+  /** Hex, of all its bytes. */
+  sha256: string | null
   /** With its quotes; null when the upload has no hash. */
   etag: string | null
 }
@@ -186,7 +188,7 @@ async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> 
   const manifest = new Map<string, SiteEntry>()
   for (const { path, content_type, content_length, object_key, sha256 } of rows) {
     const etag = sha256 === null ? null : `"${sha256.slice(0, ETAG_LENGTH)}"`
-    const file = { object_key, content_length, etag, ...contentTypeOf(path, content_type) }
+    const file = { object_key, content_length, sha256, etag, ...contentTypeOf(path, content_type) }
     manifest.set(path.replace(/^\.?\/+/, ''), { file, br: null, gzip: null })
   }
   addVariants(manifest)
