@@ -107,6 +107,8 @@ export type Config = {
     domains: number | null
     members: number
   }
+  /** How long a custom domain that was given up is reserved for the group that had it. */
+  domain_quarantine_ms: number
   /** What a namespace keeps by key. */
   kv: { entries_max: number; bytes_max: number }
   uploads: {
@@ -328,6 +330,11 @@ export const SETTINGS = [
     description: 'What a group may store, in 10^6 bytes; 0 is off.',
   },
   { name: 'MUSTER_QUOTA_DOMAINS', default: '100', description: "Custom domains of all of a group's games; 0 is off." },
+  {
+    name: 'MUSTER_DOMAIN_QUARANTINE_DAYS',
+    default: '30',
+    description: 'How long a custom domain stays reserved for the group that has given it up; 0 is off.',
+  },
   { name: 'MUSTER_QUOTA_MEMBERS', default: '256', description: 'Members of a group, 256 at most; 0 is as many.' },
   { name: 'MUSTER_KV_ENTRIES_MAX', default: '1000000', description: 'Entries that a namespace may keep.' },
   { name: 'MUSTER_KV_MB_MAX', default: '1000', description: 'Megabytes of keys and values that a namespace may keep.' },
@@ -663,6 +670,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       domains: integer('MUSTER_QUOTA_DOMAINS', 100, 1_000_000) || null,
       members: integer('MUSTER_QUOTA_MEMBERS', MEMBERS_MAX, MEMBERS_MAX) || MEMBERS_MAX,
     },
+    domain_quarantine_ms: integer('MUSTER_DOMAIN_QUARANTINE_DAYS', 30, 10_000) * DAY_MS,
     kv: {
       entries_max: integer('MUSTER_KV_ENTRIES_MAX', 1_000_000, 100_000_000),
       bytes_max: integer('MUSTER_KV_MB_MAX', 1_000, 100_000_000) * MB,

@@ -1,5 +1,5 @@
-// Custom domains: a namespace's site under a name that its developer owns. A claim becomes active when the domain leads
-// to this platform and shows that it is meant for this namespace.
+// Custom domains: a namespace's site under a name that its developer owns. A claim becomes active when a DNS record of the
+// domain has the claim's own random value.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
@@ -26,7 +26,7 @@ export const addNamespaceDomain = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domains',
   summary:
-    'Claims a domain for the site of the namespace. It is served once it is verified; the namespace tells how far that is.',
+    'Claims a domain for the site of the namespace. The namespace lists the DNS records that prove the claim (`verification_records`); the site is served once one of them is found.',
   params: object(namespace),
   body: object({ domain }),
   response: Empty,
@@ -45,7 +45,8 @@ export const removeNamespaceDomain = operation({
   id: 'games.namespaces.removeNamespaceDomain',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}',
-  summary: 'Gives up a domain of the namespace, verified or not.',
+  summary:
+    'Gives up a domain of the namespace, verified or not. A verified domain then stays reserved for the group: for 30 days (a setting) no other group can have it.',
   params: object({ ...namespace, domain: canonical }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'CDN_DOMAIN_NOT_FOUND'],

@@ -16,15 +16,33 @@ const summary = {
 
 export const NamespaceSummary = object(summary, 'A namespace in short.')
 
+const DomainRecord = object({
+  type: Type.Enum(['CNAME', 'TXT'], { description: 'Type of the DNS record.' }),
+  name: Type.String({ description: 'Full name of the DNS record, without the dot at the end.' }),
+  value: Type.String({ description: 'Value of the DNS record: the target of a CNAME, the text of a TXT.' }),
+})
+
 export const CdnDomain = object({
   domain: Type.String({ description: 'A domain name without protocol.' }),
   create_ts: Timestamp,
-  verification_status: Type.Enum(['active', 'pending', 'failed']),
-  verification_method: Type.Union([
-    object({ http: object({ cname_record: Type.String() }) }),
-    object({ invalid: object({}) }),
-  ]),
-  verification_errors: Type.Array(Type.String()),
+  verification_status: Type.Enum(['active', 'pending', 'failed'], {
+    description:
+      'The site is served under the domain while it is `active`. A `failed` claim is still checked for days.',
+  }),
+  verification_method: Type.Union(
+    [
+      object({ http: object({ cname_record: Type.String({ description: 'Target of the CNAME record.' }) }) }),
+      object({ invalid: object({}) }),
+    ],
+    { description: 'The CNAME record in the form of older clients. `verification_records` has all records.' },
+  ),
+  verification_records: Type.Array(DomainRecord, {
+    description:
+      'DNS records that prove the claim; set any one of them, exactly as it is. A wildcard record proves nothing. Only the TXT record is listed for the top of a zone, and where another group has a domain above or below this one.',
+  }),
+  verification_errors: Type.Array(Type.String(), {
+    description: 'What the last check found wrong, one line for each record.',
+  }),
 })
 
 export const CdnConfig = object({

@@ -7,6 +7,7 @@ import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { requireGame, requireGroup } from './access.ts'
+import { lockDomains, releaseDomains } from './domains/ownership.ts'
 import { holdGroup, holdGroupOf } from './quotas.ts'
 import { deleteUploads } from './sweep/removed-objects.ts'
 
@@ -58,6 +59,8 @@ export async function deleteGame(ctx: Context, caller: Caller, game_id: string):
       .where('game_id', '=', game_id)
       .forUpdate()
       .execute()
+    await lockDomains(trx)
+    await releaseDomains(ctx, trx, { game_id })
     await trx.deleteFrom('namespaces').where('game_id', '=', game_id).execute()
     await trx.deleteFrom('versions').where('game_id', '=', game_id).execute()
     await trx.deleteFrom('builds').where('game_id', '=', game_id).execute()
@@ -97,6 +100,8 @@ export async function deleteNamespace(
       .where('namespace_id', '=', namespace_id)
     if ((await namespace.executeTakeFirst()) === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
     refuseHeld('The namespace', holders('lobby', lobbies))
+    await lockDomains(trx)
+    await releaseDomains(ctx, trx, { namespace_id })
     await trx.deleteFrom('namespaces').where('namespace_id', '=', namespace_id).execute()
   })
   await ctx.listener.notify('namespaces', namespace_id)

@@ -39,6 +39,7 @@ export type Schema = {
   analytics_roll_ups: AnalyticsRollUpTable
   analytics_exit_codes: AnalyticsExitCodeTable
   domains: DomainTable
+  released_domains: ReleasedDomainTable
   certificates: CertificateTable
   acme_accounts: AcmeAccountTable
   acme_challenges: AcmeChallengeTable
@@ -300,16 +301,21 @@ type DomainTable = {
   domain: string
   create_ts: CreateTime
   verification_status: 'active' | 'pending' | 'failed'
-  /** What the edge answers on the domain for this claim alone. */
-  nonce: string
-  /** The label under the CDN's domain that a CNAME record may point at instead. */
+  /** The value of the TXT record that proves this claim. */
+  txt_value: string
+  /** The label below the CDN's domain that is the target of the CNAME record that proves this claim. */
   cname_label: string
+  /** The kind of the last proof that was found. `http`: it became active when an HTTP fetch was a proof. */
+  proof: 'cname' | 'txt' | 'http' | null
   verification_errors: JsonColumn<string[]>
   /** Checks in a row that failed. */
   failure_count: Generated<number>
   /** The last check that succeeded. */
   verify_ts: Date | null
 }
+
+/** A domain that was active and that its owner gave up: in quarantine for every other group. */
+type ReleasedDomainTable = { domain: string; group_id: string; release_ts: Date }
 
 /** What is there in a line now; of each fact and roll-up, by how much it changed that. */
 type AnalyticsGauge =

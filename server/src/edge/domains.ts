@@ -10,8 +10,6 @@ type Site = { game: string; namespace: string }
 export type Domains = {
   /** The site of an active domain, else null. Throws as lookups.ts does. */
   find: (domain: string, source: string) => Site | null | Promise<Site | null>
-  /** What proves that `domain` leads here, for the claim; null: there is no such claim to this domain. */
-  proof: (domain: string, domain_id: string, source: string) => Promise<string | null>
   close: () => void
 }
 
@@ -43,7 +41,6 @@ export function createDomains(ctx: Context, lookups: Lookups): Domains {
         throw error
       })
     },
-    proof: (domain, domain_id, source) => lookups.run(source, () => readProof(ctx, domain, domain_id)),
     close,
   }
 }
@@ -58,14 +55,4 @@ async function readSite(ctx: Context, domain: string): Promise<Site | null> {
     .where('domains.verification_status', '=', 'active')
     .executeTakeFirst()
   return row ?? null
-}
-
-async function readProof(ctx: Context, domain: string, domain_id: string): Promise<string | null> {
-  const row = await ctx.db
-    .selectFrom('domains')
-    .select('nonce')
-    .where('domain_id', '=', domain_id)
-    .where('domain', '=', domain)
-    .executeTakeFirst()
-  return row?.nonce ?? null
 }

@@ -5,12 +5,12 @@ import { Resolver } from 'node:dns/promises'
 
 const QUESTION_MS_MAX = 2_000
 const TRIES_MAX = 2
-/** Links of a CNAME chain that are followed. */
-const CNAME_HOPS_MAX = 8
 /** Addresses of one name. */
 const ADDRESSES_MAX = 16
+/** TXT records of one name: services leave theirs at the top of a zone, never below `_muster`. */
+const TEXTS_MAX = 64
 
-export type DnsFailureReason = 'not_found' | 'no_answer' | 'refused' | 'loop' | 'too_many'
+export type DnsFailureReason = 'not_found' | 'no_answer' | 'refused' | 'too_many'
 
 /** `not_found`: the name, or such a record of it, does not exist. Everything else may be different in a moment. */
 export class DnsFailure extends Error {
@@ -25,8 +25,10 @@ export class DnsFailure extends Error {
 export type Names = {
   /** All IPv4 and IPv6 addresses. Throws a DnsFailure. */
   addresses: (name: string, signal?: AbortSignal) => Promise<string[]>
-  /** The names that `name` leads to by CNAME, one after the other; empty without any. Throws a DnsFailure. */
-  aliases: (name: string, signal?: AbortSignal) => Promise<string[]>
+  /** The target of the CNAME record of `name` itself; no chain is followed. Throws a DnsFailure. */
+  alias: (name: string, signal?: AbortSignal) => Promise<string>
+  /** The values of all TXT records of `name`. Throws a DnsFailure. */
+  texts: (name: string, signal?: AbortSignal) => Promise<string[]>
 }
 
 /** `servers`: `address` or `address:port`; none: the system's. */
@@ -66,23 +68,18 @@ export function createNames(servers: readonly string[]): Names {
         throw new DnsFailure('too_many', `${name} has more than ${ADDRESSES_MAX} addresses.`)
       return found
     },
-    async aliases(name, signal) {
-      const chain: string[] = []
-      let current = name
-      for (let hop = 0; hop < CNAME_HOPS_MAX; hop++) {
-        const [next] = await ask(current, signal, (resolver) => resolver.resolveCname(current)).catch(
-          (error: unknown) => {
-            if (error instanceof DnsFailure && error.reason === 'not_found') return []
-            throw error
-          },
-        )
-        if (next === undefined) return chain
-        current = next.toLowerCase().replace(/\.$/, '')
-        if (current === name || chain.includes(current))
-          throw new DnsFailure('loop', `The CNAME records of ${name} lead in a circle.`)
-        chain.push(current)
-      }
-      throw new DnsFailure('too_many', `${name} leads over more than ${CNAME_HOPS_MAX} CNAME records.`)
+    async alias(name, signal) {
+      const targets = await ask(name, signal, (resolver) => resolver.resolveCname(name))
+      const [target] = targets
+      if (target === undefined || targets.length > 1)
+        throw new DnsFailure('too_many', `${name} has ${targets.length} CNAME records, where one is possible.`)
+      return target.toLowerCase().replace(/\.$/, '')
+    },
+    async texts(name, signal) {
+      const records = await ask(name, signal, (resolver) => resolver.resolveTxt(name))
+      if (records.length > TEXTS_MAX)
+        throw new DnsFailure('too_many', `${name} has more than ${TEXTS_MAX} TXT records.`)
+      return records.map((pieces) => pieces.join(''))
     },
   }
 }

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
-import { addNamespaceDomain, getGameNamespaceById, removeNamespaceDomain } from '@muster/contract'
+import { createServer } from 'node:net'
+import { test } from 'node:test'
 import { sql } from 'kysely'
 import {
   ACTIVE_CHECK_MS,
@@ -14,77 +11,47 @@ import {
   PENDING_FAILURES_MAX,
 } from '../../src/cloud/domains/check.ts'
 import { startJobs } from '../../src/cloud/jobs.ts'
-import { type NameServer, startNameServer } from '../net/name-server.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import type { Zone } from '../net/name-server.ts'
 import { until } from '../until.ts'
-import { newGame, refused, type TestGame, UNKNOWN_ID } from './steps.ts'
-
-const HERE = { A: ['127.0.0.1'] }
-
-type Answer = { status: number; body: string }
-
-/** As a browser at the edge that asks for `host`. */
-async function ask(platform: Platform, host: string, path: string): Promise<Answer> {
-  const req = request(`${platform.edge_url}${path}`, { headers: { host }, agent: false }).end()
-  const [res] = (await once(req, 'response')) as [IncomingMessage]
-  return { status: res.statusCode ?? 0, body: await text(res) }
-}
-
-function stepsOf(platform: Platform) {
-  const { client, ctx } = platform
-  const params = (game: TestGame) => ({ game_id: game.game_id, namespace_id: game.prod_id })
-  const row = (game: TestGame, domain: string) =>
-    ctx.db
-      .selectFrom('domains')
-      .selectAll()
-      .where('namespace_id', '=', game.prod_id)
-      .where('domain', '=', domain)
-      .executeTakeFirstOrThrow()
-  const list = async (game: TestGame) =>
-    (await client.call(getGameNamespaceById, { params: params(game) })).namespace.config.cdn.domains
-  const tell = async (game: TestGame, domain: string) => (await list(game)).find((item) => item.domain === domain)!
-  const add = (game: TestGame, domain: string) =>
-    client.call(addNamespaceDomain, { params: params(game), body: { domain } })
-  const remove = (game: TestGame, domain: string) =>
-    client.call(removeNamespaceDomain, { params: { ...params(game), domain } })
-  /** Adds it and waits for the worker's first look. */
-  const addAndWait = async (game: TestGame, domain: string) => {
-    await add(game, domain)
-    await until(`${domain} was looked at`, async () => {
-      const { verification_status, failure_count } = await row(game, domain.toLowerCase())
-      return verification_status !== 'pending' || failure_count > 0
-    })
-  }
-  const check = async (game: TestGame, domain: string) => checkDomain(ctx, (await row(game, domain)).domain_id)
-  return { row, list, tell, add, remove, addAndWait, check }
-}
-
-async function start(t: TestContext): Promise<{ platform: Platform; names: NameServer }> {
-  const names = await startNameServer(t)
-  const platform = await startPlatform(t, {
-    roles: 'api,matchmaker,edge',
-    env: { MUSTER_DNS_SERVERS: names.address, MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' },
-  })
-  return { platform, names }
-}
+import { ask, createDomainSteps, HERE, start } from './domain-steps.ts'
+import { newGame, refused, UNKNOWN_ID } from './steps.ts'
 
 test('custom domains', async (t) => {
   const { platform, names } = await start(t)
   const { ctx } = platform
   const own = await newGame(platform)
   const other = await newGame(platform)
-  const { row, list, tell, add, remove, addAndWait, check } = stepsOf(platform)
+  const { row, list, tell, add, remove, addAndWait, check, prove } = createDomainSteps(platform, names)
 
-  await t.test('a domain that leads to the edge becomes active, is served, and stands as Origin', async () => {
+  await t.test('a claim lists the exact records that prove it, and its state', async () => {
+    await addAndWait(own, 'listed.example.com')
+    const told = await tell(own, 'listed.example.com')
+    const { txt_value, cname_label } = await row(own, 'listed.example.com')
+    assert.match(cname_label, /^claim-[0-9a-f]{30}$/)
+    assert.match(txt_value, /^[\w-]{32}$/)
+    assert.equal(told.verification_status, 'pending')
+    assert.deepEqual(told.verification_records, [
+      { type: 'CNAME', name: 'listed.example.com', value: `${cname_label}.cdn.localhost` },
+      { type: 'TXT', name: '_muster.listed.example.com', value: txt_value },
+    ])
+    assert.deepEqual(told.verification_method, { http: { cname_record: `${cname_label}.cdn.localhost` } })
+    assert.equal(told.verification_errors.length, 2)
+    await addAndWait(own, 'apex.com')
+    const apex = await tell(own, 'apex.com')
+    assert.deepEqual(
+      apex.verification_records.map(({ type, name }) => [type, name]),
+      [['TXT', '_muster.apex.com']],
+    )
+    assert.deepEqual(apex.verification_errors.length, 1)
+    for (const { domain } of await list(own)) await remove(own, domain)
+  })
+
+  await t.test('a domain that is proven becomes active, is served, and stands as Origin', async () => {
     names.zones.set('play.example.com', HERE)
-    assert.equal((await ask(platform, 'play.example.com', '/.well-known/muster.json')).status, 404)
     await addAndWait(own, 'Play.Example.com')
+    await prove(own, 'play.example.com', 'TXT')
     const told = await tell(own, 'play.example.com')
-    assert.deepEqual(told.verification_errors, [])
-    assert.equal(told.verification_status, 'active')
-    const method = told.verification_method as { http: { cname_record: string } }
-    assert.match(method.http.cname_record, /^claim-[0-9a-f]{30}\.cdn\.localhost$/)
-
+    assert.deepEqual([told.verification_status, told.verification_errors], ['active', []])
     await until(
       'it is served',
       async () => (await ask(platform, 'play.example.com', '/.well-known/muster.json')).status === 200,
@@ -134,83 +101,87 @@ test('custom domains', async (t) => {
   })
 
   await t.test(
-    'a CNAME record of the claim is a proof; that of another claim is none, whatever the edge answers',
+    'a CNAME record to the name of the claim is a proof; one to the name of another claim is none',
     async () => {
       await addAndWait(own, 'named.example.com')
-      assert.equal((await tell(own, 'named.example.com')).verification_status, 'pending')
-      assert.match((await tell(own, 'named.example.com')).verification_errors[0]!, /NXDOMAIN/)
+      const [line = ''] = (await tell(own, 'named.example.com')).verification_errors
+      assert.match(line, /NXDOMAIN/)
       const { cname_label } = await row(own, 'named.example.com')
       await addAndWait(other, 'named.example.com')
-      names.zones.set('named.example.com', { CNAME: `${cname_label}.cdn.localhost`, A: ['127.0.0.1'] })
+      names.zones.set('named.example.com', { CNAME: `${cname_label}.cdn.localhost`, ...HERE })
       await check(other, 'named.example.com')
-      const [line = ''] = (await tell(other, 'named.example.com')).verification_errors
-      assert.match(line, /of another claim/)
+      assert.match((await tell(other, 'named.example.com')).verification_errors[0]!, /of another claim/)
       await check(own, 'named.example.com')
       assert.equal((await tell(own, 'named.example.com')).verification_status, 'active')
     },
   )
 
-  await t.test(
-    'of two claims the first that is proven wins; afterwards the name is taken until it is given up',
-    async () => {
-      await addAndWait(own, 'shared.example.com')
-      await addAndWait(other, 'shared.example.com')
-      names.zones.set('shared.example.com', HERE)
-      await Promise.all([check(own, 'shared.example.com'), check(other, 'shared.example.com')])
-      const both = [await tell(own, 'shared.example.com'), await tell(other, 'shared.example.com')]
-      assert.deepEqual(both.map((item) => item.verification_status).sort(), ['active', 'failed'])
-      const [winner, loser] = both[0]!.verification_status === 'active' ? [own, other] : [other, own]
-      assert.match((await tell(loser, 'shared.example.com')).verification_errors[0]!, /Another namespace/)
-      const third = await newGame(platform)
-      await refused('CLOUD_HOSTNAME_TAKEN', add(third, 'shared.example.com'))
-      await refused('CLOUD_HOSTNAME_TAKEN', add(winner, 'SHARED.example.com.'))
+  await t.test('of two claims that are proven at once one wins, and the domain is taken from then on', async () => {
+    await addAndWait(own, 'shared.example.com')
+    await addAndWait(other, 'shared.example.com')
+    const values = [
+      (await row(own, 'shared.example.com')).txt_value,
+      (await row(other, 'shared.example.com')).txt_value,
+    ]
+    names.zones.set('_muster.shared.example.com', { TXT: values })
+    await Promise.all([check(own, 'shared.example.com'), check(other, 'shared.example.com')])
+    const both = [await tell(own, 'shared.example.com'), await tell(other, 'shared.example.com')]
+    assert.deepEqual(both.map((item) => item.verification_status).sort(), ['active', 'failed'])
+    const [winner, loser] = both[0]!.verification_status === 'active' ? [own, other] : [other, own]
+    assert.match((await tell(loser, 'shared.example.com')).verification_errors[0]!, /Another namespace/)
+    const third = await newGame(platform)
+    await refused('CLOUD_HOSTNAME_TAKEN', add(third, 'shared.example.com'))
+    await refused('CLOUD_HOSTNAME_TAKEN', add(winner, 'SHARED.example.com.'))
+  })
 
-      await remove(winner, 'shared.example.com')
-      await until('it is not served any more', async () => {
-        return (await ask(platform, 'shared.example.com', '/.well-known/muster.json')).status === 404
-      })
-      await check(loser, 'shared.example.com')
-      assert.equal((await tell(loser, 'shared.example.com')).verification_status, 'active')
-    },
-  )
-
-  await t.test('whatever is wrong is told in one readable line, and looked at again later and later', async (t) => {
-    const server = createServer((req, res) => {
-      if (req.headers.host?.startsWith('moved.')) res.writeHead(302, { location: '/elsewhere' }).end()
-      else res.end(req.headers.host?.startsWith('flood.') ? Buffer.alloc(65_536) : 'another platform')
+  await t.test('what is wrong is listed in readable lines, and checked again later and later', async (t) => {
+    let connections = 0
+    const server = createServer((socket) => {
+      connections++
+      socket.destroy()
     }).listen(Number(new URL(platform.edge_url).port), '127.0.0.2')
     await once(server, 'listening')
     t.after(() => void server.close())
-    assert.equal((server.address() as AddressInfo).address, '127.0.0.2')
-    const deep = (link: number) => ({ CNAME: `link${link + 1}.example.com` })
-    for (let link = 0; link < 20; link++) names.zones.set(`link${link}.example.com`, deep(link))
-    const troubles: Record<string, { zone: Parameters<NameServer['zones']['set']>[1]; line: RegExp }> = {
-      loop: { zone: { CNAME: 'loop.wrong.example.com' }, line: /in a circle/ },
-      deep: { zone: { CNAME: 'link0.example.com' }, line: /more than 8 CNAME/ },
-      servfail: { zone: 'SERVFAIL', line: /could not answer .*SERVFAIL/ },
-      none: { zone: 'NXDOMAIN', line: /NXDOMAIN/ },
-      empty: { zone: {}, line: /NODATA/ },
-      private: { zone: { A: ['10.0.0.1'] }, line: /not a public address/ },
-      mixed: { zone: { A: ['127.0.0.1', '192.168.0.1'] }, line: /not a public address/ },
-      moved: { zone: { A: ['127.0.0.2'] }, line: /status 302/ },
-      flood: { zone: { A: ['127.0.0.2'] }, line: /more than 256 bytes/ },
-      foreign: { zone: { A: ['127.0.0.2'] }, line: /not from this platform/ },
-      down: { zone: { A: ['127.0.0.3'] }, line: /No connection/ },
+    type Trouble = { zone?: Zone; txt?: Zone; lines: [RegExp, RegExp] }
+    const none = /know no such record/
+    const troubles: Record<string, Trouble> = {
+      loop: { zone: { CNAME: 'loop.wrong.example.com' }, lines: [/is loop\.wrong\.example\.com, which is not/, none] },
+      deep: { zone: { CNAME: 'link0.example.com' }, lines: [/is link0\.example\.com, which is not/, none] },
+      servfail: {
+        zone: 'SERVFAIL',
+        txt: 'SERVFAIL',
+        lines: [/could not answer .*SERVFAIL/, /could not answer .*SERVFAIL/],
+      },
+      none: { zone: 'NXDOMAIN', lines: [/NXDOMAIN/, /NXDOMAIN/] },
+      empty: { zone: {}, txt: {}, lines: [/NODATA/, /NODATA/] },
+      address: { zone: { A: ['127.0.0.2'] }, lines: [/NODATA/, none] },
+      wrong: {
+        txt: { TXT: ['v=spf1 -all', ['of ', 'others']] },
+        lines: [none, /No TXT record of _muster\.wrong\..* has/],
+      },
+      alias: { txt: { CNAME: 'txt.elsewhere.example' }, lines: [none, /is a CNAME record to txt\.elsewhere\.example/] },
+      many: {
+        txt: { TXT: Array.from({ length: 65 }, (_, index) => `value ${index}`) },
+        lines: [none, /more than 64 TXT records/],
+      },
     }
-    const games = [await newGame(platform), await newGame(platform)]
-    for (const [index, [label, { zone, line }]] of Object.entries(troubles).entries()) {
+    const game = await newGame(platform)
+    for (const [label, { zone, txt, lines }] of Object.entries(troubles)) {
       const domain = `${label}.wrong.example.com`
-      const game = games[index % 2]!
-      names.zones.set(domain, zone)
+      if (zone !== undefined) names.zones.set(domain, zone)
+      if (txt !== undefined) names.zones.set(`_muster.${domain}`, txt)
       await addAndWait(game, domain)
       const told = await tell(game, domain)
       assert.equal(told.verification_status, 'pending', domain)
-      assert.equal(told.verification_errors.length, 1)
-      assert.match(told.verification_errors[0]!, line)
-      assert.doesNotMatch(told.verification_errors[0]!, /[\r\n]/)
+      assert.equal(told.verification_errors.length, 2)
+      for (const [index, line] of told.verification_errors.entries()) {
+        assert.match(line, lines[index]!, domain)
+        assert.doesNotMatch(line, /[\r\n]/)
+      }
     }
+    assert.equal(connections, 0, 'nothing is fetched from where a domain leads')
 
-    const { domain_id } = await row(games[1]!, 'none.wrong.example.com')
+    const { domain_id } = await row(game, 'none.wrong.example.com')
     const pauseOf = async () => {
       const { rows } = await sql<{ run_at: Date }>`
         select run_at from graphile_worker.jobs where key = ${`domain:${domain_id}`}`.execute(ctx.db)
@@ -222,12 +193,27 @@ test('custom domains', async (t) => {
       const pause_ms = await pauseOf()
       assert.ok(pause_ms <= wanted_ms && pause_ms > wanted_ms - 9_000, `${failures}: ${pause_ms}`)
     }
-    assert.equal((await tell(games[1]!, 'none.wrong.example.com')).verification_status, 'failed')
+    assert.equal((await tell(game, 'none.wrong.example.com')).verification_status, 'failed')
+  })
+
+  await t.test('a record that nobody asked for, beside an answer, is no proof', async (t) => {
+    const game = await newGame(platform)
+    await addAndWait(game, 'poison.example.com')
+    const { txt_value, cname_label } = await row(game, 'poison.example.com')
+    const ttl = 60
+    names.additionals.push(
+      { type: 'TXT', name: '_muster.poison.example.com', ttl, data: txt_value },
+      { type: 'CNAME', name: 'poison.example.com', ttl, data: `${cname_label}.cdn.localhost` },
+    )
+    t.after(() => names.additionals.splice(0))
+    await check(game, 'poison.example.com')
+    assert.equal((await tell(game, 'poison.example.com')).verification_status, 'pending')
   })
 
   await t.test('what fails for a while un-verifies nothing before 72 hours', async () => {
-    names.zones.set('steady.example.com', HERE)
     await addAndWait(own, 'steady.example.com')
+    await prove(own, 'steady.example.com', 'CNAME')
+    const proven = names.zones.get('steady.example.com')!
     const status = async () => (await tell(own, 'steady.example.com')).verification_status
     assert.equal(await status(), 'active')
     names.zones.set('steady.example.com', 'SERVFAIL')
@@ -242,7 +228,7 @@ test('custom domains', async (t) => {
       'it is not served any more',
       async () => (await ask(platform, 'steady.example.com', '/')).status === 404,
     )
-    names.zones.set('steady.example.com', HERE)
+    names.zones.set('steady.example.com', proven)
     await check(own, 'steady.example.com')
     assert.equal(await status(), 'active')
   })
@@ -299,14 +285,5 @@ test('custom domains', async (t) => {
     } finally {
       await jobs.stop()
     }
-  })
-
-  await t.test('the edge proves a claim under its own domain only', async () => {
-    const { domain_id, nonce } = await row(own, 'named.example.com')
-    const path = `/.well-known/muster-domain/${domain_id}`
-    assert.deepEqual(await ask(platform, 'named.example.com', path), { status: 200, body: nonce })
-    assert.equal((await ask(platform, 'play.example.com', path)).status, 404)
-    assert.equal((await ask(platform, 'named.example.com', `/.well-known/muster-domain/${UNKNOWN_ID}`)).status, 404)
-    assert.equal((await ask(platform, '127.0.0.2', path)).status, 404)
   })
 })

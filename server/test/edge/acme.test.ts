@@ -99,7 +99,7 @@ async function addDomains(platform: Platform, namespace_id: string, domains: rea
     .insertInto('domains')
     .values(
       domains.map((domain) => ({
-        ...{ domain_id: newId(platform.ctx.now()), namespace_id, domain, nonce: 'n', cname_label: domain },
+        ...{ domain_id: newId(platform.ctx.now()), namespace_id, domain, txt_value: 'n', cname_label: domain },
         ...{ verification_status: status as 'active', verification_errors: '[]' },
       })),
     )

@@ -182,7 +182,7 @@ test('production is https, from the hub to the last link', async (t) => {
       await platform.ctx.db
         .insertInto('domains')
         .values({
-          ...{ domain_id: newId(platform.ctx.now()), namespace_id: game.namespace_id, domain, nonce: 'n' },
+          ...{ domain_id: newId(platform.ctx.now()), namespace_id: game.namespace_id, domain, txt_value: 'n' },
           ...{ cname_label: domain, verification_status: 'active', verification_errors: '[]' },
         })
         .execute()
@@ -191,9 +191,8 @@ test('production is https, from the hub to the last link', async (t) => {
     assert.deepEqual([covered.status, covered.headers.location], [308, 'https://custom.example/x'])
     assert.equal((await ask(platform, 'https://custom.example/')).body, 'a site')
     assert.equal((await ask(platform, 'http://bare.example/')).body, 'a site')
-    // Neither: proofs are asked for over http, and nothing is said of hosts that are not ours.
+    // Neither: authorities ask over http, and nothing is said of hosts that are not ours.
     assert.equal((await ask(platform, 'http://custom.example/.well-known/acme-challenge/x')).status, 404)
-    assert.equal((await ask(platform, `http://custom.example/.well-known/muster-domain/${game.game_id}`)).status, 404)
     assert.equal((await ask(platform, 'http://stranger.pages.test.example/')).status, 404)
   })
 

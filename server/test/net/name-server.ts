@@ -4,8 +4,17 @@ import { once } from 'node:events'
 import type { TestContext } from 'node:test'
 import packet, { type Answer } from 'dns-packet'
 
-/** What a name answers: records by type, or a trouble. `NXDOMAIN` is also what unknown names answer. */
-export type Zone = { A?: string[]; AAAA?: string[]; CNAME?: string } | 'NXDOMAIN' | 'SERVFAIL' | 'SILENCE'
+/**
+ * What a name answers: records by type, or a trouble. `NXDOMAIN` is also what unknown names answer. The key `*.NAME` is a
+ * wildcard (RFC 4592): it answers for every name below NAME that has no closer one. A TXT record may be in several pieces.
+ */
+export type Zone =
+  | { A?: string[]; AAAA?: string[]; CNAME?: string; TXT?: (string | string[])[] }
+  | 'NXDOMAIN'
+  | 'SERVFAIL'
+  | 'SILENCE'
+
+type Entry = Zone | ((question: number) => Zone)
 
 const RESPONSE_CODES = { NXDOMAIN: 3, SERVFAIL: 2 }
 const TRUNCATED_BYTES = 65_000
@@ -13,7 +22,7 @@ const TRUNCATED_BYTES = 65_000
 export type NameServer = {
   /** `address:port`, as the setting takes it. */
   address: string
-  zones: Map<string, Zone | ((question: number) => Zone)>
+  zones: Map<string, Entry>
   /** Records that nobody asked for, in every answer. */
   additionals: Answer[]
   /** Answers of this many bytes of rubbish. */
@@ -38,7 +47,7 @@ export async function startNameServer(t: TestContext): Promise<NameServer> {
     const query = packet.decode(bytes)
     const { name, type } = query.questions![0]!
     server.questions.push(`${type} ${name.toLowerCase()}`)
-    const found = server.zones.get(name.toLowerCase()) ?? 'NXDOMAIN'
+    const found = entryOf(server.zones, name.toLowerCase())
     const asked = server.questions.filter((question) => question === server.questions.at(-1)).length
     const zone = typeof found === 'function' ? found(asked) : found
     if (zone === 'SILENCE') return
@@ -57,6 +66,19 @@ export async function startNameServer(t: TestContext): Promise<NameServer> {
   return server
 }
 
+/** By name, or by the wildcard right below the closest name that is there. */
+function entryOf(zones: ReadonlyMap<string, Entry>, name: string): Entry {
+  const isThere = (other: string): boolean =>
+    zones.has(other) || [...zones.keys()].some((key) => key.endsWith(`.${other}`))
+  if (isThere(name)) return zones.get(name) ?? {}
+  const labels = name.split('.')
+  for (let first = 1; first < labels.length; first++) {
+    const closest = labels.slice(first).join('.')
+    if (isThere(closest)) return zones.get(`*.${closest}`) ?? 'NXDOMAIN'
+  }
+  return 'NXDOMAIN'
+}
+
 function answersOf(name: string, type: string, zone: Exclude<Zone, string>): Answer[] {
   const ttl = 0
   if (type === 'CNAME') return zone.CNAME === undefined ? [] : [{ type: 'CNAME', name, ttl, data: zone.CNAME }]
@@ -65,5 +87,7 @@ function answersOf(name: string, type: string, zone: Exclude<Zone, string>): Ans
   if (type === 'A') return [...alias, ...(zone.A ?? []).map((data) => ({ type: 'A' as const, name: owner, ttl, data }))]
   if (type === 'AAAA')
     return [...alias, ...(zone.AAAA ?? []).map((data) => ({ type: 'AAAA' as const, name: owner, ttl, data }))]
+  if (type === 'TXT')
+    return [...alias, ...(zone.TXT ?? []).map((data) => ({ type: 'TXT' as const, name: owner, ttl, data }))]
   return []
 }

@@ -1,5 +1,5 @@
 // A namespace's claims to custom domains: pending -> active | failed, failed -> active, and active -> failed when the proof
-// has been missing for long. check.ts moves them; here they are made, told and given up.
+// has been missing for long. check.ts moves them; here they are made, listed and given up.
 import { randomBytes } from 'node:crypto'
 import { ApiError, type CdnDomain } from '@muster/contract'
 import type { Static } from 'typebox'
@@ -11,14 +11,17 @@ import { addDomainCheck } from '../jobs.ts'
 import { holdGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { requireDomain } from './names.ts'
+import { hasRelativeOfOthers, lockDomains, quarantineEnd, quarantineLine, releaseDomains } from './ownership.ts'
+import { cnameTarget, recordsOf } from './proofs.ts'
 
 const DOMAINS_PER_NAMESPACE_MAX = 10
-const NONCE_BYTES = 24
+const TXT_VALUE_BYTES = 24
 const CNAME_LABEL_BYTES = 15
 
 /**
  * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND, CDN_INVALID_DOMAIN, CDN_TOO_MANY_DOMAINS, QUOTA_REACHED, or
- * CLOUD_HOSTNAME_TAKEN when another namespace has proven the domain, or this one has claimed it already.
+ * CLOUD_HOSTNAME_TAKEN when another namespace has proven the domain, when another group has given it up not long ago, or
+ * when this namespace has claimed it already.
  */
 export async function addDomain(
   ctx: Context,
@@ -46,8 +49,14 @@ export async function addDomain(
       .select('domain_id')
       .where('domain', '=', domain)
       .where('verification_status', '=', 'active')
+      .where((query) => query.or([query('proof', 'is', null), query('proof', '<>', 'http')]))
       .executeTakeFirst()
     if (proven !== undefined) throw new ApiError('CLOUD_HOSTNAME_TAKEN')
+    const end = await quarantineEnd(ctx, trx, { domain, group_id })
+    if (end !== null) {
+      const metadata = { quarantine_end_ts: timestamp(end) }
+      throw new ApiError('CLOUD_HOSTNAME_TAKEN', metadata, { message: quarantineLine(domain, end) })
+    }
     const now = ctx.now()
     const domain_id = newId(now)
     await trx
@@ -58,7 +67,7 @@ export async function addDomain(
         domain,
         create_ts: new Date(now),
         verification_status: 'pending',
-        nonce: randomBytes(NONCE_BYTES).toString('base64url'),
+        txt_value: randomBytes(TXT_VALUE_BYTES).toString('base64url'),
         cname_label: `claim-${randomBytes(CNAME_LABEL_BYTES).toString('hex')}`,
         verification_errors: '[]',
       })
@@ -77,27 +86,43 @@ export async function removeDomain(
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
-  const removed = await ctx.db
-    .deleteFrom('domains')
-    .where('namespace_id', '=', namespace_id)
-    .where('domain', '=', domain)
-    .executeTakeFirst()
-  if (removed.numDeletedRows === 0n) throw new ApiError('CDN_DOMAIN_NOT_FOUND')
+  await ctx.db.transaction().execute(async (trx) => {
+    await lockDomains(trx)
+    await releaseDomains(ctx, trx, { namespace_id, domain })
+    const removed = await trx
+      .deleteFrom('domains')
+      .where('namespace_id', '=', namespace_id)
+      .where('domain', '=', domain)
+      .executeTakeFirst()
+    if (removed.numDeletedRows === 0n) throw new ApiError('CDN_DOMAIN_NOT_FOUND')
+  })
   await ctx.listener.notify('namespaces', namespace_id)
 }
 
 export async function listDomains(ctx: Context, namespace_id: string): Promise<Static<typeof CdnDomain>[]> {
   const rows = await ctx.db
     .selectFrom('domains')
-    .select(['domain', 'create_ts', 'verification_status', 'verification_errors', 'cname_label'])
-    .where('namespace_id', '=', namespace_id)
-    .orderBy('create_ts')
+    .innerJoin('namespaces', 'namespaces.namespace_id', 'domains.namespace_id')
+    .innerJoin('games', 'games.game_id', 'namespaces.game_id')
+    .selectAll('domains')
+    .select('games.developer_group_id as group_id')
+    .where('domains.namespace_id', '=', namespace_id)
+    .orderBy('domains.create_ts')
     .orderBy('domain')
     .limit(DOMAINS_PER_NAMESPACE_MAX)
     .execute()
-  return rows.map(({ cname_label, create_ts, ...row }) => ({
-    ...row,
-    create_ts: timestamp(create_ts),
-    verification_method: { http: { cname_record: `${cname_label}.${ctx.config.domains.cdn}` } },
-  }))
+  return Promise.all(
+    rows.map(async (claim) => {
+      const { domain, create_ts, verification_status, verification_errors } = claim
+      const txt_only = verification_status !== 'active' && (await hasRelativeOfOthers(ctx.db, claim))
+      return {
+        domain,
+        create_ts: timestamp(create_ts),
+        verification_status,
+        verification_method: { http: { cname_record: cnameTarget(ctx, claim) } },
+        verification_records: recordsOf(ctx, claim, txt_only),
+        verification_errors,
+      }
+    }),
+  )
 }

@@ -19,6 +19,9 @@ export const OLD_ROWS: readonly (OldRows & { setting: Setting })[] = [
   { table: 'group_invites', ended: 'expire_ts', setting: 'invites_ms' },
 ]
 
+/** A row is needed for as long as the quarantine lasts. */
+const RELEASED_DOMAINS: OldRows = { table: 'released_domains', ended: 'release_ts' }
+
 export function retentionSteps(ctx: Context): SweepStep[] {
   const rows = OLD_ROWS.map((old) => ({
     what: old.table,
@@ -27,7 +30,11 @@ export function retentionSteps(ctx: Context): SweepStep[] {
       return kept_ms === null ? 0 : removeOld(ctx.pool, old, ctx.now() - kept_ms)
     },
   }))
-  return [...rows, ...analyticsSteps(ctx), { what: 'jobs', remove: () => removeFailedJobs(ctx) }]
+  const quarantine = {
+    what: 'released_domains',
+    remove: () => removeOld(ctx.pool, RELEASED_DOMAINS, ctx.now() - ctx.config.domain_quarantine_ms),
+  }
+  return [...rows, quarantine, ...analyticsSteps(ctx), { what: 'jobs', remove: () => removeFailedJobs(ctx) }]
 }
 
 /** Jobs that failed for the last time stay in the queue, for people to look at. `updated_at` is the database's clock. */

@@ -1,6 +1,6 @@
 // From http to https, in production and where a certificate covers the host: then browsers are sent there, and the main
 // domain tells them to come that way from now on. Never sent away are lobbies, WebSockets (no client of theirs follows), and
-// what others ask over http to prove a domain.
+// what an authority asks over http before it issues a certificate.
 import type { Config } from '../../config.ts'
 import { publicUrl } from '../../config.ts'
 import type { Certificates } from '../tls/certificates.ts'
@@ -9,7 +9,7 @@ import { linesOf } from './head.ts'
 
 type Wanted = Pick<Exchange, 'host' | 'path' | 'source' | 'is_secure' | 'head'>
 
-const WELL_KNOWN_PROOF = /^\/\.well-known\/(?:acme-challenge|muster-domain)\//
+const ACME_CHALLENGE = /^\/\.well-known\/acme-challenge\//
 
 /** Half a year. Sites and custom domains are not ours to bind for so long, nor are hosts below the main domain. */
 const HSTS = linesOf(['Strict-Transport-Security', 'max-age=15552000'])
@@ -18,7 +18,7 @@ const HSTS = linesOf(['Strict-Transport-Security', 'max-age=15552000'])
 export function createRedirects(config: Config, certificates: Certificates | null): (wanted: Wanted) => string | null {
   if (certificates === null || !isHttpsPeoples(config)) return () => null
   return ({ host, path, source, is_secure, head }) => {
-    if (is_secure || head.is_upgrade || WELL_KNOWN_PROOF.test(path) || !certificates.covers(host, source)) return null
+    if (is_secure || head.is_upgrade || ACME_CHALLENGE.test(path) || !certificates.covers(host, source)) return null
     return `${publicUrl(config, host)}${path}`
   }
 }

@@ -40,8 +40,6 @@ const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
 const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Where a claim to a custom domain is proven, by its id. */
-const PROOF_PATH = /^\/\.well-known\/muster-domain\/([0-9a-f-]{36})$/
 /** The last label of a name has a letter; that of an address has none. */
 const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
 
@@ -82,23 +80,15 @@ export function createUpstreams(directory: Directory): (wanted: Wanted) => Place
   }
 
   const onDomain = (wanted: Wanted): Place | Promise<Place> => {
-    const { host, path, source } = wanted
+    const { host, source } = wanted
     const nothing = () => new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
     if (!DOMAIN_NAME.test(host)) throw nothing()
-    const claim = PROOF_PATH.exec(path)?.[1]
-    if (claim !== undefined && UUID.test(claim)) return proofOf(host, claim, source)
     const place = (site: { game: string; namespace: string } | null): Place => {
       if (site === null) throw nothing()
       return secured(wanted, { kind: 'site', ...site })
     }
     const found = domains.find(host, source)
     return found instanceof Promise ? found.then(place) : place(found)
-  }
-
-  const proofOf = async (host: string, domain_id: string, source: string): Promise<Place> => {
-    const text = await domains.proof(host, domain_id, source)
-    if (text === null) throw new ApiError('API_NOT_FOUND', {}, { message: 'There is no such claim to this domain.' })
-    return { kind: 'text', text }
   }
 
   const toHost = (wanted: Wanted): Place | Promise<Place> => {
