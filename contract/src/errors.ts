@@ -112,7 +112,7 @@ export const ERRORS = {
   MATCHMAKER_GAME_MODE_NOT_FOUND: { status: 400, message: 'The current version has no such game mode.' },
   MATCHMAKER_REGION_NOT_FOUND: { status: 400, message: 'There is no such region.' },
   MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: { status: 400, message: 'The game mode does not run in this region.' },
-  MATCHMAKER_REGION_FULL: { status: 400, message: 'The region has no room for another lobby.' },
+  MATCHMAKER_REGION_FULL: { status: 503, message: 'The region has no room for another lobby.' },
   MATCHMAKER_NO_PORTS: { status: 400, message: 'No TCP or UDP port is left for another lobby.' },
   MATCHMAKER_FIND_DISABLED: { status: 400, message: 'The game mode does not allow find.' },
   MATCHMAKER_JOIN_DISABLED: { status: 400, message: 'The game mode does not allow join.' },

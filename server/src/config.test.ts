@@ -61,3 +61,11 @@ test('where the edge speaks https in production, people come over https', () => 
     assert.deepStrictEqual(mistakesOf({ ...PRODUCTION, [name]: value }), [])
   }
 })
+
+test("the machine's size bounds what lobbies use together in production, and not in development", () => {
+  const capacityOf = (env: Record<string, string>) => readConfig(env).regions[0]!.capacity
+  assert.deepStrictEqual(capacityOf({}), { cpu_cores: null, memory_mb: null })
+  assert.deepStrictEqual(capacityOf({ MUSTER_CAPACITY_CORES: '3' }), { cpu_cores: 3, memory_mb: null })
+  const { cpu_cores, memory_mb } = capacityOf(PRODUCTION)
+  assert.ok(cpu_cores !== null && cpu_cores > 0 && memory_mb !== null && memory_mb > 0)
+})

@@ -276,13 +276,13 @@ export const SETTINGS = [
   { name: 'MUSTER_CONFIG', default: './muster.toml', description: 'File of regions and tiers; it need not be there.' },
   {
     name: 'MUSTER_CAPACITY_CORES',
-    default: "this machine's",
-    description: "Cores of a region's lobbies; 0: no limit.",
+    default: "this machine's; none in development",
+    description: "Cores that a region's lobbies may use together; 0: no limit.",
   },
   {
     name: 'MUSTER_CAPACITY_MEMORY_MB',
-    default: "90 % of this machine's",
-    description: "Memory of a region's lobbies; 0: no limit.",
+    default: "90 % of this machine's; none in development",
+    description: "Memory that a region's lobbies may use together, in MiB; 0: no limit.",
   },
   { name: 'MUSTER_DNS_SERVERS', default: "the system's", description: 'Name servers asked for names of others.' },
   {
@@ -537,9 +537,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
 
   const machine = thisMachine()
   const own = machineCapacity(machine)
+  // A developer tries more lobbies than a laptop has cores, one player in each.
+  const is_development = mode === 'development'
   const capacity = {
-    cpu_cores: integer('MUSTER_CAPACITY_CORES', own.cpu_cores, 1_000_000) || null,
-    memory_mb: integer('MUSTER_CAPACITY_MEMORY_MB', own.memory_mb, 999_999_999) || null,
+    cpu_cores: integer('MUSTER_CAPACITY_CORES', is_development ? 0 : own.cpu_cores, 1_000_000) || null,
+    memory_mb: integer('MUSTER_CAPACITY_MEMORY_MB', is_development ? 0 : own.memory_mb, 999_999_999) || null,
   }
   const data_dir = resolve(text('MUSTER_DATA', './.muster'))
   const dns_servers = list('MUSTER_DNS_SERVERS')

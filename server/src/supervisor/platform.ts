@@ -105,11 +105,13 @@ async function startParts(
     const play_url = await prepareExample(start, database, admin.token, log)
     terminal.table([
       ...(play_url ? [['play', play_url, 'open it in two windows'] as const] : []),
-      ['API', mainUrl(config)],
-      ['matchmaker', `${mainUrl(config)}/matchmaker`],
+      ['API', mainUrl(config), 'the matchmaker too'],
       ['data folder', shortPath(config.data_dir)],
       ['admin token', `cat ${shortPath(admin.file)}`],
     ])
+    if (config.mode === 'development' && config.regions.every(({ capacity }) => capacity.cpu_cores === null)) {
+      terminal.say("Development: the machine's cores and memory do not limit how many lobbies run.")
+    }
   } finally {
     await database.close()
   }

@@ -136,6 +136,10 @@ test('regions and tiers', async (t) => {
     const codes = codesOf(await rush('fra'))
     assert.equal(seats(codes), 6, 'two cores, a third each')
     assert.deepEqual([...new Set(codes)].sort(), ['MATCHMAKER_REGION_FULL', 'seat'])
+    const { message, metadata, retry_after_s } = await refused('MATCHMAKER_REGION_FULL', findIn('fra'))
+    assert.deepEqual(metadata, { region: 'fra', reason: 'cores_full', setting: 'MUSTER_CAPACITY_CORES' })
+    assert.match(message, /use 2 of 2 cores, and this one takes 0\.333\. MUSTER_CAPACITY_CORES, or cores of the region/)
+    assert.ok((retry_after_s ?? 0) > 0)
     const rows = await platform.ctx.db
       .selectFrom('lobbies')
       .select(['tier', 'memory_mb'])
@@ -151,6 +155,8 @@ test('regions and tiers', async (t) => {
 
   await t.test('memory bounds it as cores do, and one region does not fill another', async () => {
     assert.equal(seats(codesOf(await rush('syd'))), 2)
+    const { metadata } = await refused('MATCHMAKER_REGION_FULL', findIn('syd'))
+    assert.deepEqual(metadata, { region: 'syd', reason: 'memory_full', setting: 'MUSTER_CAPACITY_MEMORY_MB' })
   })
 
   await t.test('a lobby that ends makes room for exactly one', async () => {

@@ -14,7 +14,7 @@ const ENV = {
   MUSTER_UPLOAD_DISK_FREE_MB_MIN: '0',
   MUSTER_SANDBOX: 'off',
 }
-const FULL = { region: 'local', reason: 'disk_full' }
+const FULL = { region: 'local', reason: 'disk_full', setting: 'MUSTER_LOBBY_DISK_FREE_MB_MIN' }
 
 /** One lobby has room for all players of the first game; each player of the second needs a lobby of his own. */
 async function twoGames(platform: Platform): Promise<[TestGame, TestGame]> {

@@ -653,7 +653,10 @@ export class Book {
     choosePorts: ChoosePorts,
   ): LobbyRecord | Refused {
     if (this.#lobbyCount() >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
-    if (!hasRoom(plan)) return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region: plan.region } }
+    if (!hasRoom(plan)) {
+      const { region, cpu_cores, memory_mb } = plan
+      return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region, cpu_cores, memory_mb } }
+    }
     const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, ...record } = plan
     if (creator_lobbies_max !== null && this.#lobbiesBy(plan) >= creator_lobbies_max) {
       return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')

@@ -1,5 +1,5 @@
 // All books of this process: 64 shards, the clock that ends what is due, and those who wait for a lobby to be ready.
-import { ApiError, type ErrorMetadata } from '@muster/contract'
+import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
@@ -13,9 +13,10 @@ import type { IdleRules } from '../book/idle.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { createPortPool } from '../ports/pool.ts'
 import { createBookTime } from './book-time.ts'
-import { type Capacity, createCapacity } from './capacity.ts'
+import { type Capacity, createCapacity, type RegionUse } from './capacity.ts'
 import { createIdentityWatch, type IdentityWatch } from './identity-watch.ts'
 import type { Projection } from './project.ts'
+import { regionFull } from './region-full.ts'
 import { createShard, type Decide, type Shard, type ShardState } from './shard.ts'
 
 /** How often what is due is looked for. */
@@ -126,15 +127,14 @@ export function createBooks(options: BooksOptions): Books {
 
   async function commit<T>(namespace_id: string, decide: Decide<T>): Promise<T> {
     const decision: Decision<T> = await shardFor(namespace_id).run(namespace_id, decide)
-    if ('refused' in decision) throw new ApiError(decision.refused, metadataOf(decision))
+    if ('refused' in decision) throw refusalOf(decision)
     return decision.result
   }
 
-  /** Why a region has no room is not the book's to know either. */
-  function metadataOf({ refused, metadata }: Refused): ErrorMetadata | undefined {
-    const { region } = metadata ?? {}
-    const is_disk = refused === 'MATCHMAKER_REGION_FULL' && typeof region === 'string' && capacity.isClosed(region)
-    return is_disk ? { ...metadata, reason: 'disk_full' } : metadata
+  /** The book only knows that a region has no room; the account of all regions knows why. */
+  function refusalOf({ refused, metadata }: Refused): ApiError {
+    if (refused !== 'MATCHMAKER_REGION_FULL') return new ApiError(refused, metadata)
+    return regionFull(capacity, metadata as RegionUse)
   }
 
   /** Told of what has become durable; memory is ahead of that, so only what never changes is read from it. */

@@ -10,15 +10,18 @@ import type { Book } from '../book/book.ts'
 /** Sums of fractions such as 1/3 are not exact; a thousandth of a lobby is none. */
 const ROUNDING = 1e-6
 
-type Use = { region: string; cpu_cores: number; memory_mb: number }
+/** What a lobby takes of its region, or all lobbies together. */
+export type RegionUse = { region: string; cpu_cores: number; memory_mb: number }
 
 export type Capacity = {
-  hasRoom: (wanted: Use) => boolean
+  hasRoom: (wanted: RegionUse) => boolean
   /** Regions that open no lobby for want of disk. */
   closeRegions: (regions: ReadonlySet<string>) => void
   isClosed: (region: string) => boolean
-  take: (shard: number, lobby: Use) => void
-  giveBack: (shard: number, lobby: Use) => void
+  /** What the lobbies of a region use, and what they may use; null: no limit. */
+  account: (region: string) => { used: RegionUse; limit: Region['capacity'] }
+  take: (shard: number, lobby: RegionUse) => void
+  giveBack: (shard: number, lobby: RegionUse) => void
   /** The shard has been read anew: what it uses is what its books say. */
   replace: (shard: number, books: Iterable<Book>) => void
 }
@@ -26,9 +29,9 @@ export type Capacity = {
 export function createCapacity(regions: readonly Pick<Region, 'name' | 'capacity'>[]): Capacity {
   const limits = new Map(regions.map((region) => [region.name, region.capacity]))
   let closed: ReadonlySet<string> = new Set()
-  const shards = Array.from({ length: SHARD_COUNT }, () => new Map<string, Use>())
+  const shards = Array.from({ length: SHARD_COUNT }, () => new Map<string, RegionUse>())
 
-  function add(shard: number, { region, cpu_cores, memory_mb }: Use, sign: 1 | -1): void {
+  function add(shard: number, { region, cpu_cores, memory_mb }: RegionUse, sign: 1 | -1): void {
     const uses = shards[shard]!
     const use = uses.get(region) ?? { region, cpu_cores: 0, memory_mb: 0 }
     use.cpu_cores += sign * cpu_cores
@@ -36,19 +39,25 @@ export function createCapacity(regions: readonly Pick<Region, 'name' | 'capacity
     uses.set(region, use)
   }
 
+  function used(region: string): RegionUse {
+    const sum = { region, cpu_cores: 0, memory_mb: 0 }
+    for (const uses of shards) {
+      const use = uses.get(region)
+      sum.cpu_cores += use?.cpu_cores ?? 0
+      sum.memory_mb += use?.memory_mb ?? 0
+    }
+    return sum
+  }
+
   return {
     hasRoom(wanted) {
       if (closed.has(wanted.region)) return false
       const limit = limits.get(wanted.region)
       if (limit === undefined || (limit.cpu_cores === null && limit.memory_mb === null)) return true
-      let { cpu_cores, memory_mb } = wanted
-      for (const uses of shards) {
-        const use = uses.get(wanted.region)
-        cpu_cores += use?.cpu_cores ?? 0
-        memory_mb += use?.memory_mb ?? 0
-      }
-      return fits(cpu_cores, limit.cpu_cores) && fits(memory_mb, limit.memory_mb)
+      const { cpu_cores, memory_mb } = used(wanted.region)
+      return fits(cpu_cores + wanted.cpu_cores, limit.cpu_cores) && fits(memory_mb + wanted.memory_mb, limit.memory_mb)
     },
+    account: (region) => ({ used: used(region), limit: limits.get(region) ?? NO_LIMIT }),
     closeRegions(regions) {
       closed = regions
     },
@@ -64,6 +73,8 @@ export function createCapacity(regions: readonly Pick<Region, 'name' | 'capacity
   }
 }
 
-function fits(used: number, limit: number | null): boolean {
+const NO_LIMIT = { cpu_cores: null, memory_mb: null }
+
+export function fits(used: number, limit: number | null): boolean {
   return limit === null || used <= limit + ROUNDING
 }
