@@ -12,7 +12,11 @@ export const Party = object(
       description: 'In the order in which they came; 32 at most.',
     }),
     create_ts: Timestamp,
-    expire_ts: Timestamp,
+    expire_ts: {
+      ...Timestamp,
+      description:
+        'When the party ends unless it is used: 30 minutes after a member last changed it or looked at it, or 24 hours after it last got seats.',
+    },
   },
   'Players who are seated together.',
 )
@@ -27,7 +31,7 @@ export const createParty = operation({
   method: 'POST',
   path: '/parties',
   summary: 'Makes a party that you lead; answers yours when you lead one already.',
-  errors: ['NAMESPACE_NOT_FOUND', 'PARTY_ALREADY_MEMBER'],
+  errors: ['NAMESPACE_NOT_FOUND', 'PARTY_ALREADY_MEMBER', 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'],
 })
 
 export const getParty = operation({
@@ -51,7 +55,13 @@ export const joinParty = operation({
   // Codes are short: who tries many is slowed down.
   rate_limit: 'seats',
   body: object({ code: Type.String({ minLength: 1, maxLength: 32 }) }),
-  errors: ['NAMESPACE_NOT_FOUND', 'PARTY_CODE_INVALID', 'PARTY_FULL', 'PARTY_ALREADY_MEMBER'],
+  errors: [
+    'NAMESPACE_NOT_FOUND',
+    'PARTY_CODE_INVALID',
+    'PARTY_FULL',
+    'PARTY_ALREADY_MEMBER',
+    'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+  ],
 })
 
 export const leaveParty = operation({

@@ -7,6 +7,7 @@ import { VERSION } from './plain-wishes.ts'
 
 const TEN_MINUTES_MS = 600_000
 const EIGHT_HOURS_MS = 28_800_000
+const HALF_HOUR_MS = 1_800_000
 const DAY_MS = 86_400_000
 
 export type PlainLobby = {
@@ -591,7 +592,7 @@ export function makeParty(
 ): Answer {
   const own = partyWith(book, member.who)
   if (own !== undefined) return own.leader === member.who ? null : refused('PARTY_ALREADY_MEMBER')
-  book.parties.push({ ...made, leader: member.who, members: [member], until: now + DAY_MS })
+  book.parties.push({ ...made, leader: member.who, members: [member], until: now + HALF_HOUR_MS })
   return null
 }
 
@@ -604,7 +605,15 @@ export function joinParty(book: PlainBook, member: PlainMember, code: string, no
   if (before?.client === member.client) return null
   if (before === undefined) party.members.push({ ...member })
   else before.client = member.client
-  party.until = now + DAY_MS
+  party.until = Math.max(party.until, now + HALF_HOUR_MS)
+  return null
+}
+
+/** A member looks at its party, and keeps it. */
+export function lookAtParty(book: PlainBook, who: string, now: number): Answer {
+  const party = partyWith(book, who)
+  if (party === undefined) return refused('PARTY_NOT_FOUND')
+  if (party.until - now <= HALF_HOUR_MS / 2) party.until = now + HALF_HOUR_MS
   return null
 }
 
@@ -614,7 +623,7 @@ export function leaveParty(book: PlainBook, who: string, now: number): Answer {
   party.members = party.members.filter((member) => member.who !== who)
   if (party.members.length === 0) book.parties = book.parties.filter((one) => one !== party)
   else if (party.leader === who) party.leader = party.members[0]!.who
-  party.until = now + DAY_MS
+  party.until = Math.max(party.until, now + HALF_HOUR_MS)
   return null
 }
 
@@ -625,7 +634,7 @@ export function leadParty(book: PlainBook, by: string, who: string, now: number)
   if (partyWith(book, who) !== party) return refused('PARTY_MEMBER_NOT_FOUND')
   if (who === by) return null
   party.leader = who
-  party.until = now + DAY_MS
+  party.until = Math.max(party.until, now + HALF_HOUR_MS)
   return null
 }
 
@@ -636,6 +645,6 @@ export function kickMember(book: PlainBook, by: string, who: string, code: strin
   if (who === by || partyWith(book, who) !== party) return refused('PARTY_MEMBER_NOT_FOUND')
   party.members = party.members.filter((member) => member.who !== who)
   party.code = code
-  party.until = now + DAY_MS
+  party.until = Math.max(party.until, now + HALF_HOUR_MS)
   return null
 }

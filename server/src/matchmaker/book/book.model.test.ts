@@ -34,7 +34,21 @@ const KINDS = [
     'time',
   ],
   ...['solve', 'request', 'request', 'hold', 'hold', 'hold', 'hold', 'sit', 'sit', 'let_go'],
-  ...['drain', 'drain', 'prepare', 'prepare', 'party', 'party', 'enter', 'enter', 'enter', 'lead', 'kick', 'quit'],
+  ...[
+    'drain',
+    'drain',
+    'prepare',
+    'prepare',
+    'party',
+    'party',
+    'enter',
+    'enter',
+    'enter',
+    'lead',
+    'kick',
+    'quit',
+    'look',
+  ],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 const PEOPLE = ['ada', 'grace', 'joan', 'mary']
@@ -332,6 +346,8 @@ function createPair() {
           plain.kickMember(reference, person, gone, fresh.code, now_ms),
         )
       }
+      case 'look':
+        return said(book.parties.look(person, now_ms), plain.lookAtParty(reference, person, now_ms))
       case 'quit':
         return said(book.parties.leave(person, now_ms), plain.leaveParty(reference, person, now_ms))
       case 'release':

@@ -42,7 +42,7 @@ import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
 import { createIdle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing } from './listing.ts'
 import type { Lobby, Player } from './lobby.ts'
-import { createParties, type Parties } from './parties.ts'
+import { createParties, type NetworksOf, type Parties } from './parties.ts'
 import { takenPlaces } from './rules.ts'
 import { createShelves } from './shelves.ts'
 
@@ -93,7 +93,7 @@ export class Book {
   readonly verified: CaptchaMemory = createCaptchaMemory()
   /** Versions whose lobbies take no new players, and of which no more are started. */
   readonly draining = new Set<string>()
-  readonly parties: Parties = createParties()
+  readonly parties: Parties
   readonly #shelves = createShelves()
   readonly #listing = createListing()
   #idle_rules: IdleRules
@@ -121,9 +121,14 @@ export class Book {
   })
   readonly #keepRoom: KeepRoom
 
-  constructor(keepRoom: KeepRoom = () => {}, idle_rules: IdleRules = NO_IDLE_RULES) {
+  constructor(
+    keepRoom: KeepRoom = () => {},
+    idle_rules: IdleRules = NO_IDLE_RULES,
+    networksOf: NetworksOf = (key) => [{ key, factor: 1 }],
+  ) {
     this.#keepRoom = keepRoom
     this.#idle_rules = idle_rules
+    this.parties = createParties(networksOf)
   }
 
   /** A seat in the fullest open lobby of these places, else in a lobby after `plan`, else a refusal. */

@@ -1,17 +1,29 @@
 // The parties of a namespace: players who are seated together. A part of the book: it knows no clock and no I/O; a command
 // answers a refusal or the changes that grant it, and every change answers how to undo it.
 //
-// A party is there from its first member on, until the last has left or nobody has joined, led or been seated for
-// PARTY_MS. An identity is in one party at a time. What has ended is remembered until that is durable.
+// A party is there from its first member on, until the last has left or its time is over: UNPLAYED_MS after it was last
+// changed or looked at, PLAYED_MS after its last seats. An identity is in one party at a time. What has ended is remembered
+// until that is durable.
+//
+// A client has a limited number of members in the parties of a namespace. When the namespace has as many parties as it may
+// have, a new one takes the place of the one whose time is over first, unless that one plays. So a few clients keep nobody
+// from making a party.
 
 import type { Change, PartyMember, PartyRecord } from '../../journal/changes.ts'
-import type { Decision, Undo } from './commands.ts'
+import type { Decision, Granted, Undo } from './commands.ts'
 import { createHeap } from './heap.ts'
 
 export const PARTY_MEMBERS_MAX = 32
 /** Of a namespace, about a kilobyte each. */
-const PARTIES_MAX = 50_000
-const PARTY_MS = 24 * 60 * 60_000
+export const PARTIES_MAX = 50_000
+/** Members of one client; a network of IPv6 has more (net/client-networks.ts). A large school or office is one client. */
+export const CLIENT_MEMBERS_MAX = 512
+/** How long a party that has no seats is kept without being used: it waits for friends on a page that looks at it. */
+const UNPLAYED_MS = 30 * 60_000
+const PLAYED_MS = 24 * 60 * 60_000
+
+/** The networks that a client is counted by, each with how many times the limit of one client it has. */
+export type NetworksOf = (client_key: string) => readonly { key: string; factor: number }[]
 
 export type Party = PartyRecord & { end_ms: number | null }
 
@@ -25,8 +37,10 @@ export type Parties = {
   lead: (identity_id: string, leader_identity_id: string, now_ms: number) => Decision<PartyRecord>
   /** `fresh.code` takes the place of the one that the removed member knows. */
   remove: (identity_id: string, member_id: string, fresh: { code: string }, now_ms: number) => Decision<PartyRecord>
-  /** The change by which a party that is used lives on; none while it was used lately. */
+  /** The change by which a party that gets seats lives on; none while it got some lately. */
   renew: (party: Party, now_ms: number) => Change[]
+  /** The party that a member looks at, which it thereby keeps; a change of it only where it was not used lately. */
+  look: (identity_id: string, now_ms: number) => Decision<PartyRecord>
   put: (party: PartyRecord) => Undo
   end: (party_id: string, ms: number) => Undo
   load: (parties: readonly PartyRecord[]) => void
@@ -48,13 +62,16 @@ const refuse = (
     | 'PARTY_FULL'
     | 'PARTY_ALREADY_MEMBER'
     | 'PARTY_LEADER_REQUIRED'
-    | 'PARTY_MEMBER_NOT_FOUND',
+    | 'PARTY_MEMBER_NOT_FOUND'
+    | 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
 ) => ({ refused })
 
-export function createParties(): Parties {
+export function createParties(networksOf: NetworksOf): Parties {
   const parties = new Map<string, Party>()
   const by_member = new Map<string, Party>()
   const by_code = new Map<string, Party>()
+  /** Members in parties, by network. */
+  const by_network = new Map<string, number>()
   const due = createHeap<Party>((a, b) => a.expire_ms < b.expire_ms)
   const over = createHeap<Party>((a, b) => a.end_ms! < b.end_ms!)
 
@@ -66,10 +83,27 @@ export function createParties(): Parties {
     }
     by_code.set(party.code, party)
     for (const { identity_id } of party.members) by_member.set(identity_id, party)
+    count(party, 1)
     due.place(party)
   }
 
+  function count({ members }: Party, sign: 1 | -1): void {
+    for (const { client } of members) {
+      for (const { key } of networksOf(client)) {
+        const left = (by_network.get(key) ?? 0) + sign
+        if (left === 0) by_network.delete(key)
+        else by_network.set(key, left)
+      }
+    }
+  }
+
+  /** Whether the client may have one more member in a party. */
+  function hasRoomFor(client: string): boolean {
+    return networksOf(client).every(({ key, factor }) => (by_network.get(key) ?? 0) < CLIENT_MEMBERS_MAX * factor)
+  }
+
   function exit(party: Party): void {
+    if (party.end_ms === null) count(party, -1)
     parties.delete(party.party_id)
     due.remove(party)
     over.remove(party)
@@ -86,16 +120,25 @@ export function createParties(): Parties {
     }
   }
 
-  /** The party as it will be: used just now, and changed once more. */
+  /** The party as it will be: used just now, and changed once more. `keep_ms`: how long it is kept at least. */
   function changed(
     party: Party,
     what: Partial<PartyRecord>,
     now_ms: number,
     left: string | null = null,
-  ): Decision<PartyRecord> {
+    keep_ms: number = UNPLAYED_MS,
+  ): Granted<PartyRecord> {
     const { end_ms, ...record } = party
-    const next = { ...record, ...what, expire_ms: now_ms + PARTY_MS, revision: record.revision + 1 }
+    const expire_ms = Math.max(record.expire_ms, now_ms + keep_ms)
+    const next = { ...record, ...what, expire_ms, revision: record.revision + 1 }
     return { changes: [{ kind: 'party_put', party: next, left }], result: next }
+  }
+
+  /** The end of the party whose time is over first; null: it plays, as all others do then. */
+  function endOfUnused(now_ms: number): Change[] | null {
+    const first = due.peek()
+    if (first === undefined || first.expire_ms > now_ms + UNPLAYED_MS) return null
+    return [{ kind: 'party_ended', party_id: first.party_id, ms: now_ms }]
   }
 
   const unchanged = ({ end_ms, ...record }: Party): Decision<PartyRecord> => ({ changes: [], result: record })
@@ -113,11 +156,13 @@ export function createParties(): Parties {
       if (own !== undefined) {
         return own.leader_identity_id === member.identity_id ? unchanged(own) : refuse('PARTY_ALREADY_MEMBER')
       }
-      if (by_code.size >= PARTIES_MAX || by_code.has(code)) return refuse('API_NOT_AVAILABLE')
+      if (!hasRoomFor(member.client)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
       const { identity_id, join_ms } = member
-      const times = { create_ms: join_ms, expire_ms: join_ms + PARTY_MS }
+      const room = by_code.size < PARTIES_MAX ? [] : endOfUnused(join_ms)
+      if (room === null || by_code.has(code)) return refuse('API_NOT_AVAILABLE')
+      const times = { create_ms: join_ms, expire_ms: join_ms + UNPLAYED_MS }
       const party = { party_id, code, leader_identity_id: identity_id, members: [member], ...times, revision: 1 }
-      return { changes: [{ kind: 'party_put', party, left: null }], result: party }
+      return { changes: [...room, { kind: 'party_put', party, left: null }], result: party }
     },
     join(member, code) {
       const party = by_code.get(code)
@@ -126,11 +171,15 @@ export function createParties(): Parties {
       if (own !== undefined && own !== party) return refuse('PARTY_ALREADY_MEMBER')
       if (own === undefined) {
         if (party.members.length >= PARTY_MEMBERS_MAX) return refuse('PARTY_FULL')
+        if (!hasRoomFor(member.client)) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
         return changed(party, { members: [...party.members, member] }, member.join_ms)
       }
       // He came again, perhaps from another network.
       const before = own.members.find(({ identity_id }) => identity_id === member.identity_id)!
       if (before.address === member.address && before.user_agent === member.user_agent) return unchanged(own)
+      if (before.client !== member.client && !hasRoomFor(member.client)) {
+        return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+      }
       const members = own.members.map((one) => (one === before ? { ...member, join_ms: before.join_ms } : one))
       return changed(party, { members }, member.join_ms)
     },
@@ -144,8 +193,7 @@ export function createParties(): Parties {
       }
       const { leader_identity_id } = party
       const leader = leader_identity_id === identity_id ? next.identity_id : leader_identity_id
-      const decision = changed(party, { members, leader_identity_id: leader }, now_ms, identity_id)
-      return 'refused' in decision ? decision : { ...decision, result: null }
+      return { ...changed(party, { members, leader_identity_id: leader }, now_ms, identity_id), result: null }
     },
     lead(identity_id, leader_identity_id, now_ms) {
       const party = by_member.get(identity_id)
@@ -163,9 +211,13 @@ export function createParties(): Parties {
       return changed(party, { members: without(party, member_id), code }, now_ms, member_id)
     },
     renew(party, now_ms) {
-      if (party.expire_ms - now_ms > PARTY_MS / 2) return []
-      const decision = changed(party, {}, now_ms)
-      return 'changes' in decision ? [...decision.changes] : []
+      if (party.expire_ms - now_ms > PLAYED_MS / 2) return []
+      return [...changed(party, {}, now_ms, null, PLAYED_MS).changes]
+    },
+    look(identity_id, now_ms) {
+      const party = by_member.get(identity_id)
+      if (party === undefined) return refuse('PARTY_NOT_FOUND')
+      return party.expire_ms - now_ms > UNPLAYED_MS / 2 ? unchanged(party) : changed(party, {}, now_ms)
     },
     put: (party) => replace(parties.get(party.party_id), { ...party, end_ms: null }),
     end(party_id, ms) {

@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import { newId } from '../../ids.ts'
 import type { Change } from '../../journal/changes.ts'
 import { encodePage } from '../../journal/pages.ts'
+import { clientNetworks } from '../../net/client-networks.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { Book, BrokenLaw } from '../book/book.ts'
 import type { Decision, Undo } from '../book/commands.ts'
@@ -111,6 +112,7 @@ export function createShard(options: ShardOptions): Shard {
     new Book(
       (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.giveBack(shard, lobby)),
       options.idle_rules,
+      clientNetworks,
     )
 
   function run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
