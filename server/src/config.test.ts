@@ -69,3 +69,9 @@ test("the machine's size bounds what lobbies use together in production, and not
   const { cpu_cores, memory_mb } = capacityOf(PRODUCTION)
   assert.ok(cpu_cores !== null && cpu_cores > 0 && memory_mb !== null && memory_mb > 0)
 })
+
+test('games may call services of this machine in development only, and only when a setting says so', () => {
+  assert.strictEqual(readConfig({}).fetch_localhost, false)
+  assert.strictEqual(readConfig({ MUSTER_FETCH_LOCALHOST: 'on' }).fetch_localhost, true)
+  assert.match(mistakesOf({ ...PRODUCTION, MUSTER_FETCH_LOCALHOST: 'on' }).join(), /MUSTER_FETCH_LOCALHOST must be off/)
+})

@@ -75,6 +75,8 @@ export type Config = {
   dns_servers: readonly string[]
   /** CIDR blocks that outgoing calls may reach though they are not public. */
   fetch_private_networks: readonly string[]
+  /** Whether verification endpoints may be at `http://localhost:PORT`; development only. */
+  fetch_localhost: boolean
   /** Where captcha providers are asked whether a response is good. The operator's own word: any network. */
   captcha_urls: { hcaptcha: string; turnstile: string }
   /** PEM: authorities that outgoing calls believe beside the well-known ones. */
@@ -290,6 +292,12 @@ export const SETTINGS = [
     default: '',
     description:
       "CIDR blocks that outgoing calls may reach though they are not public, or this machine's own addresses.",
+  },
+  {
+    name: 'MUSTER_FETCH_LOCALHOST',
+    default: 'off',
+    description:
+      "on: a game's verification endpoint may be at http://localhost:PORT on this machine. Production refuses it.",
   },
   {
     name: 'MUSTER_HCAPTCHA_URL',
@@ -559,6 +567,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       mistakes.push(`MUSTER_FETCH_PRIVATE_NETWORKS names ${JSON.stringify(network)}, which is not a CIDR block.`)
     }
   }
+  const fetch_localhost = oneOf('MUSTER_FETCH_LOCALHOST', ['on', 'off'] as const, 'off') === 'on'
+  if (fetch_localhost && mode === 'production') {
+    mistakes.push('MUSTER_FETCH_LOCALHOST must be off in production: games could call the services of this machine.')
+  }
   const address = (name: SettingName): string => {
     const value = text(name, SETTINGS.find((setting) => setting.name === name)!.default)
     if (!(/^https?:\/\//.test(value) && URL.canParse(value))) mistakes.push(`${name} must be an http(s):// address.`)
@@ -653,6 +665,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     proxy_protocol_from: list('MUSTER_PROXY_PROTOCOL_FROM'),
     dns_servers,
     fetch_private_networks,
+    fetch_localhost,
     fetch_authorities: readAuthorities(text('MUSTER_FETCH_AUTHORITIES', ''), mistakes),
     captcha_urls: { hcaptcha: address('MUSTER_HCAPTCHA_URL'), turnstile: address('MUSTER_TURNSTILE_URL') },
     rate_limits: {

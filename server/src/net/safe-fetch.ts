@@ -25,6 +25,9 @@ const CONNECTIONS_MAX = 3
 const FREE_PORT_MIN = 1_024
 const DATA_PORTS: readonly number[] = [1433, 1521, 3306, 5432, 6379, 9042, 11211, 27017]
 const PORT_MAX = 65_535
+const LOCALHOST = 'localhost'
+/** RFC 6761, 6.3. Development servers listen on one of them or on both. */
+const LOCALHOST_ADDRESSES = ['127.0.0.1', '::1']
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/
 
 export type FetchFailureReason =
@@ -54,6 +57,8 @@ export type FetchRules = {
   private_networks: BlockList
   /** Ports of the platform's own that are not called. */
   own_ports: readonly number[]
+  /** Whether the name localhost is called. Its addresses must be in `private_networks` too. */
+  calls_localhost?: boolean
   /** Whether this machine's own addresses are refused too. */
   own_addresses?: 'refused'
   /** Whose certificates are believed; absent: the well-known authorities. */
@@ -95,6 +100,7 @@ export function parseTarget(text: string, rules: Omit<FetchRules, 'names'>): URL
   const is_free = port >= FREE_PORT_MIN && port <= PORT_MAX && !is_taken
   if (port !== 80 && port !== 443 && !is_free) refuse(`Port ${port} is not called.`)
   const host = hostOf(url)
+  if (rules.calls_localhost && host === LOCALHOST) return url
   if (isIP(host) === 0) {
     if (LOCAL_NAME.test(host)) throw notPublic(host)
     if (!host.includes('.')) refuse('The host of the address has no domain.')
@@ -134,7 +140,10 @@ async function addressesOf(url: URL, rules: FetchRules, signal: AbortSignal): Pr
     if (isRefused(host)) throw notPublic(host)
     return [host]
   }
-  const addresses = await rules.names.addresses(host, signal).catch((error: unknown) => {
+  const addresses = await (rules.calls_localhost && host === LOCALHOST
+    ? Promise.resolve(LOCALHOST_ADDRESSES)
+    : rules.names.addresses(host, signal)
+  ).catch((error: unknown) => {
     throw error instanceof DnsFailure ? new FetchFailure('dns', error.message, { cause: error }) : error
   })
   // One that is not public among those that are is an attempt, or a mistake; either way it is not a server of theirs.

@@ -6,17 +6,21 @@ import type { FetchRules } from './safe-fetch.ts'
 type Settings = {
   mode: 'development' | 'production'
   fetch_private_networks: readonly string[]
+  fetch_localhost: boolean
   api_port: number
   matchmaker_port: number
   database_url: string | null
 }
+
+const LOOPBACK = ['127.0.0.1/32', '::1/128']
 
 export function webhookRules(config: Settings): Omit<FetchRules, 'names'> {
   // 0 where none is said: that of a database by convention is called by nobody anyway.
   const database_port = Number(URL.parse(config.database_url ?? '')?.port ?? 0)
   return {
     schemes: config.mode === 'production' ? ['https'] : ['http', 'https'],
-    private_networks: parseNetworks(config.fetch_private_networks),
+    private_networks: parseNetworks([...config.fetch_private_networks, ...(config.fetch_localhost ? LOOPBACK : [])]),
+    calls_localhost: config.fetch_localhost,
     own_ports: [config.api_port, config.matchmaker_port, database_port],
     own_addresses: 'refused',
   }

@@ -67,6 +67,20 @@ async function startVerified(t: TestContext, changes: Mode = {}) {
   return { endpoint, platform, game }
 }
 
+test('a game that is being written verifies players at http://localhost, where the operator allows it', async (t) => {
+  const endpoint = await startGameEndpoint(t)
+  const url = endpoint.url.replace('127.0.0.1', 'localhost')
+  assert.match(url, /^http:\/\/localhost:\d+/)
+  const config = { matchmaker: { game_modes: { default: verifiedMode(url) } }, limits: MANY }
+  const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_FETCH_LOCALHOST: 'on' } })
+  platform.playServers()
+  const game = await platform.game(config)
+  await find(game)
+  assert.equal(endpoint.asked.length, 1)
+  const strict = await startPlatform(t, { env: TRUSTING })
+  await assert.rejects(strict.game(config), { code: 'VALIDATION_ERROR' })
+})
+
 const gameModeId = (game: TestGame) => idOfName(`${game.version_id}/default`)
 
 test('the game is told who asks for which seat, member for member', async (t) => {
