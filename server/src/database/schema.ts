@@ -118,8 +118,9 @@ type UserSessionTable = {
 type EmailVerificationTable = {
   verification_id: string
   email: string
-  /** The client bucket that asked for it. */
+  /** The client key that asked for it, and the keys of its networks. */
   client: string
+  networks: string[]
   code_hash: Buffer
   attempt_count: Generated<number>
   create_ts: CreateTime

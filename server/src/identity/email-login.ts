@@ -1,6 +1,9 @@
 // Logging in by e-mail: a code is sent to an address, and whoever shows it is the person of that address. Both steps do
 // the same work for an address that is known and for one that is not; who has not been here before becomes a person
 // with the code, not before. A verification: open -> complete, or out of attempts, or expired.
+//
+// Codes are counted by the client that asks, and by client and address together, so nobody can use up the codes of another
+// person from elsewhere. Guesses count against the verification, whose id only the client that asked knows.
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type completeEmailVerification, type ResponseOf } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
@@ -8,16 +11,19 @@ import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
+import { type ClientNetwork, clientNetworks } from '../net/client-networks.ts'
 import { newCode, readCode } from '../tokens/codes.ts'
 import { openSession, type Session } from './sessions.ts'
 
 const CODE_LENGTH = 8
 const CODE_LIFETIME_MS = 15 * 60_000
 const ATTEMPTS_MAX = 4
-/** In which codes to one address, and codes for one client, are counted. */
+/** In which codes are counted. */
 const WINDOW_MS = 15 * 60_000
-/** Four guesses each: twenty of 34^8 in a quarter of an hour. */
-const CODES_PER_EMAIL_MAX = 5
+/** To one address for one client. With four guesses each: twenty of 34^8 for a client in a quarter of an hour. */
+const CODES_PER_EMAIL_AND_CLIENT_MAX = 5
+/** To one address for all clients; beyond it a client gets a single code, so the mails to an address stay bounded. */
+const CODES_PER_EMAIL_MAX = 20
 const NAME_LENGTH_MAX = 24
 const BUSY_RETRY_AFTER_S = 5
 
@@ -33,22 +39,23 @@ export async function startEmailLogin(
   const now = ctx.now()
   const verification_id = newId(now)
   const code = newCode(CODE_LENGTH)
+  const networks = clientNetworks(client)
   await ctx.db.transaction().execute(async (trx) => {
-    await requireRate(ctx, trx, 'client', client, ctx.config.rate_limits.logins_per_quarter_hour)
-    await requireRate(ctx, trx, 'email', email, CODES_PER_EMAIL_MAX)
+    await requireRate(ctx, trx, networks, email)
     await trx
       .insertInto('email_verifications')
       .values({
         verification_id,
         email,
         client,
+        networks: networks.map(({ key }) => key),
         code_hash: hashOf(ctx, verification_id, code),
         create_ts: new Date(now),
         expire_ts: new Date(now + CODE_LIFETIME_MS),
       })
       .execute()
   })
-  await deliver(ctx, email, code)
+  await deliver(ctx, client, email, code)
   return { verification_id }
 }
 
@@ -113,31 +120,51 @@ async function personOf(ctx: Context, trx: Transaction<Schema>, email: string): 
   return user_id
 }
 
-/**
- * Counted where every process sees it, and exactly: those of one key come one after the other. The key of the client is
- * always taken before that of the address, so nobody waits in a circle. 0 is no limit.
- */
+/** Throws API_RATE_LIMIT when the client, or one of its networks, has asked for too many codes. */
 async function requireRate(
   ctx: Context,
   trx: Transaction<Schema>,
-  column: 'client' | 'email',
-  key: string,
-  count_max: number,
+  networks: readonly ClientNetwork[],
+  email: string,
 ): Promise<void> {
-  if (count_max === 0) return
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`login ${column} ${key}`}, 0))`.execute(trx)
-  const now = ctx.now()
-  const last = await trx
+  const { logins_per_quarter_hour } = ctx.config.rate_limits
+  // Counted where every process sees it, and exactly: those of one key come one after the other. Keys are taken from the
+  // smallest network to the largest and the address last, so nobody waits in a circle.
+  for (const key of [...networks.map((network) => network.key), email]) {
+    await sql`select pg_advisory_xact_lock(hashtextextended(${`login ${key}`}, 0))`.execute(trx)
+  }
+  const is_flooded = (await nthCode(ctx, trx, { email }, CODES_PER_EMAIL_MAX)) !== null
+  const per_email_max = is_flooded ? 1 : CODES_PER_EMAIL_AND_CLIENT_MAX
+  for (const { key, factor } of networks) {
+    if (logins_per_quarter_hour > 0)
+      refuseAfter(ctx, await nthCode(ctx, trx, { key }, logins_per_quarter_hour * factor))
+    refuseAfter(ctx, await nthCode(ctx, trx, { key, email }, per_email_max * factor))
+  }
+}
+
+/** When the n-th of the latest codes was asked for; null when there are fewer in the window. */
+async function nthCode(
+  ctx: Context,
+  trx: Transaction<Schema>,
+  { key, email }: { key?: string; email?: string },
+  n: number,
+): Promise<Date | null> {
+  const row = await trx
     .selectFrom('email_verifications')
     .select('create_ts')
-    .where(column, '=', key)
-    .where('create_ts', '>', new Date(now - WINDOW_MS))
+    .$if(key !== undefined, (query) => query.where('networks', '@>', sql<string[]>`array[${key}]::text[]`))
+    .$if(email !== undefined, (query) => query.where('email', '=', email!))
+    .where('create_ts', '>', new Date(ctx.now() - WINDOW_MS))
     .orderBy('create_ts', 'desc')
-    .offset(count_max - 1)
+    .offset(n - 1)
     .limit(1)
     .executeTakeFirst()
-  if (last === undefined) return
-  const retry_after_s = Math.max(1, Math.ceil((last.create_ts.getTime() + WINDOW_MS - now) / 1000))
+  return row?.create_ts ?? null
+}
+
+function refuseAfter(ctx: Context, nth_ts: Date | null): void {
+  if (nth_ts === null) return
+  const retry_after_s = Math.max(1, Math.ceil((nth_ts.getTime() + WINDOW_MS - ctx.now()) / 1000))
   throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s })
 }
 
@@ -146,20 +173,21 @@ function hashOf(ctx: Context, verification_id: string, code: string): Buffer {
 }
 
 /** Without a mail server the operator reads the code to whoever asked; the supervisor shows warnings on the terminal. */
-async function deliver(ctx: Context, email: string, code: string): Promise<void> {
+async function deliver(ctx: Context, client: string, email: string, code: string): Promise<void> {
   if (ctx.mailer === null) {
     ctx.log.warn(`The login code for ${email} is ${code}. It is shown here because MUSTER_SMTP_URL is not set.`)
     return
   }
   let outcome: 'sent' | 'busy'
   try {
-    outcome = await ctx.mailer.send({
+    const mail = {
       to: email,
       subject: `${code} is your login code`,
       text:
         `Your code for ${mainUrl(ctx.config)} is\n\n    ${code}\n\nIt is good for 15 minutes. ` +
         'If you did not ask for it, somebody typed your address; you need not do anything.\n',
-    })
+    }
+    outcome = await ctx.mailer.send(mail, client)
   } catch (error) {
     ctx.log.warn({ err: error }, 'A login code could not be sent by e-mail.')
     throw new ApiError('API_NOT_AVAILABLE', {}, { message: 'The code could not be sent; try again later.' })

@@ -28,6 +28,7 @@ import { statements as stalled } from './0028-stalled.ts'
 import { statements as bookTime } from './0029-book-time.ts'
 import { statements as damage } from './0030-damage.ts'
 import { statements as domainProofs } from './0031-domain-proofs.ts'
+import { statements as loginNetworks } from './0032-login-networks.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -61,4 +62,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0029-book-time', statements: bookTime },
   { name: '0030-damage', statements: damage },
   { name: '0031-domain-proofs', statements: domainProofs },
+  { name: '0032-login-networks', statements: loginNetworks },
 ]
