@@ -76,7 +76,7 @@ test('method, body, query and headers arrive as they were sent, with the client 
     'x-ray-id',
   ]
   assert.deepEqual(Object.keys(seen?.headers ?? {}).sort(), kept)
-  assert.match(String(seen?.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
+  assert.match(String(seen?.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/)
 })
 
 test('what a lobby is asked and answers has no ray of ours; what the edge says itself has one', async (t) => {
@@ -87,7 +87,7 @@ test('what a lobby is asked and answers has no ray of ours; what the edge says i
   assert.equal(answer.body, 'red')
   assert.deepEqual([answer.headers['x-ray-id'], red.seen[0]?.headers['x-ray-id']], [undefined, undefined])
   const refused = await ask(edge, { path: '/', headers: { host: `a${host}` } })
-  assert.match(String(refused.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-7/)
+  assert.match(String(refused.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/)
 })
 
 test('a trusted proxy in front is believed, its client is not', async (t) => {
@@ -215,6 +215,23 @@ test('headers that are too many, too large or too late are refused', async (t) =
     assert.deepEqual([status, code], [431, 'API_HEADERS_TOO_LARGE'])
   }
   assert.equal(api.seen.length, 0)
+})
+
+test('the refusal of a HEAD that is not well-formed has no body, wherever its fault is', async (t) => {
+  const api = await startBackend(t, 'api')
+  const edge = await startTestEdge(t, { api_port: api.port })
+  const broken = [
+    'HEAD / HTTP/1.1\r\nHost: localhost\r\nX : y\r\n\r\n',
+    'HEAD / HTTP/1.1\r\nHost: localhost\r\nX\n',
+    `HEAD / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}`,
+    'HEAD / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n',
+    'HEAD / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz\r\n',
+  ]
+  for (const bytes of broken) {
+    const client = rawClient(t, edge.port)
+    client.write(bytes)
+    assert.match(await client.end(), /^HTTP\/1\.1 4[03][01] [^]*\r\ncontent-length: \d+\r\n[^]*\r\n\r\n$/)
+  }
 })
 
 test('a request that finds its role down waits for the role to come back', async (t) => {

@@ -123,7 +123,11 @@ export function createConnections(options: ConnectionsOptions): Connections {
     if (head_end === -1) {
       const is_long = bytes.length - start > HEADER_BYTES_MAX
       if (is_long || !mayBecomeHead(bytes, Math.max(start, connection.looked_at - 1), bytes.length))
-        refuseBytes(connection, new ApiError(is_long ? 'API_HEADERS_TOO_LARGE' : 'API_BAD_REQUEST'))
+        refuseBytes(
+          connection,
+          new ApiError(is_long ? 'API_HEADERS_TOO_LARGE' : 'API_BAD_REQUEST'),
+          isHead(bytes, start),
+        )
       connection.looked_at = bytes.length
       return false
     }
@@ -135,7 +139,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       if (head_end - start > HEADER_BYTES_MAX) throw new ApiError('API_HEADERS_TOO_LARGE')
       exchange = createExchange(connection, readRequestHead(bytes, start, head_end))
     } catch (error) {
-      refuseBytes(connection, error)
+      refuseBytes(connection, error, isHead(bytes, start))
       return false
     }
     rest(connection, bytes, head_end + 2)
@@ -159,7 +163,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       if (body.is_broken) {
         lose(exchange)
         if (exchange.is_answering) breakAnswer(exchange)
-        else refuseBytes(connection, new ApiError('API_BAD_REQUEST'))
+        else refuseBytes(connection, new ApiError('API_BAD_REQUEST'), exchange.method === 'HEAD')
         return
       }
     }
@@ -229,8 +233,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
     if (connection.skip_left < 0) connection.socket.pause()
   }
 
-  function refuseBytes(connection: Connection, error: unknown): void {
-    refuse.socket(connection.socket, error)
+  function refuseBytes(connection: Connection, error: unknown, is_head = false): void {
+    refuse.socket(connection.socket, error, is_head)
     end(connection)
   }
 
@@ -298,6 +302,13 @@ function createExchange(connection: Connection, head: RequestHead): Exchange {
     onLost: null,
   }
 }
+
+/** Whether a request that is not well-formed begins like a HEAD, whose client expects no body. */
+function isHead(bytes: Buffer, start: number): boolean {
+  return bytes.toString('latin1', start, start + HEAD.length) === HEAD
+}
+
+const HEAD = 'HEAD '
 
 /** Nothing of the body comes behind these bytes; of one in chunks nobody knows. */
 function isAllThere(body: Body, bytes: Buffer | null): boolean {

@@ -12,8 +12,8 @@ import { linesOf } from './head.ts'
 export type Refuse = {
   /** Answers a request, with `more` headers. Anything that is not an ApiError is logged and leaves as INTERNAL_ERROR. */
   request: (exchange: Exchange, error: unknown, more?: readonly string[]) => void
-  /** Answers bytes that were no request; the connection is to be ended then. */
-  socket: (socket: Socket, error: unknown) => void
+  /** Responds to bytes that were no request, or not to their end; the connection is to be ended then. */
+  socket: (socket: Socket, error: unknown, is_head: boolean) => void
 }
 
 /** `mainUrl` is asked when there is something to refuse: the port may not be known before. */
@@ -46,13 +46,13 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
       if (status === 400 || status === 431) exchange.keeps_alive = false
       answer(exchange, status, [...headers, ...more], body)
     },
-    socket: (socket, error) => {
+    socket: (socket, error, is_head) => {
       if (!socket.writable) return
       const ray_id = newRayId()
       const { status, code, headers, body } = answerOf(error, ray_id)
       headers.push(RAY_HEADER, ray_id)
       socket.write(
-        `HTTP/1.1 ${status} ${code}\r\n${linesOf(headers)}connection: close\r\n\r\n${body.toString('latin1')}`,
+        `HTTP/1.1 ${status} ${code}\r\n${linesOf(headers)}connection: close\r\n\r\n${is_head ? '' : body.toString('latin1')}`,
         'latin1',
       )
     },
