@@ -4,58 +4,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { ReadRequest } from '../fuzz/edge/read.ts'
+import { readSent } from '../fuzz/edge/read-sent.ts'
 import { rawClient, startTestEdge } from './platform.ts'
 import { bodyOf, startStrictBackend } from './strict-backend.ts'
 
 const RUNS = 300
-
-type Sent = { method: string; path: string; body: string }
-
-/** The requests in the bytes, up to what is no request. More lenient than the edge wherever that harms nobody. */
-function readRequests(bytes: string): Sent[] {
-  const found: Sent[] = []
-  for (let at = 0; ; ) {
-    while (bytes.startsWith('\r\n', at)) at += 2
-    const head_end = bytes.indexOf('\r\n\r\n', at)
-    if (head_end === -1) return found
-    const head = bytes.slice(at, head_end)
-    const [, method = '', path = ''] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?$/m.exec(head) ?? []
-    const lengths = [...head.matchAll(/^content-length:[ \t]*(.*?)[ \t]*\r?$/gim)]
-    const codings = [...head.matchAll(/^transfer-encoding:[ \t]*(.*?)[ \t]*\r?$/gim)]
-    if (method === '' || lengths.length + codings.length > 1) return found
-    const start = head_end + 4
-    let [body, end]: [string, number] = ['', start]
-    if (codings.length === 1) {
-      const chunks = readChunks(bytes, start)
-      if (chunks === null) return found
-      ;[body, end] = chunks
-    } else if (lengths.length === 1) {
-      end += Number(lengths[0]![1])
-      if (!/^\d+$/.test(lengths[0]![1]!) || bytes.length < end) return found
-      body = bytes.slice(start, end)
-    }
-    found.push({ method, path, body })
-    at = end
-  }
-}
-
-function readChunks(bytes: string, start: number): [string, number] | null {
-  let body = ''
-  for (let at = start; ; ) {
-    const line_end = bytes.indexOf('\r\n', at)
-    const size = Number.parseInt(/^([0-9a-f]+)(?:;.*)?$/i.exec(bytes.slice(at, line_end))?.[1] ?? 'none', 16)
-    if (line_end === -1 || Number.isNaN(size)) return null
-    at = line_end + 2
-    if (size === 0) {
-      if (bytes.startsWith('\r\n', at)) return [body, at + 2]
-      const end = bytes.indexOf('\r\n\r\n', at)
-      return end === -1 ? null : [body, end + 4]
-    }
-    body += bytes.slice(at, at + size)
-    at += size + 2
-    if (bytes.slice(at - 2, at) !== '\r\n') return null
-  }
-}
 
 const text = fc.stringMatching(/^[\x21-\x7e]([\x20-\x7e\t]{0,20}[\x21-\x7e])?$/)
 const bytesOf = (maxLength: number) => fc.uint8Array({ maxLength }).map((all) => Buffer.from(all).toString('latin1'))
@@ -124,7 +78,7 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
   const send = async (bytes: string, lengths: number[]) => {
     backend.requests.length = 0
     const client = rawClient(t, edge.port)
-    const sent = readRequests(bytes)
+    const sent = readSent(bytes).requests
     let at = 0
     for (const length of lengths) {
       client.write(Buffer.from(bytes.slice(at, at + length), 'latin1'))
@@ -138,13 +92,13 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
     client.socket.end()
     const statuses = statusesOf(await client.end())
     const seen = backend.requests.map((request) => {
-      const [method = '', path = ''] = request.split(' ', 2)
+      const [method = '', target = ''] = request.split(' ', 2)
       assert.equal(request.match(/^x-forwarded-for: 127\.0\.0\.1\r$/gim)?.length, 1)
       assert.doesNotMatch(
         request.slice(0, request.indexOf('\r\n\r\n')),
         /^(?:upgrade|expect|x[-_]forwarded[-_]host):/im,
       )
-      return { method, path, body: bodyOf(request) }
+      return { method, target, body: bodyOf(request) }
     })
     return { sent, seen, statuses }
   }
@@ -188,6 +142,6 @@ function statusesOf(answers: string): string[] {
   return [...answers.matchAll(/HTTP\/1\.1 (?!100)(\d{3}) /g)].map(([, status]) => status!)
 }
 
-function isEqual(a: Sent, b: Sent): boolean {
-  return a.method === b.method && a.path === b.path && a.body === b.body
+function isEqual(a: ReadRequest, b: ReadRequest): boolean {
+  return a.method === b.method && a.target === b.target && a.body === b.body
 }

@@ -48,7 +48,7 @@ export async function startBytes(
 }
 
 /** The length of the request at the beginning, null when it is not all there. */
-function requestLength(bytes: string): number | null {
+export function requestLength(bytes: string): number | null {
   const head_end = bytes.indexOf('\r\n\r\n')
   if (head_end === -1) return null
   const head = bytes.slice(0, head_end)

@@ -1,0 +1,47 @@
+// What the fuzzings have in common: how many cases, from which seed, and how a case that breaks a law is told.
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+
+/** The same seed makes the same cases. */
+export type Campaign = { count: number; seed: number }
+
+/** Smaller forms of a case that are tried. A case that hangs takes half a minute in each. */
+const SHRINKS_MAX = 300
+
+export type Law<T> = {
+  cases: fc.Arbitrary<T>
+  /** Throws an Error that says which law the case breaks. */
+  examine: (item: T) => Promise<void>
+  /** The case as a test that can be pasted. */
+  toTest: (item: T) => string
+  /** Told when the first case has failed: others that run at the same time stop. */
+  signal?: AbortController
+}
+
+/** Examines `count` cases. Throws with the smallest failing one as a test. */
+export async function examineAll<T>(
+  { cases, examine, toTest, signal }: Law<T>,
+  { count, seed }: Campaign,
+): Promise<void> {
+  let attempts_left: number | null = null
+  const property = fc.asyncProperty(cases, async (item) => {
+    if (attempts_left === null ? signal?.signal.aborted : attempts_left-- <= 0) return
+    try {
+      await examine(item)
+    } catch (error) {
+      attempts_left ??= SHRINKS_MAX
+      signal?.abort()
+      throw error
+    }
+  })
+  const { failed, counterexample, errorInstance } = await fc.check(property, { seed, numRuns: count })
+  if (!failed) return
+  const [item] = counterexample!
+  const reason = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
+  assert.fail(`${reason}\n\nSeed ${seed}. As a test:\n\n${toTest(item)}\n`)
+}
+
+/** A text of bytes as the code of a string. */
+export function literal(value: unknown): string {
+  return JSON.stringify(value).replace(/[\x7f-\xff]/g, (byte) => `\\u00${byte.charCodeAt(0).toString(16)}`)
+}
