@@ -121,6 +121,8 @@ export type Config = {
     /** Uploads leave this much of the disk free. */
     disk_free_bytes_min: number
   }
+  /** Every stored byte is compared with its hash once in this time; null: never. */
+  check_ms: number | null
   lobbies: {
     /** With less than this free on a runner's disk no lobby is opened in its regions. */
     disk_free_bytes_min: number
@@ -352,6 +354,11 @@ export const SETTINGS = [
     description: 'Bytes a second; who sends slower is cut off. 0 is off.',
   },
   { name: 'MUSTER_UPLOAD_CONCURRENCY_MAX', default: '128', description: 'Files of a group that arrive at once.' },
+  {
+    name: 'MUSTER_CHECK_STORED_DAYS',
+    default: '7',
+    description: 'Days in which every stored byte is compared with its hash once; 0 is off.',
+  },
   { name: 'MUSTER_UPLOAD_DISK_FREE_MB_MIN', default: '2000', description: 'What uploads leave free, in 10^6 bytes.' },
   {
     name: 'MUSTER_LOBBY_DISK_FREE_MB_MIN',
@@ -695,6 +702,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       group_concurrency_max: integer('MUSTER_UPLOAD_CONCURRENCY_MAX', 128, 10_000),
       disk_free_bytes_min: integer('MUSTER_UPLOAD_DISK_FREE_MB_MIN', 2_000, 100_000_000) * MB,
     },
+    check_ms: integer('MUSTER_CHECK_STORED_DAYS', 7, 10_000) * DAY_MS || null,
     lobbies: {
       disk_free_bytes_min: integer('MUSTER_LOBBY_DISK_FREE_MB_MIN', 1_000, 100_000_000) * MB,
       ended_logs_bytes_max: integer('MUSTER_LOGS_MB_MAX', 2_000, 100_000_000) * MB || null,

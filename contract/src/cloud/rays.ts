@@ -83,7 +83,8 @@ const LobbyEnd = object(
     exit_code: Type.Optional(Type.Integer()),
     exit_reason: Type.Optional(
       Type.String({
-        description: 'How its server ended: exit, signal, oom, pids, never_ready, no_such_file, missing_library, …',
+        description:
+          'How its server ended: exit, signal, oom, pids, never_ready, no_such_file, missing_library, build_damaged (the stored build is not what was uploaded: upload it again), …',
       }),
     ),
     log_lines: Type.Array(Type.String(), { description: 'The last lines of a server that failed.' }),

@@ -9,7 +9,7 @@ import { createPathTree, type PathLimits } from './archive/paths.ts'
 import { archiveRefused } from './archive/refusal.ts'
 import { readTar, readTarGz } from './archive/tar.ts'
 import { isTarHeader } from './archive/tar-blocks.ts'
-import { createFolderWriter, type FolderWriter } from './archive/writer.ts'
+import { createFolderWriter, type FolderWriter, type UnpackedFile } from './archive/writer.ts'
 import { readZip } from './archive/zip.ts'
 import { syncFolder } from './sync-folder.ts'
 
@@ -27,6 +27,9 @@ export const ARCHIVE_LIMITS: Readonly<ArchiveLimits> = {
 /** Files and folders, and the bytes of the files. */
 export type Unpacked = { entries: number; bytes: number }
 
+/** `files`: everything that was written into `folder`, with hashes. */
+type Accept = (folder: string, files: readonly UnpackedFile[]) => Promise<void>
+
 const PARTIAL = '.partial-'
 
 /**
@@ -40,12 +43,13 @@ export async function checkArchive(path: string, limits: Partial<ArchiveLimits> 
 /**
  * Unpacks a local file into `target_folder`, which appears complete and durable, or not at all. Its files are 0644, or
  * 0755 where the archive says executable, its folders 0755. When the folder is there already, because someone else was
- * faster, it stays as it is. Throws ApiError ARCHIVE_INVALID like checkArchive, or the system's error.
+ * faster, it stays as it is. Throws ApiError ARCHIVE_INVALID like checkArchive, or the system's error. `accept` is asked
+ * when all of it is on the disk: when it throws, the folder does not appear.
  */
 export async function unpackArchive(
   source: { path: string },
   target_folder: string,
-  limits: Partial<ArchiveLimits> = {},
+  { accept, ...limits }: Partial<ArchiveLimits> & { accept?: Accept } = {},
 ): Promise<Unpacked> {
   const target = resolve(target_folder)
   const parent = dirname(target)
@@ -54,7 +58,8 @@ export async function unpackArchive(
   const writer = createFolderWriter(partial)
   try {
     const unpacked = await walk(source.path, { ...ARCHIVE_LIMITS, ...limits }, writer)
-    await writer.finish()
+    const files = await writer.finish()
+    await accept?.(partial, files)
     await putInPlace(partial, target)
     await syncFolder(parent)
     return unpacked

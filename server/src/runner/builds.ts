@@ -1,144 +1,242 @@
 // Builds on this machine: each unpacked once, into `<data>/builds/<build_id>/`, and read-only from then on. A build is
 // asked for on the way to a start, so the answer is immediate: where it is, or that it cannot be had, or that it is being
-// unpacked, and then the asker is woken when there is more to say. A folder that is there is complete: unpackArchive
-// makes it appear in one step, durably.
-import { createWriteStream, existsSync } from 'node:fs'
-import { readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+// prepared, and then the asker is woken when there is more to say. A folder that is there is complete: unpackArchive
+// makes it appear in one step, durably, after its manifest (build-manifest.ts).
+//
+// Each start compares the folder with its manifest, quickly; once in `check_ms` all of it is read. A folder that differs is
+// put aside, for lobbies may run on it, and the build is unpacked again: once. If it differs again, starts are refused.
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { removePartialFolders, unpackArchive } from '../objects/archive.ts'
+import { reportDamage } from '../database/damaged-objects.ts'
+import { removePartialFolders } from '../objects/archive.ts'
+import { ObjectDamaged } from '../objects/damage.ts'
+import { createPace } from '../objects/pace.ts'
+import { type BuildManifest, fullDifference, quickDifference, quickPart, readManifest } from './build-manifest.ts'
+import type { ExitReason } from './drivers/driver.ts'
+import { TEMPORARY, unpackBuild } from './unpack-build.ts'
 
 const UNPACK_CONCURRENCY_MAX = 2
 /** A build that failed is tried again after this: the fault may have been the disk's. */
 const FAILURE_KEPT_MS = 10_000
+/** A build whose copy differed, and differed again after it was unpacked anew within this time, fails for as long. */
+const REPLACED_AGAIN_MS = 10 * 60_000
 const FAILURES_KEPT_MAX = 1_000
 /** Unpacked builds that no lobby runs on: of those used last so many are kept, for as long as is set; all that were asked for a short time ago. */
 const UNUSED_KEPT_MAX = 20
 const UNUSED_KEPT_MS_MIN = 3_600_000
-const TEMPORARY = '.archive-'
 const REMOVED = '.removed-'
+/** `.replaced-<build_id>-<random>`: a copy that differed from its manifest. It stays while a lobby runs on the build. */
+const REPLACED = '.replaced-'
+/** Beside the folder of the builds. */
+const MANIFESTS = '.manifests'
+const BUILD_ID_LENGTH = 36
 
-type BuildState = { folder: string } | { failure: string } | 'unpacking'
+const DAMAGED_ARCHIVE =
+  'The stored archive of the build is damaged: it is not what was uploaded. Upload the same archive again, which repairs it.'
+const DAMAGED_COPY =
+  "The build's unpacked files have changed on this machine's disk, twice. Its operator must look at the disk."
+
+type Failure = { failure: string; reason: ExitReason }
+export type BuildState = { folder: string } | Failure | 'unpacking'
 
 export type Builds = {
   /** Never waits. `failure` is a sentence for the developer. */
   find(build_id: string): BuildState
   /** Removes the unused ones beyond those that are kept; they are made again when they are needed. */
   sweep(used_build_ids: ReadonlySet<string>): Promise<void>
+  /** Reads builds that were not read for long against their manifests, slowly, one after the other. Never waits. */
+  check(): void
   /** Waits for what is being unpacked. */
   close(): Promise<void>
 }
 
 /** Removes what a killed runner left half way. `onChange` is called when a build has become ready, or has failed. */
 export async function openBuilds(ctx: Context, builds_folder: string, onChange: () => void): Promise<Builds> {
-  /** When each was asked for last. */
-  const ready = new Map<string, number>()
-  const failures = new Map<string, { failure: string; at_ms: number }>()
-  const unpacking = new Map<string, Promise<void>>()
-
   await removePartialFolders(builds_folder)
   for (const name of await readdir(builds_folder)) {
     if (name.startsWith(TEMPORARY) || name.startsWith(REMOVED)) await rm(join(builds_folder, name), { recursive: true })
   }
+  await mkdir(`${builds_folder}${MANIFESTS}`, { recursive: true, mode: 0o700 })
+  return new UnpackedBuilds(ctx, builds_folder, onChange)
+}
 
-  async function unpack(build_id: string): Promise<void> {
-    try {
-      const started_ms = ctx.elapsed()
-      await unpackBuild(ctx, builds_folder, build_id)
-      ready.set(build_id, ctx.elapsed())
-      ctx.log.info({ build_id, unpack_ms: ctx.elapsed() - started_ms }, 'a build has been unpacked')
-    } catch (error) {
-      const failure = error instanceof ApiError ? error.message : 'The build cannot be unpacked now.'
-      ctx.log.warn({ err: error, build_id }, 'a build cannot be unpacked')
-      if (failures.size >= FAILURES_KEPT_MAX) failures.clear()
-      failures.set(build_id, { failure, at_ms: ctx.elapsed() })
-    } finally {
-      unpacking.delete(build_id)
-      onChange()
+class UnpackedBuilds implements Builds {
+  readonly #ctx: Context
+  readonly #folder: string
+  readonly #onChange: () => void
+  /** What a quick check of each compares, and when each was asked for last. */
+  readonly #ready = new Map<string, { manifest: BuildManifest; asked_ms: number }>()
+  readonly #failures = new Map<string, Failure & { until_ms: number }>()
+  readonly #preparing = new Map<string, Promise<void>>()
+  /** When a copy of each was put aside last. */
+  readonly #replaced = new Map<string, number>()
+  readonly #closing = new AbortController()
+  #checking: Promise<void> | null = null
+
+  constructor(ctx: Context, folder: string, onChange: () => void) {
+    this.#ctx = ctx
+    this.#folder = folder
+    this.#onChange = onChange
+  }
+
+  find(build_id: string): BuildState {
+    const now_ms = this.#ctx.now()
+    const ready = this.#ready.get(build_id)
+    if (ready !== undefined) {
+      const difference = quickDifference(this.#folderOf(build_id), ready.manifest)
+      if (difference === null) {
+        ready.asked_ms = now_ms
+        return { folder: this.#folderOf(build_id) }
+      }
+      this.#noteDifference(build_id, difference)
+    }
+    const failed = this.#failures.get(build_id)
+    if (failed !== undefined && now_ms < failed.until_ms) return { failure: failed.failure, reason: failed.reason }
+    this.#failures.delete(build_id)
+    // The others are asked for again when one of these is done.
+    if (!this.#preparing.has(build_id) && this.#preparing.size < UNPACK_CONCURRENCY_MAX) {
+      this.#preparing.set(build_id, this.#prepare(build_id))
+    }
+    return 'unpacking'
+  }
+
+  async sweep(used_build_ids: ReadonlySet<string>): Promise<void> {
+    const found: { build_id: string; used_ms: number }[] = []
+    const names = await readdir(this.#folder)
+    for (const name of names.filter((one) => one.startsWith(REPLACED))) {
+      const build_id = name.slice(REPLACED.length, REPLACED.length + BUILD_ID_LENGTH)
+      if (!used_build_ids.has(build_id)) await rm(join(this.#folder, name), { recursive: true })
+    }
+    for (const build_id of names.filter((name) => !name.startsWith('.'))) {
+      const folder = this.#folderOf(build_id)
+      const now = new Date(this.#ctx.now())
+      if (used_build_ids.has(build_id)) await utimes(folder, now, now)
+      else found.push({ build_id, used_ms: (await stat(folder)).mtimeMs })
+    }
+    const { builds_ms } = this.#ctx.config.retention
+    const oldest_ms = builds_ms === null ? Number.NEGATIVE_INFINITY : this.#ctx.now() - builds_ms
+    const surplus = found
+      .sort((a, b) => b.used_ms - a.used_ms)
+      .filter(({ used_ms }, index) => index >= UNUSED_KEPT_MAX || used_ms < oldest_ms)
+    for (const { build_id } of surplus) {
+      if (this.#ctx.now() - (this.#ready.get(build_id)?.asked_ms ?? 0) < UNUSED_KEPT_MS_MIN) continue
+      this.#ready.delete(build_id)
+      const removed = join(this.#folder, `${REMOVED}${build_id}`)
+      await rename(this.#folderOf(build_id), removed)
+      await rm(removed, { recursive: true })
+      await rm(this.#manifestPathOf(build_id), { force: true })
     }
   }
 
+  check(): void {
+    const { check_ms } = this.#ctx.config
+    if (check_ms === null || this.#checking !== null || this.#closing.signal.aborted) return
+    this.#checking = this.#checkOld(check_ms)
+      .catch((error: unknown) => {
+        if (!this.#closing.signal.aborted) this.#ctx.log.warn({ err: error }, 'unpacked builds could not be checked')
+      })
+      .finally(() => {
+        this.#checking = null
+      })
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#checking
+    await Promise.all(this.#preparing.values())
+  }
+
+  #folderOf(build_id: string): string {
+    return join(this.#folder, build_id)
+  }
+
+  #manifestPathOf(build_id: string): string {
+    return join(`${this.#folder}${MANIFESTS}`, build_id)
+  }
+
+  /** Makes the build ready, from the folder that is there or from the archive; or notes why not. */
+  async #prepare(build_id: string): Promise<void> {
+    try {
+      const manifest = (await this.#existing(build_id)) ?? (await this.#unpacked(build_id))
+      this.#ready.set(build_id, { manifest: quickPart(manifest), asked_ms: this.#ctx.now() })
+    } catch (error) {
+      if (error instanceof ObjectDamaged) await reportDamage(this.#ctx, error)
+      this.#ctx.log.warn({ err: error, build_id }, 'a build cannot be unpacked')
+      this.#fail(build_id, failureOf(error), FAILURE_KEPT_MS)
+    } finally {
+      this.#preparing.delete(build_id)
+      this.#onChange()
+    }
+  }
+
+  /** The manifest of the folder that is there, if it fits. A folder that does not fit is put aside. */
+  async #existing(build_id: string): Promise<BuildManifest | null> {
+    const folder = this.#folderOf(build_id)
+    if (!existsSync(folder)) return null
+    const manifest = await readManifest(this.#manifestPathOf(build_id))
+    const difference = manifest === null ? 'it has no manifest' : quickDifference(folder, quickPart(manifest))
+    if (difference === null) return manifest
+    this.#ctx.log.warn({ build_id, difference }, 'an unpacked build is put aside and unpacked again')
+    await rename(folder, join(this.#folder, `${REPLACED}${build_id}-${randomBytes(4).toString('hex')}`))
+    return null
+  }
+
+  async #unpacked(build_id: string): Promise<BuildManifest> {
+    const started_ms = this.#ctx.now()
+    const manifest_path = this.#manifestPathOf(build_id)
+    await unpackBuild(this.#ctx, build_id, { target: this.#folderOf(build_id), manifest_path })
+    this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.now() - started_ms }, 'a build has been unpacked')
+    const manifest = await readManifest(manifest_path)
+    if (manifest === null) throw new Error('The manifest of an unpacked build cannot be read.')
+    return manifest
+  }
+
+  /** The next one who asks for the build has it unpacked again, unless that was done a short time ago. */
+  #noteDifference(build_id: string, difference: string): void {
+    const now_ms = this.#ctx.now()
+    this.#ready.delete(build_id)
+    this.#ctx.metrics.damage_found.inc({ reason: 'unpacked_build' })
+    this.#ctx.log.error({ build_id, difference }, 'an unpacked build has changed on the disk; it is not used any more')
+    const before_ms = this.#replaced.get(build_id)
+    if (this.#replaced.size >= FAILURES_KEPT_MAX) this.#replaced.clear()
+    this.#replaced.set(build_id, now_ms)
+    if (before_ms !== undefined && now_ms - before_ms < REPLACED_AGAIN_MS) {
+      this.#fail(build_id, { failure: DAMAGED_COPY, reason: 'build_damaged' }, REPLACED_AGAIN_MS)
+    }
+  }
+
+  #fail(build_id: string, failure: Failure, kept_ms: number): void {
+    if (this.#failures.size >= FAILURES_KEPT_MAX) this.#failures.clear()
+    this.#failures.set(build_id, { ...failure, until_ms: this.#ctx.now() + kept_ms })
+  }
+
+  /** The manifest's own time of change says when its build was read last. */
+  async #checkOld(check_ms: number): Promise<void> {
+    const pace = createPace(this.#closing.signal)
+    for (const build_id of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
+      const path = this.#manifestPathOf(build_id)
+      const manifest = await readManifest(path)
+      if (manifest === null || this.#ctx.now() - (await stat(path)).mtimeMs < check_ms) continue
+      const difference = await fullDifference(this.#folderOf(build_id), manifest, pace)
+      const now = new Date(this.#ctx.now())
+      if (difference === null) await utimes(path, now, now)
+      else {
+        this.#noteDifference(build_id, difference)
+        // Without its manifest the folder is put aside by the next start, whatever a quick check sees.
+        await rm(path, { force: true })
+      }
+    }
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof ObjectDamaged) return { failure: DAMAGED_ARCHIVE, reason: 'build_damaged' }
   return {
-    find(build_id) {
-      const folder = join(builds_folder, build_id)
-      if (ready.has(build_id) || existsSync(folder)) {
-        ready.set(build_id, ctx.elapsed())
-        return { folder }
-      }
-      const failed = failures.get(build_id)
-      if (failed !== undefined && ctx.elapsed() - failed.at_ms < FAILURE_KEPT_MS) return { failure: failed.failure }
-      failures.delete(build_id)
-      // The others are asked for again when one of these is done.
-      if (!unpacking.has(build_id) && unpacking.size < UNPACK_CONCURRENCY_MAX) unpacking.set(build_id, unpack(build_id))
-      return 'unpacking'
-    },
-
-    async sweep(used_build_ids) {
-      const found: { build_id: string; used_ms: number }[] = []
-      for (const build_id of (await readdir(builds_folder)).filter((name) => !name.startsWith('.'))) {
-        const folder = join(builds_folder, build_id)
-        const now = new Date(ctx.now())
-        if (used_build_ids.has(build_id)) await utimes(folder, now, now)
-        else found.push({ build_id, used_ms: (await stat(folder)).mtimeMs })
-      }
-      const { builds_ms } = ctx.config.retention
-      const oldest_ms = builds_ms === null ? Number.NEGATIVE_INFINITY : ctx.now() - builds_ms
-      const surplus = found
-        .sort((a, b) => b.used_ms - a.used_ms)
-        .filter(({ used_ms }, index) => index >= UNUSED_KEPT_MAX || used_ms < oldest_ms)
-      for (const { build_id } of surplus) {
-        if (ctx.elapsed() - (ready.get(build_id) ?? Number.NEGATIVE_INFINITY) < UNUSED_KEPT_MS_MIN) continue
-        ready.delete(build_id)
-        const removed = join(builds_folder, `${REMOVED}${build_id}`)
-        await rename(join(builds_folder, build_id), removed)
-        await rm(removed, { recursive: true })
-      }
-    },
-
-    async close() {
-      await Promise.all(unpacking.values())
-    },
+    failure: error instanceof ApiError ? error.message : 'The build cannot be unpacked now.',
+    reason: 'no_build',
   }
-}
-
-type Part = { kind: string; is_complete: boolean; path: string; byte_offset: number; object_key: string }
-
-async function unpackBuild(ctx: Context, builds_folder: string, build_id: string): Promise<void> {
-  const { rows } = await ctx.pool.query<Part>(
-    `select b.kind, u.complete_ts is not null as is_complete, f.path, f.byte_offset, f.object_key
-     from builds b
-     join uploads u on u.upload_id = b.upload_id
-     join upload_files f on f.upload_id = b.upload_id
-     where b.build_id = $1
-     order by f.path, f.byte_offset`,
-    [build_id],
-  )
-  const [first] = rows
-  if (first === undefined) throw new ApiError('ARCHIVE_INVALID', { build_id }, { message: 'There is no such build.' })
-  if (!first.is_complete) {
-    throw new ApiError('ARCHIVE_INVALID', { build_id }, { message: 'The upload of the build is not complete.' })
-  }
-  if (first.kind !== 'archive' || rows.some(({ path }) => path !== first.path)) {
-    throw new ApiError('ARCHIVE_INVALID', { build_id }, { message: 'The build is not one archive.' })
-  }
-  const target = join(builds_folder, build_id)
-  const local = rows.length === 1 ? ctx.objects.localPath(first.object_key) : null
-  if (local !== null) {
-    await unpackArchive({ path: local }, target)
-    return
-  }
-  const gathered = join(builds_folder, `${TEMPORARY}${build_id}`)
-  try {
-    await pipeline(Readable.from(bytesOf(ctx, rows)), createWriteStream(gathered, { mode: 0o600 }))
-    await unpackArchive({ path: gathered }, target)
-  } finally {
-    await rm(gathered, { force: true })
-  }
-}
-
-async function* bytesOf(ctx: Context, parts: readonly Part[]): AsyncGenerator<Buffer> {
-  for (const { object_key } of parts) yield* await ctx.objects.read(object_key)
 }

@@ -8,7 +8,7 @@
 // or the answer to a write was lost. One lobby is started once; whatever becomes of it, it is never tried again.
 import type { Context } from '../context.ts'
 import { createLooks } from '../database/watch.ts'
-import type { Builds } from './builds.ts'
+import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
 import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from './launch.ts'
@@ -70,12 +70,13 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     const { lobby_id } = lobby
     if (is_closed || starting.size >= START_CONCURRENCY_MAX || starting.has(lobby_id) || runs.has(lobby_id)) return
     const build_id = buildIdOf(lobby)
-    const build = build_id === null ? { failure: 'The game mode has no build.' } : builds.find(build_id)
+    const build: BuildState =
+      build_id === null ? { failure: 'The game mode has no build.', reason: 'no_build' } : builds.find(build_id)
     if (build === 'unpacking') return
     const ray = rays.open(lobby)
     const since = performance.now()
     const done =
-      'failure' in build ? refuse(launch, lobby, 'no_build', build.failure) : launchLobby(launch, lobby, build, ray)
+      'failure' in build ? refuse(launch, lobby, build.reason, build.failure) : launchLobby(launch, lobby, build, ray)
     const settled = done
       .then((run) => {
         rays.started(ray, run)
@@ -213,6 +214,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       try {
         await driver.sweep()
         const used = [...runs.values()].map(({ build_id }) => build_id)
+        builds.check()
         // Who does not know what a lobby runs on removes nothing.
         if (!used.includes(null)) await builds.sweep(new Set(used.flatMap((build_id) => build_id ?? [])))
       } catch (error) {

@@ -119,7 +119,7 @@ export async function openRunner(
         [half, bytes.subarray(half)],
       ] as const) {
         const object_key = newObjectKey()
-        await ctx.objects.put(object_key, Readable.from([part]), part.length)
+        const { sha256 } = await ctx.objects.put(object_key, Readable.from([part]), part.length)
         await ctx.db
           .insertInto('upload_files')
           .values({
@@ -129,7 +129,7 @@ export async function openRunner(
             content_length: part.length,
             content_type: null,
             object_key,
-            sha256: null,
+            sha256,
           })
           .execute()
       }

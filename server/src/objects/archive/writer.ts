@@ -1,5 +1,6 @@
 // Writes an unpacked build into a folder that is its own until it is complete. Every path that comes here has been
 // through paths.ts; files are created and never opened, so nothing that lies there is followed or overwritten.
+import { createHash } from 'node:crypto'
 import { chmod, type FileHandle, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../sync-folder.ts'
@@ -12,17 +13,21 @@ const EXECUTABLE_MODE = 0o755
 /** Files that are written and on their way to the disk. More do not make it faster. */
 const FLUSHES_MAX = 16
 
+/** What was written, by its path in the folder; of a folder `sha256` is null. */
+export type UnpackedFile = { path: string; sha256: string | null }
+
 export type FolderWriter = {
   directory: (path: string) => Promise<void>
   file: (path: string, entry: ArchiveEntry) => Promise<void>
-  /** Resolves when all of it is on the disk. */
-  finish: () => Promise<void>
+  /** Resolves when all of it is on the disk, with what was written. */
+  finish: () => Promise<UnpackedFile[]>
   /** Resolves when nothing is written any more, so that the folder can be removed. */
   abandon: () => Promise<void>
 }
 
 export function createFolderWriter(folder: string): FolderWriter {
   const directories = [folder]
+  const written: UnpackedFile[] = []
   const flushes = new Set<Promise<unknown>>()
   const faults: unknown[] = []
 
@@ -31,12 +36,14 @@ export function createFolderWriter(folder: string): FolderWriter {
       const directory = join(folder, path)
       await mkdir(directory, { mode: FOLDER_MODE })
       directories.push(directory)
+      written.push({ path, sha256: null })
     },
 
     async file(path, entry) {
       const handle = await open(join(folder, path), 'wx', FILE_MODE)
       try {
-        const is_executable = await writeBody(handle, entry)
+        const { is_executable, sha256 } = await writeBody(handle, entry)
+        written.push({ path, sha256 })
         await handle.chmod(is_executable ? EXECUTABLE_MODE : FILE_MODE)
       } catch (error) {
         await handle.close()
@@ -56,6 +63,7 @@ export function createFolderWriter(folder: string): FolderWriter {
         await chmod(directory, FOLDER_MODE)
         await syncFolder(directory)
       }
+      return written
     },
 
     async abandon() {
@@ -64,14 +72,17 @@ export function createFolderWriter(folder: string): FolderWriter {
   }
 }
 
-/** Whether the file is to be executable: what the archive says, else whether it begins as programs and scripts do. */
-async function writeBody(handle: FileHandle, entry: ArchiveEntry): Promise<boolean> {
+/** `is_executable`: what the archive says, else whether the file begins as programs and scripts do. */
+async function writeBody(handle: FileHandle, entry: ArchiveEntry): Promise<{ is_executable: boolean; sha256: string }> {
+  const hash = createHash('sha256')
   let head = Buffer.alloc(0)
   for await (const chunk of entry.body) {
     if (head.length < 4) head = Buffer.concat([head, chunk.subarray(0, 4)])
+    hash.update(chunk)
     await handle.appendFile(chunk)
   }
-  return entry.is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
+  const is_executable = entry.is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
+  return { is_executable, sha256: hash.digest('hex') }
 }
 
 async function flushAndClose(handle: FileHandle): Promise<void> {

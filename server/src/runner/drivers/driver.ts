@@ -51,6 +51,7 @@ export type Handle = {
  * - `no_such_file`: args[0] is neither in the build nor among the programs that are there.
  * - `not_executable`: args[0] is there, without its executable bit.
  * - `missing_library`: the loader, or the interpreter that the file asks for, did not find what it needs.
+ * - `build_damaged`: nothing was started: the stored archive, or its unpacked copy, is not what was uploaded.
  * - `no_build`, `no_ports`: nothing was started: the build cannot be unpacked, no port is free.
  * - `not_started`: the machine refused; the lobby's log says how.
  * - `stopped`: it was ended because it was no longer wanted.
@@ -64,6 +65,7 @@ export type ExitReason =
   | 'no_such_file'
   | 'not_executable'
   | 'missing_library'
+  | 'build_damaged'
   | 'no_build'
   | 'no_ports'
   | 'not_started'

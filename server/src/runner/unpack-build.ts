@@ -1,0 +1,73 @@
+// A stored archive into an unpacked build. The archive's bytes are compared with the recorded hash before the first of
+// them reaches a parser, and what was unpacked is read back before it gets its name.
+import { createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { ApiError } from '@muster/contract'
+import type { Context } from '../context.ts'
+import { unpackArchive } from '../objects/archive.ts'
+import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
+import { makeManifest } from './build-manifest.ts'
+
+/** Archives that are put together from parts, beside the builds. */
+export const TEMPORARY = '.archive-'
+
+type Part = Recorded & { kind: string; is_complete: boolean; path: string; is_marked: boolean }
+
+/**
+ * Unpacks the build into `target` and writes its manifest to `manifest_path`. Throws ObjectDamaged, without a read when
+ * the archive is marked as damaged, ApiError ARCHIVE_INVALID, or the system's error.
+ */
+export async function unpackBuild(
+  ctx: Context,
+  build_id: string,
+  { target, manifest_path }: { target: string; manifest_path: string },
+): Promise<void> {
+  const parts = await readParts(ctx, build_id)
+  const accept = (folder: string, files: Parameters<typeof makeManifest>[1]) =>
+    makeManifest(folder, files, manifest_path)
+  const [first] = parts
+  const local = parts.length === 1 ? ctx.objects.localPath(first!.object_key) : null
+  if (local !== null) {
+    for await (const _ of soundBytes(ctx.objects, first!));
+    await unpackArchive({ path: local }, target, { accept })
+    return
+  }
+  const gathered = join(dirname(target), `${TEMPORARY}${build_id}`)
+  try {
+    await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(gathered, { mode: 0o600 }))
+    await unpackArchive({ path: gathered }, target, { accept })
+  } finally {
+    await rm(gathered, { force: true })
+  }
+}
+
+async function readParts(ctx: Context, build_id: string): Promise<Part[]> {
+  const { rows } = await ctx.pool.query<Part & { content_length: string }>(
+    `select b.kind, u.complete_ts is not null as is_complete, f.path, f.object_key, f.content_length, f.sha256,
+       d.object_key is not null as is_marked
+     from builds b
+     join uploads u on u.upload_id = b.upload_id
+     join upload_files f on f.upload_id = b.upload_id
+     left join damaged_objects d on d.object_key = f.object_key
+     where b.build_id = $1
+     order by f.path, f.byte_offset`,
+    [build_id],
+  )
+  const [first] = rows
+  const refused = (message: string): ApiError => new ApiError('ARCHIVE_INVALID', { build_id }, { message })
+  if (first === undefined) throw refused('There is no such build.')
+  if (!first.is_complete) throw refused('The upload of the build is not complete.')
+  if (first.kind !== 'archive' || rows.some(({ path }) => path !== first.path)) {
+    throw refused('The build is not one archive.')
+  }
+  const marked = rows.find(({ is_marked }) => is_marked)
+  if (marked !== undefined) throw new ObjectDamaged(marked.object_key, 'bytes')
+  return rows.map((row) => ({ ...row, content_length: Number(row.content_length) }))
+}
+
+async function* bytesOf(ctx: Context, parts: readonly Part[]): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield* soundBytes(ctx.objects, part)
+}
