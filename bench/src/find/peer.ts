@@ -5,6 +5,7 @@ import { findLobby, type ResponseOf } from '@muster/contract'
 import { readConfig } from '@muster/server/config'
 import { createAskGame } from '@muster/server/matchmaker/verification/calls'
 import { createLog } from '@muster/server/observe/log'
+import { createMetrics } from '@muster/server/observe/metrics'
 import Fastify from 'fastify'
 import { ASKING_PATH } from './verified.ts'
 
@@ -19,16 +20,22 @@ export type PeerOrder = {
 const QUESTION_MS_MAX = 10_000
 
 const { answer, url, question, settings } = JSON.parse(process.argv[2] ?? '{}') as PeerOrder
-const askGame = createAskGame({ config: readConfig(settings), log: createLog({ who: 'peer', level: 'warn' }) })
+const askGame = createAskGame({
+  config: readConfig(settings),
+  log: createLog({ who: 'peer', level: 'warn' }),
+  elapsed: () => performance.now(),
+  metrics: createMetrics({ roles: [] }),
+})
 const { namespace_id } = JSON.parse(question) as { namespace_id: string }
 const endpoint = { url, headers: {} }
+const onLeftAlone = (): void => {}
 
 const app = Fastify({ logger: false, ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } })
 const schema = { body: findLobby.body, response: { 200: findLobby.response } }
 app.post(findLobby.path, { schema }, async () => answer)
 app.post(ASKING_PATH, { schema }, async () => {
   const { signal } = new AbortController()
-  await askGame({ namespace_id, endpoint, body: question, timeout_ms: QUESTION_MS_MAX, signal })
+  await askGame({ namespace_id, endpoint, body: question, timeout_ms: QUESTION_MS_MAX, signal, onLeftAlone })
   return answer
 })
 await app.listen({ port: 0, host: '127.0.0.1' })

@@ -94,6 +94,11 @@ const LobbyEnd = object(
 
 const Checked = Type.Enum(['none', 'passed', 'refused'], { description: 'none: the version asks for none.' })
 
+const Verified = Type.Enum(['none', 'passed', 'refused', 'not_asked'], {
+  description:
+    "none: the version asks for none. not_asked: the game's endpoint keeps failing and is left alone for now.",
+})
+
 export const Explanation = object(
   {
     ray_id: Id,
@@ -106,7 +111,7 @@ export const Explanation = object(
       description: 'What was wished: game modes, regions, tags. Nothing of what is secret.',
     }),
     captcha: Type.Optional(Checked),
-    verification: Type.Optional(Checked),
+    verification: Type.Optional(Verified),
     attempts: Type.Array(Attempt, { description: 'At most 8.' }),
     waits: Type.Array(Wait, { description: 'For lobbies to start.' }),
     lobbies: Type.Array(LobbyEnd, { description: 'Those that were chosen.' }),

@@ -52,6 +52,8 @@ export type OperationRequest<O extends Operation> = {
   isGone: () => boolean
   /** Of a long poll: aborted when nobody waits for its answer any more, or nobody may. */
   gone: AbortSignal
+  /** Aborted in the moment in which the caller hangs up. Made when it is asked for: most requests need none. */
+  hangUpSignal: () => AbortSignal
 }
 
 type Answer<O extends Operation> = ResponseOf<O> | Prepared<ResponseOf<O>>
@@ -131,6 +133,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     const ray = rayOf(request)
     phase(ray, isWatch(request.query) ? 'wait' : 'handle')
     const since = performance.now()
+    const isGone = (): boolean => request.raw.socket.destroyed && !reply.raw.writableEnded
     const call: OperationRequest<Operation> = {
       ctx,
       ...request.admitted!,
@@ -145,8 +148,9 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       placeErrors: (errors) => placeErrors(errors, request),
       cookie: request.headers.cookie,
       setCookie: (cookie) => void reply.header('set-cookie', cookie),
-      isGone: () => request.raw.socket.destroyed && !reply.raw.writableEnded,
+      isGone,
       gone: NEVER,
+      hangUpSignal: () => hangUpSignalOf(reply, isGone),
     }
     const answer = isWatch(request.query)
       ? await answerWatch(door, operation, { request, reply }, call, handle)
@@ -171,6 +175,17 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       handler,
     })
   }
+}
+
+/** One for each call of it. */
+function hangUpSignalOf({ raw }: FastifyReply, isGone: () => boolean): AbortSignal {
+  if (isGone()) return AbortSignal.abort()
+  const controller = new AbortController()
+  // The end of the answer, too, closes it.
+  raw.once('close', () => {
+    if (isGone()) controller.abort()
+  })
+  return controller.signal
 }
 
 function sendJson(reply: FastifyReply, text: string): FastifyReply {

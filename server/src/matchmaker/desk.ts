@@ -157,7 +157,11 @@ function gateOf(
 async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise<SeatAnswer> {
   const { namespace_id } = visitor
   const { wish, attempts_max } = order
-  const patience = { deadline_ms: desk.ctx.elapsed() + START_WAIT_MS, isGone: visitor.isGone }
+  const patience = {
+    deadline_ms: desk.ctx.elapsed() + START_WAIT_MS,
+    isGone: visitor.isGone,
+    hangUpSignal: visitor.hangUpSignal,
+  }
   const request = openRequest(desk, namespace_id, wish)
   visitor.tale?.checked({ captcha: order.gate !== null, verification: order.verification !== null })
   try {

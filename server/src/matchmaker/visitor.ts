@@ -25,6 +25,8 @@ export type Visitor = {
   ray: Ray | null
   /** True once nobody waits for the answer any more. */
   isGone: () => boolean
+  /** Aborted in the moment in which isGone() becomes true. */
+  hangUpSignal: () => AbortSignal
 }
 
 /** A request for a seat, as the HTTP door saw it. */
@@ -42,10 +44,10 @@ const BACKEND_MEMBERS = ['namespace_id', 'clients'] as const
  * NAMESPACE_NOT_FOUND when there is no such namespace, or it is another game's.
  */
 export async function visitorOf(namespaces: Namespaces, request: SeatRequest): Promise<Visitor> {
-  const { caller, body, address, client, user_agent, idempotency_key, isGone, ray } = request
+  const { caller, body, address, client, user_agent, idempotency_key, isGone, hangUpSignal, ray } = request
   if (caller.kind === 'cloud') {
     const player = await playerOfBackend(namespaces, caller, body)
-    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone, tale: null, ray }
+    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone, hangUpSignal, tale: null, ray }
   }
   requireNoBackend(body)
   if (caller.kind !== 'namespace') throw new ApiError('API_FORBIDDEN')
@@ -59,6 +61,7 @@ export async function visitorOf(namespaces: Namespaces, request: SeatRequest): P
     user_agent,
     idempotency_key,
     isGone,
+    hangUpSignal,
     tale: null,
     ray,
   }

@@ -23,7 +23,14 @@ export type GameEndpoint = {
   /** Replaces its answer; null: a yes again. */
   answer: (how: ((res: ServerResponse) => void) | null) => void
   /** From now on it thinks, until it says a status to all that wait. */
-  think: () => { waiting: () => number; say: (status: number) => void }
+  think: () => {
+    waiting: () => number
+    say: (status: number) => void
+    /** Resolves when the platform gives one of them up. */
+    ended: () => Promise<void>
+    /** Ends so many of those that wait without an answer. */
+    drop: (count: number) => void
+  }
 }
 
 export async function startGameEndpoint(t: TestContext): Promise<GameEndpoint> {
@@ -57,6 +64,10 @@ export async function startGameEndpoint(t: TestContext): Promise<GameEndpoint> {
       }
       return {
         waiting: () => waiting.size,
+        ended: async () => void (await once([...waiting][0]!, 'close')),
+        drop(count) {
+          for (const res of [...waiting].slice(0, count)) res.destroy()
+        },
         say(status) {
           behaviour = null
           for (const res of waiting) res.writeHead(status).end()

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { joinLobby, setLobbyClosed } from '@muster/contract'
+import { explainRay, findLobby, joinLobby, setLobbyClosed } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
-import { ask } from '../http/ask.ts'
+import { ask, bearer } from '../http/ask.ts'
 import {
   create,
   failureOf,
@@ -35,6 +36,8 @@ import { type Asked, startGameEndpoint } from './game-endpoint.ts'
 
 const SETTINGS = { ...TRUSTING, MUSTER_FETCH_PRIVATE_NETWORKS: '127.0.0.0/8' }
 const NO = 'MATCHMAKER_VERIFICATION_FAILED'
+/** Of calls.ts and endpoint-breakers.ts. */
+const [FAILURES_MAX, PROBE_EVERY_MS, LANE_CALLS_MAX] = [5, 2_000, 128]
 const NO_ANSWER = 'MATCHMAKER_VERIFICATION_REQUEST_FAILED'
 const MANY = { max_players_per_client: 1_000, lobby_count_max: 1_000 }
 
@@ -82,6 +85,16 @@ test('a game that is being written verifies players at http://localhost, where t
 })
 
 const gameModeId = (game: TestGame) => idOfName(`${game.version_id}/default`)
+
+const metricsOf = async ({ ctx }: Platform): Promise<string> => (await ctx.metrics.text()).text
+
+/** As it is written, at this address of a role or of the edge. */
+const findThere = (url: string, game: TestGame) =>
+  ask(`${url}${findLobby.path}`, {
+    method: 'POST',
+    headers: { ...bearer(game.public_token), 'content-type': 'application/json', host: 'localhost' },
+    body: JSON.stringify({ game_modes: ['default'] }),
+  })
 
 test('the game is told who asks for which seat, member for member', async (t) => {
   const { endpoint, game } = await startVerified(t, { taggable: true, allow_dynamic_max_players: true })
@@ -349,6 +362,36 @@ test('who hangs up while the game thinks leaves no hold behind', async (t) => {
   assert.equal(await seatsTaken(game), 1)
 })
 
+test('a caller who hangs up at the edge frees the held place within 50 ms', async (t) => {
+  const HANG_UPS = 21
+  const endpoint = await startGameEndpoint(t)
+  const platform = await startPlatform(t, { env: SETTINGS, roles: 'api,matchmaker,edge' })
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: verifiedMode(endpoint.url) } },
+    limits: MANY,
+  })
+  const thinking = endpoint.think()
+  const took_ms: number[] = []
+  for (let count = 0; count < HANG_UPS; count++) {
+    const call = request(`${platform.edge_url}${findLobby.path}`, {
+      method: 'POST',
+      agent: false,
+      headers: { ...bearer(game.public_token), 'content-type': 'application/json', host: 'localhost' },
+    })
+    call.on('error', () => {})
+    call.end(JSON.stringify({ game_modes: ['default'] }))
+    await until('the game to be asked', () => thinking.waiting() === 1)
+    const ended = thinking.ended()
+    const begin = performance.now()
+    call.destroy()
+    await ended
+    took_ms.push(performance.now() - begin)
+  }
+  const median_ms = took_ms.toSorted((a, b) => a - b)[Math.floor(HANG_UPS / 2)]!
+  t.diagnostic(`median ${median_ms.toFixed(1)} ms, longest ${Math.max(...took_ms).toFixed(1)} ms`)
+  assert.ok(median_ms < 50, `${median_ms} ms`)
+})
+
 test('an endpoint that does not answer is given up after ten seconds, and makes nobody else wait', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
   const other = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } } })
@@ -373,7 +416,65 @@ test('an endpoint that does not answer is given up after ten seconds, and makes 
   const waited_ms = performance.now() - begin
   assert.ok(waited_ms > 9_000 && waited_ms < 15_000, `${waited_ms}`)
   endpoint.answer(null)
+  platform.advance(PROBE_EVERY_MS)
   await find(game)
+})
+
+test('an endpoint that keeps failing is left alone: requests are refused at once, and one probe finds that it is back', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  const game_modes = { default: verifiedMode(endpoint.url) }
+  const other = await platform.game({ matchmaker: { game_modes }, limits: MANY })
+  platform.holdClock()
+  endpoint.answer((res) => res.destroy())
+  for (let count = 0; count < FAILURES_MAX; count++) {
+    assert.equal((await failureOf(find(game))).code, NO_ANSWER)
+  }
+  assert.equal(endpoint.asked.length, FAILURES_MAX)
+  const left_alone = await failureOf(find(game))
+  assert.equal(left_alone.code, NO_ANSWER)
+  assert.equal(left_alone.retry_after_s, 2)
+  assert.equal(endpoint.asked.length, FAILURES_MAX, 'it was not asked')
+  const { headers } = await findThere(platform.matchmaker_url, game)
+  const params = { ray_id: String(headers['x-ray-id']) }
+  assert.equal((await platform.client.call(explainRay, { params })).explanation.verification, 'not_asked')
+  assert.equal(endpoint.asked.length, FAILURES_MAX)
+  assert.match(await metricsOf(platform), /^muster_verification_endpoints_left_alone 1$/m)
+  assert.match(await metricsOf(platform), /^muster_verification_calls_total\{end="not_asked"\} 2$/m)
+
+  // Another namespace has a breaker of its own for the same endpoint.
+  const thinking = endpoint.think()
+  const elsewhere = find(other)
+  await until('the other game to be asked', () => thinking.waiting() === 1)
+
+  // A probe that hangs keeps nobody from finding that the endpoint is back.
+  platform.advance(PROBE_EVERY_MS)
+  const stuck = find(game)
+  await until('the probe', () => thinking.waiting() === 2)
+  assert.equal((await failureOf(find(game))).code, NO_ANSWER)
+  endpoint.answer(null)
+  platform.advance(PROBE_EVERY_MS)
+  await find(game)
+  assert.match(await metricsOf(platform), /^muster_verification_endpoints_left_alone 0$/m)
+  thinking.say(204)
+  await Promise.all([stuck, elsewhere])
+  await Promise.all(Array.from({ length: 20 }, () => find(game)))
+})
+
+test('of many requests that wait for an endpoint that hangs, none is asked about once it is left alone', async (t) => {
+  const { endpoint, platform, game } = await startVerified(t)
+  const thinking = endpoint.think()
+  const asked = Array.from({ length: LANE_CALLS_MAX + 50 }, (_, index) =>
+    failureOf(find(game, {}, from(`192.0.2.${index}`))),
+  )
+  await until('the lane to be full', () => thinking.waiting() === LANE_CALLS_MAX)
+  endpoint.answer((res) => res.destroy())
+  thinking.drop(FAILURES_MAX)
+  await until('the endpoint to be left alone', async () =>
+    /^muster_verification_endpoints_left_alone 1$/m.test(await metricsOf(platform)),
+  )
+  thinking.drop(LANE_CALLS_MAX)
+  for (const error of await Promise.all(asked)) assert.equal(error.code, NO_ANSWER)
+  assert.ok(endpoint.asked.length < LANE_CALLS_MAX + 10, `${endpoint.asked.length}`)
 })
 
 test('what is not a public address is not called, whatever its name', async (t) => {

@@ -3,6 +3,7 @@
 // a time until it answers again; meanwhile everybody is told when to come again.
 import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { CircuitBreaker } from '../../net/circuit-breaker.ts'
 import { parseNetworks } from '../../net/public-address.ts'
 import { createNames } from '../../net/resolve.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../../net/safe-fetch.ts'
@@ -29,10 +30,10 @@ export type Question = {
 /** Whether the response is good. Throws CAPTCHA_PROVIDER_FAILED when that cannot be found out. */
 export type AskProvider = (provider: CaptchaProvider, question: Question) => Promise<boolean>
 
-type Breaker = { failures: number; open_until_ms: number; question_count: number }
-
 export function createAskProvider(ctx: Context): AskProvider {
-  const breakers: Record<CaptchaProvider, Breaker> = { hcaptcha: newBreaker(), turnstile: newBreaker() }
+  const newBreaker = () => new CircuitBreaker({ failures_max: FAILURES_MAX, open_ms: OPEN_MS }, ctx.elapsed)
+  const breakers: Record<CaptchaProvider, CircuitBreaker> = { hcaptcha: newBreaker(), turnstile: newBreaker() }
+  const question_counts: Record<CaptchaProvider, number> = { hcaptcha: 0, turnstile: 0 }
   const rules: FetchRules = {
     schemes: ['http', 'https'],
     names: createNames(ctx.config.dns_servers),
@@ -47,33 +48,24 @@ export function createAskProvider(ctx: Context): AskProvider {
       throw misconfigured(ctx, provider, question, 'a published test secret')
     }
     const breaker = breakers[provider]
-    admit(breaker, ctx.elapsed())
-    breaker.question_count++
+    if (question_counts[provider] >= QUESTIONS_MAX) throw failed(RETRY_AFTER_S)
+    const call = breaker.enter()
+    if (call === null) throw failed(Math.ceil(breaker.waitMs() / 1000))
+    question_counts[provider]++
     try {
       const answer = await ask(ctx.config.captcha_urls[provider], question, rules)
-      breaker.failures = 0
-      breaker.open_until_ms = 0
+      call.succeeded()
       if (answer.blames_us) throw misconfigured(ctx, provider, question, answer.error_codes)
       return answer.success
     } catch (error) {
       if (error instanceof ApiError) throw error
-      breaker.failures++
-      if (breaker.failures >= FAILURES_MAX) breaker.open_until_ms = ctx.elapsed() + OPEN_MS
-      ctx.log.warn({ provider, failures: breaker.failures, reason: sentenceOf(error) }, 'a captcha provider failed')
-      throw failed(breaker.open_until_ms > 0 ? OPEN_MS / 1000 : RETRY_AFTER_S)
+      call.failed()
+      ctx.log.warn({ provider, is_open: breaker.isOpen(), reason: sentenceOf(error) }, 'a captcha provider failed')
+      throw failed(breaker.isOpen() ? OPEN_MS / 1000 : RETRY_AFTER_S)
     } finally {
-      breaker.question_count--
+      question_counts[provider]--
     }
   }
-}
-
-const newBreaker = (): Breaker => ({ failures: 0, open_until_ms: 0, question_count: 0 })
-
-/** Throws CAPTCHA_PROVIDER_FAILED while the provider is left alone, or has enough to do. */
-function admit({ failures, open_until_ms, question_count }: Breaker, now_ms: number): void {
-  if (open_until_ms > now_ms) throw failed(Math.ceil((open_until_ms - now_ms) / 1000))
-  const questions_max = failures >= FAILURES_MAX ? 1 : QUESTIONS_MAX
-  if (question_count >= questions_max) throw failed(RETRY_AFTER_S)
 }
 
 type Answer = { success: boolean; blames_us: boolean; error_codes: string }

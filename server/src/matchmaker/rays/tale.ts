@@ -24,6 +24,8 @@ export type Tale = {
   decided: (book: Book, decided: Decided) => void
   /** What the version asks of a request before it gives a seat. */
   checked: (by: { captcha: boolean; verification: boolean }) => void
+  /** The game's endpoint is not asked: it keeps failing. */
+  leftAlone: () => void
   waited: (lobby_id: string, end: WaitEnd, since: number) => void
 }
 
@@ -62,6 +64,7 @@ export function createTeller({ now, elapsed }: Pick<Context, 'now' | 'elapsed'>,
     const attempts: Attempt[] = []
     const waits: Wait[] = []
     let by: { captcha: boolean; verification: boolean } | null = null
+    let is_left_alone = false
     const since = (from: number): number => Math.round((performance.now() - from) * 1_000)
 
     visitor.tale = {
@@ -73,13 +76,16 @@ export function createTeller({ now, elapsed }: Pick<Context, 'now' | 'elapsed'>,
       checked(asked) {
         by = asked
       },
+      leftAlone() {
+        is_left_alone = true
+      },
       waited(lobby_id, end, from) {
         if (waits.length < ATTEMPTS_MAX) waits.push({ lobby_id, end, duration: since(from) })
       },
     }
 
     function keep(code: string | null): void {
-      const checks = by === null ? {} : checksOf(by, code)
+      const checks = by === null ? {} : checksOf({ ...by, is_left_alone }, code)
       const told: Omit<
         Explanation,
         'ray_id' | 'create_ts' | 'operation' | 'namespace_id' | 'duration' | 'code' | 'lobbies'
@@ -115,10 +121,13 @@ function refusedCheck(code: string | null): Checks {
   return isCaptcha(code) ? { captcha: 'refused' } : {}
 }
 
-function checksOf(by: { captcha: boolean; verification: boolean }, code: string | null): Checks {
+function checksOf(
+  by: { captcha: boolean; verification: boolean; is_left_alone: boolean },
+  code: string | null,
+): Checks {
   const captcha = isCaptcha(code) ? 'refused' : by.captcha ? 'passed' : 'none'
   if (!by.verification) return { captcha, verification: 'none' }
-  if (isVerification(code)) return { captcha, verification: 'refused' }
+  if (isVerification(code)) return { captcha, verification: by.is_left_alone ? 'not_asked' : 'refused' }
   // Refused by the book: whether the game was asked before cannot be told from the code.
   return code === null ? { captcha, verification: 'passed' } : { captcha }
 }

@@ -85,7 +85,12 @@ export type BooksOptions = {
 }
 
 /** Until when a caller waits, by the monotonic clock, and whether he still does. */
-export type Patience = { deadline_ms: number; isGone: () => boolean }
+export type Patience = {
+  deadline_ms: number
+  isGone: () => boolean
+  /** Without it, isGone() is asked every TICK_MS. Aborted when it becomes true. */
+  hangUpSignal?: () => AbortSignal
+}
 
 /** A seat may have several: a repeated request with the same Idempotency-Key waits for the same seat. */
 type Waiter = {
@@ -210,6 +215,7 @@ export function createBooks(options: BooksOptions): Books {
       }
       waiters.set(lobby_id, of_lobby.add(waiter))
       waiter_count++
+      patience.hangUpSignal?.().addEventListener('abort', () => waiter.end('timeout'), { once: true })
       // What has come true since the seat was taken; from here on the commits tell.
       commit(namespace_id, (book) => ({ changes: [], result: stateOf(book, seat) })).then(
         (how) => {

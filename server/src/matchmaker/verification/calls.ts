@@ -6,12 +6,15 @@ import type { Context } from '../../context.ts'
 import { createNames } from '../../net/resolve.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../../net/safe-fetch.ts'
 import { webhookRules } from '../../net/webhook-rules.ts'
+import { createEndpointBreakers, type EndpointCall } from './endpoint-breakers.ts'
 
 /** Of one namespace: calls under way, and requests that wait for their turn. */
 const LANE_CALLS_MAX = 128
 const LANE_WAITING_MAX = 1_024
 /** Of all namespaces together. */
 const CALLS_MAX = 4_096
+/** A call that had less time than this says nothing of its endpoint when it got no answer. */
+const FAIR_MS_MIN = 1_000
 
 export type GameQuestion = {
   namespace_id: string
@@ -20,6 +23,8 @@ export type GameQuestion = {
   timeout_ms: number
   /** Aborted when nobody waits for the answer any more. */
   signal: AbortSignal
+  /** Called when the endpoint is not asked because it keeps failing. */
+  onLeftAlone: () => void
 }
 
 /** Throws MATCHMAKER_VERIFICATION_FAILED for a no, and MATCHMAKER_VERIFICATION_REQUEST_FAILED without an answer in time. */
@@ -27,15 +32,16 @@ export type AskGame = (question: GameQuestion) => Promise<void>
 
 type Lane = { call_count: number; waiting: Set<() => void> }
 
-export function createAskGame(ctx: Pick<Context, 'config' | 'log'>): AskGame {
+export function createAskGame(ctx: Pick<Context, 'config' | 'log' | 'elapsed' | 'metrics'>): AskGame {
   const rules: FetchRules = { ...webhookRules(ctx.config), names: createNames(ctx.config.dns_servers) }
+  const breakers = createEndpointBreakers(ctx)
   const lanes = new Map<string, Lane>()
   let call_count = 0
 
-  /** Resolves when the lane has a place for one more call. */
-  async function enter(lane: Lane, signal: AbortSignal): Promise<void> {
+  /** Resolves when the lane has a place for one more call. Probes are few, and do not wait for calls that hang. */
+  async function enter(lane: Lane, signal: AbortSignal, is_probe: boolean): Promise<void> {
     if (call_count >= CALLS_MAX) throw noAnswer()
-    if (lane.call_count < LANE_CALLS_MAX) {
+    if (is_probe || lane.call_count < LANE_CALLS_MAX) {
       lane.call_count++
       call_count++
       return
@@ -68,27 +74,50 @@ export function createAskGame(ctx: Pick<Context, 'config' | 'log'>): AskGame {
     if (lane.call_count === 0) lanes.delete(namespace_id)
   }
 
-  return async ({ namespace_id, endpoint, body, timeout_ms, signal }) => {
+  function leftAlone({ onLeftAlone }: GameQuestion, wait_ms: number): ApiError {
+    breakers.countRefused()
+    onLeftAlone()
+    return noAnswer(Math.ceil(wait_ms / 1_000))
+  }
+
+  return async (question) => {
+    const { namespace_id, endpoint, timeout_ms, signal } = question
+    const call = breakers.enter(namespace_id, endpoint.url)
+    if (typeof call === 'number') throw leftAlone(question, call)
     const deadline = AbortSignal.any([AbortSignal.timeout(Math.max(0, timeout_ms)), signal])
-    const begin_ms = performance.now()
+    const begin_ms = ctx.elapsed()
     const lane = lanes.get(namespace_id) ?? { call_count: 0, waiting: new Set() }
     lanes.set(namespace_id, lane)
-    await enter(lane, deadline)
+    await enter(lane, deadline, call.is_probe)
     let status: number
     try {
-      const left_ms = Math.trunc(timeout_ms - (performance.now() - begin_ms))
+      // It was closed when this call began to wait for its turn.
+      if (!call.is_probe && call.waitMs() > 0) throw leftAlone(question, call.waitMs())
+      const left_ms = timeout_ms - (ctx.elapsed() - begin_ms)
       if (left_ms <= 0) throw noAnswer()
-      const headers = { 'content-type': 'application/json', ...lowerCased(endpoint.headers) }
-      const call = { url: endpoint.url, method: 'POST' as const, headers, body, timeout_ms: left_ms, body_bytes_max: 0 }
-      status = (await safeFetch({ ...call, signal }, rules)).status
-    } catch (error) {
-      if (!(error instanceof FetchFailure)) throw error
-      ctx.log.info({ namespace_id, reason: error.reason, why: error.message }, "a game's verification did not answer")
-      throw noAnswer()
+      status = await ask(question, left_ms, call)
     } finally {
       leave(namespace_id, lane)
     }
     if (status < 200 || status > 299) throw new ApiError('MATCHMAKER_VERIFICATION_FAILED')
+  }
+
+  async function ask(question: GameQuestion, left_ms: number, call: EndpointCall): Promise<number> {
+    const { namespace_id, endpoint, body, signal } = question
+    const headers = { 'content-type': 'application/json', ...lowerCased(endpoint.headers) }
+    const wish = { url: endpoint.url, method: 'POST' as const, headers, body, timeout_ms: left_ms, body_bytes_max: 0 }
+    try {
+      const { status } = await safeFetch({ ...wish, signal }, rules)
+      call.answered()
+      return status
+    } catch (error) {
+      if (!(error instanceof FetchFailure)) throw error
+      // Nobody waits for the answer any more: that is not the endpoint's fault.
+      if (signal.aborted) throw noAnswer()
+      if (error.reason !== 'timeout' || left_ms >= FAIR_MS_MIN) call.failed()
+      ctx.log.info({ namespace_id, reason: error.reason, why: error.message }, "a game's verification did not answer")
+      throw noAnswer()
+    }
   }
 }
 
@@ -97,6 +126,7 @@ function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<stri
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-function noAnswer(): ApiError {
-  return new ApiError('MATCHMAKER_VERIFICATION_REQUEST_FAILED')
+function noAnswer(retry_after_s?: number): ApiError {
+  const wait = retry_after_s === undefined ? {} : { retry_after_s }
+  return new ApiError('MATCHMAKER_VERIFICATION_REQUEST_FAILED', {}, wait)
 }

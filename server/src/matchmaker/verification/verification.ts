@@ -19,8 +19,6 @@ import { type RequestWords, verificationPayload } from './payload.ts'
 
 /** A hold whose lobby ends, or closes, is chosen anew. */
 const HOLDS_MAX = 3
-/** How often it is looked whether somebody still waits. */
-const LOOK_MS = 250
 
 export type Verification = { asked: HoldWish; words: RequestWords; facts: AddressFacts }
 
@@ -28,7 +26,7 @@ export type Verification = { asked: HoldWish; words: RequestWords; facts: Addres
 type Seat = SeatTaken & { is_new: boolean }
 
 /** A request that is verified now; who repeats it meanwhile shares its hold, its question and its seat. */
-export type Verifying = { seat: Promise<Seat>; callers: (() => boolean)[] }
+export type Verifying = { seat: Promise<Seat>; callers: Callers }
 
 type Desk = {
   ctx: { now: () => number; elapsed: () => number }
@@ -59,19 +57,44 @@ export function verifiedSeat(
   const { seat_key } = verification.asked.wish
   const key = seat_key === null ? null : `${visitor.namespace_id} ${seat_key}`
   const under_way = key === null ? undefined : desk.verifying.get(key)
-  if (under_way !== undefined) {
+  // One that all its callers have left is about to end.
+  if (under_way !== undefined && !under_way.callers.all_gone.aborted) {
     phase(visitor.ray, 'verification')
-    under_way.callers.push(visitor.isGone)
+    under_way.callers.add(visitor)
     return under_way.seat
   }
-  const callers = [visitor.isGone]
-  const seat = verify(desk, visitor, verification, gate, () => callers.every((isGone) => isGone()))
+  const callers = createCallers()
+  callers.add(visitor)
+  const seat = verify(desk, visitor, verification, gate, callers.all_gone)
   if (key !== null) {
-    desk.verifying.set(key, { seat, callers })
-    const forget = () => void desk.verifying.delete(key)
+    const verifying = { seat, callers }
+    desk.verifying.set(key, verifying)
+    const forget = () => {
+      if (desk.verifying.get(key) === verifying) desk.verifying.delete(key)
+    }
     seat.then(forget, forget)
   }
   return seat
+}
+
+/** Those who wait for one verification. */
+type Callers = { add: (visitor: Visitor) => void; all_gone: AbortSignal }
+
+function createCallers(): Callers {
+  const controller = new AbortController()
+  let waiting = 0
+  return {
+    add({ hangUpSignal }) {
+      waiting++
+      const leave = (): void => {
+        if (--waiting === 0) controller.abort()
+      }
+      const gone = hangUpSignal()
+      if (gone.aborted) leave()
+      else gone.addEventListener('abort', leave, { once: true })
+    },
+    all_gone: controller.signal,
+  }
 }
 
 async function verify(
@@ -79,7 +102,7 @@ async function verify(
   visitor: Visitor,
   verification: Verification,
   gate: CaptchaGate | null,
-  isGone: () => boolean,
+  all_gone: AbortSignal,
 ): Promise<Seat> {
   const { namespace_id } = visitor
   const { asked } = verification
@@ -90,7 +113,7 @@ async function verify(
       const held = await hold(desk, visitor, asked, ids, attempt === 0 ? gate : null)
       if ('seat' in held) return { ...held.seat, is_new: held.seat.player_id === ids.player_id }
       phase(visitor.ray, 'verification')
-      await askAbout(desk, visitor, verification, held.hold, ids, { deadline_ms, isGone })
+      await askAbout(desk, visitor, verification, held.hold, ids, { deadline_ms, all_gone })
       phase(visitor.ray, 'choose')
       const seat = await convert(desk, visitor, asked.wish, ids)
       if (seat !== null) return { ...seat, is_new: seat.player_id === ids.player_id }
@@ -140,7 +163,7 @@ async function askAbout(
   { words, facts }: Verification,
   hold: Hold,
   ids: FreshIds,
-  patience: { deadline_ms: number; isGone: () => boolean },
+  patience: { deadline_ms: number; all_gone: AbortSignal },
 ): Promise<void> {
   const { namespace_id, address, user_agent } = visitor
   const modes = await desk.namespaces.gameModes(hold.lobby.version_id)
@@ -154,15 +177,8 @@ async function askAbout(
   const players = [{ address, user_agent, coordinates: facts.coordinates }, ...others]
   const join_kind = party === null ? 'normal' : 'party'
   const body = verificationPayload({ namespace_id, hold, players, join_kind, words })
-  const nobody = new AbortController()
-  const looking = setInterval(() => {
-    if (patience.isGone()) nobody.abort()
-  }, LOOK_MS)
-  try {
-    const timeout_ms = patience.deadline_ms - desk.ctx.elapsed()
-    await desk.askGame({ namespace_id, endpoint, body, timeout_ms, signal: nobody.signal })
-  } finally {
-    clearInterval(looking)
-  }
-  if (patience.isGone()) throw new ApiError('MATCHMAKER_VERIFICATION_REQUEST_FAILED')
+  const timeout_ms = patience.deadline_ms - desk.ctx.elapsed()
+  const onLeftAlone = () => visitor.tale?.leftAlone()
+  await desk.askGame({ namespace_id, endpoint, body, timeout_ms, signal: patience.all_gone, onLeftAlone })
+  if (patience.all_gone.aborted) throw new ApiError('MATCHMAKER_VERIFICATION_REQUEST_FAILED')
 }
