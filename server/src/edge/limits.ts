@@ -41,6 +41,8 @@ export const TCP_KEEP_ALIVE_MS = 30_000
 
 /** Raw TCP: from a connection's first moment to the first byte in either direction. */
 export const FIRST_BYTE_MS_MAX = 30_000
+/** The first bytes of a client are held up to here, to know whether a browser sends them to another host than the port's. */
+export const NAMED_HOST_BYTES_MAX = 8 * 1024
 /** Connections to one number of the edge's, and those of one client to it. */
 export const PORT_CONNECTIONS_MAX = 4_096
 export const PORT_CONNECTIONS_PER_CLIENT_MAX = 128

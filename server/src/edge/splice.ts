@@ -9,10 +9,23 @@ import { breakOff } from './tls/tls.ts'
 /** `first_byte_ms`: a connection over which nothing has moved yet is given up sooner. */
 export type SpliceTimes = { idle_ms: number; first_byte_ms?: number }
 
+/** Looks at the first bytes of the client. It is asked no more once it has let some pass. */
+export type Gate = {
+  /** What may pass now, with all that was held. */
+  take: (chunk: Buffer) => Buffer | 'held' | 'refused'
+  /** The same when no more comes. */
+  end: () => Buffer | 'held' | 'refused'
+}
+
 const AFTER_HANDSHAKE: SpliceTimes = { idle_ms: SPLICE_IDLE_MS_MAX }
 
 /** Both sockets belong to the splice from here on; it ends with them. */
-export function splice(client: Socket, upstream: Socket, times: SpliceTimes = AFTER_HANDSHAKE): void {
+export function splice(
+  client: Socket,
+  upstream: Socket,
+  times: SpliceTimes = AFTER_HANDSHAKE,
+  gate: Gate | null = null,
+): void {
   const resetBoth = () => {
     breakOff(client)
     upstream.resetAndDestroy()
@@ -42,8 +55,8 @@ export function splice(client: Socket, upstream: Socket, times: SpliceTimes = AF
     socket.setNoDelay(true)
     socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS)
   }
-  carry(client, upstream, startHalfClosed)
-  carry(upstream, client, startHalfClosed)
+  carry(client, upstream, startHalfClosed, gate && { ...gate, refuse: resetBoth })
+  carry(upstream, client, startHalfClosed, null)
 
   client.once('close', () => {
     if (!upstream.destroyed) upstream.resetAndDestroy()
@@ -55,14 +68,26 @@ export function splice(client: Socket, upstream: Socket, times: SpliceTimes = AF
   })
 }
 
-function carry(from: Socket, to: Socket, onEnd: () => void): void {
-  from.on('data', (chunk: Buffer) => {
+function carry(from: Socket, to: Socket, onEnd: () => void, gate: (Gate & { refuse: () => void }) | null): void {
+  let undecided = gate
+  const pass = (chunk: Buffer): void => {
     // What comes after the other side is gone has nowhere to go, and must not stand in the way of the end.
     if (to.writable && !to.write(chunk)) from.pause()
+  }
+  const passGate = (verdict: Buffer | 'held' | 'refused'): void => {
+    if (verdict === 'held') return
+    undecided = null
+    if (verdict === 'refused') gate?.refuse()
+    else if (verdict.length > 0) pass(verdict)
+  }
+  from.on('data', (chunk: Buffer) => {
+    if (undecided === null) pass(chunk)
+    else passGate(undecided.take(chunk))
   })
   to.on('drain', () => from.resume())
   to.once('close', () => from.resume())
   from.once('end', () => {
+    if (undecided !== null) passGate(undecided.end())
     to.end()
     onEnd()
   })

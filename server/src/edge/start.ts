@@ -104,9 +104,9 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
 async function openPorts(ctx: Context, edge: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
   const { host } = ctx.config.edge_ports
   const owners = createPortOwners(ctx, lookups)
-  const { routes, certificates } = edge
+  const { routes, certificates, meaningOf } = edge
   const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
-  const tcp = createTcp(ctx, { routes, owners, crowd, tls, host })
+  const tcp = createTcp(ctx, { routes, meaningOf, owners, crowd, tls, host })
   const seats = createSeats(ctx)
   const udp = createUdp(ctx, { routes, owners, seats, crowd, host })
   const ports = await keepPortsOpen(ctx, owners, { tcp: tcp.open, udp: udp.open })

@@ -164,7 +164,7 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
   }
 }
 
-async function insertLobby(
+export async function insertLobby(
   ctx: Context,
   ports: Record<string, number>,
   options: { exit_ts?: Date; region?: string } = {},

@@ -5,24 +5,15 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import {
-  completeUpload,
-  createGame,
-  createGameCdnSite,
-  createGameVersion,
-  createGroup,
-  gameLogoUploadComplete,
-  gameLogoUploadPrepare,
-  getGameById,
-  updateGameNamespaceVersion,
-} from '@muster/contract'
+import { gameLogoUploadComplete, gameLogoUploadPrepare, getGameById } from '@muster/contract'
 import { mainUrl, publicUrl } from '../../src/config.ts'
 import { makeAuthority } from '../certificates.ts'
-import { apiAddress, arrives } from '../cloud/steps.ts'
+import { apiAddress } from '../cloud/steps.ts'
 import { startBackend, startTestEdge } from '../edge/platform.ts'
 import { HTML, pngChunk, pngOf } from '../images.ts'
-import { type Platform, startPlatform } from '../platform.ts'
+import { startPlatform } from '../platform.ts'
 import { openBrowser } from './browser.ts'
+import { deploySite } from './site.ts'
 
 const PRODUCTION = {
   MUSTER_DOMAIN_MAIN: 'muster.example',
@@ -36,24 +27,6 @@ async function hostileFiles(): Promise<Record<string, string>> {
   const names = await readdir(HOSTILE_SITE)
   const read = names.map(async (name) => [name, await readFile(new URL(name, HOSTILE_SITE), 'utf8')])
   return Object.fromEntries(await Promise.all(read))
-}
-
-async function deploySite(platform: Platform, name_id: string, files: Record<string, string>): Promise<string> {
-  const { client } = platform
-  const { group_id } = await client.call(createGroup, { body: { display_name: 'Group' } })
-  const body = { display_name: name_id, name_id, developer_group_id: group_id }
-  const { game_id } = await client.call(createGame, { body })
-  const params = { game_id }
-  const prepared = Object.entries(files).map(([path, text]) => ({ path, content_length: Buffer.byteLength(text) }))
-  const site = await client.call(createGameCdnSite, { params, body: { display_name: 'Site', files: prepared } })
-  for (const presigned of site.presigned_requests) await arrives(platform, presigned, files[presigned.path]!)
-  await client.call(completeUpload, { params: { upload_id: site.upload_id } })
-  const version = { display_name: '1', config: { cdn: { site_id: site.site_id } } }
-  const { version_id } = await client.call(createGameVersion, { params, body: version })
-  const { game } = await client.call(getGameById, { params })
-  const { namespace_id } = game.namespaces.find((namespace) => namespace.name_id === 'prod')!
-  await client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
-  return game_id
 }
 
 /** With certificates of an authority that the browser is told not to ask for. */
@@ -180,7 +153,7 @@ test('a picture that is opened as a page is nothing but a picture', async (t) =>
   if (browser === null) return
   const platform = await startPlatform(t, { roles: 'api,edge' })
   const { client, ctx } = platform
-  const game_id = await deploySite(platform, 'puddle', VICTIM_FILES)
+  const { game_id } = await deploySite(platform, 'puddle', VICTIM_FILES)
   const bytes = pngOf(3, 2, pngChunk('tEXt', Buffer.from(`Comment\0${HTML}`)))
   const body = { path: 'logo.html', mime: 'text/html', content_length: bytes.length }
   const { upload_id, presigned_request } = await client.call(gameLogoUploadPrepare, { params: { game_id }, body })

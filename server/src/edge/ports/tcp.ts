@@ -8,6 +8,7 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import type { Context } from '../../context.ts'
 import { clientBucket, isTrustedPeer, parseTrustedProxies } from '../../net/client-ip.ts'
 import type { Crowd } from '../crowd.ts'
+import type { HostMeaning } from '../hosts.ts'
 import {
   CONNECT_MS_MAX,
   FIRST_BYTE_MS_MAX,
@@ -20,6 +21,7 @@ import type { Routes, StreamAddress } from '../routes.ts'
 import { connectSharingReads } from '../shared-reads.ts'
 import { splice } from '../splice.ts'
 import type { OpenPort } from './edge-ports.ts'
+import { createHostGate } from './named-host.ts'
 import type { PortOwners } from './owners.ts'
 import { createPortCrowd } from './port-crowd.ts'
 import { type Endpoint, proxyHeader, takeProxyHeader } from './proxy-protocol.ts'
@@ -27,6 +29,7 @@ import { type Endpoint, proxyHeader, takeProxyHeader } from './proxy-protocol.ts
 export type Tcp = { open: (port: number) => Promise<OpenPort | null> }
 export type TcpOptions = {
   routes: Routes
+  meaningOf: (host: string) => HostMeaning | null
   owners: PortOwners
   crowd: Crowd
   /** The address to listen at; null: every address of the machine. */
@@ -39,7 +42,7 @@ const READ_BYTES_MAX = 32 * 1024
 const SOCKETS = { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, highWaterMark: READ_BYTES_MAX }
 const TIMES = { idle_ms: SPLICE_IDLE_MS_MAX, first_byte_ms: FIRST_BYTE_MS_MAX }
 
-export function createTcp(ctx: Context, { routes, owners, crowd, host, tls }: TcpOptions): Tcp {
+export function createTcp(ctx: Context, { routes, meaningOf, owners, crowd, host, tls }: TcpOptions): Tcp {
   const balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
   const counts = createPortCrowd()
   // It listens nowhere: connections are handed to it once it is known that their port speaks TLS.
@@ -78,7 +81,8 @@ export function createTcp(ctx: Context, { routes, owners, crowd, host, tls }: Tc
     const upstream = await connectTo(target, open)
     if (upstream === null) return
     if (header !== null) upstream.write(header)
-    splice(open, upstream, TIMES)
+    // Over TLS the certificate has told the browser whose port it is.
+    splice(open, upstream, TIMES, open === client ? createHostGate(meaningOf) : null)
     open.resume()
   }
 

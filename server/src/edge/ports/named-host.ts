@@ -1,0 +1,107 @@
+// The host that a browser names when it begins a connection: over HTTP in the Host header, over TLS in the first message
+// (server name indication, RFC 6066). A raw port in production shares its addresses with the main domain, sites and custom
+// domains, so a page can send a person to http://MAIN_DOMAIN:26005/. By the named host the edge knows that the browser adds
+// what belongs to that host, and refuses the connection before a byte reaches the lobby.
+import { isIP } from 'node:net'
+import { canonicalHost, type HostMeaning, isRawPortHost } from '../hosts.ts'
+import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
+import type { Gate } from '../splice.ts'
+
+/** Null: these bytes name no host, as those of most games. `unknown`: more bytes decide it. */
+export type NamedHost = { kind: 'host'; host: string } | { kind: 'unknown' } | null
+
+const UNKNOWN: NamedHost = { kind: 'unknown' }
+/** Those that browsers send without asking the server first. */
+const REQUEST_BEGINNINGS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH'].map((method) => `${method} /`)
+const REQUEST_LINE = /^[^\n]* HTTP\/1\.[01]\r?\n/
+const HOST_LINE = /\nhost:([^\r\n]*)\r?\n/i
+const HEAD_END = /\n\r?\n/
+
+/** `bytes`: the first ones that came from the client. */
+export function namedHost(bytes: Buffer): NamedHost {
+  return bytes[0] === HANDSHAKE_RECORD ? serverName(bytes) : requestHost(bytes.toString('latin1'))
+}
+
+function requestHost(text: string): NamedHost {
+  const is_request = REQUEST_BEGINNINGS.some((item) => text.startsWith(item.slice(0, text.length)))
+  if (!is_request) return null
+  if (!text.includes('\n')) return UNKNOWN
+  if (!REQUEST_LINE.test(text)) return null
+  const host = HOST_LINE.exec(text)?.[1]?.trim()
+  if (host !== undefined) return { kind: 'host', host }
+  return HEAD_END.test(text) ? null : UNKNOWN
+}
+
+const HANDSHAKE_RECORD = 0x16
+const TLS_MAJOR = 3
+const RECORD_HEAD_BYTES = 5
+const CLIENT_HELLO = 1
+const HELLO_HEAD_BYTES = 4
+/** Version and random value of a ClientHello. */
+const HELLO_FIXED_BYTES = 34
+const SERVER_NAME_EXTENSION = 0
+const HOST_NAME = 0
+const NO_HOST: NamedHost = { kind: 'host', host: '' }
+
+/** Of a handshake whose first message is not in one record, as every browser sends it, the name is empty: it is refused. */
+function serverName(bytes: Buffer): NamedHost {
+  const beginning = [HANDSHAKE_RECORD, TLS_MAJOR, bytes[2], bytes[3], bytes[4], CLIENT_HELLO]
+  if (!bytes.subarray(0, beginning.length).every((byte, index) => byte === beginning[index])) return null
+  if (bytes.length < RECORD_HEAD_BYTES) return UNKNOWN
+  const record_end = RECORD_HEAD_BYTES + bytes.readUInt16BE(3)
+  if (bytes.length < record_end) return UNKNOWN
+  const record = bytes.subarray(RECORD_HEAD_BYTES, record_end)
+  if (record.length < HELLO_HEAD_BYTES) return NO_HOST
+  const hello_end = HELLO_HEAD_BYTES + record.readUIntBE(1, 3)
+  if (record.length < hello_end) return NO_HOST
+  try {
+    return nameIn(record.subarray(HELLO_HEAD_BYTES, hello_end))
+  } catch (error) {
+    // A length that leads out of the message.
+    if (error instanceof RangeError) return NO_HOST
+    throw error
+  }
+}
+
+/** Throws a RangeError where the message is not well formed. */
+function nameIn(hello: Buffer): NamedHost {
+  let at = HELLO_FIXED_BYTES
+  at += 1 + hello.readUInt8(at)
+  at += 2 + hello.readUInt16BE(at)
+  at += 1 + hello.readUInt8(at)
+  at += 2
+  while (at < hello.length) {
+    const type = hello.readUInt16BE(at)
+    const length = hello.readUInt16BE(at + 2)
+    // Two bytes of the length of the list, one of the kind of name, two of its length.
+    if (type === SERVER_NAME_EXTENSION && hello.readUInt8(at + 6) === HOST_NAME) {
+      const name_length = hello.readUInt16BE(at + 7)
+      return { kind: 'host', host: hello.toString('latin1', at + 9, at + 9 + name_length) }
+    }
+    at += 4 + length
+  }
+  return null
+}
+
+/** Holds a client's first bytes until it is known which host they name, and refuses a host that is not the raw ports' own. */
+export function createHostGate(meaningOf: (host: string) => HostMeaning | null): Gate {
+  let held: Buffer = Buffer.alloc(0)
+  return {
+    take(chunk) {
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      const named = namedHost(held)
+      if (named === null) return held
+      if (named.kind === 'host') return isAllowed(named.host, meaningOf) ? held : 'refused'
+      return held.length < NAMED_HOST_BYTES_MAX ? 'held' : 'refused'
+    },
+    // A request whose first line has ended may carry a cookie already. A handshake that did not end carries none.
+    end: () => (held[0] !== HANDSHAKE_RECORD && held.includes('\n') ? 'refused' : held),
+  }
+}
+
+/** Addresses are nobody's cookies: the platform serves no page under one, but on a laptop, where raw ports have their own. */
+function isAllowed(header: string, meaningOf: (host: string) => HostMeaning | null): boolean {
+  const host = canonicalHost(header)
+  if (host === null) return false
+  return isIP(host.replace(/^\[|\]$/g, '')) !== 0 || isRawPortHost(meaningOf(host))
+}
