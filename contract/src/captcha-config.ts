@@ -28,10 +28,20 @@ export const CaptchaConfig = object(
       ),
     ),
     turnstile: Type.Optional(
-      object({ site_key: Type.String({ minLength: 1, maxLength: 30 }), secret_key: secret(40) }),
+      object({
+        site_key: Type.String({ minLength: 1, maxLength: 30 }),
+        secret_key: secret(40),
+        action: Type.Optional(
+          Type.String({
+            pattern: '^[A-Za-z0-9_-]{1,32}$',
+            description:
+              'The action that the page gives to the widget. A response that was solved for another action is refused.',
+          }),
+        ),
+      }),
     ),
   },
-  'A client of a namespace is its IPv4 address or IPv6 /64. Its first request needs a captcha in any case.',
+  'A client of a namespace is its IPv4 address or IPv6 /64. Its first request needs a captcha in any case. A captcha counts only when it was solved on a host of the namespace: the host of its site, an active custom domain, or a host that a development token names.',
 )
 export type CaptchaConfig = Static<typeof CaptchaConfig>
 

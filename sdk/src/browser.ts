@@ -30,7 +30,7 @@ type CaptchaProvider = (typeof CAPTCHA_PROVIDERS)[number]
 export type Captcha = Partial<Record<CaptchaProvider, { client_response: string }>>
 
 /** The captcha that the platform asks for: what the provider's widget is made of. */
-export type CaptchaRequired = { provider: CaptchaProvider; site_key: string }
+export type CaptchaRequired = { provider: CaptchaProvider; site_key: string; action?: string }
 
 /** What may come along with every wish. */
 type Papers = {
@@ -135,8 +135,8 @@ export function createClient(options: ClientOptions = {}): Client {
 function captchaOf(error: unknown): CaptchaRequired | null {
   if (!(error instanceof MusterError) || error.code !== 'CAPTCHA_CAPTCHA_REQUIRED') return null
   for (const provider of CAPTCHA_PROVIDERS) {
-    const { site_key } = (error.metadata[provider] ?? {}) as { site_key?: unknown }
-    if (typeof site_key === 'string') return { provider, site_key }
+    const { site_key, action } = (error.metadata[provider] ?? {}) as { site_key?: unknown; action?: unknown }
+    if (typeof site_key === 'string') return { provider, site_key, ...(typeof action === 'string' && { action }) }
   }
   return null
 }

@@ -17,7 +17,15 @@ const MaxPlayers = Type.Integer({
   description: 'Replaces the limit of a lobby that is created; the game mode must allow it.',
 })
 
-const CaptchaResponse = object({ client_response: Type.String({ minLength: 1, maxLength: 8192 }) })
+/** Turnstile gives no longer ones. */
+const CAPTCHA_RESPONSE_LENGTH_MAX = 2048
+const CaptchaResponse = object({
+  client_response: Type.String({
+    minLength: 1,
+    maxLength: CAPTCHA_RESPONSE_LENGTH_MAX,
+    description: 'What the widget handed to the page.',
+  }),
+})
 /** Looked at when the version asks for a captcha. */
 const Captcha = object(
   { hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) },

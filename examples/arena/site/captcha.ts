@@ -4,6 +4,7 @@ import { type CaptchaRequired, MusterError } from '@muster/sdk/browser'
 
 type Widget = {
   sitekey: string
+  action?: string
   theme: 'dark'
   callback(response: string): void
   'error-callback'(): void
@@ -18,7 +19,10 @@ const SCRIPT_MS_MAX = 15_000
 const page: CaptchaWindow = window as CaptchaWindow
 
 /** Shows it in the element and resolves with the player's response. Throws a MusterError when it cannot be shown. */
-export async function solveCaptcha({ provider, site_key }: CaptchaRequired, place: HTMLElement): Promise<string> {
+export async function solveCaptcha(
+  { provider, site_key, action }: CaptchaRequired,
+  place: HTMLElement,
+): Promise<string> {
   const api = page[provider] ?? (await loadScript(provider))
   // What was removed leaves traces of its own; a new element has none.
   const container = document.createElement('div')
@@ -28,6 +32,7 @@ export async function solveCaptcha({ provider, site_key }: CaptchaRequired, plac
     return await new Promise<string>((resolve, reject) => {
       id = api.render(container, {
         sitekey: site_key,
+        ...(action !== undefined && { action }),
         theme: 'dark',
         callback: resolve,
         'error-callback': () => reject(new MusterError('CAPTCHA_NOT_SHOWN', 'The captcha does not work here.')),

@@ -52,7 +52,8 @@ export async function issueToken(
   const token_id = newId(now_ms)
   const options = { now_ms, lifetime_ms, token_id, ...(name === undefined ? {} : { name }) }
   const token = ctx.keys.issue(subject, options)
-  await recordToken(ctx.db, shelf, { token_id, now_ms, lifetime_ms })
+  const hostname = subject.kind === 'development' ? subject.hostname.toLowerCase() : null
+  await recordToken(ctx.db, shelf, { token_id, now_ms, lifetime_ms, hostname })
   return { token }
 }
 
@@ -60,12 +61,13 @@ export async function issueToken(
 export async function recordToken(
   db: Database,
   shelf: TokenShelf,
-  { token_id, now_ms, lifetime_ms }: { token_id: string; now_ms: number; lifetime_ms: number },
+  token: { token_id: string; now_ms: number; lifetime_ms: number; hostname?: string | null },
 ): Promise<void> {
+  const { token_id, now_ms, lifetime_ms, hostname = null } = token
   const times = { create_ts: new Date(now_ms), expire_ts: new Date(now_ms + lifetime_ms) }
   await db
     .insertInto('tokens')
-    .values({ token_id, ...rowOf(shelf), ...times })
+    .values({ token_id, ...rowOf(shelf), ...times, hostname })
     .execute()
 }
 

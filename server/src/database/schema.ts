@@ -286,6 +286,8 @@ type TokenTable = {
   namespace_id: string | null
   create_ts: CreateTime
   expire_ts: Date | null
+  /** The host that a development token names, in lower case; null for all other kinds. */
+  hostname: string | null
 }
 
 /** Tokens of any kind that are not valid any more; `revoke_ts` is the database's own clock (database/revoked.ts). */

@@ -14,7 +14,7 @@ import { mark, phase } from '../observe/ray.ts'
 import type { Rays } from '../observe/rays.ts'
 import type { Book } from './book/book.ts'
 import type { Decision, FreshIds, SeatTaken, SeatWish } from './book/commands.ts'
-import { type CaptchaGate, type CaptchaResponses, gated, openGate } from './captcha/captcha.ts'
+import { type CaptchaGate, type CaptchaResponses, gated, openGate, type Solving } from './captcha/captcha.ts'
 import type { AskProvider } from './captcha/provider.ts'
 import { freshIds } from './fresh-ids.ts'
 import { requireIdentity } from './identity-rules.ts'
@@ -45,8 +45,7 @@ export type Desk = {
   open_requests: Map<string, OpenRequest>
   seat_texts: SeatTexts
   askProvider: AskProvider
-  /** Captchas that are being looked at, by request. */
-  solving: Map<string, Promise<boolean>>
+  solving: Solving
   askGame: AskGame
   /** Requests that are verified now, by namespace and key. */
   verifying: Map<string, Verifying>

@@ -75,8 +75,10 @@ export async function startTurnstileServer(t: TestContext): Promise<TurnstileSer
   return { script_url: `${url}/api.js`, verify_url: `${url}/siteverify`, loads: () => loads, asked }
 }
 
-function verdict({ secret, response }: Record<string, string>): { success: boolean; 'error-codes': string[] } {
+function verdict({ secret, response }: Record<string, string>): object {
   if (secret !== TEST_SECRET_KEY) return { success: false, 'error-codes': ['invalid-input-secret'] }
   const success = response === TEST_RESPONSE
-  return { success, 'error-codes': success ? [] : ['invalid-input-response'] }
+  return success
+    ? { success, 'error-codes': [], hostname: 'example.com', action: 'test' }
+    : { success, 'error-codes': ['invalid-input-response'] }
 }

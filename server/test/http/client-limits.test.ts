@@ -156,7 +156,8 @@ test('what becomes known of an address while its captcha is looked at counts', a
   let pass = () => {}
   const asked = new Promise<void>((resolve) => {
     server.misbehave((res) => {
-      pass = () => void res.setHeader('content-type', 'application/json').end('{"success": true}')
+      pass = () =>
+        void res.setHeader('content-type', 'application/json').end('{"success": true, "hostname": "localhost"}')
       resolve()
     })
   })

@@ -8,19 +8,22 @@ import type { TestContext } from 'node:test'
 export const SITE_KEY = 'site-key'
 export const SECRET = 'planted-captcha-secret'
 
+/** What the provider says of the page that showed the widget. */
+type Page = { hostname?: string; action?: string }
+
 export type CaptchaServer = {
   url: string
   /** What it was asked, in order. */
   asked: Record<string, string>[]
-  /** A response that it will take for good, once. */
-  solve: () => string
+  /** A response that it will take for good, once; `page`: where it was solved, this machine unless said otherwise. */
+  solve: (page?: Page) => string
   /** Replaces its answer. */
   misbehave: (how: ((res: ServerResponse) => void) | null) => void
 }
 
 export async function startCaptchaServer(t: TestContext): Promise<CaptchaServer> {
   const asked: CaptchaServer['asked'] = []
-  const good = new Set<string>()
+  const good = new Map<string, Page>()
   let solved = 0
   let misbehaviour: ((res: ServerResponse) => void) | null = null
 
@@ -30,14 +33,19 @@ export async function startCaptchaServer(t: TestContext): Promise<CaptchaServer>
     const form = Object.fromEntries(new URLSearchParams(body))
     asked.push(form)
     if (misbehaviour !== null) return misbehaviour(res)
-    const answer = (success: boolean, ...codes: string[]) => {
+    const answer = (said: object) => {
       res.setHeader('content-type', 'application/json')
-      res.end(JSON.stringify({ success, 'error-codes': codes }))
+      res.end(JSON.stringify(said))
     }
-    if (form.secret !== SECRET)
-      return answer(form.secret === '1x0000000000000000000000000000000AA', 'invalid-input-secret')
-    if (!good.delete(form.response ?? '')) return answer(false, 'timeout-or-duplicate')
-    answer(true)
+    const refuse = (code: string) => answer({ success: false, 'error-codes': [code] })
+    // A test key passes everybody, and names a page that nobody was on.
+    if (form.secret === '1x0000000000000000000000000000000AA')
+      return answer({ success: true, 'error-codes': [], hostname: 'example.com', action: 'test' })
+    if (form.secret !== SECRET) return refuse('invalid-input-secret')
+    const page = good.get(form.response ?? '')
+    if (page === undefined) return refuse('timeout-or-duplicate')
+    good.delete(form.response ?? '')
+    answer({ success: true, 'error-codes': [], challenge_ts: new Date().toISOString(), ...page })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => {
@@ -47,9 +55,9 @@ export async function startCaptchaServer(t: TestContext): Promise<CaptchaServer>
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/siteverify`,
     asked,
-    solve() {
+    solve(page = { hostname: 'localhost' }) {
       const response = `response-${++solved}`
-      good.add(response)
+      good.set(response, page)
       return response
     },
     misbehave(how) {

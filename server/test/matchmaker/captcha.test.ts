@@ -4,8 +4,15 @@ import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join as joinPath } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createLobby, joinLobby, type VersionConfig } from '@muster/contract'
+import {
+  createGameNamespaceTokenDevelopment,
+  createLobby,
+  joinLobby,
+  revokeToken,
+  type VersionConfig,
+} from '@muster/contract'
 import { sql } from 'kysely'
+import { newId } from '../../src/ids.ts'
 import { sweepCaptchas } from '../../src/matchmaker/captcha/claims.ts'
 import { createDatabase } from '../database.ts'
 import {
@@ -296,6 +303,99 @@ test('published test keys pass in development, with a response that is always th
   const game = await gameWith(platform, { requests_before_reverify: 0, turnstile: { site_key: SITE_KEY, secret_key } })
   for (let count = 0; count < 3; count++) await find(game, turnstile('XXXX.DUMMY.TOKEN.XXXX'))
   await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+})
+
+/** In production, where no page is on this machine. */
+const PRODUCTION = {
+  MUSTER_DOMAIN_MAIN: 'muster.example',
+  MUSTER_DOMAIN_CDN: 'sites.test',
+  MUSTER_DOMAIN_JOB: 'lobbies.invalid',
+}
+
+test('a captcha that was solved on a page of somebody else is refused, and is spent', async (t) => {
+  const server = await startCaptchaServer(t)
+  const platform = await startPlatform(t, { env: { ...settings(server), ...PRODUCTION } })
+  platform.playServers()
+  const [game, other] = [await gameWith(platform), await gameWith(platform)]
+  const { ctx, client } = platform
+  const addDomain = (namespace_id: string, domain: string, verification_status: 'active' | 'pending') =>
+    ctx.db
+      .insertInto('domains')
+      .values({
+        ...{ domain_id: newId(ctx.now()), namespace_id, domain, txt_value: domain, cname_label: domain },
+        ...{ verification_status, verification_errors: '[]' },
+      })
+      .execute()
+  await addDomain(game.namespace_id, 'play.example.com', 'active')
+  await addDomain(game.namespace_id, 'soon.example.com', 'pending')
+  await addDomain(other.namespace_id, 'other.example.com', 'active')
+  const params = { game_id: game.game_id, namespace_id: game.namespace_id }
+  const body = { hostname: 'Dev.example.com', ports: {} }
+  const { token } = await client.call(createGameNamespaceTokenDevelopment, { params, body })
+  const solvedOn = (hostname?: string) => turnstile(server.solve(hostname === undefined ? {} : { hostname }))
+
+  const strangers = [
+    ...['evil.example', 'localhost', '127.0.0.1', 'game.localhost', 'sites.test', 'muster.example', ''],
+    ...['soon.example.com', 'other.example.com', 'x.play.example.com', 'example.com', 'not-provided'],
+    ...[`${other.name_id}.sites.test`, `${game.name_id}--staging.sites.test`, `x.${game.name_id}.sites.test`],
+  ]
+  for (const hostname of [...strangers, undefined]) {
+    const wish = solvedOn(hostname)
+    const error = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish))
+    assert.deepEqual(error.metadata, { turnstile: { site_key: SITE_KEY }, reason: 'hostname' }, String(hostname))
+    const again = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish))
+    assert.equal(again.metadata.reason, 'response', String(hostname))
+  }
+
+  const own = [
+    ...[`${game.name_id}.sites.test`, `${game.name_id}--prod.sites.test`, 'play.example.com', 'PLAY.example.com'],
+    'dev.example.com',
+  ]
+  for (const [index, hostname] of own.entries()) await find(game, solvedOn(hostname), from(`192.0.2.${index}`))
+
+  await client.call(revokeToken, { params: { token_id: ctx.keys.verify(token, ctx.now()).token_id } })
+  await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, solvedOn('dev.example.com'), from('192.0.2.99')))
+})
+
+test('on a laptop a captcha may be solved on its own pages, and on no others', async (t) => {
+  const { platform, server } = await startWithCaptcha(t)
+  const game = await gameWith(platform)
+  const local = ['localhost', '127.0.0.1', `${game.name_id}.cdn.localhost`, 'app.localhost']
+  for (const [index, hostname] of local.entries())
+    await find(game, turnstile(server.solve({ hostname })), from(`192.0.2.${index}`))
+  for (const hostname of ['evil.example', 'localhost.evil.example', '127.0.0.2', 'xlocalhost']) {
+    const wish = turnstile(server.solve({ hostname }))
+    await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish, from('192.0.2.99')))
+  }
+})
+
+test('where the version names an action, a captcha that was solved for another one is refused', async (t) => {
+  const { platform, server } = await startWithCaptcha(t)
+  const game = await gameWith(platform, { turnstile: { ...KEYS, action: 'find-seat' } })
+  const required = await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+  assert.deepEqual(required.metadata, { turnstile: { site_key: SITE_KEY, action: 'find-seat' } })
+  for (const action of ['login', 'Find-Seat', '', undefined]) {
+    const wish = turnstile(server.solve({ hostname: 'localhost', ...(action !== undefined && { action }) }))
+    const error = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, wish))
+    assert.equal(error.metadata.reason, 'action')
+  }
+  await find(game, turnstile(server.solve({ hostname: 'localhost', action: 'find-seat' })))
+  const any = await gameWith(platform)
+  await find(any, turnstile(server.solve({ hostname: 'localhost', action: 'login' })))
+  const invalid = await failureOf(gameWith(platform, { turnstile: { ...KEYS, action: 'find seat' } }))
+  assert.equal(invalid.code, 'VALIDATION_ERROR')
+})
+
+test('a response of more than 2,048 characters is refused, and its provider is not asked', async (t) => {
+  const { platform, server } = await startWithCaptcha(t)
+  const game = await gameWith(platform)
+  for (const provider of ['turnstile', 'hcaptcha']) {
+    const wish = { captcha: { [provider]: { client_response: 'x'.repeat(2_049) } } }
+    await refused(platform, 'VALIDATION_ERROR', () => find(game, wish))
+  }
+  assert.equal(server.asked.length, 0)
+  await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, turnstile('x'.repeat(2_048))))
+  assert.equal(server.asked.length, 1)
 })
 
 test('what is over is swept', async (t) => {

@@ -29,6 +29,7 @@ import { statements as bookTime } from './0029-book-time.ts'
 import { statements as damage } from './0030-damage.ts'
 import { statements as domainProofs } from './0031-domain-proofs.ts'
 import { statements as loginNetworks } from './0032-login-networks.ts'
+import { statements as developmentHosts } from './0033-development-hosts.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -63,4 +64,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0030-damage', statements: damage },
   { name: '0031-domain-proofs', statements: domainProofs },
   { name: '0032-login-networks', statements: loginNetworks },
+  { name: '0033-development-hosts', statements: developmentHosts },
 ]

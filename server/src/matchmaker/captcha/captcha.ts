@@ -15,7 +15,8 @@ import type { Book } from '../book/book.ts'
 import type { Decision, FreshIds, SeatWish } from '../book/commands.ts'
 import type { Books } from '../shards/books.ts'
 import { answerClaim, claimResponse } from './claims.ts'
-import type { AskProvider, Question } from './provider.ts'
+import { isOwnHost } from './hosts.ts'
+import type { AskProvider, Question, Solved } from './provider.ts'
 
 /** What a request may bring along, as the contract has it. */
 export type CaptchaResponses = Partial<Record<(typeof CAPTCHA_PROVIDERS)[number], { client_response: string }>>
@@ -23,7 +24,9 @@ export type CaptchaResponses = Partial<Record<(typeof CAPTCHA_PROVIDERS)[number]
 /** What the book is asked before it gives a seat. */
 export type CaptchaGate = { captcha: CaptchaConfig; has_solved: boolean }
 
-type Desk = { ctx: Context; books: Books; askProvider: AskProvider; solving: Map<string, Promise<boolean>> }
+type Desk = { ctx: Context; books: Books; askProvider: AskProvider; solving: Solving }
+/** Captchas that are being checked, by request and response. */
+export type Solving = Map<string, Promise<Solved | null>>
 type Request = { namespace_id: string; address: string; seat_key: string | null }
 type Command<T> = (book: Book, ids: FreshIds, now_ms: number) => Decision<T>
 
@@ -59,7 +62,9 @@ export function gated<T>({ captcha, has_solved }: CaptchaGate, wish: SeatWish, c
 /** What a client needs to show the captcha; never a secret. Of two providers the first is named. */
 function metadataOf({ hcaptcha, turnstile }: CaptchaConfig): ErrorMetadata {
   if (hcaptcha !== undefined) return { hcaptcha: { site_id: hcaptcha.site_key, site_key: hcaptcha.site_key } }
-  return turnstile === undefined ? {} : { turnstile: { site_key: turnstile.site_key } }
+  if (turnstile === undefined) return {}
+  const { site_key, action } = turnstile
+  return { turnstile: { site_key, ...(action !== undefined && { action }) } }
 }
 
 async function hasSolved(
@@ -78,36 +83,45 @@ async function hasSolved(
   if (desk.books.book(namespace_id)?.hasSeat(seat_key, desk.books.nowMs())) return false
   const { client_response } = responses[provider]!
   const keys = captcha[provider]!
-  const question = { ...keys, namespace_id, response: client_response, address }
-  // Responses of published test keys are all the same text.
-  if (CAPTCHA_TEST_SECRETS.has(keys.secret_key)) {
-    if (await desk.askProvider(provider, question)) return true
-    throw new ApiError('CAPTCHA_CAPTCHA_FAILED', metadataOf(captcha))
+  const { site_key, secret_key } = keys
+  const question = { site_key, secret_key, namespace_id, response: client_response, address }
+  // Responses of published test keys are all the same text, and were solved nowhere.
+  if (CAPTCHA_TEST_SECRETS.has(secret_key)) {
+    if ((await desk.askProvider(provider, question)) !== null) return true
+    throw failed(captcha, 'response')
   }
   const request = seat_key === null ? null : `${namespace_id} ${seat_key}`
   const solve = () => spend(desk, provider, client_response, request, question)
-  if (!(await (request === null ? solve() : shared(desk.solving, `${request} ${client_response}`, solve)))) {
-    throw new ApiError('CAPTCHA_CAPTCHA_FAILED', metadataOf(captcha))
-  }
+  const solved = await (request === null ? solve() : shared(desk.solving, `${request} ${client_response}`, solve))
+  if (solved === null) throw failed(captcha, 'response')
+  const { hostname, action } = solved
+  if (hostname === null || !(await isOwnHost(desk.ctx, namespace_id, hostname))) throw failed(captcha, 'hostname')
+  const wanted_action = provider === 'turnstile' ? captcha.turnstile?.action : undefined
+  if (wanted_action !== undefined && action !== wanted_action) throw failed(captcha, 'action')
   return true
 }
 
-/** Whether the response is good, and is spent by this very request. */
+/** `reason`: what was wrong; the response itself, or the page or the action that it was solved for. */
+function failed(captcha: CaptchaConfig, reason: 'response' | 'hostname' | 'action'): ApiError {
+  return new ApiError('CAPTCHA_CAPTCHA_FAILED', { ...metadataOf(captcha), reason })
+}
+
+/** Null unless the response is good, and is spent by this very request. */
 async function spend(
   { ctx, askProvider }: Desk,
   provider: CaptchaProvider,
   response: string,
   request: string | null,
   question: Question,
-): Promise<boolean> {
+): Promise<Solved | null> {
   const claim = await claimResponse(ctx, provider, response, request)
-  if (claim === null) return false
-  const is_good = await askProvider(provider, question)
-  return (await answerClaim(ctx, claim)) && is_good
+  if (claim === null) return null
+  const solved = await askProvider(provider, question)
+  return (await answerClaim(ctx, claim)) ? solved : null
 }
 
 /** A request that is repeated while it is under way is one request. */
-function shared(solving: Map<string, Promise<boolean>>, key: string, solve: () => Promise<boolean>): Promise<boolean> {
+function shared(solving: Solving, key: string, solve: () => Promise<Solved | null>): Promise<Solved | null> {
   const under_way = solving.get(key)
   if (under_way !== undefined) return under_way
   const solved = solve().finally(() => solving.delete(key))

@@ -27,8 +27,11 @@ export type Question = {
   address: string
 }
 
-/** Whether the response is good. Throws CAPTCHA_PROVIDER_FAILED when that cannot be found out. */
-export type AskProvider = (provider: CaptchaProvider, question: Question) => Promise<boolean>
+/** What the provider says of a good response: on which page it was solved, for which action. */
+export type Solved = { hostname: string | null; action: string | null }
+
+/** Null when the response is not good. Throws CAPTCHA_PROVIDER_FAILED when that cannot be found out. */
+export type AskProvider = (provider: CaptchaProvider, question: Question) => Promise<Solved | null>
 
 export function createAskProvider(ctx: Context): AskProvider {
   const newBreaker = () => new CircuitBreaker({ failures_max: FAILURES_MAX, open_ms: OPEN_MS }, ctx.elapsed)
@@ -56,7 +59,7 @@ export function createAskProvider(ctx: Context): AskProvider {
       const answer = await ask(ctx.config.captcha_urls[provider], question, rules)
       call.succeeded()
       if (answer.blames_us) throw misconfigured(ctx, provider, question, answer.error_codes)
-      return answer.success
+      return answer.solved
     } catch (error) {
       if (error instanceof ApiError) throw error
       call.failed()
@@ -68,7 +71,7 @@ export function createAskProvider(ctx: Context): AskProvider {
   }
 }
 
-type Answer = { success: boolean; blames_us: boolean; error_codes: string }
+type Answer = { solved: Solved | null; blames_us: boolean; error_codes: string }
 
 /** Both providers speak the same form, and answer JSON of which `success` decides. */
 async function ask(url: string, question: Question, rules: FetchRules): Promise<Answer> {
@@ -100,11 +103,19 @@ function answerOf(text: string): Answer {
   } catch {
     throw new FetchFailure('protocol', 'It did not answer in JSON.')
   }
-  const { success, 'error-codes': codes } = (answer ?? {}) as Record<string, unknown>
+  const { success, hostname, action, 'error-codes': codes } = (answer ?? {}) as Record<string, unknown>
   if (typeof success !== 'boolean') throw new FetchFailure('protocol', 'Its answer does not say whether it is good.')
   const error_codes = Array.isArray(codes) ? codes.filter((code) => typeof code === 'string') : []
   if (error_codes.includes('internal-error')) throw new FetchFailure('protocol', 'It has an error of its own.')
-  return { success, blames_us: !success && error_codes.some(isAboutSecret), error_codes: error_codes.join(' ') }
+  return {
+    solved: success ? { hostname: textOf(hostname), action: textOf(action) } : null,
+    blames_us: !success && error_codes.some(isAboutSecret),
+    error_codes: error_codes.join(' '),
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }
 
 /** The secret is missing, wrong or of another site: no player can do anything about that. */
