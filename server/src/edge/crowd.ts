@@ -1,7 +1,9 @@
-// Who is here: connections and sources of datagrams, altogether and by client, so that one client cannot shut the others
-// out, and everybody is refused while there still are descriptors: with none left, nobody could be answered.
+// Who is here: connections and sources of datagrams, altogether and by client. When all places are taken, a new client gets
+// the place of a connection of the client that holds most, one without a request where there is one: so a few clients
+// cannot shut the others out. All this happens while there still are descriptors: with none left, nobody could be answered.
 import type { Socket } from 'node:net'
 import { clientBucket } from '../net/client-ip.ts'
+import { type ClientPlace, ClientShare } from '../net/client-share.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import { CONNECTIONS_PER_SOURCE_SHARE, connectionsMax } from './limits.ts'
 
@@ -12,56 +14,58 @@ export type Crowd = {
   connections_max: number
   /** Answers what is to be called once when it leaves; null: there is no room. */
   enter: (address: string) => (() => void) | null
-  /** Takes a connection in until it closes; false: there was no room, and it has been cut. */
-  admit: (kind: ConnectionKind, socket: Socket) => boolean
+  /** Takes a connection in until it closes; null: there was no room, and it has been cut. */
+  admit: (kind: ConnectionKind, socket: Socket) => Guest | null
   tell: (metrics: Metrics) => void
 }
+
+/** `isBusy`: whether the connection serves a request right now. Replaced by who knows. */
+export type Guest = { isBusy: () => boolean }
 
 type Traffic = { sockets: Set<Socket>; received: number; sent: number }
 
 export function createCrowd(connections_max = connectionsMax()): Crowd {
-  const per_source_max = Math.ceil(connections_max * CONNECTIONS_PER_SOURCE_SHARE)
-  const counts = new Map<string, number>()
+  const client_max = Math.ceil(connections_max * CONNECTIONS_PER_SOURCE_SHARE)
+  const share = new ClientShare({ places_max: connections_max, client_max })
   const newTraffic = (): Traffic => ({ sockets: new Set(), received: 0, sent: 0 })
   const traffic: Record<ConnectionKind, Traffic> = { http: newTraffic(), tcp: newTraffic() }
-  let sum = 0
   let refused_count = 0
 
-  function enter(address: string): (() => void) | null {
-    const source = clientBucket(address)
-    const count = counts.get(source) ?? 0
-    if (sum >= connections_max || count >= per_source_max) {
-      refused_count++
-      return null
-    }
-    sum++
-    counts.set(source, count + 1)
-    return () => {
-      sum--
-      const left = (counts.get(source) ?? 1) - 1
-      if (left === 0) counts.delete(source)
-      else counts.set(source, left)
-    }
+  function enter(address: string, displace: (() => void) | null, isBusy?: () => boolean): ClientPlace | null {
+    const place = share.enter(clientBucket(address), displace, isBusy)
+    if (typeof place === 'object') return place
+    refused_count++
+    return null
   }
 
   return {
     connections_max,
-    enter,
+    // A source of datagrams can be forged: it takes no connection's place.
+    enter: (address) => enter(address, null)?.leave ?? null,
     admit(kind, socket) {
-      const leave = socket.remoteAddress === undefined ? null : enter(socket.remoteAddress)
-      if (leave === null) {
+      const guest: Guest = { isBusy: () => true }
+      const { remoteAddress: address } = socket
+      const place =
+        address === undefined
+          ? null
+          : enter(
+              address,
+              () => void socket.destroy(),
+              () => guest.isBusy(),
+            )
+      if (place === null) {
         socket.resetAndDestroy()
-        return false
+        return null
       }
       const of_kind = traffic[kind]
       of_kind.sockets.add(socket)
       socket.once('close', () => {
-        leave()
+        place.leave()
         of_kind.sockets.delete(socket)
         of_kind.received += socket.bytesRead
         of_kind.sent += socket.bytesWritten
       })
-      return true
+      return guest
     },
     tell(metrics) {
       const kinds = Object.entries(traffic)
@@ -85,6 +89,9 @@ export function createCrowd(connections_max = connectionsMax()): Crowd {
       })
       metrics.sum('edge_refused_total', 'Connections and sources for which the edge had no room.', [], (tell) =>
         tell(refused_count),
+      )
+      metrics.sum('edge_displaced_total', 'Connections that were closed to make room for other clients.', [], (tell) =>
+        tell(share.displaced_count),
       )
     },
   }

@@ -7,7 +7,10 @@ const CONNECTIONS_MAX = 50_000
 const DESCRIPTORS_PER_CONNECTION = 2
 /** Kept free for the database, objects being read, and the runtime. */
 const DESCRIPTORS_RESERVED = 256
-/** One address may hold this share of them, so that it cannot shut the others out. */
+/**
+ * One client may hold this share of them. When all are taken, a new client gets a connection of the client that holds most
+ * (net/client-share.ts), so a few clients cannot keep the others out.
+ */
 export const CONNECTIONS_PER_SOURCE_SHARE = 0.5
 
 /** All header lines of a request together. */
@@ -92,8 +95,45 @@ export const READ_AHEAD_BYTES_MAX = 64 * 1024
 /** What is shorter leaves in one piece with its head. */
 export const SMALL_BYTES_MAX = 16 * 1024
 
-/** Connections to one lobby, or to one role. */
+/** Connections to one lobby. */
 export const SOCKETS_PER_TARGET_MAX = 8_192
+
+/** Places for requests at one role, and how many of them one client may hold. A /56 may hold 4 times, a /48 16 times as many. */
+export type PoolLimits = { places_max: number; client_max: number }
+/**
+ * One pool for each class of request (http/request-class.ts), so that no class uses up what another needs: `seat` is the
+ * reserve of finds and of calls of lobbies. `parked` requests wait at the role without a connection (http/parking.ts).
+ */
+export const ROLE_POOLS = {
+  seat: { places_max: 4_096, client_max: 512 },
+  call: { places_max: 2_048, client_max: 256 },
+  wait: { places_max: 1_024, client_max: 256 },
+  upload: { places_max: 512, client_max: 128 },
+  live: { places_max: 16_384, client_max: 1_024 },
+  parked: { places_max: 16_384, client_max: 2_048 },
+} as const satisfies Record<string, PoolLimits>
+/** Requests whose small body has not arrived: each holds at most SMALL_BODY_BYTES_MAX, so this bounds the memory too. */
+export const ARRIVING_POOL: PoolLimits = { places_max: 1_024, client_max: 128 }
+/** Responses to parked requests that are fetched at once. The others wait in a queue. */
+export const CLAIMS_MAX = 512
+/** Connections to one role: never reached, because every request has a place first. */
+export const ROLE_SOCKETS_MAX =
+  CLAIMS_MAX +
+  ROLE_POOLS.seat.places_max +
+  ROLE_POOLS.call.places_max +
+  ROLE_POOLS.wait.places_max +
+  ROLE_POOLS.upload.places_max +
+  ROLE_POOLS.live.places_max
+
+/** A body of a known length up to this is collected before a role is asked. It is what a stranger may send at all. */
+export const SMALL_BODY_BYTES_MAX = 64 * 1024
+/** A small body has this long in all; after the grace, bytes must have come at the minimum rate since its head came. */
+export const SMALL_BODY_MS_MAX = 30_000
+export const SMALL_BODY_GRACE_MS = 5_000
+export const BODY_BYTES_PER_SECOND_MIN = 1_024
+/** A larger body must come at the minimum rate over each stretch of this length. */
+export const LARGE_BODY_PACE_MS = 5_000
+
 export const FREE_SOCKETS_PER_TARGET_MAX = 256
 export const FREE_SOCKETS_MAX = 2_048
 /** Below the five seconds after which many servers close an idle connection, so that they do not do it under a request. */
@@ -110,6 +150,10 @@ export const ROLE_WAITERS_MAX = 2_000
 /** Of a body that nobody wants any more, read so that the sender gets to read the answer. */
 export const DRAIN_BYTES_MAX = 1024 * 1024
 export const DRAIN_MS_MAX = 2_000
+
+/** How long the edge waits before it opens the parking channel to a role again, and for the role to take it. */
+export const PARKING_PAUSE_MS = 100
+export const PARKING_OPEN_MS_MAX = 5_000
 
 /** Requests that are under way when the edge is stopped may take this long to end. */
 export const STOP_MS_MAX = 1_000

@@ -16,9 +16,10 @@ import { type Crowd, createCrowd } from './crowd.ts'
 import { createDomains } from './domains.ts'
 import { createHosts } from './hosts.ts'
 import { createDoor } from './http/door.ts'
-import { createHttp, type Edge } from './http/http.ts'
+import { createHttp, type Edge, type HttpLimits } from './http/http.ts'
 import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
+import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
 import { createLookups, type Lookups } from './lookups.ts'
 import { type EdgePorts, keepPortsOpen } from './ports/edge-ports.ts'
 import { createPortOwners } from './ports/owners.ts'
@@ -29,6 +30,8 @@ import { createRoutes } from './routes.ts'
 import { createCertificates } from './tls/certificates.ts'
 import { tlsOptions } from './tls/tls.ts'
 
+const HTTP_LIMITS: HttpLimits = { role_pools: ROLE_POOLS, arriving_pool: ARRIVING_POOL }
+
 /** `https_port` is null where nothing says which certificates the edge has. */
 export type RunningEdge = RunningRole & { https_port: number | null }
 
@@ -36,7 +39,7 @@ export type RunningEdge = RunningRole & { https_port: number | null }
  * Listens on `config.edge_http_port` and, with certificates, on `edge_https_port` (0: any): on loopback in development,
  * on all addresses in production. Rejects with a StartError that names the setting of a port that cannot be had.
  */
-export async function startEdge(ctx: Context): Promise<RunningEdge> {
+export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
   const crowd = createCrowd()
   crowd.tell(ctx.metrics)
@@ -69,6 +72,7 @@ export async function startEdge(ctx: Context): Promise<RunningEdge> {
     meaningOf,
     certificates,
     lookups,
+    limits,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
   }
   for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())

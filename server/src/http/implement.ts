@@ -17,6 +17,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
+import type { ClientShare } from '../net/client-share.ts'
 import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import type { RateLimiter } from '../net/rate-limit.ts'
 import { phase, type Ray } from '../observe/ray.ts'
@@ -24,6 +25,7 @@ import { type Prepared, preparedText } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
+import type { Parking } from './parking.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 import { answerWatch, isWatch, type WatchShares } from './watches.ts'
 
@@ -71,6 +73,9 @@ export type Door = {
   trusted: TrustedProxies
   edge_proof: string
   rayIdOf: RayIds
+  parking: Parking
+  /** Places for requests that did not come through the edge. */
+  direct: ClientShare
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
   namespaceOfOrigin: OriginLookup
   /** Who may wait, and whether they still may. */
@@ -102,16 +107,17 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
   const { ctx } = door
   const { requests, request_seconds } = ctx.metrics
   const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
-  const admit = (request: FastifyRequest, caller: Caller): void => {
+  const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller): void => {
     const address = addressOf(door, request.raw)
     const client = clientBucket(address)
     const ray = rayOf(request)
     if (ray !== null) ray.owner = ownerOf(caller)
     requireRate(door, operation, caller, client)
+    if (request.headers[EDGE_PROOF_HEADER] !== door.edge_proof) takePlace(door, reply, bucketOf(caller) ?? client)
     request.admitted = { caller, address, client }
     phase(ray, 'http')
   }
-  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+  const onRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     const ray = rayOf(request)
     if (ray !== null) ray.operation = operation.id
     phase(ray, 'auth')
@@ -119,10 +125,10 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       const { authorization, origin } = request.headers
       const caller = authenticate(ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
       if (caller instanceof Promise) {
-        caller.then((known) => admit(request, known)).then(() => done(), done)
+        caller.then((known) => admit(request, reply, known)).then(() => done(), done)
         return
       }
-      admit(request, caller)
+      admit(request, reply, caller)
     } catch (error) {
       done(error as Error)
       return
@@ -133,7 +139,9 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     const ray = rayOf(request)
     phase(ray, isWatch(request.query) ? 'wait' : 'handle')
     const since = performance.now()
-    const isGone = (): boolean => request.raw.socket.destroyed && !reply.raw.writableEnded
+    const stay = door.parking.enter(request, reply, since)
+    const isGone = stay?.isGone ?? (() => request.raw.socket.destroyed && !reply.raw.writableEnded)
+    const onGone = stay?.onGone ?? ((listener: () => void) => void reply.raw.once('close', listener))
     const call: OperationRequest<Operation> = {
       ctx,
       ...request.admitted!,
@@ -150,11 +158,16 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       setCookie: (cookie) => void reply.header('set-cookie', cookie),
       isGone,
       gone: NEVER,
-      hangUpSignal: () => hangUpSignalOf(reply, isGone),
+      hangUpSignal: () => hangUpSignalOf(onGone, isGone),
     }
-    const answer = isWatch(request.query)
-      ? await answerWatch(door, operation, { request, reply }, call, handle)
-      : await handle(call)
+    let answer: unknown
+    try {
+      answer = isWatch(request.query)
+        ? await answerWatch(door, operation, { request, onGone }, call, handle)
+        : await handle(call)
+    } finally {
+      stay?.end()
+    }
     endRay(ctx, request, reply, null)
     requests.inc(as_ok)
     request_seconds.observe(by_operation, (performance.now() - since) / 1_000)
@@ -178,11 +191,11 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
 }
 
 /** One for each call of it. */
-function hangUpSignalOf({ raw }: FastifyReply, isGone: () => boolean): AbortSignal {
+function hangUpSignalOf(onGone: (listener: () => void) => void, isGone: () => boolean): AbortSignal {
   if (isGone()) return AbortSignal.abort()
   const controller = new AbortController()
   // The end of the answer, too, closes it.
-  raw.once('close', () => {
+  onGone(() => {
     if (isGone()) controller.abort()
   })
   return controller.signal
@@ -226,6 +239,17 @@ export function requireRate(door: Door, operation: Operation, caller: Caller, cl
   const limiter = door.limiters[asks_for_all ? 'cloud' : operation.rate_limit]
   const wait_ms = limiter.take(key, door.ctx.elapsed())
   if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
+}
+
+/**
+ * Requests that did not come through the edge, which has its own limits: lobbies call the roles directly. Each lobby has
+ * a share of its own, like everybody whose requests are not counted by client. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
+ */
+function takePlace({ direct }: Door, { raw }: FastifyReply, key: string): void {
+  const place = direct.enter(key)
+  if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
+  if (place === 'full') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+  raw.once('close', place.leave)
 }
 
 function bucketOf(caller: Caller): string | null {

@@ -1,5 +1,6 @@
 // The HTTP door of the api and matchmaker roles. The two lists below are the map of the API.
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import {
   ApiError,
   errorBody,
@@ -24,6 +25,7 @@ import { openKv } from '../kv/entries.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
 import { createClientRateLimiter } from '../net/client-rate.ts'
+import { ClientShare } from '../net/client-share.ts'
 import { edgeProof } from '../net/edge-proof.ts'
 import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
@@ -69,6 +71,7 @@ import { regions } from './matchmaker/regions.ts'
 import { registerObjectRoutes } from './objects.ts'
 import { keepToItself } from './own-pages.ts'
 import { registerPages } from './pages.ts'
+import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { isSocketUpgrade, openSockets } from './sockets.ts'
 import { compileValidator } from './validator.ts'
@@ -91,15 +94,18 @@ const TIMEOUTS_CHECK_MS = 5_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Clients that a rate limiter tells apart at once. */
 const RATE_LIMIT_KEYS_MAX = 100_000
+/** Requests under way that did not come through the edge, and those of one client or lobby. */
+const DIRECT_MAX = 16_384
+const DIRECT_PER_CLIENT_MAX = 4_096
 /** How long a stopping role waits for answers that are under way. */
 const DRAIN_MS_MAX = 5_000
 const DRAIN_POLL_MS = 20
 
 export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
-  const app = createApp(ctx, 'api', API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact', API_SOCKETS)
-  keepToItself(app)
   const door = createDoor(ctx, () => null)
+  const app = createApp(door, 'api', API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact', API_SOCKETS)
+  keepToItself(app)
   const links = openDeviceLinks(ctx)
   const log_readers = openLogReaders(ctx)
   for (const implementation of [
@@ -160,6 +166,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
         close()
         stopOrdering()
         await door.callers.close()
+        await door.parking.close()
         await role.stop(how)
         await sweeper.stop()
         await folder.stop()
@@ -178,16 +185,16 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await using unless_it_serves = new AsyncDisposableStack()
   const matchmaker = await createMatchmaker(ctx)
   unless_it_serves.defer(matchmaker.close)
+  const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
+  const door = createDoor(ctx, namespaceOfOrigin)
   const app = createApp(
-    ctx,
+    door,
     'matchmaker',
     MATCHMAKER_BODY_BYTES_MAX,
     MATCHMAKER_REQUEST_TIMEOUT_MS,
     'rounded',
     MATCHMAKER_SOCKETS,
   )
-  const namespaceOfOrigin: OriginLookup = (origin) => matchmaker.namespaces.ofOrigin(origin)
-  const door = createDoor(ctx, namespaceOfOrigin)
   allowOrigins(app, ctx, ['/*'])
   for (const implementation of [
     ...lobbies(matchmaker),
@@ -211,6 +218,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       matchmaker.refuse()
       sockets.close()
       await door.callers.close()
+      await door.parking.close()
       await role.stop(how)
       await matchmaker.close()
     },
@@ -220,10 +228,13 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
 function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
   const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
   const limiter = (per_minute: number) => createClientRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
+  const edge_proof = edgeProof(ctx.keys)
   return {
     ctx,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
-    edge_proof: edgeProof(ctx.keys),
+    edge_proof,
+    parking: new Parking(edge_proof),
+    direct: new ClientShare({ places_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),
     rayIdOf: createRayIds(ctx),
     limiters: {
       seats: limiter(seats_per_minute),
@@ -238,7 +249,7 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
 }
 
 function createApp(
-  ctx: Context,
+  { ctx, parking }: Door,
   service: RayService,
   body_bytes_max: number,
   request_timeout_ms: number,
@@ -247,17 +258,24 @@ function createApp(
 ): FastifyInstance {
   const main_url = mainUrl(ctx.config)
   const handleError = createErrorHandler(ctx)
+  const isUpgrade = isSocketUpgrade(socket_operations)
   const app = Fastify({
     logger: false,
     bodyLimit: body_bytes_max,
-    requestTimeout: request_timeout_ms,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     exposeHeadRoutes: false,
-    http: {
-      shouldUpgradeCallback: isSocketUpgrade(socket_operations),
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUTS_CHECK_MS,
-    },
+    serverFactory: (handle) =>
+      createServer(
+        {
+          shouldUpgradeCallback: (request) => parking.isChannel(request) || isUpgrade(request),
+          requestTimeout: request_timeout_ms,
+          keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+          headersTimeout: HEADERS_TIMEOUT_MS,
+          connectionsCheckingInterval: TIMEOUTS_CHECK_MS,
+        },
+        (request, response) => {
+          if (!parking.claim(request, response)) handle(request, response)
+        },
+      ),
     // What comes on an open connection while the role stops is answered like everything else.
     return503OnClosing: false,
     forceCloseConnections: 'idle',

@@ -250,7 +250,10 @@ export function openSockets(
     }
   }
 
-  server.on('upgrade', (request, socket, head) => void upgrade(request, socket, head))
+  server.on('upgrade', (request, socket, head) => {
+    if (door.parking.isChannel(request)) door.parking.accept(request, socket)
+    else void upgrade(request, socket, head)
+  })
 
   return {
     close() {

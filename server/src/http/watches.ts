@@ -2,7 +2,7 @@
 // any more, when its place is given to another client, or when what let its caller in has changed. In the last case the
 // call is made once more, without waiting: the rules decide what the caller gets now.
 import { ApiError, type Operation } from '@muster/contract'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { ClientShare } from '../net/client-share.ts'
@@ -39,13 +39,13 @@ export function isWatch(query: unknown): boolean {
 export async function answerWatch(
   door: Door,
   operation: Operation,
-  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  { request, onGone }: { request: FastifyRequest; onGone: (listener: () => void) => void },
   call: OperationRequest<Operation>,
   handle: (call: OperationRequest<Operation>) => unknown,
 ): Promise<unknown> {
   const ending = new AbortController()
   const end = (): void => ending.abort()
-  reply.raw.once('close', end)
+  onGone(end)
   const place = shareOf(door, operation).enter(shareKeyOf(call), end)
   if (typeof place === 'string') throw noPlace(place)
   let is_changed = false

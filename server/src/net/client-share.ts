@@ -10,14 +10,18 @@ export type ClientPlace = { leave: () => void }
 /** Why there is no place: the client (or its /56 or /48) has as many as it may have, or everything is taken. */
 export type NoPlace = 'client_full' | 'full'
 
-type Place = { networks: readonly Network[]; displace: (() => void) | null }
+type Place = { networks: readonly Network[]; displace: (() => void) | null; isBusy: () => boolean }
 type Network = {
   key: string
   factor: number
   count: number
-  /** Those that may be given to another client, the longest held first. */
+  /** Those that may be given to another client: the longest held first, those that were found busy last. */
   displaceable: Set<Place>
 }
+
+/** Busy places that are passed over for one that is not, each time. */
+const BUSY_PASSED_MAX = 16
+const neverBusy = (): boolean => false
 
 export class ClientShare {
   readonly #places_max: number
@@ -47,15 +51,19 @@ export class ClientShare {
 
   /**
    * Takes a place. `displace` is called when the place is given to a client that holds fewer, and must end what the place
-   * was for; without it the place is kept until it is left.
+   * was for; without it the place is kept until it is left. A place that is busy is given away after those that are not.
    */
-  enter(client_key: string, displace: (() => void) | null = null): ClientPlace | NoPlace {
+  enter(
+    client_key: string,
+    displace: (() => void) | null = null,
+    isBusy: () => boolean = neverBusy,
+  ): ClientPlace | NoPlace {
     const networks = clientNetworks(client_key)
     if (networks.some((network) => this.#countOf(network.key) >= this.#client_max * network.factor)) {
       return 'client_full'
     }
     if (this.#count >= this.#places_max && !this.#makeRoom(networks)) return 'full'
-    const place: Place = { networks: networks.map((network) => this.#network(network)), displace }
+    const place: Place = { networks: networks.map((network) => this.#network(network)), displace, isBusy }
     this.#add(place)
     let is_left = false
     return {
@@ -87,10 +95,10 @@ export class ClientShare {
     if (largest === null) return false
     const load_then = Math.max(...newcomer.map(({ key, factor }) => (this.#countOf(key) + 1) / factor))
     if (load_then >= largest.load) return false
-    const [oldest] = largest.network.displaceable
-    this.#remove(oldest!)
+    const place = displaceableOf(largest.network)
+    this.#remove(place)
     this.#displaced_count++
-    oldest!.displace!()
+    place.displace!()
     return true
   }
 
@@ -124,6 +132,19 @@ export class ClientShare {
     this.#ranks.set(factor, ranks)
     return ranks
   }
+}
+
+/** The longest held place that is not busy, as far as BUSY_PASSED_MAX are busy; else the longest held. */
+function displaceableOf({ displaceable }: Network): Place {
+  const [oldest] = displaceable
+  for (let passed = 0; passed < BUSY_PASSED_MAX; passed++) {
+    const [place] = displaceable
+    if (!place!.isBusy()) return place!
+    // The next search does not begin with it again.
+    displaceable.delete(place!)
+    displaceable.add(place!)
+  }
+  return oldest!
 }
 
 /** Networks by how many displaceable places they hold. Every step takes the same time, however many there are. */

@@ -57,6 +57,8 @@ test('method, body, query and headers arrive as they were sent, with the client 
     te: 'trailers',
     'x-kept': 'yes',
     'x-ray-id': 'of the client',
+    'x-muster-park': 'of the client',
+    'x-muster-claim': '1',
   }
   const answer = await ask(edge, { method: 'PATCH', path: '/a%20b?c=%2F', headers }, 'the body')
   assert.equal(answer.status, 200)
@@ -73,6 +75,7 @@ test('method, body, query and headers arrive as they were sent, with the client 
     'x-forwarded-proto',
     'x-kept',
     'x-muster-edge',
+    'x-muster-park',
     'x-ray-id',
   ]
   assert.deepEqual(Object.keys(seen?.headers ?? {}).sort(), kept)

@@ -3,6 +3,7 @@
 // take yet. Each wait has its maximum, looked at with every tick.
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
+import type { Guest } from '../crowd.ts'
 import {
   DRAIN_BYTES_MAX,
   DRAIN_MS_MAX,
@@ -14,6 +15,7 @@ import {
 } from '../limits.ts'
 import { isSecure } from '../tls/tls.ts'
 import { breakAnswer } from './answer.ts'
+import type { ArrivingBodies } from './arriving.ts'
 import { type Body, carryBody, createBody, skipBody } from './body.ts'
 import { outliveWrites } from './early-answers.ts'
 import type { Connection, Exchange, Keeper } from './exchange.ts'
@@ -25,7 +27,7 @@ import { type Ticks, ticksOf } from './ticks.ts'
 
 export type Connections = {
   /** Takes a connection from here on. */
-  serve: (socket: Socket) => void
+  serve: (socket: Socket, guest: Guest) => void
   /** Ends those without a request; the others end with their answer. */
   close: () => void
 }
@@ -33,6 +35,7 @@ export type Connections = {
 export type ConnectionsOptions = {
   ticks: Ticks
   refuse: Refuse
+  bodies: ArrivingBodies
   onRequest: (exchange: Exchange) => void
   /** Nobody waits for the answer any more. */
   onLost: (exchange: Exchange) => void
@@ -44,7 +47,7 @@ const IDLE_TICKS = ticksOf(REQUEST_IDLE_MS_MAX)
 const DRAIN_TICKS = ticksOf(DRAIN_MS_MAX)
 
 export function createConnections(options: ConnectionsOptions): Connections {
-  const { ticks, refuse } = options
+  const { ticks, refuse, bodies } = options
   const open = new Set<Connection>()
   const keeper: Keeper = { onAnswered, sendBody, release }
   let is_closing = false
@@ -52,14 +55,16 @@ export function createConnections(options: ConnectionsOptions): Connections {
     for (const connection of open) endLate(connection)
   })
 
-  function serve(socket: Socket): void {
+  function serve(socket: Socket, guest: Guest): void {
     const connection: Connection = {
-      ...{ socket, ticks, keeper, peer: socket.remoteAddress ?? '', is_secure: isSecure(socket) },
+      ...{ socket, guest, ticks, keeper, peer: socket.remoteAddress ?? '', is_secure: isSecure(socket) },
       ...{ host: null, client: '', source: '', pending: null, looked_at: 0, exchange: null },
       ...{ has_asked: false, is_ending: false, is_taking: false, since: ticks.now, skip_left: 0 },
+      pace: null,
       unlisten: () => {},
     }
     open.add(connection)
+    guest.isBusy = () => connection.exchange !== null && connection.exchange.parked === null
     const listeners = {
       data: (chunk: Buffer) => onData(connection, chunk),
       drain: () => onDrain(connection),
@@ -77,7 +82,19 @@ export function createConnections(options: ConnectionsOptions): Connections {
     // The time for a head runs from the connection's first moment, or from the request's first byte.
     const { exchange, pending, has_asked } = connection
     if (exchange === null ? pending === null && has_asked : !exchange.is_answered) connection.since = ticks.now
+    if (exchange !== null && exchange.arriving !== null) {
+      takeArriving(exchange, chunk)
+      return
+    }
     connection.pending = connection.pending === null ? chunk : Buffer.concat([connection.pending, chunk])
+    take(connection)
+  }
+
+  function takeArriving(exchange: Exchange, chunk: Buffer): void {
+    const { connection, arriving } = exchange
+    connection.pending = bodies.take(exchange, chunk)
+    if (connection.pending === null) return
+    arriving!.onArrived()
     take(connection)
   }
 
@@ -214,6 +231,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   function lose(exchange: Exchange): void {
     exchange.is_over = true
+    bodies.drop(exchange)
     if (!exchange.is_answered) options.onLost(exchange)
   }
 
@@ -245,6 +263,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       if (waited > (socket.writableFinished ? DRAIN_TICKS : IDLE_TICKS)) socket.destroy()
     } else if (exchange !== null && !exchange.is_answered) {
       if (waited > IDLE_TICKS) socket.destroy()
+      else bodies.refuseSlow(exchange)
     } else if (exchange !== null) {
       if (waited > DRAIN_TICKS) end(connection)
     } else if (connection.pending !== null) {
@@ -257,6 +276,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
   function release(connection: Connection): Buffer | null {
     const { pending } = connection
     open.delete(connection)
+    connection.guest.isBusy = () => true
     connection.exchange = null
     connection.pending = null
     connection.unlisten()
@@ -291,7 +311,11 @@ function createExchange(connection: Connection, head: RequestHead): Exchange {
     ray: null,
     lobby: null,
     body: createBody(head.framing),
+    arriving: null,
+    target: null,
     wire: null,
+    place: null,
+    parked: null,
     // What comes behind a handshake is not HTTP, whether it was taken or not.
     keeps_alive: head.keeps_alive && !head.is_upgrade,
     is_answering: false,

@@ -2,9 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
-import type { Crowd } from '../crowd.ts'
+import type { Crowd, Guest } from '../crowd.ts'
 import { STOP_MS_MAX } from '../limits.ts'
 import { acceptSharingReads } from '../shared-reads.ts'
+import { endsOf } from '../tls/tls.ts'
 import type { Http } from './http.ts'
 
 export type Door = {
@@ -18,32 +19,45 @@ const OPTIONS = { allowHalfOpen: true, noDelay: true }
 
 export function createDoor(crowd: Crowd, http: Http): Door {
   const sockets = new Set<Socket>()
+  const handshakes = new Map<string, Guest>()
 
   /** A connection costs, whatever comes over it: it is counted before anything of it is read. */
-  function enter(socket: Socket): void {
+  function enter(socket: Socket): Guest | null {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
     socket.on('error', () => {})
-    if (!crowd.admit('http', socket)) return
+    const guest = crowd.admit('http', socket)
+    if (guest === null) return null
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
+    return guest
+  }
+
+  /** Until its handshake is over, a connection is known by its two ends. */
+  function enterHandshake(socket: Socket): void {
+    const ends = endsOf(socket)
+    const guest = enter(socket)
+    if (guest === null) return
+    handshakes.set(ends, guest)
+    socket.once('close', () => handshakes.delete(ends))
   }
 
   return {
     plain: () =>
       createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
         const socket = acceptSharingReads(accepted)
-        enter(socket)
-        if (!socket.destroyed) http.serve(socket)
+        const guest = enter(socket)
+        if (guest !== null && !socket.destroyed) http.serve(socket, guest)
       }),
     secure(options) {
       const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
         socket.on('error', () => {})
-        if (!socket.destroyed) http.serve(socket)
+        const guest = handshakes.get(endsOf(socket))
+        if (guest !== undefined && !socket.destroyed) http.serve(socket, guest)
       })
       // The alert has been sent, and nothing else can be said.
       server.on('tlsClientError', (_error, socket) => void socket.destroy())
       // Before the handshake, which costs too.
-      return server.prependListener('connection', enter)
+      return server.prependListener('connection', enterHandshake)
     },
     async close(servers) {
       const closed = servers.map((server) => {

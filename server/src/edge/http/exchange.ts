@@ -2,17 +2,23 @@
 // carries it, where one does. Types only: who reads, who answers and who forwards all know these, and not each other.
 import type { Socket } from 'node:net'
 import type { ApiError } from '@muster/contract'
+import type { ClientPlace } from '../../net/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
+import type { Guest } from '../crowd.ts'
 import type { HostMeaning } from '../hosts.ts'
 import type { Address, LobbyPort } from '../routes.ts'
 import type { Body } from './body.ts'
 import type { RequestHead } from './head.ts'
 import type { NameTable } from './lines.ts'
+import type { ParkingChannel } from './parking.ts'
+import type { RolePools } from './pools.ts'
 import type { Ticks } from './ticks.ts'
 
 /** A client's connection, and what is known of it. */
 export type Connection = {
   readonly socket: Socket
+  /** The connection as one of those that the edge counts. */
+  readonly guest: Guest
   readonly ticks: Ticks
   readonly peer: string
   readonly is_secure: boolean
@@ -33,6 +39,8 @@ export type Connection = {
   since: number
   /** Bytes that nobody wants and that may still come. */
   skip_left: number
+  /** Since when the rate of a large body is measured, and how many bytes had come by then. */
+  pace: { since: number; bytes: number } | null
   readonly keeper: Keeper
   unlisten: () => void
 }
@@ -69,8 +77,16 @@ export type Exchange = {
   lobby: LobbyPort | null
   /** Of the request. */
   readonly body: Body
+  /** A small body that has not come whole; no role is asked before it has. */
+  arriving: ArrivingBody | null
+  /** What it is forwarded to; null: nothing yet. */
+  target: { upstream: Upstream; address: Address } | null
   /** Where its body goes and its answer comes from, once there is a connection. */
   wire: Wire | null
+  /** Its place in a pool of the role that it goes to (pools.ts). */
+  place: ClientPlace | null
+  /** It waits at the role without a connection, or its response is being fetched from there. */
+  parked: ParkedRequest | null
   keeps_alive: boolean
   /** The head of the answer has left; the answer has. */
   is_answering: boolean
@@ -83,6 +99,12 @@ export type Exchange = {
   onDrain: (() => void) | null
   onLost: (() => void) | null
 }
+
+/** `bytes` grows with what comes, up to the length of the body. */
+export type ArrivingBody = { bytes: Buffer; received: number; since: number; place: ClientPlace; onArrived: () => void }
+
+/** `claim_line`: the header that fetches its response. */
+export type ParkedRequest = { number: number; claim_line: string }
 
 /** What is connected to one address. */
 export type Target = { key: string; count: number; free: Wire[] }
@@ -117,8 +139,16 @@ export type Wire = {
   unlisten: () => void
 }
 
+/** What only api and matchmaker have. */
+export type RoleUpstream = {
+  pools: RolePools
+  channel: ParkingChannel
+}
+
 /** How a backend is spoken to. */
 export type Upstream = {
+  /** Null: a lobby. */
+  role: RoleUpstream | null
   /** No connection could be made, for the nth time: where to try next, or null to give up. May throw an ApiError. */
   again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
   /** What the client is told when there is no answer, or none that is HTTP. */

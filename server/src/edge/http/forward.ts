@@ -1,18 +1,29 @@
 // One request on its way to a backend and the answer on its way back. A request whose connection could not even be made
 // may be tried again; once it has been sent, it is never sent twice: what it did over there is not known. The client's
 // body is not read before there is somebody to read it, and neither side is read faster than the other takes it. An
-// answer that could be read in two ways is none, and the connection that it came on serves nobody else.
+// answer that could be read in two ways is none, and the connection that it came on serves nobody else. A role may park a
+// request: then it waits there without a connection, and its response is fetched when there is one (parking.ts).
+import { CHANNEL_PROTOCOL, PARKING_OFFER } from '../../net/parking-protocol.ts'
 import type { Recorder } from '../../observe/recorder.ts'
-import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from '../limits.ts'
+import {
+  CLAIMS_MAX,
+  HEADER_BYTES_MAX,
+  INTERIM_ANSWERS_MAX,
+  ROLE_SOCKETS_MAX,
+  SOCKETS_PER_TARGET_MAX,
+} from '../limits.ts'
 import type { Address } from '../routes.ts'
 import { splice } from '../splice.ts'
+import { breakOff } from '../tls/tls.ts'
 import { breakAnswer, connectionLines, endAnswer, rayLine } from './answer.ts'
 import { carryBody, createBody, lastChunk } from './body.ts'
-import type { Exchange, Upstream, Wire } from './exchange.ts'
+import type { Exchange, ParkedRequest, Upstream, Wire } from './exchange.ts'
 import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from './head.ts'
 import { findHeadEnd, mayBecomeHead } from './lines.ts'
+import { type PoolName, poolFull } from './pools.ts'
 import { endForwarded, tellOfAnswer } from './rays.ts'
 import type { Refuse } from './refuse.ts'
+import { classOf } from './request-class.ts'
 import type { Ticks } from './ticks.ts'
 import { createWires } from './wires.ts'
 
@@ -21,6 +32,10 @@ export type Forward = {
   send: (exchange: Exchange, upstream: Upstream, address: Address) => void
   /** Nobody waits for the answer any more: the backend is told at once. */
   abandon: (exchange: Exchange) => void
+  /** The response to a parked request is there: fetches it, when it is its turn. */
+  claim: (exchange: Exchange) => void
+  /** There will be no response to a parked request. */
+  lose: (exchange: Exchange) => void
   close: () => void
 }
 
@@ -32,12 +47,22 @@ type Options = { ticks: Ticks; refuse: Refuse; recorder: Recorder }
 export function createForward({ ticks, refuse, recorder }: Options): Forward {
   const wires = createWires({ ticks, onConnected: begin, onBytes, onDrain, onEnd, onLost })
 
+  /** Parked requests whose response is there, in the order in which it came; and how many are being fetched. */
+  const claimable = new Set<Exchange>()
+  let claim_count = 0
+
   function send(exchange: Exchange, upstream: Upstream, address: Address, attempt = 0): void {
-    const wire = wires.take(address, exchange.head.is_upgrade)
+    const is_claim = exchange.parked !== null
+    const sockets_max = upstream.role === null ? SOCKETS_PER_TARGET_MAX : ROLE_SOCKETS_MAX
+    exchange.target = { upstream, address }
+    if (!is_claim && !enterPool(exchange, classOf(exchange.head, exchange.path))) return
+    const wire = wires.take(address, { is_single: exchange.head.is_upgrade, sockets_max })
     if (wire === null) {
+      leavePool(exchange)
       refuse.request(exchange, upstream.unavailable())
       return
     }
+    if (is_claim) claim_count++
     wire.exchange = exchange
     wire.upstream = upstream
     wire.attempt = attempt
@@ -56,10 +81,36 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
     )
   }
 
+  /** False: there is no place, and the request is refused. A lobby has no pools. */
+  function enterPool(exchange: Exchange, name: PoolName): boolean {
+    const { role } = exchange.target!.upstream
+    if (role === null) return true
+    try {
+      exchange.place = role.pools.enter(name, exchange.source, () => displace(exchange, name))
+      return true
+    } catch (error) {
+      refuse.request(exchange, error)
+      return false
+    }
+  }
+
+  /** Its place is another client's by now. */
+  function displace(exchange: Exchange, name: PoolName): void {
+    exchange.place = null
+    // A WebSocket is nobody's request any more.
+    if (exchange.is_over) {
+      breakOff(exchange.connection.socket)
+      return
+    }
+    abandon(exchange)
+    refuse.request(exchange, poolFull(name))
+  }
+
   function begin(wire: Wire): void {
     const exchange = wire.exchange!
     const { connection, body, head } = exchange
-    const text = requestHead(exchange, wire.upstream!)
+    const upstream = wire.upstream!
+    const text = exchange.parked === null ? requestHead(exchange, upstream) : claimHead(exchange.parked, upstream)
     wire.is_begun = true
     wire.since = ticks.now
     if (head.expects_continue && !body.is_done) {
@@ -105,6 +156,12 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
         onNonsense(wire)
         return
       }
+      const { role } = wire.upstream!
+      if (head.parked === PARKING_OFFER) role?.channel.open()
+      else if (head.parked !== null && exchange.parked === null && role !== null) {
+        park(wire, exchange, head, at === end)
+        return
+      }
       if (head.status >= STATUS_FINAL_MIN) before = beginRelay(wire, exchange, head)
     }
     const { answer } = wire
@@ -133,6 +190,47 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
     const chunks = wire.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
     const lines = `${head.lines}${response_added}${date}${chunks}${connectionLines(exchange)}`
     return `HTTP/1.1 ${head.status} ${head.reason}\r\n${lines}\r\n`
+  }
+
+  /** The request waits at the role from here on, and its connection serves others. */
+  function park(wire: Wire, exchange: Exchange, head: AnswerHead, is_clean: boolean): void {
+    const { role, unavailable } = wire.upstream!
+    const is_whole = exchange.body.is_done && head.framing === 0
+    part(wire, exchange)
+    if (is_clean && is_whole && head.keeps_alive && wire.error === null) wires.putBack(wire)
+    else wire.socket.destroy()
+    if (!is_whole || !role!.channel.park(exchange, Number(head.parked))) refuse.request(exchange, unavailable())
+    else if (!enterPool(exchange, 'parked')) role!.channel.abandon(exchange)
+  }
+
+  function claim(exchange: Exchange): void {
+    claimable.add(exchange)
+    claimNext()
+  }
+
+  function claimNext(): void {
+    const [exchange] = claimable
+    if (exchange === undefined || claim_count >= CLAIMS_MAX) return
+    const { upstream, address } = exchange.target!
+    claimable.delete(exchange)
+    upstream.role!.channel.forget(exchange)
+    send(exchange, upstream, address)
+  }
+
+  function lose(exchange: Exchange): void {
+    claimable.delete(exchange)
+    leavePool(exchange)
+    refuse.request(exchange, exchange.target!.upstream.unavailable())
+  }
+
+  /** Exchange and wire have nothing to do with each other from here on. */
+  function part(wire: Wire, exchange: Exchange): void {
+    wire.exchange = null
+    exchange.wire = null
+    leavePool(exchange)
+    if (exchange.parked === null) return
+    claim_count--
+    claimNext()
   }
 
   /** `is_clean`: nothing has come behind the answer. */
@@ -185,6 +283,9 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
   function switchProtocols(wire: Wire, exchange: Exchange, head: AnswerHead, first: Buffer): void {
     const { connection } = exchange
     const client = connection.socket
+    const { place } = exchange
+    exchange.place = null
+    if (place !== null) client.once('close', () => place.leave())
     part(wire, exchange)
     exchange.is_over = true
     wires.release(wire)
@@ -202,21 +303,26 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
 
   function abandon(exchange: Exchange): void {
     const { wire } = exchange
-    if (wire === null) return
+    if (wire === null) {
+      claimable.delete(exchange)
+      leavePool(exchange)
+      exchange.target?.upstream.role?.channel.abandon(exchange)
+      return
+    }
     part(wire, exchange)
     if (wire.is_connected) wire.socket.resetAndDestroy()
     else wire.socket.destroy()
   }
 
-  return { send, abandon, close: wires.close }
+  return { send, abandon, claim, lose, close: wires.close }
 }
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 const ANSWER_BEGINS = Buffer.from('HTTP/1.')
 
-function part(wire: Wire, exchange: Exchange): void {
-  wire.exchange = null
-  exchange.wire = null
+function leavePool(exchange: Exchange): void {
+  exchange.place?.leave()
+  exchange.place = null
 }
 
 /** What comes of a head that is not all there is used again by the next read. */
@@ -247,9 +353,14 @@ function requestHead(exchange: Exchange, upstream: Upstream): string {
   const { isRequestDropped, request_added } = upstream
   const lines = isRequestDropped === null ? head.lines : linesWithout(head.lines, isRequestDropped)
   const scheme = exchange.is_secure ? 'https' : 'http'
-  const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n`
+  const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n${upstream.role?.channel.park_line ?? ''}`
   const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
   return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
+}
+
+/** Fetches the response to a parked request. */
+function claimHead({ claim_line }: ParkedRequest, { request_added }: Upstream): string {
+  return `GET / HTTP/1.1\r\nHost: ${CHANNEL_PROTOCOL}\r\n${request_added}${claim_line}Connection: keep-alive\r\n\r\n`
 }
 
 function framingOf({ head, method }: Exchange): string {

@@ -4,6 +4,7 @@
 import { METHODS } from 'node:http'
 import { ApiError } from '@muster/contract'
 import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../../net/edge-proof.ts'
+import { CLAIM_HEADER, PARK_HEADER, PARKED_HEADER } from '../../net/parking-protocol.ts'
 import { ANSWER_LINES_MAX, HEADERS_MAX } from '../limits.ts'
 import {
   createNameTable,
@@ -55,6 +56,8 @@ export type AnswerHead = {
   is_upgrade: boolean
   /** Of api and matchmaker: whose ray it is that they keep. */
   ray_kept: string | null
+  /** Of api and matchmaker: the number under which they have parked the request, or the offer to do so. */
+  parked: string | null
 }
 
 type Special =
@@ -69,6 +72,7 @@ type Special =
   | 'forwarded-proto'
   | 'date'
   | 'ray-kept'
+  | 'parked'
 
 const FRAME = [
   ['content-length', 'content-length'],
@@ -100,6 +104,8 @@ const CLIENT_ADDRESS = [
   'x-rewrite-url',
   EDGE_PROOF_HEADER,
   RAY_HEADER,
+  PARK_HEADER,
+  CLAIM_HEADER,
 ].map((name) => [name, 'dropped'] as const)
 const CLIENT_ADDRESS_PREFIX = 'x-forwarded-'
 
@@ -114,7 +120,13 @@ const REQUEST_NAMES = new Map<string, Special>([
   ['x-forwarded-proto', 'forwarded-proto'],
 ])
 const requestName = createNameTable<Special>(REQUEST_NAMES)
-const answerName = createNameTable<Special>([...FRAME, ...HOP_BY_HOP, ['date', 'date'], [RAY_KEPT_HEADER, 'ray-kept']])
+const answerName = createNameTable<Special>([
+  ...FRAME,
+  ...HOP_BY_HOP,
+  ['date', 'date'],
+  [RAY_KEPT_HEADER, 'ray-kept'],
+  [PARKED_HEADER, 'parked'],
+])
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
 /** Between the target and the last digit of a request's first line. */
@@ -249,6 +261,7 @@ export function readAnswerHead(
     has_date: false,
     is_upgrade: false,
     ray_kept: null,
+    parked: null,
   }
   let connection: string | null = null
   let has_upgrade = false
@@ -282,6 +295,9 @@ export function readAnswerHead(
         break
       case 'ray-kept':
         head.ray_kept = value
+        break
+      case 'parked':
+        head.parked = value
     }
   }
   if (connection !== null) {

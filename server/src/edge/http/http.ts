@@ -4,14 +4,19 @@ import { ApiError } from '@muster/contract'
 import { clientAddress, clientBucket, isTrustedPeer, type TrustedProxies } from '../../net/client-ip.ts'
 import type { Cdn } from '../cdn/cdn.ts'
 import type { Media } from '../cdn/media.ts'
+import type { Guest } from '../crowd.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../hosts.ts'
+import type { PoolLimits } from '../limits.ts'
 import { requireServerName } from '../tls/tls.ts'
 import { answer } from './answer.ts'
+import { createArrivingBodies } from './arriving.ts'
 import { type Connections, createConnections } from './connections.ts'
 import type { Exchange } from './exchange.ts'
 import { createForward } from './forward.ts'
+import type { RolePoolLimits } from './pools.ts'
 import { openRay } from './rays.ts'
 import type { Refuse } from './refuse.ts'
+import { createRoles } from './roles.ts'
 import type { Ticks } from './ticks.ts'
 import { createUpstreams, type Directory, type Place } from './upstreams.ts'
 
@@ -22,11 +27,14 @@ export type Edge = Directory & {
   refuse: Refuse
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
+  limits: HttpLimits
 }
+
+export type HttpLimits = { role_pools: RolePoolLimits; arriving_pool: PoolLimits }
 
 export type Http = {
   /** Takes a client's connection from here on. */
-  serve: (socket: Socket) => void
+  serve: (socket: Socket, guest: Guest) => void
   /** Nothing new is begun; what is under way may end. */
   stop: Connections['close']
   close: () => void
@@ -35,9 +43,14 @@ export type Http = {
 export function createHttp(edge: Edge): Http {
   const { ticks, refuse } = edge
   const { edge_requests } = edge.ctx.metrics
-  const placeOf = createUpstreams(edge)
   const forward = createForward({ ticks, refuse, recorder: edge.ctx.recorder })
-  const connections = createConnections({ ticks, refuse, onRequest, onLost })
+  const roles = createRoles(edge.ctx, forward, edge.limits.role_pools)
+  const placeOf = createUpstreams(edge, roles.by_name)
+  const bodies = createArrivingBodies({
+    ...{ ticks, refuse, pool: edge.limits.arriving_pool },
+    large_bytes_per_second_min: edge.ctx.config.uploads.bytes_per_second_min,
+  })
+  const connections = createConnections({ ticks, refuse, bodies, onRequest, onLost })
 
   function onRequest(exchange: Exchange): void {
     try {
@@ -57,7 +70,9 @@ export function createHttp(edge: Edge): Http {
     if (place.kind === 'upstream') {
       exchange.path = place.path
       exchange.lobby = place.lobby
-      forward.send(exchange, place.upstream, place.address)
+      const send = (): void => forward.send(exchange, place.upstream, place.address)
+      if (place.lobby === null) bodies.collect(exchange, send)
+      else send()
     } else if (place.kind === 'site') edge.cdn.serve(exchange, place)
     else if (place.kind === 'media') edge.media.serve(exchange)
     else if (place.kind === 'text') answerText(exchange, place.text)
@@ -69,7 +84,12 @@ export function createHttp(edge: Edge): Http {
     exchange.onLost?.()
   }
 
-  return { serve: connections.serve, stop: connections.close, close: forward.close }
+  function close(): void {
+    roles.close()
+    forward.close()
+  }
+
+  return { serve: connections.serve, stop: connections.close, close }
 }
 
 /** What the operator calls it: `lobby` or `platform` where it is forwarded. */

@@ -12,7 +12,7 @@ import type { Lookups } from '../lookups.ts'
 import type { Address, LobbyPort, Routes } from '../routes.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
-import type { Exchange, Upstream } from './exchange.ts'
+import type { Exchange, RoleUpstream, Upstream } from './exchange.ts'
 import { linesOf } from './head.ts'
 import { PATH_ROUTE } from './path-route.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
@@ -44,12 +44,16 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
 
 /** Throws API_NOT_FOUND, LOBBY_NOT_FOUND, or what a look-up throws. At once, where nothing has to be looked up. */
-export function createUpstreams(directory: Directory): (wanted: Wanted) => Place | Promise<Place> {
+export function createUpstreams(
+  directory: Directory,
+  roles: Readonly<Record<RoleName, RoleUpstream>>,
+): (wanted: Wanted) => Place | Promise<Place> {
   const { ctx, routes, domains, lookups, certificates } = directory
   const { config } = ctx
   const proof = linesOf([EDGE_PROOF_HEADER, edgeProof(ctx.keys)])
-  const api = createRole({ hostname: config.internal_host, port: config.api_port }, proof, config)
-  const matchmaker = createRole({ hostname: config.internal_host, port: config.matchmaker_port }, proof, config)
+  const addresses = roleAddresses(config)
+  const api = createRole(roles.api, addresses.api, proof, config)
+  const matchmaker = createRole(roles.matchmaker, addresses.matchmaker, proof, config)
   const lobbies = createLobbies(directory)
 
   const redirectOf = createRedirects(config, certificates)
@@ -115,13 +119,21 @@ function lobbyPlace(address: Address | null, lobby: LobbyPort, upstream: Upstrea
   return { kind: 'upstream', path, upstream, address, lobby }
 }
 
+export type RoleName = 'api' | 'matchmaker'
+
+export function roleAddresses({ internal_host, api_port, matchmaker_port }: Config): Record<RoleName, Address> {
+  const address = (port: number): Address => ({ hostname: internal_host, port })
+  return { api: address(api_port), matchmaker: address(matchmaker_port) }
+}
+
 /** How it is asked by who came over TLS, and by who did not. */
 type Role = { address: Address; secure: Upstream; plain: Upstream }
 
 /** A role that is down is about to be started again: what has not been sent yet waits for it, within limits. */
-function createRole(address: Address, request_added: string, config: Config): Role {
+function createRole(role: RoleUpstream, address: Address, request_added: string, config: Config): Role {
   let waiters = 0
   const upstream = (is_secure: boolean): Upstream => ({
+    role,
     isRequestDropped: null,
     request_added,
     response_allowed: null,
@@ -145,6 +157,7 @@ function createRole(address: Address, request_added: string, config: Config): Ro
 /** Its process may have ended a moment ago, or another one may be there since: the database knows, and is asked once. */
 function createLobbies({ routes }: Directory): { by_host: Upstream; by_path: Upstream } {
   const by_host: Upstream = {
+    role: null,
     isRequestDropped: null,
     request_added: '',
     response_allowed: null,

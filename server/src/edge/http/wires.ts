@@ -7,7 +7,6 @@ import {
   FREE_SOCKETS_MAX,
   FREE_SOCKETS_PER_TARGET_MAX,
   HANDSHAKE_MS_MAX,
-  SOCKETS_PER_TARGET_MAX,
 } from '../limits.ts'
 import type { Address } from '../routes.ts'
 import { connectSharingReads } from '../shared-reads.ts'
@@ -17,7 +16,7 @@ import { type Ticks, ticksOf } from './ticks.ts'
 
 export type Wires = {
   /** Null: there are too many to this address. */
-  take: (address: Address, is_single: boolean) => Wire | null
+  take: (address: Address, options: { is_single: boolean; sockets_max: number }) => Wire | null
   /** The request and its answer are over, and nothing else has come. */
   putBack: (wire: Wire) => void
   /** The socket is somebody else's from here on. */
@@ -89,7 +88,10 @@ export function createWires(options: WiresOptions): Wires {
     return wire
   }
 
-  function take(address: Address, is_single: boolean): Wire | null {
+  function take(
+    address: Address,
+    { is_single, sockets_max }: { is_single: boolean; sockets_max: number },
+  ): Wire | null {
     const target = targetOf(address)
     while (!is_single && target.free.length > 0) {
       const wire = target.free.pop()!
@@ -97,7 +99,7 @@ export function createWires(options: WiresOptions): Wires {
       if (wire.socket.writable && !wire.socket.readableEnded) return wire
       wire.socket.destroy()
     }
-    return target.count < SOCKETS_PER_TARGET_MAX ? dial(target, address, is_single) : null
+    return target.count < sockets_max ? dial(target, address, is_single) : null
   }
 
   function putBack(wire: Wire): void {

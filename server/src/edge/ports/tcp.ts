@@ -20,6 +20,7 @@ import {
 import type { Routes, StreamAddress } from '../routes.ts'
 import { connectSharingReads } from '../shared-reads.ts'
 import { splice } from '../splice.ts'
+import { endsOf } from '../tls/tls.ts'
 import type { OpenPort } from './edge-ports.ts'
 import { createHostGate } from './named-host.ts'
 import type { PortOwners } from './owners.ts'
@@ -128,10 +129,6 @@ export function createTcp(ctx: Context, { routes, meaningOf, owners, crowd, host
 }
 
 /** What tells a connection from all others, whether TLS is spoken over it or not. */
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
-}
-
 /** Null: the client is gone. A server that says that it is ready a moment before it listens is waited for. */
 async function connectTo(target: StreamAddress, client: Socket): Promise<Socket | null> {
   for (let waited_ms = 0; ; waited_ms += LISTEN_PAUSE_MS) {

@@ -62,3 +62,8 @@ export function breakOff(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
+
+/** A connection as both of its sockets know it: the one below TLS, and the one above. */
+export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+}

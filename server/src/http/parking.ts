@@ -1,0 +1,290 @@
+// Requests of an edge that wait here without a connection (net/parking-protocol.ts). A request that takes longer than
+// PARK_AFTER_MS is parked, whatever it waits for: a lobby that starts, a long poll, somebody else's service. Its
+// connection returns an empty response and serves other requests; the handler notices nothing. The response is kept until
+// the edge fetches it. When the edge's client hangs up, or the channel is lost, the caller is gone, as when its connection
+// breaks. A request that did not come through an edge with a channel keeps its connection.
+import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
+import {
+  CHANNEL_PROTOCOL,
+  CLAIM_HEADER,
+  createLineReader,
+  PARK_HEADER,
+  PARKED_HEADER,
+  PARKING_OFFER,
+  parkingLine,
+} from '../net/parking-protocol.ts'
+
+/** Most requests have ended by then, and are spared the detour. Looked at every PARK_LOOK_MS. */
+const PARK_AFTER_MS = 100
+const PARK_LOOK_MS = 50
+/** A request beyond it keeps its connection. */
+const PARKED_MAX = 50_000
+/** Edges, and channels of theirs that have broken and are not noticed yet. */
+const CHANNELS_MAX = 64
+/** A response that no edge fetches is kept for this long. */
+const CLAIM_MS_MAX = 10_000
+/** After the end of the connection over which a request was parked, the edge has this long to confirm. */
+const CONFIRM_MS_MAX = 1_000
+/** What is parked when the role stops may end and be fetched for this long. */
+const DRAIN_MS_MAX = 3_000
+const DRAIN_LOOK_MS = 20
+
+/** A request of an edge while its handler runs. */
+export type Stay = {
+  /** Whether its caller has hung up. */
+  isGone: () => boolean
+  /** Calls the listener when the caller hangs up; it may also be called after the response has left. */
+  onGone: (listener: () => void) => void
+  /** The handler has ended. */
+  end: () => void
+}
+
+type Waiting = {
+  request: FastifyRequest
+  reply: FastifyReply
+  edge_id: string
+  since: number
+  parked: Parked | null
+  onGone: (() => void)[]
+}
+type Parked = {
+  number: number
+  /** The channel over which it was parked. */
+  channel: Duplex
+  is_gone: boolean
+  onGone: readonly (() => void)[]
+  /** The edge knows its number. */
+  is_confirmed: boolean
+  /** Takes the listener off the connection that it came over. */
+  unlisten: () => void
+  response: LateResponse
+  /** When its response was there, by performance.now(). */
+  done_at: number | null
+}
+
+export class Parking {
+  readonly #proof: string
+  /** By the id of the edge. */
+  readonly #channels = new Map<string, Duplex>()
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Waiting>()
+  /** With a response that is not fetched yet, in the order in which it came. */
+  readonly #done = new Set<Parked>()
+  readonly #parked = new Map<number, Parked>()
+  #last_number = 0
+  #is_closing = false
+  readonly #timer: NodeJS.Timeout
+
+  constructor(proof: string) {
+    this.#proof = proof
+    this.#timer = setInterval(() => this.#look(), PARK_LOOK_MS)
+    this.#timer.unref()
+  }
+
+  /** Requests that wait without a connection. */
+  get count(): number {
+    return this.#parked.size
+  }
+
+  /** Null: the request keeps its connection. */
+  enter(request: FastifyRequest, reply: FastifyReply, since: number): Stay | null {
+    const edge_id = request.headers[PARK_HEADER]
+    if (typeof edge_id !== 'string' || request.headers[EDGE_PROOF_HEADER] !== this.#proof) return null
+    if (!this.#channels.has(edge_id)) reply.header(PARKED_HEADER, PARKING_OFFER)
+    const waiting: Waiting = { request, reply, edge_id, since, parked: null, onGone: [] }
+    const { socket } = request.raw
+    const { raw: response } = reply
+    this.#waiting.add(waiting)
+    return {
+      isGone: () => waiting.parked?.is_gone ?? (socket.destroyed && !response.writableEnded),
+      onGone: (listener) => {
+        waiting.onGone.push(listener)
+        response.once('close', () => {
+          if (waiting.parked === null) listener()
+        })
+      },
+      end: () => void this.#waiting.delete(waiting),
+    }
+  }
+
+  /** Whether the upgrade is an edge's, and to be given to accept(). */
+  isChannel(request: IncomingMessage): boolean {
+    const { headers } = request
+    return headers.upgrade === CHANNEL_PROTOCOL && headers[EDGE_PROOF_HEADER] === this.#proof
+  }
+
+  accept(request: IncomingMessage, socket: Duplex): void {
+    const edge_id = request.headers[PARK_HEADER]
+    socket.on('error', () => socket.destroy())
+    if (typeof edge_id !== 'string' || this.#channels.size >= CHANNELS_MAX || this.#is_closing) {
+      socket.destroy()
+      return
+    }
+    const read = createLineReader((word, number) => this.#onLine(socket, word, number))
+    // An edge opens another one when it has lost the one before.
+    this.#channels.get(edge_id)?.destroy()
+    this.#channels.set(edge_id, socket)
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${CHANNEL_PROTOCOL}\r\n\r\n`)
+    socket.on('data', (bytes: Buffer) => {
+      if (!read(bytes)) socket.destroy()
+    })
+    socket.on('end', () => socket.destroy())
+    socket.once('close', () => {
+      if (this.#channels.get(edge_id) === socket) this.#channels.delete(edge_id)
+      for (const parked of [...this.#parked.values()]) if (parked.channel === socket) this.#leave(parked)
+    })
+  }
+
+  /** Sends the response that an edge fetches. False: the request fetches none, and is an ordinary one. */
+  claim(request: IncomingMessage, response: ServerResponse): boolean {
+    const { headers } = request
+    const number = headers[CLAIM_HEADER]
+    if (typeof number !== 'string' || headers[EDGE_PROOF_HEADER] !== this.#proof) return false
+    const parked = this.#parked.get(Number(number))
+    // The edge takes the end of the connection for what it is: there will be no response.
+    if (parked?.done_at == null) request.socket.destroy()
+    else {
+      this.#remove(parked)
+      parked.response.sendTo(response)
+    }
+    return true
+  }
+
+  /** What is parked may still end; then all channels are closed. */
+  async close(): Promise<void> {
+    const until = performance.now() + DRAIN_MS_MAX
+    this.#is_closing = true
+    while (this.#parked.size > 0 && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
+    }
+    clearInterval(this.#timer)
+    for (const channel of this.#channels.values()) channel.destroy()
+  }
+
+  #look(): void {
+    const now = performance.now()
+    for (const waiting of this.#waiting) {
+      if (now - waiting.since < PARK_AFTER_MS || this.#parked.size >= PARKED_MAX || this.#is_closing) break
+      const channel = this.#channels.get(waiting.edge_id)
+      if (channel === undefined || channel.destroyed || waiting.request.raw.socket.destroyed) continue
+      this.#waiting.delete(waiting)
+      this.#park(waiting, channel)
+    }
+    for (const parked of this.#done) {
+      if (now - parked.done_at! < CLAIM_MS_MAX) break
+      this.#remove(parked)
+    }
+  }
+
+  #park(waiting: Waiting, channel: Duplex): void {
+    const { request, reply } = waiting
+    const { raw: response } = reply
+    const number = ++this.#last_number
+    const parked: Parked = {
+      ...{
+        number,
+        channel,
+        is_gone: false,
+        onGone: waiting.onGone,
+        is_confirmed: false,
+        unlisten: () => {},
+        done_at: null,
+      },
+      response: new LateResponse(request.raw, response.statusCode, () => this.#onDone(parked)),
+    }
+    waiting.parked = parked
+    this.#parked.set(number, parked)
+    this.#leaveUnconfirmed(parked, request.raw.socket)
+    response.writeHead(STATUS_ACCEPTED, { [PARKED_HEADER]: number, 'content-length': 0 }).end()
+    // The framework sends the response to where it then finds it.
+    ;(reply as { raw: ServerResponse }).raw = parked.response
+  }
+
+  /**
+   * Until the edge has confirmed, the end of the connection may mean that the caller has hung up, or that the edge has used
+   * it for another request and closed it: then the confirmation is on its way.
+   */
+  #leaveUnconfirmed(parked: Parked, socket: Socket): void {
+    const onClose = (): void => {
+      setTimeout(() => {
+        if (!parked.is_confirmed) this.#leave(parked)
+      }, CONFIRM_MS_MAX).unref()
+    }
+    socket.once('close', onClose)
+    parked.unlisten = () => socket.off('close', onClose)
+  }
+
+  #onLine(channel: Duplex, word: string, number: number): void {
+    const found = this.#parked.get(number)
+    const parked = found?.channel === channel ? found : undefined
+    if (word === 'gone' && parked !== undefined) this.#leave(parked)
+    if (word !== 'parked') return
+    if (parked === undefined) {
+      channel.write(parkingLine('lost', number))
+      return
+    }
+    parked.is_confirmed = true
+    parked.unlisten()
+    if (parked.done_at !== null) channel.write(parkingLine('done', number))
+  }
+
+  #onDone(parked: Parked): void {
+    // Nobody waits for it.
+    if (parked.is_gone) return
+    parked.done_at = performance.now()
+    this.#done.add(parked)
+    if (parked.is_confirmed) parked.channel.write(parkingLine('done', parked.number))
+  }
+
+  /** Its caller is gone. */
+  #leave(parked: Parked): void {
+    if (parked.is_gone) return
+    parked.is_gone = true
+    this.#remove(parked)
+    for (const listener of parked.onGone) listener()
+  }
+
+  #remove(parked: Parked): void {
+    this.#done.delete(parked)
+    this.#parked.delete(parked.number)
+    parked.unlisten()
+  }
+}
+
+const STATUS_ACCEPTED = 202
+
+/** Takes a response as the framework writes it, and sends it later over another connection. */
+class LateResponse extends ServerResponse {
+  #headers: OutgoingHttpHeaders = {}
+  #body: string | Buffer | undefined
+  readonly #onDone: () => void
+
+  constructor(request: IncomingMessage, status: number, onDone: () => void) {
+    super(request)
+    this.statusCode = status
+    this.#onDone = onDone
+  }
+
+  override writeHead(status: number, ...rest: unknown[]): this {
+    this.statusCode = status
+    this.#headers = (rest.at(-1) ?? {}) as OutgoingHttpHeaders
+    return this
+  }
+
+  override end(body?: unknown): this {
+    this.#body = (body as string | Buffer | null) ?? undefined
+    this.finished = true
+    this.#onDone()
+    this.emit('finish')
+    this.emit('close')
+    return this
+  }
+
+  sendTo(response: ServerResponse): void {
+    response.writeHead(this.statusCode, this.#headers).end(this.#body)
+  }
+}

@@ -1,0 +1,124 @@
+// Requests that wait at a role without a connection of their own, through a real edge, matchmaker and api.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@muster/contract'
+import { LONG_MS, ready, seatsTaken, serverOf, starting } from '../http/steps.ts'
+import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
+import { type Answer, startSmallEdge } from './pools.ts'
+
+async function world(t: TestContext) {
+  const platform = await startPlatform(t)
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } } as never,
+    limits: { max_players_per_client: 1_000 },
+  })
+  const edge = await startSmallEdge(t, platform)
+  // The first response of each role offers a channel.
+  await edge.ask({ client: 0, path: '/matchmaker/lobbies/list', token: game.public_token })
+  await edge.ask({ client: 0, path: '/cloud/games', token: platform.token })
+  const parked = (role: string, count: number) =>
+    until(`${count} are parked at ${role}`, async () => (await edge.places())[`${role} parked`] === count)
+  const find = (client: number, signal?: AbortSignal): Promise<Answer> =>
+    edge.ask({
+      ...{ client, method: 'POST', path: findLobby.path, token: game.public_token },
+      body: { game_modes: ['default'] },
+      ...(signal && { signal }),
+    })
+  return { platform, game, edge, find, parked }
+}
+
+const codeOf = ({ body }: Answer): string => (JSON.parse(body) as { code: string }).code
+
+test('finds that wait for a lobby hold no connection, and get their seats when it is ready', async (t) => {
+  const { platform, game, edge, find, parked } = await world(t)
+  const finds = Array.from({ length: 20 }, (_, client) => find(client))
+  const [lobby_id] = await starting(platform, game)
+  await parked('matchmaker', 20)
+  assert.equal((await edge.places())['matchmaker seat'], 0)
+  await ready(platform, game, lobby_id!)
+  const answers = await Promise.all(finds)
+  const tokens = new Set<string>()
+  for (const { status, headers, body } of answers) {
+    assert.equal(status, 200, body)
+    assert.match(String(headers['x-ray-id']), /^[0-9a-f-]{36}$/)
+    assert.deepEqual(
+      Object.keys(headers).filter((name) => name.startsWith('x-muster')),
+      [],
+    )
+    tokens.add((JSON.parse(body) as { player: { token: string } }).player.token)
+  }
+  assert.equal(tokens.size, 20)
+  const server = serverOf(platform, game, lobby_id!)
+  for (const player_token of tokens) await server.call(playerConnected, { body: { player_token } })
+  await parked('matchmaker', 0)
+
+  // A response that did not wait has the same headers.
+  const at_once = await find(30)
+  const { date: _, 'x-ray-id': __, 'content-length': ___, ...others } = at_once.headers
+  for (const name of Object.keys(others)) assert.deepEqual(answers[0]!.headers[name], others[name], name)
+})
+
+test('a parked find whose caller hangs up gives its seat back at once', async (t) => {
+  const { platform, game, find, parked } = await world(t)
+  const hanging_up = new AbortController()
+  const gone = find(1, hanging_up.signal)
+  const stays = find(2)
+  const [lobby_id] = await starting(platform, game)
+  await parked('matchmaker', 2)
+  hanging_up.abort()
+  await assert.rejects(gone)
+  await parked('matchmaker', 1)
+  const open = () =>
+    platform.ctx.db
+      .selectFrom('players')
+      .select('player_id')
+      .where('lobby_id', '=', lobby_id!)
+      .where('remove_ts', 'is', null)
+      .execute()
+  await until('the seat is free', async () => (await open()).length === 1)
+  await ready(platform, game, lobby_id!)
+  assert.equal((await stays).status, 200)
+  assert.equal(await seatsTaken(game), 1)
+})
+
+test('a parked request that fails is refused as it would be without', async (t) => {
+  const { platform, game, find, parked } = await world(t)
+  const finding = find(1)
+  await starting(platform, game)
+  await parked('matchmaker', 1)
+  platform.advance(60_000)
+  const answer = await finding
+  assert.deepEqual([answer.status, codeOf(answer)], [503, 'MATCHMAKER_LOBBY_NOT_STARTED'])
+  assert.equal(answer.headers['retry-after'], '1')
+})
+
+test('a value that is watched comes over the parked request, however large it is', async (t) => {
+  const { platform, game, edge, parked } = await world(t)
+  const writer = platform.client
+  const { namespace_id } = game
+  const path = `${getKvEntry.path}?key=a&namespace_id=${namespace_id}`
+  const first = await edge.ask({ client: 1, path, token: platform.token })
+  assert.equal(first.status, 200, first.body)
+  const { index } = (JSON.parse(first.body) as { watch: { index: string } }).watch
+  const watching = Array.from({ length: 5 }, (_, client) =>
+    edge.ask({ client, path: `${path}&watch_index=${encodeURIComponent(index)}`, token: platform.token }),
+  )
+  await parked('api', 5)
+  const value = 'x'.repeat(200_000)
+  await writer.call(putKvEntry, { body: { namespace_id, key: 'a', value } })
+  for (const { status, body } of await Promise.all(watching)) {
+    assert.equal(status, 200)
+    assert.equal((JSON.parse(body) as { value: string }).value, value)
+  }
+  await parked('api', 0)
+})
+
+test('when the role stops, or the channel is lost, parked requests are told', async (t) => {
+  const { platform, game, find, parked } = await world(t)
+  const finds = Array.from({ length: 3 }, (_, client) => find(client))
+  await starting(platform, game)
+  await parked('matchmaker', 3)
+  await platform.close()
+  for (const answer of await Promise.all(finds)) assert.equal(answer.status, 503, answer.body)
+})
