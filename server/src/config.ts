@@ -94,6 +94,8 @@ export type Config = {
     kv_per_minute: number
     /** Login codes that one client bucket may ask for in a quarter of an hour; 0 switches the limit off. */
     logins_per_quarter_hour: number
+    /** Guests that one client may make; 0 switches the limit off. */
+    guests_per_minute: number
   }
   /** Whether everybody who logs in may make groups, or only administrators. */
   access: 'public' | 'private'
@@ -111,6 +113,8 @@ export type Config = {
   }
   /** How long a custom domain that was given up is reserved for the group that had it. */
   domain_quarantine_ms: number
+  /** Guests of a namespace; null: as many as come. */
+  guests_max: number | null
   /** What a namespace keeps by key. */
   kv: { entries_max: number; bytes_max: number }
   uploads: {
@@ -345,6 +349,11 @@ export const SETTINGS = [
     default: '30',
     description: 'How long a custom domain stays reserved for the group that has given it up; 0 is off.',
   },
+  {
+    name: 'MUSTER_QUOTA_GUESTS',
+    default: '1000000',
+    description: 'Guests of a namespace, counted once a minute; 0 is off.',
+  },
   { name: 'MUSTER_QUOTA_MEMBERS', default: '256', description: 'Members of a group, 256 at most; 0 is as many.' },
   { name: 'MUSTER_KV_ENTRIES_MAX', default: '1000000', description: 'Entries that a namespace may keep.' },
   { name: 'MUSTER_KV_MB_MAX', default: '1000', description: 'Megabytes of keys and values that a namespace may keep.' },
@@ -413,6 +422,11 @@ export const SETTINGS = [
     name: 'MUSTER_RATE_LIMIT_LOGIN',
     default: '20',
     description: 'Login codes a quarter of an hour and client; 0 is off.',
+  },
+  {
+    name: 'MUSTER_RATE_LIMIT_GUESTS',
+    default: '2',
+    description: 'New guests a minute and client, beyond the first 512; 0 is off.',
   },
   { name: 'MUSTER_ACCESS', default: 'private', description: 'Who may make groups: public (who logs in) or private.' },
   { name: 'MUSTER_SMTP_URL', default: '', description: 'smtp:// or smtps://, for login codes; else the log has them.' },
@@ -681,6 +695,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       cloud_per_minute: integer('MUSTER_RATE_LIMIT_CLOUD', 1200, 1_000_000),
       kv_per_minute: integer('MUSTER_RATE_LIMIT_KV', 6_000, 1_000_000),
       logins_per_quarter_hour: integer('MUSTER_RATE_LIMIT_LOGIN', 20, 1_000_000),
+      guests_per_minute: integer('MUSTER_RATE_LIMIT_GUESTS', 2, 1_000_000),
     },
     rays_per_second: integer('MUSTER_RAYS_PER_SECOND', 5, 100) || null,
     quotas: {
@@ -693,6 +708,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       members: integer('MUSTER_QUOTA_MEMBERS', MEMBERS_MAX, MEMBERS_MAX) || MEMBERS_MAX,
     },
     domain_quarantine_ms: integer('MUSTER_DOMAIN_QUARANTINE_DAYS', 30, 10_000) * DAY_MS,
+    guests_max: integer('MUSTER_QUOTA_GUESTS', 1_000_000, 1_000_000_000) || null,
     kv: {
       entries_max: integer('MUSTER_KV_ENTRIES_MAX', 1_000_000, 100_000_000),
       bytes_max: integer('MUSTER_KV_MB_MAX', 1_000, 100_000_000) * MB,

@@ -108,6 +108,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
     // Nobody answers there: a test asks no name server of this machine.
     MUSTER_DNS_SERVERS: '127.0.0.1:1',
     MUSTER_RATE_LIMIT_LOGIN: '0',
+    MUSTER_RATE_LIMIT_GUESTS: '0',
     // Half a second of a core for each platform.
     MUSTER_IP_SEED: 'off',
     MUSTER_LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',

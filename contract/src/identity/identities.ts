@@ -27,5 +27,5 @@ export const setupIdentity = operation({
     identity: Profile,
     game_id: Id,
   }),
-  errors: ['NAMESPACE_NOT_FOUND'],
+  errors: ['NAMESPACE_NOT_FOUND', 'QUOTA_REACHED'],
 })

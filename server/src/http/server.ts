@@ -21,6 +21,7 @@ import { openLogReaders } from '../cloud/lobbies/logs.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
+import { GuestQuota } from '../identity/guest-quota.ts'
 import { openKv } from '../kv/entries.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
@@ -201,7 +202,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     ...players(matchmaker),
     ...regions(matchmaker),
     ...parties(matchmaker),
-    ...guests,
+    ...guests(new GuestQuota(ctx)),
     ...hands(ctx, matchmaker),
     ...explanations(ctx, matchmaker),
   ]) {

@@ -1,11 +1,13 @@
 // Identities of games' players: guests, each of one namespace, known by a token that the player's device keeps. A guest
-// is made when a game asks for one, is seen whenever his device comes back, and is forgotten once no token of his can be
-// good any more (matchmaker/shards/retention.ts).
+// is made when a game asks for one (guest-quota.ts says how many), is seen whenever his device comes back, and is forgotten
+// once no token of his can be good any more; after a day when it never came back and never played
+// (matchmaker/shards/retention.ts).
 import { randomInt } from 'node:crypto'
 import { ApiError, type getSelfProfile, type ResponseOf, type setupIdentity } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import type { GuestQuota } from './guest-quota.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const IDENTITY_TOKEN_LIFETIME_MS = 180 * DAY_MS
@@ -13,6 +15,8 @@ const IDENTITY_TOKEN_LIFETIME_MS = 180 * DAY_MS
 const IDENTITY_TOKEN_FRESH_MS = 30 * DAY_MS
 /** How exactly it is known when a guest was seen: a row is not written for every visit. */
 const SEEN_MS = DAY_MS
+/** A guest that comes back after this is used, and kept. */
+const CAME_BACK_MS = 60 * 60_000
 const DISPLAY_NAME = 'Guest'
 const ACCOUNT_NUMBER_MAX = 9_999
 
@@ -22,11 +26,12 @@ type KnownToken = { text: string; identity_id: string; expire_ms: number; is_fre
 
 /**
  * The guest of the kept token, or who calls with his identity's token, or a new one. Throws NAMESPACE_NOT_FOUND when the
- * namespace is gone.
+ * namespace is gone; API_RATE_LIMIT or QUOTA_REACHED when no guest may be made.
  */
 export async function setUpGuest(
   ctx: Context,
-  { namespace_id, identity_id }: { namespace_id: string; identity_id: string | null },
+  quota: GuestQuota,
+  { namespace_id, identity_id, client_key }: { namespace_id: string; identity_id: string | null; client_key: string },
   existing_token: string | undefined,
 ): Promise<Guest> {
   const { game_id } =
@@ -38,6 +43,7 @@ export async function setUpGuest(
   const known = existing_token === undefined ? null : readToken(ctx, namespace_id, existing_token)
   const claimed_id = known?.identity_id ?? identity_id
   const seen = claimed_id === null ? null : await see(ctx, claimed_id)
+  if (seen === null) await quota.take(namespace_id, client_key)
   const identity = seen ?? (await makeGuest(ctx, namespace_id))
   if (known !== null && seen !== null && known.is_fresh) return answer(known.text, known.expire_ms, identity, game_id)
   const now_ms = ctx.now()
@@ -85,7 +91,8 @@ async function see(ctx: Context, identity_id: string): Promise<Profile | null> {
     .where('identity_id', '=', identity_id)
     .executeTakeFirst()
   if (row === undefined) return null
-  if (now_ms - row.seen_ts.getTime() >= SEEN_MS) {
+  const is_first = row.seen_ts.getTime() === row.create_ts.getTime()
+  if (now_ms - row.seen_ts.getTime() >= (is_first ? CAME_BACK_MS : SEEN_MS)) {
     await ctx.db
       .updateTable('identities')
       .set({ seen_ts: new Date(now_ms) })

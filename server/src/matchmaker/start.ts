@@ -13,6 +13,7 @@ import type { Desk } from './desk.ts'
 import { tellMatchmaker } from './gauges.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
+import { notePlayedGuests, type PlayedGuests } from './played-guests.ts'
 import { type PortWatch, watchPorts } from './ports/edge-ports.ts'
 import { createTeller } from './rays/tale.ts'
 import { type DiskWatch, watchDisks } from './runs/disks.ts'
@@ -43,6 +44,7 @@ type Office = {
   retention: Sweeper
   ports: PortWatch
   disks: DiskWatch
+  played_guests: PlayedGuests
   captcha_sweep: { stop: () => Promise<void> }
   waker: ReaderWaker
   desk: Desk
@@ -106,6 +108,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       idle_lobbies,
       ports,
       disks,
+      played_guests: notePlayedGuests(ctx, books),
       retention: startRetention(ctx, rays, books.nowMs),
       captcha_sweep: startCaptchaSweep(ctx),
       waker: wakeReaders(ctx.listener, books),
@@ -125,6 +128,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.ports.close()
     await closing.disks.close()
     await closing.books.close()
+    await closing.played_guests.close()
     closing.waker.close()
     await closing.projection.close()
     await closing.desk.rays.close()

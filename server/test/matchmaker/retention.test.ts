@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { OLD_ROWS } from '../../src/cloud/sweep/retention.ts'
 import { type OldRows, removeOldSql } from '../../src/database/remove-old.ts'
+import { UNUSED_GUESTS } from '../../src/database/unused-guests.ts'
 import { newId } from '../../src/ids.ts'
 import { shardOf } from '../../src/journal/pages.ts'
 import type { Book } from '../../src/matchmaker/book/book.ts'
@@ -243,7 +244,15 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     const { rows } = await db.query(`explain ${text}`, values)
     return rows.map((row) => row['QUERY PLAN']).join('\n')
   }
-  const rules: readonly OldRows[] = [...OLD_ROWS, OLD_LOBBIES, OLD_PLAYERS, OLD_RUNS, OLD_IDENTITIES, OLD_PARTIES]
+  const rules: readonly OldRows[] = [
+    UNUSED_GUESTS,
+    ...OLD_ROWS,
+    OLD_LOBBIES,
+    OLD_PLAYERS,
+    OLD_RUNS,
+    OLD_IDENTITIES,
+    OLD_PARTIES,
+  ]
   for (const rule of rules) {
     const text = await plan(removeOldSql(rule), [new Date(), 1_000])
     assert.match(text, new RegExp(`Index Scan using \\w+ on ${rule.table}`), text)

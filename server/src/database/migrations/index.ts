@@ -30,6 +30,7 @@ import { statements as damage } from './0030-damage.ts'
 import { statements as domainProofs } from './0031-domain-proofs.ts'
 import { statements as loginNetworks } from './0032-login-networks.ts'
 import { statements as developmentHosts } from './0033-development-hosts.ts'
+import { statements as unusedGuests } from './0034-unused-guests.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -65,4 +66,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0031-domain-proofs', statements: domainProofs },
   { name: '0032-login-networks', statements: loginNetworks },
   { name: '0033-development-hosts', statements: developmentHosts },
+  { name: '0034-unused-guests', statements: unusedGuests },
 ]

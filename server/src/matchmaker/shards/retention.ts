@@ -9,6 +9,7 @@ import type { Pool } from 'pg'
 import type { Context } from '../../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../../database/remove-old.ts'
 import { type Sweeper, startSweeper } from '../../database/sweeper.ts'
+import { UNUSED_GUESTS } from '../../database/unused-guests.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { Rays } from '../../observe/rays.ts'
 import { MEMORY_MS } from '../book/book.ts'
@@ -23,6 +24,8 @@ export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
 export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
 export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
+/** How long a guest is kept that never came back and never played. */
+const UNUSED_GUEST_MS = 24 * 60 * 60_000
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
 /** `bookTime`: lobbies, players and parties end by it. */
@@ -42,6 +45,10 @@ export function startRetention(ctx: Context, rays: Rays, bookTime: () => number)
       remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_PARTS, ctx.now() - rays_ms)),
     },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, bookTime()) },
+    {
+      what: 'unused guests',
+      remove: async () => removeOld(ctx.pool, UNUSED_GUESTS, ctx.now() - UNUSED_GUEST_MS),
+    },
     {
       what: 'identities',
       remove: async () =>
