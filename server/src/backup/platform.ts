@@ -51,6 +51,7 @@ async function checkTables(client: ClientBase): Promise<Check> {
 
 async function checkStored({ client, objects }: Platform): Promise<Check> {
   const findings: string[] = []
+  const remarks: string[] = []
   let count = 0
   let bytes = 0
   await forEachAtOnce(storedFiles(client), async (file) => {
@@ -60,11 +61,15 @@ async function checkStored({ client, objects }: Platform): Promise<Check> {
       if (error instanceof ObjectNotFound) return null
       throw error
     })
-    const wrong = body === null ? 'is missing' : await differenceOf(body, file)
-    if (wrong !== null && findings.length < FINDINGS_MAX) findings.push(`object ${file.object_key} ${wrong}`)
+    const lack = file.is_marked ? 'is damaged, and was set aside' : 'is missing'
+    const wrong = body === null ? lack : await differenceOf(body, file)
+    if (wrong === null || findings.length >= FINDINGS_MAX) return
+    findings.push(`object ${file.object_key} ${wrong}`)
+    remarks.push(`object ${file.object_key} is ${file.origin}`)
   })
   findings.sort()
-  return { name: 'objects', looked_at: `${counted(count, 'object')}, ${inMegabytes(bytes)}`, findings, remarks: [] }
+  remarks.sort()
+  return { name: 'objects', looked_at: `${counted(count, 'object')}, ${inMegabytes(bytes)}`, findings, remarks }
 }
 
 /** Null: the bytes are those that the upload was completed with. */

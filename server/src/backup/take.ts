@@ -88,7 +88,7 @@ async function copyObject(objects: Objects, file: StoredFile, files: FileWriter,
   const { object_key, content_length, sha256 } = file
   const body = await readIfThere(objects, object_key)
   if (body === null) {
-    manifest.lacking_objects.push({ object_key, reason: 'missing' })
+    manifest.lacking_objects.push({ object_key, reason: file.is_marked ? 'damaged' : 'missing' })
     return
   }
   const expected = sha256 === null ? undefined : { sha256, content_length }

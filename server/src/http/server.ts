@@ -18,6 +18,7 @@ import { checkDomain } from '../cloud/domains/check.ts'
 import { startJobs } from '../cloud/jobs.ts'
 import { createLiveFeeds } from '../cloud/lobbies/live-feeds.ts'
 import { openLogReaders } from '../cloud/lobbies/logs.ts'
+import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
@@ -159,6 +160,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   try {
     const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
     const sweeper = startSweeping(ctx)
+    const scrub = startScrub(ctx)
     const stopOrdering = startOrdering(ctx)
     const folder = startFolding(ctx)
     return {
@@ -170,6 +172,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
         await door.parking.close()
         await role.stop(how)
         await sweeper.stop()
+        await scrub.stop()
         await folder.stop()
         await jobs.stop()
       },

@@ -4,14 +4,21 @@
 /** How old an answer may be. */
 const FRESH_MS = 1_000
 const CHECK_MS_MAX = 2_000
-const SLOW = Symbol('slow')
+const SLOW: unique symbol = Symbol('slow')
+
+type Answers = { held: [string, boolean][]; warnings: string[] }
 
 export type Check = () => boolean | Promise<boolean>
-export type Readiness = { is_ready: boolean; checks: Record<string, boolean> }
+/** A sentence for the operator; null: all is well. */
+export type Warning = () => string | null | Promise<string | null>
+/** `warnings` keep nobody from being served: something must be looked at. */
+export type Readiness = { is_ready: boolean; checks: Record<string, boolean>; warnings: string[] }
 
 export type Health = {
   /** What must hold for the process to be ready. Ends with the function that it answers. */
   needs: (name: string, check: Check) => () => void
+  /** What does not keep the process from being ready, but must be looked at. A later one of the same name replaces it. */
+  warns: (name: string, warning: Warning) => void
   /** All roles serve. */
   started: () => void
   /** From now on it is not ready, whatever else holds. */
@@ -21,15 +28,23 @@ export type Health = {
 
 export function createHealth(): Health {
   const checks = new Map<string, Check>()
+  const warnings = new Map<string, Warning>()
   let is_serving = false
-  let asked: { at: number; answers: Promise<[string, boolean][]> } | null = null
+  let asked: { at: number; answers: Promise<Answers> } | null = null
 
-  function ask(): Promise<[string, boolean][]> {
+  function ask(): Promise<Answers> {
     if (asked === null || performance.now() - asked.at >= FRESH_MS) {
-      const answers = [...checks].map(async ([name, check]): Promise<[string, boolean]> => [name, await holds(check)])
-      asked = { at: performance.now(), answers: Promise.all(answers) }
+      asked = { at: performance.now(), answers: askAll() }
     }
     return asked.answers
+  }
+
+  async function askAll(): Promise<Answers> {
+    const [held, said] = await Promise.all([
+      Promise.all([...checks].map(async ([name, check]): Promise<[string, boolean]> => [name, await holds(check)])),
+      Promise.all([...warnings.values()].map(sentenceOf)),
+    ])
+    return { held, warnings: said.filter((sentence) => sentence !== null) }
   }
 
   return {
@@ -37,6 +52,10 @@ export function createHealth(): Health {
       checks.set(name, check)
       asked = null
       return () => void checks.delete(name)
+    },
+    warns(name, warning) {
+      warnings.set(name, warning)
+      asked = null
     },
     started() {
       is_serving = true
@@ -46,20 +65,36 @@ export function createHealth(): Health {
     },
     async readiness() {
       const answers = await ask()
-      const told = Object.fromEntries([['serving', is_serving], ...answers])
-      return { is_ready: Object.values(told).every(Boolean), checks: told }
+      const told = Object.fromEntries([['serving', is_serving], ...answers.held])
+      return { is_ready: Object.values(told).every(Boolean), checks: told, warnings: answers.warnings }
     },
   }
 }
 
 async function holds(check: Check): Promise<boolean> {
-  const late = Promise.withResolvers<typeof SLOW>()
-  const timer = setTimeout(() => late.resolve(SLOW), CHECK_MS_MAX)
   try {
-    return (await Promise.race([check(), late.promise])) === true
+    return (await inTime(check)) === true
   } catch {
     // Why not is in the log of whoever needs it.
     return false
+  }
+}
+
+/** A warning that cannot be found out says nothing: what keeps it from that is a check of its own. */
+async function sentenceOf(warning: Warning): Promise<string | null> {
+  try {
+    const sentence = await inTime(warning)
+    return sentence === SLOW ? null : sentence
+  } catch {
+    return null
+  }
+}
+
+async function inTime<T>(ask: () => T | Promise<T>): Promise<T | typeof SLOW> {
+  const late = Promise.withResolvers<typeof SLOW>()
+  const timer = setTimeout(() => late.resolve(SLOW), CHECK_MS_MAX)
+  try {
+    return await Promise.race([ask(), late.promise])
   } finally {
     clearTimeout(timer)
   }

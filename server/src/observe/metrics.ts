@@ -91,6 +91,7 @@ export function createMetrics({ roles }: { roles: readonly string[] }) {
     damage_found: counter('damage_found_total', 'Reads of stored bytes that are not those that were uploaded.', [
       'reason',
     ]),
+    bytes_checked: counter('stored_bytes_checked_total', 'Stored bytes that were compared with their hash.', []),
     edge_requests: counter('edge_requests_total', 'Requests at the edge, by what answers them.', ['kind']),
     /** How something stands. */
     gauge,

@@ -97,6 +97,7 @@ test('a process is ready while it serves and has its database, and not from the 
   assert.deepEqual(await (await ask('/health/ready')).json(), {
     is_ready: true,
     checks: { serving: true, database: true, matchmaker: true },
+    warnings: [],
   })
   proxy.setAway(true)
   await until('the database is missed', async () => !(await isReady()))

@@ -59,6 +59,19 @@ test('a stored archive with one changed bit is not unpacked and not run, is mark
   }
 })
 
+test('a changed bit that no parser could notice, in a plain tar, is not run either', async (t) => {
+  const fixture = await openRunner(t)
+  await fixture.start()
+  const version_id = await fixture.version({ run: 'echo a; exec sleep 60' }, MODE, 'tar')
+  const [first] = await archivesOf(fixture)
+  const bytes = await readFile(first!.path)
+  const place = bytes.indexOf('echo a') + 5
+  assert.equal(String.fromCharCode(bytes[place]!), 'a')
+  await changeByte(first!.path, place / bytes.length, 2)
+  assert.equal((await readFile(first!.path)).indexOf('echo c'), place - 5)
+  await requireRefused(fixture, await fixture.lobby(version_id), /damaged/)
+})
+
 test('an archive that is shorter, or gone, is refused too', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { TestContext } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import type { VersionConfig } from '@muster/contract'
 import { readConfig } from '../../src/config.ts'
 import { type Context, openContext, type RunningRole } from '../../src/context.ts'
@@ -33,7 +34,7 @@ export type RunnerFixture = {
   /** Starts the role, as a machine of that name; it is stopped with the test, lobbies and all. */
   start(node_id?: string): Promise<RunningRole>
   /** A build of these files, in two parts, and a version that runs it in its game mode `default`. */
-  version(files: Record<string, string>, mode: NonNullable<Mode>): Promise<string>
+  version(files: Record<string, string>, mode: NonNullable<Mode>, packed?: 'tar' | 'tar.gz'): Promise<string>
   /** A wanted lobby of it: the row and the wake-up. */
   lobby(version_id: string, members?: Partial<LobbyMembers>): Promise<string>
   unwant(lobby_id: string): Promise<void>
@@ -106,8 +107,8 @@ export async function openRunner(
       return once
     },
 
-    async version(files, mode) {
-      const bytes = await tarGz(files)
+    async version(files, mode, packed = 'tar.gz') {
+      const bytes = packed === 'tar.gz' ? await tarGz(files) : gunzipSync(await tarGz(files))
       const [upload_id, build_id, version_id] = [newId(Date.now()), newId(Date.now()), newId(Date.now())]
       const half = bytes.length >> 1
       await ctx.db
