@@ -83,9 +83,6 @@ export const UDP_WAITING_MAX = 64
 export const REPLY_FACTOR_MAX = 3
 export const UNPROVEN_BYTES_PER_CLIENT_MAX = 64 * 1024
 export const UNPROVEN_BYTES_MAX = 1024 * 1024
-/** What is remembered of a source's bytes and of the replies to it, to know an echo; the datagrams looked through for one. */
-export const ECHO_BYTES_MAX = 1_024
-export const ECHO_DATAGRAMS_MAX = 32
 /** Whether a client has a seat in a lobby is asked again after this, by so many at once. */
 export const SEATS_AGE_MS = 250
 export const SEATS_READING_MAX = 8

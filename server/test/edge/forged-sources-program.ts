@@ -25,6 +25,7 @@ type Wish = {
   count: number
   length: number
   text?: string
+  token?: string
   is_last?: boolean
 }
 
@@ -94,8 +95,8 @@ function count({ is_last }: Wish) {
   return answer
 }
 
-/** From a port of its own, first something new, then what came back. */
-async function play({ number, length }: Wish) {
+/** From a port of its own: first something new, then what came back, then the same after it has shown cookie and token. */
+async function play({ number, length, token }: Wish) {
   const socket = await bound(`${VICTIMS}.1`, 0)
   let got: Buffer[] = []
   socket.on('message', (datagram) => got.push(datagram))
@@ -105,26 +106,40 @@ async function play({ number, length }: Wish) {
     await delay(ANSWERS_MS)
     return got
   }
-  const sum = (datagrams: Buffer[]): number => datagrams.reduce((bytes, { length }) => bytes + length, 0)
+  const sumOf = (datagrams: Buffer[]): number => datagrams.reduce((bytes, { length }) => bytes + length, 0)
   const first = await answers(Buffer.alloc(length, 'a player '))
-  const second = await answers(first[0] ?? Buffer.alloc(0))
+  const before = sumOf(first)
+  const echoed = sumOf(await answers(first[0] ?? Buffer.alloc(0)))
+  if (token !== undefined) await introduce(socket, number, token)
+  const after = sumOf(await answers(Buffer.alloc(length, 'a player ')))
   socket.close()
-  return { before: sum(first), after: sum(second) }
+  return { before, echoed, after }
+}
+
+/** Sends it until something comes. */
+async function ask(socket: Socket, number: number, datagram: Buffer): Promise<Buffer> {
+  for (;;) {
+    socket.send(datagram, number, edge)
+    const answer = await Promise.race([once(socket, 'message'), delay(ANSWERS_MS, null)])
+    if (answer !== null) return answer[0] as Buffer
+  }
+}
+
+/** Shows the edge's cookie and the token. Done already, it is welcomed at once. */
+async function introduce(socket: Socket, number: number, token: string): Promise<void> {
+  const words = (kind: number, ...rest: (string | Buffer)[]) =>
+    Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
+  const answer = await ask(socket, number, words(1, token))
+  if (answer[4] === 2) await ask(socket, number, words(3, answer.subarray(5), token))
 }
 
 let visitor: Socket | null = null
 
-/** Always from the same port: what comes back is sent back, which proves it. */
-async function visit({ number }: Wish) {
+/** Always from the same port. */
+async function visit({ number, token = '' }: Wish) {
   visitor ??= await bound(`${VICTIMS}.200`, 0)
-  const ask = async (datagram: Buffer): Promise<Buffer> => {
-    for (;;) {
-      visitor?.send(datagram, number, edge)
-      const answer = await Promise.race([once(visitor!, 'message'), delay(ANSWERS_MS, null)])
-      if (answer !== null) return answer[0] as Buffer
-    }
-  }
-  const answer = await ask(await ask(Buffer.alloc(60, 'a visitor ')))
+  await introduce(visitor, number, token)
+  const answer = await ask(visitor, number, Buffer.alloc(60, 'a visitor '))
   return { port: Number(String(answer).split(' ')[0]) }
 }
 

@@ -86,7 +86,7 @@ test('whoever forges a source gets the victim three bytes for one at most, bound
   assert.ok(all.bytes <= many_seconds * UNPROVEN_BYTES_MAX, `${all.bytes} bytes of ${many.bytes} in ${many_seconds} s`)
 })
 
-test('who has a seat, or sends back what it got, is answered in full; a forger who cannot is not', {
+test('who has a seat, or shows our cookie, is answered in full; who only sends back what it got is not', {
   ...TIMEOUT,
   skip,
 }, async (t) => {
@@ -95,10 +95,11 @@ test('who has a seat, or sends back what it got, is answered in full; a forger w
     `(datagram) => Array.from({ length: ${REPLIES} }, () => crypto.getRandomValues(Buffer.alloc(datagram.length)))`,
   )
   const { number } = lobby
-  // The victim plays: its first datagrams come back threefold, and once it has echoed one, tenfold.
-  const echoed = await world.play({ number, length: 100 })
-  assert.strictEqual(echoed.before, REPLY_FACTOR_MAX * 100)
-  assert.strictEqual(echoed.after, REPLIES * 100)
+  // The victim plays: its first datagrams come back threefold, also once it has echoed one; with cookie and token tenfold.
+  const played = await world.play({ lobby, length: 100 })
+  assert.strictEqual(played.before, REPLY_FACTOR_MAX * 100)
+  assert.strictEqual(played.echoed, REPLY_FACTOR_MAX * 100)
+  assert.strictEqual(played.after, REPLIES * 100)
   // To guess what the victim got helps nobody: the forger has never seen it.
   const guessed = await world.forge({ number, victims: 1, ports: FORGED_PORTS, count: 512, length: 40 })
   const got = await world.settled()
@@ -106,7 +107,7 @@ test('who has a seat, or sends back what it got, is answered in full; a forger w
 
   await world.seat(lobby, `${VICTIMS}.1`)
   await until('a player of that address is answered in full', async () => {
-    const { before } = await world.play({ number, length: 100 })
+    const { before } = await world.play({ lobby, length: 100 })
     return before === REPLIES * 100
   })
 })
@@ -138,15 +139,16 @@ test('forged sources are bounded in all and for each client, take no place from 
   skip,
 }, async (t) => {
   const world = await openWorld(t, { descriptors: 'as many as may be' })
-  const { number } = await world.lobby(PLACE)
-  const place = await world.visit(number)
+  const lobby = await world.lobby(PLACE)
+  const { number } = lobby
+  const place = await world.visit(lobby)
   const before = world.descriptors()
 
   await world.forge({ number, victims: 1, ports: 1_000, count: 1_000, length: 60 })
   const of_one = await world.atRest()
   assert.ok(of_one - before <= UDP_SESSIONS_PER_CLIENT_MAX + OTHERS, `${of_one - before} for one client`)
   assert.ok(of_one - before > UDP_SESSIONS_PER_CLIENT_MAX / 2, 'they have arrived')
-  assert.strictEqual(await world.visit(number), place)
+  assert.strictEqual(await world.visit(lobby), place)
 
   const sessions_max = Math.min(UDP_SESSIONS_MAX, Math.floor(connectionsMax() * UDP_SESSIONS_SHARE))
   t.diagnostic(`${sessions_max} sources at once`)
@@ -157,20 +159,21 @@ test('forged sources are bounded in all and for each client, take no place from 
   const ports = Math.ceil(sessions_max / 80)
   await world.forge({ number, victims: 100, ports, count: 100 * ports, length: 60 })
   clearInterval(looking)
-  assert.strictEqual(await world.visit(number), place, 'who plays has its own socket towards the lobby still')
+  assert.strictEqual(await world.visit(lobby), place, 'who plays has its own socket towards the lobby still')
   assert.ok(most <= sessions_max + OTHERS, `${most} of ${sessions_max}`)
   assert.ok(most > UDP_SESSIONS_PER_CLIENT_MAX, `only ${most} have arrived`)
   await until('those that are silent are forgotten', () => world.descriptors() - before <= OTHERS)
-  assert.strictEqual(await world.visit(number), place)
+  assert.strictEqual(await world.visit(lobby), place)
 })
 
 test('forged sources do not take the descriptors that connections need', { ...TIMEOUT, skip }, async (t) => {
   const world = await openWorld(t, { descriptors: 1_000 })
-  const { number } = await world.lobby(PLACE)
-  const place = await world.visit(number)
+  const lobby = await world.lobby(PLACE)
+  const { number } = lobby
+  const place = await world.visit(lobby)
   await world.forge({ number, victims: 100, ports: 20, count: 2_000, length: 60 })
   assert.ok(await world.isServing(), 'a connection is answered')
-  assert.strictEqual(await world.visit(number), place)
+  assert.strictEqual(await world.visit(lobby), place)
 })
 
 /** A game that tells a source apart: by which socket of the edge it comes. */
@@ -183,10 +186,10 @@ type World = {
   gameSaid: () => string[]
   /** Sends as if it came from so many victims and ports in turn. Answers the bytes that were sent. */
   forge: (wish: Forgery) => Promise<{ bytes: number }>
-  /** The victim itself: the bytes that it gets for its first datagram, and for the one in which it echoes. */
-  play: (wish: { number: number; length: number }) => Promise<{ before: number; after: number }>
-  /** The victim as a player who is known by its echo: where the lobby sees it. */
-  visit: (number: number) => Promise<number>
+  /** The victim itself: the bytes that it gets for its first datagram, for the one in which it echoes, and with a cookie. */
+  play: (wish: { lobby: Lobby; length: number }) => Promise<Played>
+  /** The victim as a player who is known by a cookie of the edge: where the lobby sees it. */
+  visit: (lobby: Lobby) => Promise<number>
   /** Those that the edge has open, now and when their number rests. */
   descriptors: () => number
   atRest: () => Promise<number>
@@ -196,6 +199,7 @@ type World = {
   settled: () => Promise<{ bytes: number; victims: number }>
   seat: (lobby: Lobby, client: string) => Promise<void>
 }
+type Played = { before: number; echoed: number; after: number }
 type Lobby = { lobby_id: string; namespace_id: string; number: number }
 
 async function openWorld(t: TestContext, options: { descriptors?: number | 'as many as may be' } = {}): Promise<World> {
@@ -252,6 +256,11 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
   const victim = startProgram(t, victim_ns, 'victim')
   await victim.ask({ kind: 'listen', ports: FORGED_PORTS })
   const said: string[] = []
+  const tokenOf = ({ lobby_id, namespace_id }: Lobby) =>
+    ctx.keys.issue(
+      { kind: 'player', player_id: newId(ctx.now()), lobby_id, namespace_id },
+      { now_ms: ctx.now(), lifetime_ms: 600_000 },
+    )
   return {
     async lobby(reply, options) {
       const game = startProgram(t, edge_ns, 'game', reply, (line) => said.push(line))
@@ -260,8 +269,9 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
     },
     gameSaid: () => said,
     forge: async (wish) => ({ bytes: (await sender.ask({ kind: 'forge', ...wish })).bytes }),
-    play: (wish) => victim.ask({ kind: 'play', ...wish }) as Promise<{ before: number; after: number }>,
-    visit: async (number) => (await victim.ask({ kind: 'visit', number })).port,
+    play: ({ lobby, length }) =>
+      victim.ask({ kind: 'play', number: lobby.number, length, token: tokenOf(lobby) }) as Promise<Played>,
+    visit: async (lobby) => (await victim.ask({ kind: 'visit', number: lobby.number, token: tokenOf(lobby) })).port,
     descriptors,
     async atRest() {
       let before = -1
@@ -345,7 +355,7 @@ async function startOwnEdge(
   return { ctx, pid: child.pid, port }
 }
 
-type Answer = { bytes: number; victims: number; port: number; before: number; after: number }
+type Answer = { bytes: number; victims: number; port: number; before: number; echoed: number; after: number }
 type Program = { ask: (wish: object) => Promise<Answer> }
 
 /** forged-sources-program.ts in a namespace: a line asked, a line answered. */

@@ -227,16 +227,20 @@ test(
 )
 
 test(
-  'through the edge a source gets three times its bytes at most, until it sends back what it got',
+  'a source gets three times its bytes at most, whatever it sends back, until it shows our cookie',
   FAR,
   async (t) => {
+    // What everybody knows who has played once; and what only a receiver knows, which the edge cannot tell apart from it.
+    const BANNER = Buffer.from('Welcome to Puddle Racers, protocol 7, press any key. ')
     let answered = 0
-    const server = await startServer(t, () => {
+    const seen: string[] = []
+    const server = await startServer(t, (datagram) => {
       answered++
-      return Array.from({ length: 10 }, () => randomBytes(100))
+      seen.push(datagram.toString('latin1'))
+      return Array.from({ length: 10 }, () => Buffer.concat([BANNER, randomBytes(47)]))
     })
     const edge = await startTestEdge(t)
-    const { number } = await edge.raw('udp', server.port)
+    const { number, lobby_id, namespace_id } = await edge.raw('udp', server.port)
     const marks = await openDatagrams(t, at((await edge.raw('udp', (await startServer(t, echo)).port)).number))
     const source = await openDatagrams(t, at(number), ELSEWHERE)
     const sumOf = (): number => source.received.reduce((sum, datagram) => sum + datagram.length, 0)
@@ -252,17 +256,44 @@ test(
       }
     }
     let sent = 0
-    for (const length of [0, 1, 40, 100, 100, 333, 100]) {
-      await ask(randomBytes(length))
-      sent += length
+    const asked = async (datagram: Buffer): Promise<void> => {
+      await ask(datagram)
+      sent += datagram.length
       assert.ok(sumOf() <= 3 * sent, `${sumOf()} bytes for ${sent}`)
     }
+    for (const length of [0, 1, 40, 100, 333]) await asked(randomBytes(length))
     assert.ok(sumOf() > sent, 'what is allowed arrives')
-    // What was sent first: only so much of it is remembered.
-    const echoed = source.received[0]!.subarray(20, 40)
-    const before = source.received.length
-    source.send(echoed)
-    await until('it is proven: all ten answers come', () => source.received.length === before + 10)
+    await asked(BANNER)
+    // A forger may have bought this from a real player.
+    await asked(source.received[0]!)
+    for (const datagram of source.received.slice(0, 4)) await asked(datagram.subarray(40))
+
+    const words = (kind: number, ...rest: (string | Buffer)[]) =>
+      Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
+    const issue = (of_lobby: string) =>
+      edge.ctx.keys.issue(
+        { kind: 'player', player_id: crypto.randomUUID(), lobby_id: of_lobby, namespace_id },
+        { now_ms: edge.ctx.now(), lifetime_ms: 60_000 },
+      )
+    const token = issue(lobby_id)
+    source.received.length = 0
+    source.send(words(1, token))
+    const cookie = (await source.next()).subarray(5)
+    assert.strictEqual(cookie.length, 16)
+    // Neither a cookie of somebody else, nor a token without one, nor the cookie with no seat.
+    const other = await openDatagrams(t, at(number), ELSEWHERE)
+    other.send(words(1, token))
+    source.send(words(3, (await other.next()).subarray(5), token))
+    source.send(words(3, randomBytes(16), token))
+    source.send(words(3, cookie, issue(crypto.randomUUID())))
+    assert.deepStrictEqual(await source.next(), words(5))
+    const before = answered
+    source.send(words(3, cookie, token))
+    assert.deepStrictEqual(await source.next(), words(4))
+    assert.strictEqual(answered, before, 'the game hears none of these words')
+    source.send('x')
+    for (let reply = 0; reply < 10; reply++) assert.strictEqual((await source.next()).length, 100)
+    assert.ok(seen.every((text) => !text.startsWith('MUST')))
   },
 )
 

@@ -1,5 +1,6 @@
-// The first words on a udp port that requires player tokens. Nothing of a source reaches the lobby, and nothing of it is
-// remembered, before it has shown that it is where it says and that it has a seat:
+// The words by which a source shows that it is where it says and that it has a seat. They are good on every udp port. On
+// one that requires player tokens nothing of a source reaches the lobby, and nothing of it is remembered, before it has said
+// them; on the others they prove a source that plays already, as when its client took the seat from another address:
 //
 //   client -> edge   "MUST" 1 token             a token is longer than what is answered to it
 //   edge -> client   "MUST" 2 cookie            16 bytes, made of the source, the port and the time
@@ -7,8 +8,9 @@
 //   edge -> client   "MUST" 4                   from here on datagrams are the game's
 //                    "MUST" 5                   the token is none for this lobby, or its player has left
 //
-// Each of the client's may be sent again until the next of the edge's comes. The lobby gets the token, as text, as the
-// first datagram of the source.
+// Each of the client's may be sent again until the next of the edge's comes. The cookie is a MAC of the source that only we
+// can make, so that only who receives at that address can know it. Where tokens are required the lobby gets the token, as
+// text, as the first datagram of the source; elsewhere it hears nothing of all this.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export type Words =
@@ -58,7 +60,8 @@ export function createWelcome(elapsed: () => number, secret = randomBytes(32)): 
   }
 }
 
-/** What a client sends again when the last answer was lost: not the game's. */
+/** A client's words are for the edge: they are never the game's. */
 export function isWords(datagram: Buffer): boolean {
-  return datagram.length > HEAD_BYTES + TOKEN_BYTES_MIN && datagram.subarray(0, MARK.length).equals(MARK)
+  if (datagram.length < HEAD_BYTES + TOKEN_BYTES_MIN || !datagram.subarray(0, MARK.length).equals(MARK)) return false
+  return datagram[MARK.length] === HELLO || datagram[MARK.length] === PROOF
 }

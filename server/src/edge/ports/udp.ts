@@ -1,8 +1,8 @@
 // Raw UDP: datagrams to a number of the edge's go to the lobby that has it, each as it came. A source, which is an address
 // and a port, has a socket of its own towards the lobby, so that the lobby tells sources apart and its answers find back.
 // A session is opened by a source's first datagram (on ports that require it, by its token: udp-welcome.ts); unproven
-// until the source is known to be where it says (reflection.ts); proven; and ended when it has been idle, when its lobby
-// has ended, or when others need the place more.
+// until the source is known to be where it says, by a seat or by our cookie (reflection.ts); proven; and ended when it has
+// been idle, when its lobby has ended, or when others need the place more.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv6 } from 'node:net'
@@ -25,7 +25,7 @@ import type { LobbyPort, Routes, StreamAddress } from '../routes.ts'
 import type { OpenPort } from './edge-ports.ts'
 import type { PortOwners } from './owners.ts'
 import { proxyHeader } from './proxy-protocol.ts'
-import { createProof, type Proof } from './reflection.ts'
+import { type Allowance, createAllowance } from './reflection.ts'
 import type { Seats } from './seats.ts'
 import { createWelcome, isWords, REFUSED, WELCOME } from './udp-welcome.ts'
 
@@ -46,8 +46,8 @@ type Session = {
   /** Until the socket is connected. */
   waiting: Buffer[] | null
   /** Null: proven. */
-  proof: Proof | null
-  /** It has shown its player's token. */
+  allowance: Allowance | null
+  /** It has shown its player's token, and where it is. */
   is_greeted: boolean
   /** In front of each datagram to the lobby. */
   header: Buffer | null
@@ -60,6 +60,8 @@ type Session = {
 type Front = { number: number; socket: Socket; sessions: Map<string, Session>; is_asking: boolean; waiting: Arrival[] }
 type Arrival = { datagram: Buffer; source: RemoteInfo }
 type Target = { owner: LobbyPort; address: StreamAddress }
+/** Whose player a source must be; `target` is null where it has a session already. */
+type Listener = { lobby_id: string; target: Target | null }
 
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/
 /** Addresses are addresses here: nothing is to be looked up, nor waited for. */
@@ -91,9 +93,10 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   function onDatagram(front: Front, datagram: Buffer, source: RemoteInfo): void {
     const session = front.sessions.get(`${source.address} ${source.port}`)
     if (session === undefined) meet(front, { datagram, source })
+    else if (!isWords(datagram)) receive(session, datagram)
     // The welcome was lost.
-    else if (session.is_greeted && isWords(datagram)) answer(front, source, WELCOME)
-    else receive(session, datagram)
+    else if (session.is_greeted) answer(front, source, WELCOME)
+    else hear(front, { datagram, source }, { lobby_id: session.lobby_id, target: null })
   }
 
   function receive(session: Session, datagram: Buffer): void {
@@ -101,7 +104,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
     session.client.datagrams++
     datagrams.received++
     session.is_active = true
-    if (session.proof?.received(datagram)) prove(session)
+    session.allowance?.received(datagram.length)
     if (session.waiting === null) pass(session, datagram)
     else if (session.waiting.length < UDP_WAITING_MAX) session.waiting.push(datagram)
   }
@@ -111,15 +114,14 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   }
 
   function reply(session: Session, datagram: Buffer): void {
-    const { proof, client } = session
-    if (proof !== null) {
+    const { allowance, client } = session
+    if (allowance !== null) {
       const sum = unproven_bytes + datagram.length
       const of_client = client.unproven_bytes + datagram.length
       if (sum > UNPROVEN_BYTES_MAX || of_client > UNPROVEN_BYTES_PER_CLIENT_MAX) return
-      if (!proof.mayReply(datagram.length)) return
+      if (!allowance.mayReply(datagram.length)) return
       unproven_bytes = sum
       client.unproven_bytes = of_client
-      proof.replied(datagram)
     }
     session.is_active = true
     datagrams.sent++
@@ -150,7 +152,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
           const { address, port } = waiting.source
           const session = front.sessions.get(`${address} ${port}`)
           if (session === undefined) admit(front, waiting, found)
-          else receive(session, waiting.datagram)
+          else onDatagram(front, waiting.datagram, waiting.source)
         }
       })
   }
@@ -167,27 +169,37 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
     return owner && address && { owner, address }
   }
 
-  function admit(front: Front, { datagram, source }: Arrival, target: Target | null): void {
+  function admit(front: Front, arrival: Arrival, target: Target | null): void {
     if (target === null) return
-    if (!target.address.require_player_token) {
-      const session = begin(front, source, target, LOOPBACK.test(source.address) ? null : createProof())
-      if (session !== null) receive(session, datagram)
+    const { datagram, source } = arrival
+    if (target.address.require_player_token || isWords(datagram)) {
+      hear(front, arrival, { lobby_id: target.owner.lobby_id, target })
       return
     }
-    const words = welcome.read(source, front.number, datagram)
-    if (words.kind === 'answer') answer(front, source, words.datagram)
-    else if (words.kind === 'token') void greet(front, source, target, words.token)
+    const session = begin(front, source, target, LOOPBACK.test(source.address) ? null : createAllowance())
+    if (session !== null) receive(session, datagram)
   }
 
-  async function greet(front: Front, source: RemoteInfo, target: Target, token: string): Promise<void> {
+  /** A source that has yet to show its cookie and its token. */
+  function hear(front: Front, { datagram, source }: Arrival, listener: Listener): void {
+    const words = welcome.read(source, front.number, datagram)
+    if (words.kind === 'answer') answer(front, source, words.datagram)
+    else if (words.kind === 'token') void greet(front, source, listener, words.token)
+  }
+
+  async function greet(front: Front, source: RemoteInfo, { lobby_id, target }: Listener, token: string): Promise<void> {
     try {
-      if (!(await isPlayer(target.owner.lobby_id, token))) {
+      if (!(await isPlayer(lobby_id, token))) {
         answer(front, source, REFUSED)
         return
       }
-      const session = front.sessions.get(`${source.address} ${source.port}`) ?? begin(front, source, target, null)
-      if (session === null) return
-      receive(session, Buffer.from(token, 'latin1'))
+      const before = front.sessions.get(`${source.address} ${source.port}`)
+      // One that ended meanwhile begins again with the next words.
+      const session = before ?? (target && begin(front, source, target, null))
+      if (session === null || session.lobby_id !== lobby_id) return
+      if (session.allowance !== null) prove(session)
+      session.is_greeted = true
+      if (before === undefined && target?.address.require_player_token) receive(session, Buffer.from(token, 'latin1'))
       answer(front, source, WELCOME)
     } catch (error) {
       ctx.log.debug({ err: error }, 'a player could not be looked up')
@@ -204,7 +216,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
     front.socket.send(datagram, port, address, ignore)
   }
 
-  function begin(front: Front, source: RemoteInfo, target: Target, proof: Proof | null): Session | null {
+  function begin(front: Front, source: RemoteInfo, target: Target, allowance: Allowance | null): Session | null {
     const client = clientOf(clientBucket(source.address))
     if (client.sessions.size >= UDP_SESSIONS_PER_CLIENT_MAX) endOneOf(client.sessions)
     if (unproven.size + proven.size >= sessions_max) endOneOf(unproven.size > 0 ? unproven : proven)
@@ -215,12 +227,12 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
       return null
     }
     const { address } = target
-    const is_greeted = address.require_player_token === true
     const upstream = createSocket({ type: 'udp4', lookup: asItIs })
     const local = { address: front.socket.address().address, port: front.number }
     const session: Session = {
       ...{ front, key: `${source.address} ${source.port}`, address: source.address, port: source.port, client, leave },
-      ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], proof, is_greeted, is_active: true, idle_ms: 0 },
+      ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
+      ...{ is_greeted: false, is_active: true, idle_ms: 0 },
       header: address.proxy_protocol ? proxyHeader('datagram', source, local) : null,
     }
     // ECONNREFUSED, told by ICMP: the server does not listen yet, or no more. It says nothing about the next datagram.
@@ -232,14 +244,14 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
     })
     front.sessions.set(session.key, session)
     client.sessions.add(session)
-    if (proof === null) proven.add(session)
+    if (allowance === null) proven.add(session)
     else if (seats.has(session.lobby_id, client.name)) prove(session)
     else unproven.add(session)
     return session
   }
 
   function prove(session: Session): void {
-    session.proof = null
+    session.allowance = null
     unproven.delete(session)
     proven.add(session)
   }
@@ -258,7 +270,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   /** The oldest that has nothing proven, or has been silent: players who play keep theirs, and then none is ended. */
   function endOneOf(sessions: ReadonlySet<Session>): void {
     for (const session of sessions) {
-      if (session.proof === null && session.idle_ms === 0) continue
+      if (session.allowance === null && session.idle_ms === 0) continue
       end(session)
       return
     }
@@ -283,8 +295,8 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
     for (const session of [...unproven, ...proven]) {
       session.idle_ms = session.is_active ? 0 : session.idle_ms + UDP_SWEEP_MS
       session.is_active = false
-      if (session.proof !== null && seats.has(session.lobby_id, session.client.name)) prove(session)
-      const idle_ms_max = session.proof === null ? UDP_IDLE_MS_MAX : UDP_UNPROVEN_IDLE_MS_MAX
+      if (session.allowance !== null && seats.has(session.lobby_id, session.client.name)) prove(session)
+      const idle_ms_max = session.allowance === null ? UDP_IDLE_MS_MAX : UDP_UNPROVEN_IDLE_MS_MAX
       const is_over = owners.known('udp', session.front.number)?.lobby_id !== session.lobby_id
       if (is_over || session.idle_ms >= idle_ms_max) end(session)
     }
