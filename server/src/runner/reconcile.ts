@@ -134,9 +134,10 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       return
     }
     const exit = await driver.exitOf(row.lobby_id)
-    ctx.log.warn({ lobby_id: row.lobby_id, ...exit }, 'a run ended unseen')
     const told: Exit = exit.reason === 'lost' || row.is_wanted ? exit : { ...exit, reason: 'stopped' }
-    await recordExit(ctx, row.lobby_id, told, await logTail(driver, row.lobby_id))
+    // The row was read before its end was recorded, perhaps: then it was not unseen.
+    if (!(await recordExit(ctx, row.lobby_id, told, await logTail(driver, row.lobby_id)))) return
+    ctx.log.warn({ lobby_id: row.lobby_id, ...exit }, 'a run ended unseen')
     metrics.run_exits.inc({ reason: told.reason })
   }
 

@@ -145,16 +145,16 @@ export async function recordStalls(ctx: Context, lobby_ids: readonly string[], i
 
 /**
  * The run has ended: tells the same. The first word stands, and a run never ends before it began, whatever the machine's
- * clock did. Of a server that failed its last lines are kept too.
+ * clock did. Of a server that failed its last lines are kept too. Returns whether this was the first word.
  */
 export async function recordExit(
   ctx: Context,
   lobby_id: string,
   exit: Exit,
   log_tail: readonly string[],
-): Promise<void> {
+): Promise<boolean> {
   const { exit_code, reason, cpu_ms, ran } = exit
-  await ctx.pool.query({
+  const { rowCount } = await ctx.pool.query({
     name: 'runner-exit',
     text: `
       with run as (
@@ -176,6 +176,7 @@ export async function recordExit(
       ran && new Date(ran.start_ts),
     ],
   })
+  return rowCount === 1
 }
 
 /** Makes the open runs of these lobbies this runner's own, whatever it was called when it started them. Answers which. */

@@ -4,6 +4,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
+import { openDatabase } from '../matchmaker/writers.ts'
 import { until } from '../until.ts'
 import { hasBubblewrap } from './driver-fixture.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
@@ -218,6 +219,43 @@ test('a row whose process never came to be is settled as lost, and one that ende
   assert.deepStrictEqual([never_row.exit_code, never_row.exit_reason], [null, 'lost'])
   const ended_row = await fixture.run(ended, 'it is settled', isEnded)
   assert.deepStrictEqual([ended_row.exit_code, ended_row.exit_reason], [0, 'exit'])
+})
+
+test('a run whose end was recorded after its row was read is not counted as one that ended unseen', async (t) => {
+  const GATE = 4712
+  const fixture = await openRunner(t)
+  const { pool, metrics, config } = fixture.ctx
+  const insertRun = async (): Promise<string> => {
+    const lobby_id = newId(Date.now())
+    await pool.query(
+      `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports) values ($1, $2, 'process', '{}', '{}')`,
+      [lobby_id, config.node_id],
+    )
+    return lobby_id
+  }
+  const recorded = await insertRun()
+  const gate = await openDatabase(t, config.database_url!)
+  // Whoever records an end has read the row, and waits at the gate before it is written.
+  await gate.query(`
+    create function wait_at_gate() returns trigger language plpgsql as
+      $$ begin perform pg_advisory_xact_lock_shared(${GATE}); return null; end $$;
+    create trigger gate before update of exit_ts on lobby_runs execute function wait_at_gate();
+    select pg_advisory_lock(${GATE})`)
+  const starting = fixture.start()
+  await until('the runner stands at the gate', async () => {
+    const { rows } = await gate.query(`select pid from pg_locks where locktype = 'advisory' and objid = ${GATE}
+      and not granted and database = (select oid from pg_database where datname = current_database())`)
+    return rows.length > 0
+  })
+  // The one who holds the gate passes it.
+  const end = `update lobby_runs set exit_ts = now(), exit_code = 0, exit_reason = 'exit' where lobby_id = $1`
+  await gate.query(end, [recorded])
+  await gate.query(`select pg_advisory_unlock(${GATE})`)
+  await starting
+  const unseen = await insertRun()
+  await fixture.run(unseen, 'the other ends unseen', isEnded)
+  assert.equal((await fixture.row(recorded))?.exit_reason, 'exit')
+  await until('it is counted', async () => /_run_exits_total\{reason="lost"\} 1$/m.test((await metrics.text()).text))
 })
 
 test('runs that ended while the machine got another name are settled, and those of other machines are left alone', async (t) => {
