@@ -15,26 +15,40 @@ export type Law<T> = {
   /** The case as a test that can be pasted. */
   toTest: (item: T) => string
   /** Told when the first case has failed: others that run at the same time stop. */
-  signal?: AbortController
+  stop: AbortController
+}
+
+/** Each lane examines its part of the cases, at the same time as the others. Throws the first fault once all have ended. */
+export async function inLanes(
+  lanes: number,
+  { count, seed }: Campaign,
+  run: (lane: number, campaign: Campaign, stop: AbortController) => Promise<void>,
+): Promise<void> {
+  const stop = new AbortController()
+  const runs = Array.from({ length: lanes }, (_, lane) =>
+    run(lane, { count: Math.ceil(count / lanes), seed: seed + lane }, stop),
+  )
+  const fault = (await Promise.allSettled(runs)).find(({ status }) => status === 'rejected')
+  if (fault?.status === 'rejected') throw fault.reason
 }
 
 /** Examines `count` cases. Throws with the smallest failing one as a test. */
 export async function examineAll<T>(
-  { cases, examine, toTest, signal }: Law<T>,
+  { cases, examine, toTest, stop }: Law<T>,
   { count, seed }: Campaign,
 ): Promise<void> {
   let attempts_left: number | null = null
   const property = fc.asyncProperty(cases, async (item) => {
-    if (attempts_left === null ? signal?.signal.aborted : attempts_left-- <= 0) return
+    if (attempts_left === null ? stop.signal.aborted : attempts_left-- <= 0) return
     try {
       await examine(item)
     } catch (error) {
       attempts_left ??= SHRINKS_MAX
-      signal?.abort()
+      stop.abort()
       throw error
     }
   })
-  const { failed, counterexample, errorInstance } = await fc.check(property, { seed, numRuns: count })
+  const { failed, counterexample, errorInstance } = await fc.check(property, { seed, numRuns: count, unbiased: true })
   if (!failed) return
   const [item] = counterexample!
   const reason = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)

@@ -3,13 +3,17 @@
 import { randomInt } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { parseArgs } from 'node:util'
+import { fuzzArchives } from './archives.ts'
 import type { Campaign } from './campaign.ts'
 import { fuzzEdge } from './edge/run.ts'
+import { fuzzTokens } from './tokens.ts'
 
 type Fuzzing = { option: string; count: number; run: (t: TestContext, campaign: Campaign) => Promise<void> }
 
 const FUZZINGS: Record<string, Fuzzing> = {
   edge: { option: 'streams', count: 10_000, run: fuzzEdge },
+  archives: { option: 'archives', count: 10_000, run: fuzzArchives },
+  tokens: { option: 'tokens', count: 100_000, run: fuzzTokens },
 }
 const SEED_MAX = 2 ** 31 - 1
 const COUNT_MAX = 100_000_000

@@ -107,7 +107,9 @@ function readBody(
     if (size === 0) {
       if (bytes.startsWith('\r\n', at)) return { text, end: at + 2 }
       const trailers = readHead(`\r\n${bytes.slice(at)}`)
-      return trailers === 'incomplete' || 'fault' in trailers ? trailers : { text, end: at + trailers.length - 2 }
+      if (trailers === 'incomplete' || 'fault' in trailers) return trailers
+      if (trailers.headers.some(([name]) => FRAMES.has(name.toLowerCase()))) return { fault: 'a frame in the trailers' }
+      return { text, end: at + trailers.length - 2 }
     }
     if (bytes.length < at + size + 2) return 'incomplete'
     text += bytes.slice(at, at + size)
@@ -115,5 +117,8 @@ function readBody(
     if (bytes.slice(at - 2, at) !== '\r\n') return { fault: 'a chunk without its end' }
   }
 }
+
+/** Of the next message, for whoever believes them after the body. */
+const FRAMES: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'host'])
 
 const SIZE_LINE = /^0{0,16}([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e\x80-\xff]*)?$/

@@ -143,12 +143,18 @@ async function respond(socket: Socket, hostile: Hostile): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
   }
   await new Promise((resolve) => socket.write(bytes.slice(at), 'latin1', resolve))
-  // An edge that waits for the rest of a response has to learn that it does not come.
-  const is_kept = end === 'keep' && readResponse(bytes, method, false) !== 'incomplete'
-  if (is_kept || socket.destroyed) return
+  const reading = readResponse(bytes, method, false)
+  const is_exact = isWhole(reading) && reading.length === bytes.length
+  if (socket.destroyed || (end === 'keep' && is_exact)) return
   if (end === 'reset') socket.resetAndDestroy()
-  else socket.end()
-  await new Promise<void>((resolve) => (socket.closed ? resolve() : socket.once('close', () => resolve())))
+  // An edge that waits for the rest of a response has to learn that it does not come.
+  else if (end === 'finish' || reading === 'incomplete') socket.end()
+  // Otherwise there was no response, or more than one: the edge has to end the connection by itself.
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const late = setTimeout(() => reject(new Error('the edge keeps a connection that was misused')), HANG_MS)
+  if (socket.closed) resolve()
+  socket.once('close', () => resolve())
+  await promise.finally(() => clearTimeout(late))
 }
 
 /** The response as the backend sent it; null: it is none, or not all of one. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { startTestEdge, type TestEdge } from '../../edge/platform.ts'
 import { until } from '../../until.ts'
-import { type Campaign, examineAll, literal } from '../campaign.ts'
+import { type Campaign, examineAll, inLanes, literal } from '../campaign.ts'
 import { startPeers } from './peers.ts'
 import { openRequestLane } from './request-lane.ts'
 import { type Stream, streams } from './requests.ts'
@@ -16,14 +16,12 @@ const LANES = 8
 const RESPONSES_SHARE = 0.25
 
 /** Differential fuzzing against Node's parser, nginx and HAProxy. Throws with a stream that breaks a law. */
-export async function fuzzEdge(t: TestContext, { count, seed }: Campaign): Promise<void> {
+export async function fuzzEdge(t: TestContext, campaign: Campaign): Promise<void> {
   const edge = await startTestEdge(t)
   const peers = await startPeers(t, LANES)
   const sum = { forwarded: 0, refused: 0, passed: 0 }
-  const stop = new AbortController()
-  const of_lane = (share: number): number => Math.ceil((count * share) / LANES)
-  const lanes = peers.map(async (own, lane) => {
-    const requests = await openRequestLane(t, edge, own)
+  await inLanes(LANES, campaign, async (lane, { count, seed }, stop) => {
+    const requests = await openRequestLane(t, edge, peers[lane]!)
     const responses = await openResponseLane(t, edge)
     reportCrash(t, () => requests.stream ?? responses.hostile)
     const examineRequest = async (stream: Stream) => {
@@ -35,17 +33,16 @@ export async function fuzzEdge(t: TestContext, { count, seed }: Campaign): Promi
       if (await responses.examine(hostile)) sum.passed++
     }
     await examineAll(
-      { cases: streams, examine: examineRequest, toTest: requestTest, signal: stop },
-      { count: of_lane(1 - RESPONSES_SHARE), seed: seed + lane },
+      { cases: streams, examine: examineRequest, toTest: requestTest, stop },
+      { count: Math.ceil(count * (1 - RESPONSES_SHARE)), seed },
     )
     await examineAll(
-      { cases: hostileResponses, examine: examineResponse, toTest: responseTest, signal: stop },
-      { count: of_lane(RESPONSES_SHARE), seed: seed + lane },
+      { cases: hostileResponses, examine: examineResponse, toTest: responseTest, stop },
+      { count: Math.ceil(count * RESPONSES_SHARE), seed },
     )
   })
-  await settle(lanes)
   await requireNoneOpen(edge)
-  t.diagnostic(`compared with ${peers[0]!.map(({ name }) => name).join(', ')}, seed ${seed}`)
+  t.diagnostic(`compared with ${peers[0]!.map(({ name }) => name).join(', ')}, seed ${campaign.seed}`)
   t.diagnostic(`requests: ${sum.forwarded} forwarded, ${sum.refused} refused; responses: ${sum.passed} passed on`)
   // A generator of which nothing passes, or of which everything does, would show nothing.
   assert.ok(sum.forwarded > 0 && sum.refused > 0 && sum.passed > 0)
@@ -70,12 +67,6 @@ function requestTest({ bytes, pieces }: Stream): string {
 function responseTest(hostile: Hostile): string {
   const members = Object.entries(hostile).map(([name, value]) => `    ${name}: ${literal(value)},\n`)
   return `test('PROMISE', (t) =>\n  examineResponse(t, {\n${members.join('')}  }))`
-}
-
-/** All lanes end before the first fault is thrown: none is cut off by the end of the test. */
-async function settle(lanes: readonly Promise<void>[]): Promise<void> {
-  const fault = (await Promise.allSettled(lanes)).find(({ status }) => status === 'rejected')
-  if (fault?.status === 'rejected') throw fault.reason
 }
 
 /** All clients are gone, so no connection of a client may be left. */
