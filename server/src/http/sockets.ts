@@ -46,7 +46,13 @@ export type OpenSocket = {
   over: AbortSignal
 }
 
-export type Opening = { caller: Caller; params: Record<string, string>; query: Record<string, string> }
+export type Opening = {
+  caller: Caller
+  /** What limits per client count by. */
+  client: string
+  params: Record<string, string>
+  query: Record<string, string>
+}
 
 export type SocketRoute = {
   /** Whose address, callers, parameters, query and rate limit it has. */
@@ -66,7 +72,6 @@ type Listener = {
   opening: Opening
   known: Known
   token: string
-  client: string
   is_alive: boolean
   message_count: number
 }
@@ -131,7 +136,7 @@ export function openSockets(
         if (opened === null) socket.destroy()
         else end(opened, TRY_AGAIN, 'too many')
       }
-      const place = share.enter(listener.client, displace)
+      const place = share.enter(listener.opening.client, displace)
       if (typeof place === 'string') throw noPlace(place)
       socket.once('close', place.leave)
       ctx.recorder.end(ray, null)
@@ -164,10 +169,10 @@ export function openSockets(
     const params = { ...known.pattern.exec(path)?.groups }
     requireShape(known.checkParams, params, 'params')
     requireShape(known.checkQuery, query, 'query')
-    const opening = { caller, params, query }
+    const opening = { caller, client, params, query }
     await admit(opening)
     const token = bearerOf(authorization) ?? ''
-    return { opening, known, token, client, is_alive: true, message_count: 0 }
+    return { opening, known, token, is_alive: true, message_count: 0 }
   }
 
   async function serve(socket: WebSocket, listener: Listener): Promise<void> {

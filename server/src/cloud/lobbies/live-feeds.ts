@@ -6,11 +6,15 @@ import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/watch.ts'
 import { followShard } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
+import { type ClientPlace, ClientShare } from '../../net/client-share.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'
 import { applyRow, loadLiveLobbies } from './load-live.ts'
 
+/** Each follows the journal. Of one client: a developer has that many namespaces open in pages. */
 const FEEDS_MAX = 256
+const CLIENT_FEEDS_MAX = 32
+const RETRY_AFTER_S = 5
 /** What a lost word about a deployment costs. */
 const DEPLOYED_EVERY_MS = 2_000
 const RELOAD_MS = 1_000
@@ -19,47 +23,70 @@ const INDEX = /^\d{1,16}\.[0-9a-f-]{36}$/
 type OfNamespace = { game_id: string; namespace_id: string }
 
 export type Feed = {
-  /** Another one after the journal had a gap: then its listeners are told all anew. */
+  /**
+   * Another one after the journal had a gap: then its listeners are told all anew. Throws API_NOT_AVAILABLE when the place
+   * of the feed was given to another client.
+   */
   live(): LiveLobbies
   /** `wake` is called whenever there may be something new. Returns what ends that. */
   onNews(wake: () => void): () => void
 }
 
 export type LiveFeeds = {
-  /** To be left by whoever enters it. Throws NAMESPACE_NOT_FOUND, and API_NOT_AVAILABLE when there are too many. */
-  enter(namespace_id: string): Promise<{ feed: Feed; leave: () => void }>
+  /**
+   * To be left by whoever enters it. A feed that has to be opened is the client's. Throws NAMESPACE_NOT_FOUND, and
+   * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or everybody, has too many.
+   */
+  enter(namespace_id: string, client_key: string): Promise<{ feed: Feed; leave: () => void }>
 }
 
-type Open = { feed: Feed; close: () => void }
+type Open = { feed: Feed; displace: () => void; close: () => void }
+type Entry = { opening: Promise<Open>; listeners: number; place: ClientPlace }
 
 export function createLiveFeeds(ctx: Context): LiveFeeds {
-  const feeds = new Map<string, { opening: Promise<Open>; listeners: number }>()
+  const feeds = new Map<string, Entry>()
+  const share = new ClientShare({ places_max: FEEDS_MAX, client_max: CLIENT_FEEDS_MAX })
 
-  function leave(namespace_id: string): void {
-    const entry = feeds.get(namespace_id)
-    if (entry === undefined || --entry.listeners > 0) return
+  function open(namespace_id: string, client_key: string): Entry {
+    const place = share.enter(client_key, () => displace(namespace_id, entry))
+    if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: RETRY_AFTER_S })
+    if (place === 'full') throw notAvailable()
+    const entry: Entry = { opening: openFeed(ctx, namespace_id), listeners: 0, place }
+    feeds.set(namespace_id, entry)
+    return entry
+  }
+
+  function displace(namespace_id: string, entry: Entry): void {
     feeds.delete(namespace_id)
     // Why it could not be opened has been told to those who entered.
+    entry.opening.then((opened) => opened.displace()).catch(() => {})
+  }
+
+  function leave(namespace_id: string, entry: Entry): void {
+    if (--entry.listeners > 0) return
+    if (feeds.get(namespace_id) === entry) feeds.delete(namespace_id)
+    entry.place.leave()
+    // The same.
     entry.opening.then(({ close }) => close()).catch(() => {})
   }
 
   return {
-    async enter(namespace_id) {
-      if (!feeds.has(namespace_id)) {
-        if (feeds.size >= FEEDS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 5 })
-        feeds.set(namespace_id, { opening: openFeed(ctx, namespace_id), listeners: 0 })
-      }
-      const entry = feeds.get(namespace_id)!
+    async enter(namespace_id, client_key) {
+      const entry = feeds.get(namespace_id) ?? open(namespace_id, client_key)
       entry.listeners++
       try {
         const { feed } = await entry.opening
-        return { feed, leave: () => leave(namespace_id) }
+        return { feed, leave: () => leave(namespace_id, entry) }
       } catch (error) {
-        leave(namespace_id)
+        leave(namespace_id, entry)
         throw error
       }
     },
   }
+}
+
+function notAvailable(): ApiError {
+  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
 }
 
 async function openFeed(ctx: Context, namespace_id: string): Promise<Open> {
@@ -69,6 +96,7 @@ async function openFeed(ctx: Context, namespace_id: string): Promise<Open> {
   }
   let live = await loadLiveLobbies(ctx, namespace_id)
   let is_closed = false
+  let is_displaced = false
   let following = follow()
 
   function follow(): { close: () => Promise<void> } {
@@ -115,11 +143,18 @@ async function openFeed(ctx: Context, namespace_id: string): Promise<Open> {
 
   return {
     feed: {
-      live: () => live,
+      live() {
+        if (is_displaced) throw notAvailable()
+        return live
+      },
       onNews(wake) {
         wakes.add(wake)
         return () => wakes.delete(wake)
       },
+    },
+    displace() {
+      is_displaced = true
+      tell()
     },
     close() {
       is_closed = true

@@ -49,8 +49,8 @@ export function liveLobbiesSocket(ctx: Context, feeds: LiveFeeds): SocketRoute {
     requireOrigin: requireHub(ctx),
     admit: ({ caller, params, query }) => requireLive(ctx, caller, params as Params, query.watch_index),
 
-    async serve(socket, { params, query }) {
-      const { feed, leave } = await feeds.enter((params as Params).namespace_id)
+    async serve(socket, { client, params, query }) {
+      const { feed, leave } = await feeds.enter((params as Params).namespace_id, client)
       let wake = (): void => {}
       const stopHearing = feed.onNews(() => wake())
       const sendMessage = (message: LiveMessage): Promise<void> => socket.send(bytesOf(message))
