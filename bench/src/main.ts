@@ -5,6 +5,7 @@ import { cpus } from 'node:os'
 const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   analytics: () => import('./analytics/run.ts'),
   cdn: () => import('./cdn/run.ts'),
+  crowd: () => import('./crowd/run.ts'),
   edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),
   rays: () => import('./find/rays.ts'),

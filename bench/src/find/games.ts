@@ -48,6 +48,7 @@ export async function newGame(
   await api.call(completeUpload, { params: { upload_id: build.upload_id } })
   const config = {
     matchmaker: { ...options.matchmaker, docker: { image_id: build.build_id, ...options.docker } },
+    kv: {},
   } as VersionConfig
   const { version_id } = await api.call(createGameVersion, { params: { game_id }, body: { display_name: '1', config } })
   const params = { game_id, namespace_id }
