@@ -16,7 +16,12 @@ test('an unpacked build is removed when nothing has run on it for as long as is 
   t.after(() => Promise.all([folder, `${folder}.manifests`].map((path) => rm(path, { recursive: true }))))
   let now_ms = Date.now()
   // All of a context that a sweep asks for.
-  const ctx = { now: () => now_ms, config: { retention: { builds_ms: 7 * DAY_MS } }, log: pino({ level: 'silent' }) }
+  const ctx = {
+    now: () => now_ms,
+    elapsed: () => now_ms,
+    config: { retention: { builds_ms: 7 * DAY_MS } },
+    log: pino({ level: 'silent' }),
+  }
   for (const [build, days] of [
     ['used', 30],
     ['old', 8],

@@ -84,7 +84,7 @@ class UnpackedBuilds implements Builds {
   }
 
   find(build_id: string): BuildState {
-    const now_ms = this.#ctx.now()
+    const now_ms = this.#ctx.elapsed()
     const ready = this.#ready.get(build_id)
     if (ready !== undefined) {
       const difference = quickDifference(this.#folderOf(build_id), ready.manifest)
@@ -123,7 +123,8 @@ class UnpackedBuilds implements Builds {
       .sort((a, b) => b.used_ms - a.used_ms)
       .filter(({ used_ms }, index) => index >= UNUSED_KEPT_MAX || used_ms < oldest_ms)
     for (const { build_id } of surplus) {
-      if (this.#ctx.now() - (this.#ready.get(build_id)?.asked_ms ?? 0) < UNUSED_KEPT_MS_MIN) continue
+      const asked_ms = this.#ready.get(build_id)?.asked_ms ?? Number.NEGATIVE_INFINITY
+      if (this.#ctx.elapsed() - asked_ms < UNUSED_KEPT_MS_MIN) continue
       this.#ready.delete(build_id)
       const removed = join(this.#folder, `${REMOVED}${build_id}`)
       await rename(this.#folderOf(build_id), removed)
@@ -162,7 +163,7 @@ class UnpackedBuilds implements Builds {
   async #prepare(build_id: string): Promise<void> {
     try {
       const manifest = (await this.#existing(build_id)) ?? (await this.#unpacked(build_id))
-      this.#ready.set(build_id, { manifest: quickPart(manifest), asked_ms: this.#ctx.now() })
+      this.#ready.set(build_id, { manifest: quickPart(manifest), asked_ms: this.#ctx.elapsed() })
     } catch (error) {
       if (error instanceof ObjectDamaged) await reportDamage(this.#ctx, error)
       this.#ctx.log.warn({ err: error, build_id }, 'a build cannot be unpacked')
@@ -186,10 +187,10 @@ class UnpackedBuilds implements Builds {
   }
 
   async #unpacked(build_id: string): Promise<BuildManifest> {
-    const started_ms = this.#ctx.now()
+    const started_ms = this.#ctx.elapsed()
     const manifest_path = this.#manifestPathOf(build_id)
     await unpackBuild(this.#ctx, build_id, { target: this.#folderOf(build_id), manifest_path })
-    this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.now() - started_ms }, 'a build has been unpacked')
+    this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.elapsed() - started_ms }, 'a build has been unpacked')
     const manifest = await readManifest(manifest_path)
     if (manifest === null) throw new Error('The manifest of an unpacked build cannot be read.')
     return manifest
@@ -197,7 +198,7 @@ class UnpackedBuilds implements Builds {
 
   /** The next one who asks for the build has it unpacked again, unless that was done a short time ago. */
   #noteDifference(build_id: string, difference: string): void {
-    const now_ms = this.#ctx.now()
+    const now_ms = this.#ctx.elapsed()
     this.#ready.delete(build_id)
     this.#ctx.metrics.damage_found.inc({ reason: 'unpacked_build' })
     this.#ctx.log.error({ build_id, difference }, 'an unpacked build has changed on the disk; it is not used any more')
@@ -211,7 +212,7 @@ class UnpackedBuilds implements Builds {
 
   #fail(build_id: string, failure: Failure, kept_ms: number): void {
     if (this.#failures.size >= FAILURES_KEPT_MAX) this.#failures.clear()
-    this.#failures.set(build_id, { ...failure, until_ms: this.#ctx.now() + kept_ms })
+    this.#failures.set(build_id, { ...failure, until_ms: this.#ctx.elapsed() + kept_ms })
   }
 
   /** The manifest's own time of change says when its build was read last. */
