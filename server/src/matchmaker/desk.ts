@@ -168,7 +168,10 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
       const seat = await placed(desk, visitor, order, attempt)
       try {
         const end = seat.is_ready ? 'ready' : await waited(desk, visitor, seat, patience)
-        if (end === 'gone' && !visitor.isGone()) continue
+        if (end === 'gone' && !visitor.isGone()) {
+          await requireSoundBuild(desk, seat)
+          continue
+        }
         if (end === 'ready' && !visitor.isGone()) {
           phase(visitor.ray, 'answer')
           const answer = await seatAnswer(desk, namespace_id, seat)
@@ -188,6 +191,17 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
   } finally {
     closeRequest(desk, namespace_id, wish, request)
   }
+}
+
+/** Another lobby of a damaged build would fail as well: the request is refused at once. Asked only when a lobby died. */
+async function requireSoundBuild({ ctx }: Desk, { lobby_id }: Seat): Promise<void> {
+  const run = await ctx.db
+    .selectFrom('lobby_runs')
+    .select('exit_reason')
+    .where('lobby_id', '=', lobby_id)
+    .executeTakeFirst()
+  const exit_reason = run?.exit_reason
+  if (exit_reason === 'build_damaged') throw new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id, exit_reason })
 }
 
 async function waited(desk: Desk, visitor: Visitor, seat: Seat, patience: Patience): Promise<WaitEnd> {

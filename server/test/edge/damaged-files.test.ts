@@ -100,6 +100,18 @@ test('a range or a whole file never has a changed byte, wherever it changed', as
   takeFaults(edge, 1)
 })
 
+test('a file from before the hashes of its blocks were recorded is proven too', async (t) => {
+  const { edge, pathOf } = await startSite(t, { 'old.bin': LARGE, 'spoilt.bin': LARGE.subarray(1) })
+  await edge.ctx.db.updateTable('upload_files').set({ block_hashes: null }).execute()
+  const range = { headers: { range: 'bytes=700000-700009' } }
+  const part = await get(edge, '/old.bin', range)
+  assert.deepEqual([part.status, part.body], [206, LARGE.subarray(700_000, 700_010)])
+  await changeByte(await pathOf('spoilt.bin'), 0.1, 1)
+  requireRefused(await get(edge, '/spoilt.bin', range), 'the whole of it is not what was uploaded')
+  await until('the damage is marked', async () => (await marks(edge)).length > 0)
+  takeFaults(edge, 1)
+})
+
 test('a range that begins with the damage is refused before its first byte', async (t) => {
   const { edge, pathOf } = await startSite(t, { 'large.bin': LARGE })
   assert.equal((await get(edge, '/large.bin')).status, 200)

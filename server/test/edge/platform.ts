@@ -16,6 +16,7 @@ import { readConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
 import { type RunningEdge, startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
+import { digestOf } from '../../src/objects/digest.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { createClock } from '../clock.ts'
 import { createDatabase } from '../database.ts'
@@ -276,7 +277,8 @@ async function insertSite(
     const object_key = newObjectKey()
     const { sha256, content_length } = await ctx.objects.put(object_key, Readable.from([bytes]), bytes.length)
     const content_type = content_types[path] ?? null
-    const row = { upload_id, path, byte_offset: 0, content_length, content_type, object_key, sha256 }
+    const { block_hashes } = digestOf(bytes)
+    const row = { upload_id, path, byte_offset: 0, content_length, content_type, object_key, sha256, block_hashes }
     await ctx.db.insertInto('upload_files').values(row).execute()
   }
   await ctx.db.insertInto('sites').values({ site_id, game_id, upload_id, display_name: 'Site' }).execute()

@@ -1,7 +1,7 @@
 // The scrub: damage that nobody has read yet is found, set aside and told, and what can be repaired is repaired.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { copyFile, rename, stat } from 'node:fs/promises'
+import { copyFile, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { completeUpload, createGameCdnSite } from '@muster/contract'
@@ -60,6 +60,36 @@ test('complete records the hashes of blocks of long files, and of no others', as
   assert.equal(small!.block_hashes, null)
   assert.deepEqual(large!.block_hashes, digestOf(LARGE).block_hashes)
   assert.ok(small!.checked_ts !== null && large!.checked_ts !== null)
+})
+
+test('a file that changes between its arrival and complete is not completed, until it is sent again', async (t) => {
+  const { platform, game } = await startScrubbed(t)
+  const { client, ctx, api_url } = platform
+  const body = { display_name: 'Site', files: [{ path: 'a.bin', content_length: LARGE.length }] }
+  const { upload_id, presigned_requests } = await client.call(createGameCdnSite, {
+    params: { game_id: game.game_id },
+    body,
+  })
+  const { pathname, search } = new URL(presigned_requests[0]!.url)
+  const send = () => fetch(`${api_url}${pathname}${search}`, { method: 'PUT', body: new Uint8Array(LARGE) })
+  assert.equal((await send()).status, 200)
+  const { object_key } = await ctx.db
+    .selectFrom('upload_files')
+    .select('object_key')
+    .where('upload_id', '=', upload_id)
+    .executeTakeFirstOrThrow()
+  const path = ctx.objects.localPath(object_key)!
+  // As a disk does it: without a change of the time that says when it was written.
+  const { atime, mtime } = await stat(path)
+  await changeByte(path, 0.5, 1)
+  await utimes(path, atime, mtime)
+  const completing = () => client.call(completeUpload, { params: { upload_id } })
+  const sidecar = JSON.parse(await readFile(`${path}.json`, 'utf8')) as { modify_ns: string }
+  const { mtimeNs } = await stat(path, { bigint: true })
+  await writeFile(`${path}.json`, JSON.stringify({ ...sidecar, modify_ns: String(mtimeNs) }))
+  await assert.rejects(completing, { code: 'UPLOAD_INCOMPLETE' })
+  assert.equal((await send()).status, 200)
+  await completing()
 })
 
 test('damage that nobody has read is found within a week, set aside, logged with its place, counted and shown in health', async (t) => {
