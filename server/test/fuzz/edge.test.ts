@@ -15,6 +15,13 @@ test('a HEAD whose body is malformed is refused without a body', (t) =>
     pieces: [],
   }))
 
+test('a request that each of the others leaves for another reason is taken', (t) =>
+  examineRequests(t, {
+    bytes:
+      'PUT /0 HTTP/1.1\r\nHost: HOST\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /% HTTP/1.1\r\nHost: HOST\r\n\r\nGET /0 HTTP/1.1\r\nHost: HOST\r\n\r\n',
+    pieces: [],
+  }))
+
 test('a response with a tab beside its length is refused on a connection of HTTP/1.0 too', (t) =>
   examineResponse(t, {
     method: 'GET',

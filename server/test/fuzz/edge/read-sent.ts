@@ -2,9 +2,12 @@
 // that harms nobody.
 import type { ReadRequest } from './read.ts'
 
+/** `at`: where it begins. */
+export type SentRequest = ReadRequest & { at: number }
+
 /** The requests in the bytes, up to what is no request. `heads`: of these and of what comes next, which begin as a HEAD. */
-export function readSent(bytes: string): { requests: ReadRequest[]; heads: boolean[] } {
-  const requests: ReadRequest[] = []
+export function readSent(bytes: string): { requests: SentRequest[]; heads: boolean[] } {
+  const requests: SentRequest[] = []
   const heads: boolean[] = []
   const found = { requests, heads }
   for (let at = 0; ; ) {
@@ -28,7 +31,7 @@ export function readSent(bytes: string): { requests: ReadRequest[]; heads: boole
       if (!/^\d+$/.test(lengths[0]![1]!) || bytes.length < end) return found
       body = bytes.slice(start, end)
     }
-    requests.push({ method, target, body })
+    requests.push({ method, target, body, at })
     at = end
   }
 }

@@ -6,7 +6,7 @@ import { errorOf, type TestEdge } from '../../edge/platform.ts'
 import { bodyOf, requestLength } from '../../edge/strict-backend.ts'
 import type { Peer } from './peers.ts'
 import { type Reading, type ReadRequest, type ReadResponse, readRequest, readResponse } from './read.ts'
-import { readSent } from './read-sent.ts'
+import { readSent, type SentRequest } from './read-sent.ts'
 import { type Recorder, startRecorder } from './recorder.ts'
 import type { Stream } from './requests.ts'
 
@@ -50,7 +50,7 @@ export class RequestLane {
     const refused = requireResponses(came, sent.heads, forwarded.length)
     requireCleanHeads(raw)
     for (const peer of this.#peers) requirePart(peer.name, forwarded, raw === '' ? [] : await peer.read(raw))
-    await this.#requireSomeoneElse(bytes, forwarded)
+    await this.#requireSomeoneElse(bytes, sent.requests, forwarded)
     this.stream = null
     return { forwarded: forwarded.length, refused }
   }
@@ -84,20 +84,30 @@ export class RequestLane {
   }
 
   #requireHonest(sent: readonly ReadRequest[], forwarded: readonly ReadRequest[]): void {
-    const meant = sent.map((request) => ({ ...request, target: originForm(request.target, this.#host) }))
+    const meant = sent.map((request) => this.#asForwarded(request))
     requirePart('the backend', meant, forwarded)
   }
 
-  /** What the edge takes, at least one of the others takes. */
-  async #requireSomeoneElse(bytes: string, forwarded: readonly ReadRequest[]): Promise<void> {
+  #asForwarded({ method, target, body }: ReadRequest): ReadRequest {
+    return { method, target: originForm(target, this.#host), body }
+  }
+
+  /** Each request that the edge takes, at least one of the others takes: in its place, or as the first of a connection. */
+  async #requireSomeoneElse(
+    bytes: string,
+    sent: readonly SentRequest[],
+    forwarded: readonly ReadRequest[],
+  ): Promise<void> {
     if (forwarded.length === 0 || this.#peers.length < PEERS) return
-    const readings: string[] = []
-    for (const peer of this.#peers) {
-      const read = await peer.read(bytes)
-      if (read.length >= forwarded.length) return
-      readings.push(`${peer.name} reads ${read.length}`)
+    for (const peer of this.#peers) if ((await peer.read(bytes)).length >= forwarded.length) return
+    let next = 0
+    for (const request of forwarded) {
+      while (!isEqual(this.#asForwarded(sent[next]!), request)) next++
+      const rest = bytes.slice(sent[next++]!.at)
+      const readings = await Promise.all(this.#peers.map((peer) => peer.read(rest)))
+      if (readings.every(({ length }) => length === 0))
+        throw new Error(`the edge takes ${JSON.stringify(request)}, and nobody else does`)
     }
-    throw new Error(`the edge takes ${forwarded.length} requests, ${readings.join(', ')}`)
   }
 }
 
