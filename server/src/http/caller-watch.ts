@@ -61,10 +61,11 @@ export class CallerWatch {
    * the session has already ended. To be called before the rules are asked. Returns what ends it.
    */
   async follow({ token_ids, ...row }: Grounds, changed: () => void): Promise<() => void> {
-    const follower: Follower = { token_ids, is_revoked: this.#isRevoked(token_ids), changed }
     const key = Object.values(row).join(' ')
     const known = this.#followed.get(key)
     const value = known?.value ?? (isEmpty(row) ? NOTHING : (await this.#read([row]))[0]!)
+    // Asked after the read: a token that is revoked from here on is found by the next look.
+    const follower: Follower = { token_ids, is_revoked: this.#isRevoked(token_ids), changed }
     // Somebody else may have begun to follow the same rows meanwhile.
     const followed = this.#followed.get(key) ?? { row, value, followers: new Set() }
     this.#followed.set(key, followed)
