@@ -37,8 +37,10 @@ export const REQUEST_IDLE_MS_MAX = 120_000
 export const KEEP_ALIVE_MS_MAX = 60_000
 /** A spliced connection over which nothing moves. Games ping; a chess player thinks. */
 export const SPLICE_IDLE_MS_MAX = 60 * 60_000
-/** After one side of a splice has said that it is finished, the other may go on for this long. */
+/** After one side of a splice has said that it is finished, the other may be silent for this long. */
 export const HALF_CLOSED_MS_MAX = 30_000
+/** And go on for this long. Bytes count as movement though nobody reads them, until the system's buffers are full. */
+export const HALF_CLOSED_TOTAL_MS_MAX = 5 * 60_000
 /** A peer that vanished without a word is noticed by TCP itself. */
 export const TCP_KEEP_ALIVE_MS = 30_000
 

@@ -1,9 +1,9 @@
 // Two sockets joined after a 101, or from their first byte: bytes in, bytes out, each side as fast as the other takes
-// them. The end of one direction is passed on and the other may finish. A side that is lost abnormally resets the other:
+// them. The end of one direction is passed on and the other may finish, within a time. A side that is lost abnormally resets the other:
 // a backend that never closes half-open sockets would otherwise keep a descriptor for every player whose connection
 // broke.
 import type { Socket } from 'node:net'
-import { HALF_CLOSED_MS_MAX, SPLICE_IDLE_MS_MAX, TCP_KEEP_ALIVE_MS } from './limits.ts'
+import { HALF_CLOSED_MS_MAX, HALF_CLOSED_TOTAL_MS_MAX, SPLICE_IDLE_MS_MAX, TCP_KEEP_ALIVE_MS } from './limits.ts'
 import { breakOff } from './tls/tls.ts'
 
 /** `first_byte_ms`: a connection over which nothing has moved yet is given up sooner. */
@@ -32,8 +32,12 @@ export function splice(
   }
   let is_half_closed = false
   const startHalfClosed = () => {
-    is_half_closed = true
     client.setTimeout(HALF_CLOSED_MS_MAX)
+    if (is_half_closed || client.destroyed) return
+    is_half_closed = true
+    // One that sends now and then to a side that never reads would go on for as long as the system's buffers last.
+    const deadline = setTimeout(resetBoth, HALF_CLOSED_TOTAL_MS_MAX).unref()
+    client.once('close', () => clearTimeout(deadline))
   }
 
   // Why a socket broke does not matter, and both have a close event after it.
