@@ -111,6 +111,8 @@ export const ROLE_POOLS = {
   live: { places_max: 16_384, client_max: 1_024 },
   parked: { places_max: 16_384, client_max: 2_048 },
 } as const satisfies Record<string, PoolLimits>
+/** Requests of a class that are at one role at the same time; the others wait at the edge (http/turns.ts). */
+export const ROLE_TURNS = { seat: 256, call: 64, wait: 256 } as const
 /** Requests whose small body has not arrived: each holds at most SMALL_BODY_BYTES_MAX, so this bounds the memory too. */
 export const ARRIVING_POOL: PoolLimits = { places_max: 1_024, client_max: 128 }
 /** Responses to parked requests that are fetched at once. The others wait in a queue. */

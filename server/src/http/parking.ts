@@ -49,6 +49,8 @@ type Waiting = {
   edge_id: string
   since: number
   parked: Parked | null
+  /** The edge has been offered a channel while it waits. */
+  has_offer: boolean
   onGone: (() => void)[]
 }
 type Parked = {
@@ -95,7 +97,7 @@ export class Parking {
     const edge_id = request.headers[PARK_HEADER]
     if (typeof edge_id !== 'string' || request.headers[EDGE_PROOF_HEADER] !== this.#proof) return null
     if (!this.#channels.has(edge_id)) reply.header(PARKED_HEADER, PARKING_OFFER)
-    const waiting: Waiting = { request, reply, edge_id, since, parked: null, onGone: [] }
+    const waiting: Waiting = { request, reply, edge_id, since, parked: null, has_offer: false, onGone: [] }
     const { socket } = request.raw
     const { raw: response } = reply
     this.#waiting.add(waiting)
@@ -170,7 +172,13 @@ export class Parking {
     for (const waiting of this.#waiting) {
       if (now - waiting.since < PARK_AFTER_MS || this.#parked.size >= PARKED_MAX || this.#is_closing) break
       const channel = this.#channels.get(waiting.edge_id)
-      if (channel === undefined || channel.destroyed || waiting.request.raw.socket.destroyed) continue
+      const { socket } = waiting.request.raw
+      if (channel === undefined || channel.destroyed || socket.destroyed) {
+        // Its response may be a long time coming, and others wait for this connection.
+        if (!waiting.has_offer) socket.write(OFFER)
+        waiting.has_offer = true
+        continue
+      }
       this.#waiting.delete(waiting)
       this.#park(waiting, channel)
     }
@@ -256,6 +264,8 @@ export class Parking {
 }
 
 const STATUS_ACCEPTED = 202
+/** An interim response, which only the edge reads. */
+const OFFER = `HTTP/1.1 103 Early Hints\r\n${PARKED_HEADER}: ${PARKING_OFFER}\r\n\r\n`
 
 /** Takes a response as the framework writes it, and sends it later over another connection. */
 class LateResponse extends ServerResponse {

@@ -122,3 +122,17 @@ test('when the role stops, or the channel is lost, parked requests are told', as
   await platform.close()
   for (const answer of await Promise.all(finds)) assert.equal(answer.status, 503, answer.body)
 })
+
+test('a role whose first requests all wait offers a channel before it responds', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game({ limits: { max_players_per_client: 1_000 } })
+  const edge = await startSmallEdge(t, platform)
+  const finding = edge.ask({
+    ...{ client: 1, method: 'POST', path: findLobby.path, token: game.public_token },
+    body: { game_modes: ['default'] },
+  })
+  const [lobby_id] = await starting(platform, game)
+  await until('it is parked', async () => (await edge.places())['matchmaker parked'] === 1)
+  await ready(platform, game, lobby_id!)
+  assert.equal((await finding).status, 200)
+})

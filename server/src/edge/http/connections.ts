@@ -315,6 +315,7 @@ function createExchange(connection: Connection, head: RequestHead): Exchange {
     target: null,
     wire: null,
     place: null,
+    turns: null,
     parked: null,
     // What comes behind a handshake is not HTTP, whether it was taken or not.
     keeps_alive: head.keeps_alive && !head.is_upgrade,

@@ -11,8 +11,9 @@ import type { Body } from './body.ts'
 import type { RequestHead } from './head.ts'
 import type { NameTable } from './lines.ts'
 import type { ParkingChannel } from './parking.ts'
-import type { RolePools } from './pools.ts'
+import type { PoolName, RolePools } from './pools.ts'
 import type { Ticks } from './ticks.ts'
+import type { Turns } from './turns.ts'
 
 /** A client's connection, and what is known of it. */
 export type Connection = {
@@ -80,11 +81,13 @@ export type Exchange = {
   /** A small body that has not come whole; no role is asked before it has. */
   arriving: ArrivingBody | null
   /** What it is forwarded to; null: nothing yet. */
-  target: { upstream: Upstream; address: Address } | null
+  target: { upstream: Upstream; address: Address; attempt: number } | null
   /** Where its body goes and its answer comes from, once there is a connection. */
   wire: Wire | null
   /** Its place in a pool of the role that it goes to (pools.ts). */
   place: ClientPlace | null
+  /** Whose turn it has or waits for (turns.ts). */
+  turns: Turns | null
   /** It waits at the role without a connection, or its response is being fetched from there. */
   parked: ParkedRequest | null
   keeps_alive: boolean
@@ -143,6 +146,7 @@ export type Wire = {
 export type RoleUpstream = {
   pools: RolePools
   channel: ParkingChannel
+  turns: Readonly<Partial<Record<PoolName, Turns>>>
 }
 
 /** How a backend is spoken to. */

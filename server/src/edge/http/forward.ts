@@ -52,10 +52,20 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
   let claim_count = 0
 
   function send(exchange: Exchange, upstream: Upstream, address: Address, attempt = 0): void {
+    const { role } = upstream
+    exchange.target = { upstream, address, attempt }
+    if (role !== null && exchange.parked === null) {
+      const name = classOf(exchange.head, exchange.path)
+      if (!enterPool(exchange, name) || role.turns[name]?.take(exchange) === false) return
+    }
+    dispatch(exchange)
+  }
+
+  /** Sends it over a connection, which may have to be made first. */
+  function dispatch(exchange: Exchange): void {
+    const { upstream, address, attempt } = exchange.target!
     const is_claim = exchange.parked !== null
     const sockets_max = upstream.role === null ? SOCKETS_PER_TARGET_MAX : ROLE_SOCKETS_MAX
-    exchange.target = { upstream, address }
-    if (!is_claim && !enterPool(exchange, classOf(exchange.head, exchange.path))) return
     const wire = wires.take(address, { is_single: exchange.head.is_upgrade, sockets_max })
     if (wire === null) {
       leavePool(exchange)
@@ -79,6 +89,14 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
       },
       (reason: unknown) => refuse.request(exchange, reason),
     )
+  }
+
+  /** Its place is free, and its turn is the next one's. */
+  function leavePool(exchange: Exchange): void {
+    exchange.place?.leave()
+    exchange.place = null
+    const next = exchange.turns?.leave(exchange) ?? null
+    if (next !== null) dispatch(next)
   }
 
   /** False: there is no place, and the request is refused. A lobby has no pools. */
@@ -319,11 +337,6 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 const ANSWER_BEGINS = Buffer.from('HTTP/1.')
-
-function leavePool(exchange: Exchange): void {
-  exchange.place?.leave()
-  exchange.place = null
-}
 
 /** What comes of a head that is not all there is used again by the next read. */
 function hold(wire: Wire, bytes: Buffer, at: number, end: number): void {

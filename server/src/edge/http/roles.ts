@@ -3,10 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../../context.ts'
 import { edgeProof } from '../../net/edge-proof.ts'
+import { ROLE_TURNS } from '../limits.ts'
 import type { RoleUpstream } from './exchange.ts'
 import type { Forward } from './forward.ts'
 import { ParkingChannel } from './parking.ts'
 import { type RolePoolLimits, RolePools, tellPools } from './pools.ts'
+import { Turns } from './turns.ts'
 import { type RoleName, roleAddresses } from './upstreams.ts'
 
 export type Roles = { by_name: Readonly<Record<RoleName, RoleUpstream>>; close: () => void }
@@ -17,6 +19,11 @@ export function createRoles(ctx: Context, forward: Forward, limits: RolePoolLimi
   const edge_id = randomUUID()
   const role = (name: RoleName): RoleUpstream => ({
     pools: new RolePools(limits),
+    turns: {
+      seat: new Turns(ROLE_TURNS.seat),
+      call: new Turns(ROLE_TURNS.call),
+      wait: new Turns(ROLE_TURNS.wait),
+    },
     channel: new ParkingChannel({
       ...{ address: addresses[name], proof, edge_id },
       onDone: (exchange) => forward.claim(exchange),
