@@ -194,7 +194,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
 function hangUpSignalOf(onGone: (listener: () => void) => void, isGone: () => boolean): AbortSignal {
   if (isGone()) return AbortSignal.abort()
   const controller = new AbortController()
-  // The end of the answer, too, closes it.
+  // The response's own end emits it too.
   onGone(() => {
     if (isGone()) controller.abort()
   })

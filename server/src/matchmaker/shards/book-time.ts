@@ -9,7 +9,7 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
 
-/** How often it is written until when the books were served: a seat gains at most this and a moment by a crash. */
+/** How often it is recorded until when the books were served. By a crash a seat gains at most this and one write. */
 const SERVED_EVERY_MS = 1_000
 const OPEN_PAUSE_MS = 100
 
@@ -18,7 +18,7 @@ export type BookTime = {
   now: () => number
   /** The last book time at which the books were known to be served, by this process or one before it. */
   servedMs: () => number
-  /** Makes `writer` the one who says until when the books are served. Tries again until the database answers, or close(). */
+  /** Registers `writer` as the process that records until when the books are served. Tries until it succeeds, or close(). */
   open: (writer: string) => Promise<void>
   close: () => Promise<void>
 }
@@ -42,7 +42,7 @@ export function createBookTime({ pool, now, elapsed, log, isServing }: BookTimeO
 
   const time = (): number => anchor.ms + Math.trunc(elapsed() - anchor.elapsed_ms)
 
-  /** Not while a call before is still under way. What cannot be written now is written by the next. */
+  /** One write at a time. A write that fails is made up for by the next. */
   function writeServed(): Promise<void> {
     if (writer !== null && isServing()) writing ??= write(writer, time()).finally(() => (writing = null))
     return writing ?? Promise.resolve()

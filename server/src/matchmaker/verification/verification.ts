@@ -57,7 +57,7 @@ export function verifiedSeat(
   const { seat_key } = verification.asked.wish
   const key = seat_key === null ? null : `${visitor.namespace_id} ${seat_key}`
   const under_way = key === null ? undefined : desk.verifying.get(key)
-  // One that all its callers have left is about to end.
+  // A verification that all its callers have left is about to end.
   if (under_way !== undefined && !under_way.callers.all_gone.aborted) {
     phase(visitor.ray, 'verification')
     under_way.callers.add(visitor)
@@ -77,7 +77,7 @@ export function verifiedSeat(
   return seat
 }
 
-/** Those who wait for one verification. */
+/** The callers that wait for one verification. */
 type Callers = { add: (visitor: Visitor) => void; all_gone: AbortSignal }
 
 function createCallers(): Callers {
