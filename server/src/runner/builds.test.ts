@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
+import { hash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -47,4 +48,49 @@ test('an unpacked build is removed when nothing has run on it for as long as is 
   await builds.sweep(new Set())
   assert.deepEqual(await readdir(folder), [])
   assert.deepEqual(await readdir(`${folder}.manifests`), [], 'nor their manifests')
+})
+
+test('bytes that decay without a trace in the file system are found once a week, and are not run', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-builds-'))
+  t.after(() => Promise.all([folder, `${folder}.manifests`].map((path) => rm(path, { recursive: true }))))
+  let now_ms = Date.now()
+  const found: string[] = []
+  // All of a context that a check asks for. There is no stored archive, so the build cannot be unpacked again.
+  const ctx = {
+    now: () => now_ms,
+    elapsed: () => now_ms,
+    config: { check_ms: 7 * DAY_MS },
+    log: pino({ level: 'silent' }),
+    metrics: { damage_found: { inc: ({ reason }: { reason: string }) => found.push(reason) } },
+    pool: { query: async () => ({ rows: [] }) },
+  }
+  const manifest = join(`${folder}.manifests`, 'build')
+  await mkdir(join(folder, 'build'))
+  await mkdir(`${folder}.manifests`)
+  await writeFile(join(folder, 'build/run'), 'sound')
+  await makeManifest(join(folder, 'build'), [{ path: 'run', sha256: hash('sha256', 'sound') }], manifest)
+  await writeFile(join(folder, 'build/run'), 'decay')
+  // As a disk decays: sizes and times are those of before. Here the manifest gets those of now.
+  const { size, mtimeNs, ctimeNs } = await stat(join(folder, 'build/run'), { bigint: true })
+  const [, text = ''] = (await readFile(manifest, 'utf8')).split('\n')
+  const changed = JSON.parse(text) as { entries: Record<string, string>[] }
+  Object.assign(changed.entries[0]!, {
+    content_length: String(size),
+    modify_ns: String(mtimeNs),
+    change_ns: String(ctimeNs),
+  })
+  await writeFile(manifest, `${hash('sha256', JSON.stringify(changed))}\n${JSON.stringify(changed)}`)
+
+  const builds = await openBuilds(ctx as unknown as Context, folder, () => {})
+  t.after(() => builds.close())
+  await until('a quick check sees nothing', () => 'folder' in Object(builds.find('build')))
+  builds.check()
+  now_ms += 8 * DAY_MS
+  await until('the full check finds it', () => {
+    builds.check()
+    return found.length > 0
+  })
+  assert.deepEqual(found, ['unpacked_build'])
+  await until('it is not run', () => 'failure' in Object(builds.find('build')))
+  assert.ok((await readdir(folder)).every((name) => name.startsWith('.replaced-')))
 })

@@ -220,8 +220,10 @@ class UnpackedBuilds implements Builds {
     const pace = createPace(this.#closing.signal)
     for (const build_id of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
       const path = this.#manifestPathOf(build_id)
+      // A folder without a manifest is put aside by the next start of it.
+      if (!existsSync(path) || this.#ctx.now() - (await stat(path)).mtimeMs < check_ms) continue
       const manifest = await readManifest(path)
-      if (manifest === null || this.#ctx.now() - (await stat(path)).mtimeMs < check_ms) continue
+      if (manifest === null) continue
       const difference = await fullDifference(this.#folderOf(build_id), manifest, pace)
       const now = new Date(this.#ctx.now())
       if (difference === null) await utimes(path, now, now)

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { rename, rm, truncate } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
+import { digestOf } from '../../src/objects/digest.ts'
 import { changeByte } from '../backup/steps.ts'
 import { until } from '../until.ts'
 import { type Answer, get, HOST } from './get.ts'
@@ -109,6 +110,24 @@ test('a file from before the hashes of its blocks were recorded is proven too', 
   await changeByte(await pathOf('spoilt.bin'), 0.1, 1)
   requireRefused(await get(edge, '/spoilt.bin', range), 'the whole of it is not what was uploaded')
   await until('the damage is marked', async () => (await marks(edge)).length > 0)
+  takeFaults(edge, 1)
+})
+
+test('a wrong list of block hashes is not kept: once it is recorded right the file is served', async (t) => {
+  const { edge, keyOf } = await startSite(t, { 'large.bin': LARGE })
+  const object_key = await keyOf('large.bin')
+  const record = (block_hashes: Buffer | null) =>
+    edge.ctx.db.updateTable('upload_files').set({ block_hashes }).where('object_key', '=', object_key).execute()
+  await record(Buffer.alloc(8 * 32))
+  requireRefused(await get(edge, '/large.bin'), 'nothing proves the bytes')
+  await until('the suspicion is marked', async () => (await marks(edge)).length > 0)
+  await record(digestOf(LARGE).block_hashes)
+  await unmark(edge)
+  const answer = await until('it is served', async () => {
+    const again = await get(edge, '/large.bin')
+    return again.status === 200 ? again : null
+  })
+  assert.deepEqual(answer.body, LARGE)
   takeFaults(edge, 1)
 })
 

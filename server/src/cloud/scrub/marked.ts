@@ -8,7 +8,7 @@
 import { Readable } from 'node:stream'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
-import { DAMAGE_CHANNEL } from '../../database/damaged-objects.ts'
+import { DAMAGE_CHANNEL, reportDamage } from '../../database/damaged-objects.ts'
 import { digestSound, ObjectDamaged, type Recorded, soundBytes } from '../../objects/damage.ts'
 import { hasBlockHashes } from '../../objects/digest.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
@@ -21,14 +21,15 @@ type Pace = (bytes: number) => Promise<void>
 type Origin = { game: string; game_id: string; upload_id: string; kind: string; path: string }
 type Marked = Recorded & Origin & { is_quarantined: boolean }
 
-export async function settleMarks(ctx: Context, pace: Pace): Promise<void> {
-  for (const marked of await readMarks(ctx)) {
+/** `which`: suspicions alone, between two batches of files, so that the quarantined ones are looked at once in a scrub. */
+export async function settleMarks(ctx: Context, which: 'all' | 'suspected', pace: Pace): Promise<void> {
+  for (const marked of await readMarks(ctx, which)) {
     if (marked.is_quarantined) await repair(ctx, marked, pace)
     else await confirm(ctx, marked, pace)
   }
 }
 
-function readMarks(ctx: Context): Promise<Marked[]> {
+function readMarks(ctx: Context, which: 'all' | 'suspected'): Promise<Marked[]> {
   return ctx.db
     .selectFrom('damaged_objects as mark')
     .innerJoin('upload_files as file', 'file.object_key', 'mark.object_key')
@@ -37,6 +38,7 @@ function readMarks(ctx: Context): Promise<Marked[]> {
     .select(['mark.object_key', 'file.content_length', 'file.sha256', 'file.path', 'uploads.kind'])
     .select(['uploads.upload_id', 'games.game_id', 'games.name_id as game'])
     .select(sql<boolean>`mark.quarantine_ts is not null`.as('is_quarantined'))
+    .$if(which === 'suspected', (marks) => marks.where('mark.quarantine_ts', 'is', null))
     .orderBy('mark.found_ts', 'desc')
     .limit(MARKS_MAX)
     .execute()
@@ -72,9 +74,9 @@ async function repair(ctx: Context, marked: Marked, pace: Pace): Promise<void> {
     await ctx.objects.put(marked.object_key, Readable.from(paced(ctx, twin, pace)), twin.content_length)
     await accept(ctx, marked, 'a damaged file was repaired from another one with the same hash; it is used again')
   } catch (error) {
-    // The twin is damaged as well: its own check marks it.
     if (!(error instanceof ObjectDamaged)) throw error
-    ctx.log.warn({ err: error, object_key: marked.object_key }, 'a damaged file could not be repaired')
+    // The twin is damaged as well; once it is marked, the next look takes another one.
+    await reportDamage(ctx, error)
   }
 }
 

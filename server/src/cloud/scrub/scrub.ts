@@ -47,7 +47,7 @@ export async function scrub(ctx: Context, signal: AbortSignal = new AbortControl
   try {
     for (let batch = 0; batch < BATCHES_MAX; batch++) {
       const checked = await whileAlone(ctx, async () => {
-        await settleMarks(ctx, pace)
+        await settleMarks(ctx, batch === 0 ? 'all' : 'suspected', pace)
         return checkSome(ctx, pace)
       })
       if (checked === null || checked === 0) return

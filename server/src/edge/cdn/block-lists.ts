@@ -11,6 +11,8 @@ import type { Lookups } from '../lookups.ts'
 export type BlockLists = {
   /** Throws ObjectDamaged, API_NOT_AVAILABLE, and what lookups.ts throws. */
   of: (file: Recorded) => Buffer | Promise<Buffer>
+  /** After damage: the list itself may be at fault, and is recorded anew then. */
+  forget: (object_key: string) => void
 }
 
 export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
@@ -27,10 +29,9 @@ export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
     const list = is_whole ? recorded : await make(file)
     lists.set(file.object_key, list)
     bytes += list.length
-    for (const [oldest, { length }] of lists) {
+    for (const oldest of lists.keys()) {
       if (bytes <= BLOCK_LISTS_BYTES_MAX) break
-      lists.delete(oldest)
-      bytes -= length
+      forget(oldest)
     }
     return list
   }
@@ -52,7 +53,13 @@ export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
     }
   }
 
+  function forget(object_key: string): void {
+    bytes -= lists.get(object_key)?.length ?? 0
+    lists.delete(object_key)
+  }
+
   return {
+    forget,
     of(file) {
       const { object_key } = file
       const known = lists.get(object_key)

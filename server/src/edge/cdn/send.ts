@@ -112,6 +112,7 @@ async function sendBlocks({ ctx, block_lists, to, file, range, begin }: Sending)
     }
     if (!to.is_over) endAnswer(to)
   } catch (error) {
+    if (error instanceof ObjectDamaged) block_lists.forget(object_key)
     if (!to.is_answering) throw error
     if (error instanceof ObjectDamaged) void reportDamage(ctx, error)
     else ctx.log.error({ err: error, object_key }, 'a stored file cannot be read')
