@@ -2,9 +2,9 @@
 // the reference page of the docs is generated; with no environment at all the platform runs on this machine alone.
 import { X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import { getDomain } from 'tldts'
 import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from './regions.ts'
 import { didYouMean } from './suggestion.ts'
@@ -171,6 +171,8 @@ export type Config = {
   }
   /** CIDR blocks whose X-Forwarded-For is believed. */
   trusted_proxies: readonly string[]
+  /** Where the edge also listens for a proxy on this machine; null: nowhere. */
+  edge_socket: string | null
   /** Lobbies are run under bubblewrap: always, where it is there, or never (development only). */
   sandbox: 'required' | 'available' | 'off'
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -184,6 +186,12 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /** The contract's GROUP_MEMBERS_MAX: a group's members are told in one list. */
 const MEMBERS_MAX = 256
+
+/** Of sun_path, less the zero at its end. */
+const SOCKET_PATH_BYTES_MAX = 107
+const LOOPBACK_PROXY =
+  "MUSTER_TRUSTED_PROXIES has a loopback address: lobbies share this machine's network, and each could claim any client " +
+  'address. A proxy on this machine uses MUSTER_EDGE_SOCKET instead (docs/deploying.md).'
 
 const EDGE_PORTS_SPARE_DEFAULT = 32
 /** Where raw ports listen on a laptop: not where the hub does, whose cookies a browser would send along. */
@@ -443,7 +451,18 @@ export const SETTINGS = [
   },
   { name: 'MUSTER_IP_FEED_HOURS', default: '6', description: 'Between two fetches of a published list.' },
   { name: 'MUSTER_IP_SEED', default: 'on', description: 'Hosting providers that come with the platform: on or off.' },
-  { name: 'MUSTER_TRUSTED_PROXIES', default: '', description: 'CIDR blocks whose X-Forwarded-For is believed.' },
+  {
+    name: 'MUSTER_TRUSTED_PROXIES',
+    default: '',
+    description:
+      'CIDR blocks of proxies on other machines whose X-Forwarded-For and X-Forwarded-Proto are believed. Loopback addresses are refused.',
+  },
+  {
+    name: 'MUSTER_EDGE_SOCKET',
+    default: '',
+    description:
+      'Path of a unix socket of the edge for a proxy on this machine, whose X-Forwarded-For and X-Forwarded-Proto are believed (docs/deploying.md).',
+  },
   { name: 'MUSTER_SANDBOX', default: 'available', description: 'bubblewrap for lobbies: required, available or off.' },
   { name: 'MUSTER_LOG_LEVEL', default: 'info', description: 'debug, info, warn, error or silent.' },
 ] as const satisfies readonly Setting[]
@@ -651,6 +670,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
         'over http a browser does not hold a session cookie to its host.',
     )
   }
+  const trusted_proxies = list('MUSTER_TRUSTED_PROXIES')
+  for (const cidr of trusted_proxies) {
+    const block = readBlock(cidr)
+    if (block === null)
+      mistakes.push(`MUSTER_TRUSTED_PROXIES names ${JSON.stringify(cidr)}, which is not a CIDR block.`)
+    else if (hasLoopback(block)) mistakes.push(LOOPBACK_PROXY)
+  }
+  const edge_socket = text('MUSTER_EDGE_SOCKET', '')
+  if (edge_socket !== '' && (!isAbsolute(edge_socket) || Buffer.byteLength(edge_socket) > SOCKET_PATH_BYTES_MAX)) {
+    mistakes.push(`MUSTER_EDGE_SOCKET must be an absolute path of at most ${SOCKET_PATH_BYTES_MAX} bytes.`)
+  }
   const config: Config = {
     mode,
     node_id: `${hostname()}:${data_dir}`,
@@ -751,12 +781,41 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       feeds: readFeeds(list('MUSTER_IP_FEEDS'), mistakes),
       feed_interval_ms: Math.max(1, integer('MUSTER_IP_FEED_HOURS', 6, 8_760)) * HOUR_MS,
     },
-    trusted_proxies: list('MUSTER_TRUSTED_PROXIES'),
+    trusted_proxies,
+    edge_socket: edge_socket === '' ? null : edge_socket,
     sandbox,
     log_level: oneOf('MUSTER_LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'] as const, 'info'),
   }
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return deepFreeze(config)
+}
+
+type Block = { address: string; family: 'ipv4' | 'ipv6'; bits: number }
+
+/** A CIDR block or a single address; null when the text is neither. */
+function readBlock(cidr: string): Block | null {
+  const [address = '', prefix, ...rest] = cidr.split('/')
+  const version = isIP(address)
+  const bits_max = version === 4 ? 32 : 128
+  const bits = prefix === undefined ? bits_max : Number(prefix)
+  if (version === 0 || rest.length > 0 || (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || bits > bits_max)
+    return null
+  return { address, family: version === 4 ? 'ipv4' : 'ipv6', bits }
+}
+
+/** Of two blocks that overlap one has the first address of the other. */
+function hasLoopback({ address, family, bits }: Block): boolean {
+  const block = new BlockList()
+  block.addSubnet(address, bits, family)
+  const loopback = new BlockList()
+  loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+  loopback.addAddress('::1', 'ipv6')
+  return (
+    loopback.check(address, family) ||
+    block.check('127.0.0.0', 'ipv4') ||
+    block.check('::ffff:127.0.0.0', 'ipv6') ||
+    block.check('::1', 'ipv6')
+  )
 }
 
 /** Their values are secrets, and are not repeated. */

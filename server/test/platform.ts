@@ -19,11 +19,11 @@ import {
   type VersionConfig,
 } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
-import { readConfig } from '../src/config.ts'
 import type { Context } from '../src/context.ts'
 import { startRoles } from '../src/main.ts'
 import { LEAST_SERVER, uploadBuild } from './builds.ts'
 import { createClock } from './clock.ts'
+import { readTestConfig } from './config.ts'
 import { createDatabase } from './database.ts'
 import { freePorts } from './free-ports.ts'
 
@@ -90,7 +90,7 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
   // Lobbies of a real runner run as other users, who must find their builds.
   await chmod(data_dir, 0o711)
   const [api_port, matchmaker_port, edge_port, https_port] = (await freePorts(4)) as [number, number, number, number]
-  const config = readConfig({
+  const config = readTestConfig({
     MUSTER_DATA: data_dir,
     DATABASE_URL: database_url,
     MUSTER_ROLES: options.roles ?? 'api,matchmaker',

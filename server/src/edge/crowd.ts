@@ -15,12 +15,18 @@ export type Crowd = {
   /** Answers what is to be called once when it leaves; null: there is no room. */
   enter: (address: string) => (() => void) | null
   /** Takes a connection in until it closes; null: there was no room, and it has been cut. */
-  admit: (kind: ConnectionKind, socket: Socket) => Guest | null
+  admit: (kind: ConnectionKind, socket: Socket, peer?: string) => Guest | null
   tell: (metrics: Metrics) => void
 }
 
-/** `isBusy`: whether the connection serves a request right now. Replaced by who knows. */
-export type Guest = { isBusy: () => boolean }
+/** The peer of a connection over the socket for a proxy on this machine (proxy-socket.ts): it has no address. */
+export const PROXY_PEER = 'proxy'
+
+/**
+ * `isBusy`: whether the connection serves a request right now. Replaced by who knows. `peer`: the address of the other
+ * side, or PROXY_PEER.
+ */
+export type Guest = { isBusy: () => boolean; readonly peer: string }
 
 type Traffic = { sockets: Set<Socket>; received: number; sent: number }
 
@@ -42,14 +48,13 @@ export function createCrowd(connections_max = connectionsMax()): Crowd {
     connections_max,
     // A source of datagrams can be forged: it takes no connection's place.
     enter: (address) => enter(address, null)?.leave ?? null,
-    admit(kind, socket) {
-      const guest: Guest = { isBusy: () => true }
-      const { remoteAddress: address } = socket
+    admit(kind, socket, peer = socket.remoteAddress) {
+      const guest: Guest = { isBusy: () => true, peer: peer ?? '' }
       const place =
-        address === undefined
+        peer === undefined
           ? null
           : enter(
-              address,
+              peer,
               () => void socket.destroy(),
               () => guest.isBusy(),
             )

@@ -6,6 +6,7 @@ import { type AddressInfo, isIPv6, type Server } from 'node:net'
 import { publicUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { parseTrustedProxies } from '../net/client-ip.ts'
+import { OwnAddresses } from '../net/own-addresses.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { createCdn } from './cdn/cdn.ts'
 import { watchDamaged } from './cdn/damaged.ts'
@@ -26,6 +27,7 @@ import { createPortOwners } from './ports/owners.ts'
 import { createSeats } from './ports/seats.ts'
 import { createTcp } from './ports/tcp.ts'
 import { createUdp } from './ports/udp.ts'
+import { listenOnProxySocket } from './proxy-socket.ts'
 import { createRoutes } from './routes.ts'
 import { createCertificates } from './tls/certificates.ts'
 import { tlsOptions } from './tls/tls.ts'
@@ -74,6 +76,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     lookups,
     limits,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
+    own_addresses: new OwnAddresses(ctx.elapsed),
   }
   for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
   const http = createHttp(edge)
@@ -92,6 +95,11 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     https_port = portOf(secure_servers[0]!)
     // All at once: what is under way on either has the same time to end.
     servers.push(...secure_servers)
+  }
+  if (ctx.config.edge_socket !== null) {
+    const server = door.proxied()
+    await listenOnProxySocket(server, ctx.config.edge_socket)
+    servers.push(server)
   }
   ctx.log.info(
     { port: http_port, https_port: certificates && https_port, connections_max: crowd.connections_max },

@@ -19,6 +19,7 @@ import type { Context } from '../context.ts'
 import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
 import type { ClientShare } from '../net/client-share.ts'
 import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
+import type { OwnAddresses } from '../net/own-addresses.ts'
 import type { RateLimiter } from '../net/rate-limit.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import { type Prepared, preparedText } from '../prepared.ts'
@@ -71,6 +72,7 @@ export function implement<O extends Operation>(operation: O, handler: Handler<O>
 export type Door = {
   ctx: Context
   trusted: TrustedProxies
+  own_addresses: OwnAddresses
   edge_proof: string
   rayIdOf: RayIds
   parking: Parking
@@ -227,7 +229,7 @@ export function addressOf(door: Door, request: IncomingMessage): string {
   const peer = request.socket.remoteAddress ?? '0.0.0.0'
   if (typeof forwarded_for !== 'string') return peer
   if (request.headers[EDGE_PROOF_HEADER] === door.edge_proof) return forwarded_for
-  return clientAddress({ peer, forwarded_for }, door.trusted)
+  return door.own_addresses.has(peer) ? peer : clientAddress({ peer, forwarded_for }, door.trusted)
 }
 
 /** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */

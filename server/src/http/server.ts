@@ -29,6 +29,7 @@ import { parseTrustedProxies } from '../net/client-ip.ts'
 import { createClientRateLimiter } from '../net/client-rate.ts'
 import { ClientShare } from '../net/client-share.ts'
 import { edgeProof } from '../net/edge-proof.ts'
+import { OwnAddresses } from '../net/own-addresses.ts'
 import type { RayService } from '../observe/ray.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
@@ -236,6 +237,7 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
   return {
     ctx,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
+    own_addresses: new OwnAddresses(ctx.elapsed),
     edge_proof,
     parking: new Parking(edge_proof),
     direct: new ClientShare({ places_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),

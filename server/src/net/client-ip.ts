@@ -49,15 +49,19 @@ export function clientAddress(
   const peer = peerAddress(request.peer)
   const header = request.forwarded_for
   if (header === undefined || !isTrusted(peer, trusted)) return peer
-  let end = header.length
+  return forwardedClient(header, trusted) ?? peer
+}
+
+/** The client in an X-Forwarded-For header that a trusted peer has sent; null when the header cannot be read. */
+export function forwardedClient(forwarded_for: string, trusted: TrustedProxies): string | null {
+  let end = forwarded_for.length
   for (let hop = 0; hop < HOPS_MAX; hop++) {
-    const comma = header.lastIndexOf(',', end - 1)
-    const address = forwardedAddress(header.slice(comma + 1, end))
-    if (address === null) return peer
-    if (comma === -1 || !isTrusted(address, trusted)) return address
+    const comma = forwarded_for.lastIndexOf(',', end - 1)
+    const address = forwardedAddress(forwarded_for.slice(comma + 1, end))
+    if (address === null || comma === -1 || !isTrusted(address, trusted)) return address
     end = comma
   }
-  return peer
+  return null
 }
 
 /**

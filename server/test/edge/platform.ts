@@ -12,13 +12,13 @@ import type { TestContext } from 'node:test'
 import type { CdnRoute } from '@muster/contract'
 import { sql } from 'kysely'
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
 import { type Context, openContext } from '../../src/context.ts'
 import { type RunningEdge, startEdge } from '../../src/edge/start.ts'
 import { newId } from '../../src/ids.ts'
 import { digestOf } from '../../src/objects/digest.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { createClock } from '../clock.ts'
+import { readTestConfig } from '../config.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
@@ -113,7 +113,7 @@ export type EdgeOptions = {
 export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): Promise<TestEdge> {
   const url = options.database_url ?? (await createDatabase(t))
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
-  const config = readConfig({
+  const config = readTestConfig({
     MUSTER_DATA: data_dir,
     DATABASE_URL: url,
     MUSTER_EDGE_HTTP_PORT: '0',

@@ -57,7 +57,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
 
   function serve(socket: Socket, guest: Guest): void {
     const connection: Connection = {
-      ...{ socket, guest, ticks, keeper, peer: socket.remoteAddress ?? '', is_secure: isSecure(socket) },
+      ...{ socket, guest, ticks, keeper, peer: guest.peer, is_secure: isSecure(socket) },
       ...{ host: null, client: '', source: '', pending: null, looked_at: 0, exchange: null },
       ...{ has_asked: false, is_ending: false, is_taking: false, since: ticks.now, skip_left: 0 },
       pace: null,

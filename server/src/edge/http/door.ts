@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
-import type { Crowd, Guest } from '../crowd.ts'
+import { type Crowd, type Guest, PROXY_PEER } from '../crowd.ts'
 import { STOP_MS_MAX } from '../limits.ts'
 import { acceptSharingReads } from '../shared-reads.ts'
 import { endsOf } from '../tls/tls.ts'
@@ -10,6 +10,8 @@ import type { Http } from './http.ts'
 
 export type Door = {
   plain: () => Server
+  /** For a proxy on this machine, over a unix socket. */
+  proxied: () => Server
   secure: (options: TlsOptions) => Server
   /** Stops listening; what is under way may end, for STOP_MS_MAX. */
   close: (servers: readonly Server[]) => Promise<void>
@@ -22,10 +24,10 @@ export function createDoor(crowd: Crowd, http: Http): Door {
   const handshakes = new Map<string, Guest>()
 
   /** A connection costs, whatever comes over it: it is counted before anything of it is read. */
-  function enter(socket: Socket): Guest | null {
+  function enter(socket: Socket, peer = socket.remoteAddress): Guest | null {
     // A peer may break a connection at any moment, also when nobody else is looking at it.
     socket.on('error', () => {})
-    const guest = crowd.admit('http', socket)
+    const guest = crowd.admit('http', socket, peer)
     if (guest === null) return null
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -41,13 +43,17 @@ export function createDoor(crowd: Crowd, http: Http): Door {
     socket.once('close', () => handshakes.delete(ends))
   }
 
+  function createPlain(peer?: string): Server {
+    return createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
+      const socket = acceptSharingReads(accepted)
+      const guest = enter(socket, peer)
+      if (guest !== null && !socket.destroyed) http.serve(socket, guest)
+    })
+  }
+
   return {
-    plain: () =>
-      createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
-        const socket = acceptSharingReads(accepted)
-        const guest = enter(socket)
-        if (guest !== null && !socket.destroyed) http.serve(socket, guest)
-      }),
+    plain: () => createPlain(),
+    proxied: () => createPlain(PROXY_PEER),
     secure(options) {
       const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
         socket.on('error', () => {})

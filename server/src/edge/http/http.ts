@@ -1,10 +1,17 @@
 // The edge's HTTP: each request goes where its own Host says, whatever the one before it on the same connection said.
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
-import { clientAddress, clientBucket, isTrustedPeer, type TrustedProxies } from '../../net/client-ip.ts'
+import {
+  clientAddress,
+  clientBucket,
+  forwardedClient,
+  isTrustedPeer,
+  type TrustedProxies,
+} from '../../net/client-ip.ts'
+import type { OwnAddresses } from '../../net/own-addresses.ts'
 import type { Cdn } from '../cdn/cdn.ts'
 import type { Media } from '../cdn/media.ts'
-import type { Guest } from '../crowd.ts'
+import { type Guest, PROXY_PEER } from '../crowd.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../hosts.ts'
 import type { PoolLimits } from '../limits.ts'
 import { requireServerName } from '../tls/tls.ts'
@@ -27,6 +34,7 @@ export type Edge = Directory & {
   refuse: Refuse
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
+  own_addresses: OwnAddresses
   limits: HttpLimits
 }
 
@@ -112,11 +120,12 @@ function arrive(edge: Edge, exchange: Exchange): void {
   exchange.path = requirePath(head.target, header)
   exchange.host = connection.host.host
   exchange.meaning = connection.host.meaning
-  identify(edge.trusted, exchange)
+  if (connection.peer === PROXY_PEER) identifyBehindProxy(edge.trusted, exchange)
+  else identify(edge, exchange)
 }
 
 /** A proxy that the operator trusts speaks for its clients; what anybody else says counts for nothing. */
-function identify(trusted: TrustedProxies, exchange: Exchange): void {
+function identify({ trusted, own_addresses }: Edge, exchange: Exchange): void {
   const { connection, head } = exchange
   const { peer } = connection
   if (connection.client === '') {
@@ -124,10 +133,24 @@ function identify(trusted: TrustedProxies, exchange: Exchange): void {
     connection.source = clientBucket(connection.client)
   }
   const { forwarded_for, forwarded_proto } = head
-  const is_told = (forwarded_for ?? forwarded_proto) !== undefined && isTrustedPeer(peer, trusted)
+  const is_told =
+    (forwarded_for ?? forwarded_proto) !== undefined && isTrustedPeer(peer, trusted) && !own_addresses.has(peer)
   exchange.client = is_told ? clientAddress({ peer, forwarded_for }, trusted) : connection.client
   exchange.source = is_told ? clientBucket(exchange.client) : connection.source
   if (is_told && forwarded_proto?.toLowerCase() === 'https') exchange.is_secure = true
+}
+
+/** Throws API_BAD_REQUEST when the proxy does not say who its client is: the request would be nobody's. */
+function identifyBehindProxy(trusted: TrustedProxies, exchange: Exchange): void {
+  const { forwarded_for, forwarded_proto } = exchange.head
+  const client_ip = forwarded_for === undefined ? null : forwardedClient(forwarded_for, trusted)
+  if (client_ip === null) {
+    const message = 'A request over MUSTER_EDGE_SOCKET needs X-Forwarded-For with the address of its client.'
+    throw new ApiError('API_BAD_REQUEST', {}, { message })
+  }
+  exchange.client = client_ip
+  exchange.source = clientBucket(client_ip)
+  if (forwarded_proto?.toLowerCase() === 'https') exchange.is_secure = true
 }
 
 /** With 308 the method stays what it was. */
