@@ -64,7 +64,11 @@ export class ResponseLane {
         const is_fine = unread.split(' ', 2)[1] === FINE_PATH
         unread = unread.slice(end + 4)
         if (is_fine) socket.write(FINE)
-        else if (this.hostile !== null) this.#ended = respond(socket, this.hostile)
+        else if (this.hostile !== null) {
+          this.#ended = respond(socket, this.hostile)
+          // Awaited by `examine`, which may be waiting for the client at this moment.
+          this.#ended.catch(() => {})
+        }
       }
     })
   }
@@ -147,9 +151,9 @@ async function respond(socket: Socket, hostile: Hostile): Promise<void> {
   const is_exact = isWhole(reading) && reading.length === bytes.length
   if (socket.destroyed || (end === 'keep' && is_exact)) return
   if (end === 'reset') socket.resetAndDestroy()
-  // An edge that waits for the rest of a response has to learn that it does not come.
-  else if (end === 'finish' || reading === 'incomplete') socket.end()
-  // Otherwise there was no response, or more than one: the edge has to end the connection by itself.
+  // An edge that waits for the rest of a response, or of a line of it, has to learn that it does not come.
+  else if (end === 'finish' || !isWhole(reading)) socket.end()
+  // Where more came than a response the edge has to end the connection by itself.
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const late = setTimeout(() => reject(new Error('the edge keeps a connection that was misused')), HANG_MS)
   if (socket.closed) resolve()
