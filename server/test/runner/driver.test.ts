@@ -1,5 +1,5 @@
 import assert from 'node:assert'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
@@ -75,6 +75,24 @@ promise('exit codes and signals are told apart, and the answer stays the same', 
     assert.deepStrictEqual(howOf(await fixture.driver.exit(handle)), { exit_code, reason }, script)
     assert.deepStrictEqual(howOf(await fixture.driver.exitOf(handle.lobby_id)), { exit_code, reason }, script)
   }
+})
+
+promise('an end that the disk had no room for is reported once there is room', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({ run: '#!/bin/sh\nread -r line\n' })
+  const handle = await fixture.start({ build_folder, args: ['run'] })
+  // The file of the end cannot be written, as on a full disk.
+  const blocked = join(fixture.data_dir, 'lobbies', handle.lobby_id, 'ended.json.new')
+  mkdirSync(blocked)
+  const refusal = await until('the end fails to be written', () =>
+    fixture.driver.exit(handle).then(
+      () => null,
+      (error: NodeJS.ErrnoException) => error,
+    ),
+  )
+  assert.strictEqual(refusal.code, 'EISDIR')
+  rmdirSync(blocked)
+  assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: 1, reason: 'exit' })
 })
 
 promise('what cannot be started says why, as a reason and in the log', async (t, sandbox) => {

@@ -213,9 +213,13 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     const run = live.get(handle.lobby_id)
     // Dead, but Node has not said so yet; it will in a moment, with the code.
     if (run?.child && isUnreaped(run.child)) return null
-    const settled = run?.exit ?? settle(folder, handle, run?.child?.exitCode ?? null)
-    if (run !== undefined) run.exit = settled
-    return settled
+    if (run === undefined) return settle(folder, handle, null)
+    run.exit ??= settle(folder, handle, run.child?.exitCode ?? null).catch((error: unknown) => {
+      // On a full disk the end could not be written: the next caller tries again.
+      run.exit = null
+      throw error
+    })
+    return run.exit
   }
 
   async function settle(folder: string, handle: Handle, monitor_code: number | null): Promise<Exit> {
