@@ -1,25 +1,29 @@
 // A disk that is really small: a tmpfs mounted on a folder of its own, as only root may. Whoever mounts it unmounts it,
 // after all that has files open there.
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
+/** A page: what is left is less, which the file system gives to nobody. */
+const BALLAST = Buffer.alloc(4_096)
 
 export type SmallDisk = {
   folder: string
   /** Writes a file that leaves so much free, instead of the one before. */
   leave: (free_bytes: number) => Promise<void>
+  /** Writes that file until not a byte is free. */
+  fill: () => Promise<void>
   /** Removes that file. */
   empty: () => Promise<void>
   unmount: () => Promise<void>
 }
 
 /** Null: it cannot be mounted here, and the test has been skipped aloud. */
-export async function mountSmallDisk(t: TestContext, disk_bytes: number): Promise<SmallDisk | null> {
+export async function mountSmallDisk(t: Pick<TestContext, 'skip'>, disk_bytes: number): Promise<SmallDisk | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
     t.skip('mounting a small disk needs root')
     return null
@@ -41,6 +45,16 @@ export async function mountSmallDisk(t: TestContext, disk_bytes: number): Promis
       await empty()
       const { bavail, bsize } = await statfs(folder)
       await writeFile(ballast, Buffer.alloc(bavail * bsize - free_bytes))
+    },
+    async fill() {
+      const file = await open(ballast, 'a')
+      try {
+        for (;;) await file.appendFile(BALLAST)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      } finally {
+        await file.close()
+      }
     },
     async unmount() {
       await run('umount', [folder])

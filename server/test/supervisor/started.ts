@@ -28,12 +28,16 @@ export type Started = {
 export function temporaryFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'muster-start-'))
   t.after(async () => {
-    const left = processesOf(folder)
-    for (const { pid } of left) killIfThere(pid, 'SIGKILL')
-    await until('the rest of the test to end', () => processesOf(folder).length === 0)
+    await endProcessesOf(folder)
     rmSync(folder, { recursive: true, force: true })
   })
   return folder
+}
+
+/** Kills whatever still names the folder, and waits until it has ended. */
+export async function endProcessesOf(folder: string): Promise<void> {
+  for (const { pid } of processesOf(folder)) killIfThere(pid, 'SIGKILL')
+  await until('the processes of a folder to end', () => processesOf(folder).length === 0)
 }
 
 /** Settings for a platform beside all others of this machine. */

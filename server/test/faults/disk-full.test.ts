@@ -1,0 +1,23 @@
+// A full disk under load: real bytes, a real file system, and the whole platform on it.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { mountSmallDisk } from '../small-disk.ts'
+import { DISK_BYTES, runDiskFull } from './disk-full.ts'
+import { roundLine } from './report.ts'
+
+const ROUNDS = 2
+const SEED = 20
+const TEST_MS_MAX = 300_000
+
+test('nothing acknowledged is lost on a full disk, and all goes on once there is room', {
+  timeout: TEST_MS_MAX,
+}, async (t) => {
+  const disk = await mountSmallDisk(t, DISK_BYTES)
+  if (disk === null) return
+  t.after(() => disk.unmount())
+  const { findings, rounds } = await runDiskFull(disk, { rounds: ROUNDS, seed: SEED }, (number, round) =>
+    t.diagnostic(roundLine(number, ROUNDS, round)),
+  )
+  assert.deepEqual(findings, [])
+  for (const { counts } of rounds) assert.ok(counts.unknown > 0, 'the full disk hit no operation')
+})

@@ -1,0 +1,41 @@
+// When a player gets a seat again. Law L11: within 5 s of the moment at which nothing is broken any more.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findLobby } from '@muster/contract'
+import { type Client, createClient } from '@muster/contract/client'
+import { outcomeOf } from './history.ts'
+import type { FaultyPlatform } from './platform.ts'
+
+export const RECOVERY_MS_MAX = 5_000
+
+/** A held request must not hide that the next one would succeed, so several are under way; each may start a lobby. */
+const PROBE_EVERY_MS = 1_000
+const PROBE_MS_MAX = 20_000
+const PROBES_MAX = 180
+
+/** Asks for a seat in a lobby of its own again and again, from now on. Resolves when one succeeded. */
+export async function firstFind({ game, find_urls }: FaultyPlatform): Promise<void> {
+  const clients = find_urls.map((url) => createClient({ url, token: game.public_tokens.probes }))
+  const body = { game_modes: ['default'] }
+  const reasons = new Map<string, number>()
+  let is_found = false
+  const found = Promise.withResolvers<void>()
+  const probe = async (client: Client): Promise<void> => {
+    const outcome = await outcomeOf(client.call(findLobby, { body, signal: AbortSignal.timeout(PROBE_MS_MAX) }))
+    if (outcome.status === 'acknowledged') {
+      is_found = true
+      found.resolve()
+    } else count(reasons, outcome.status === 'refused' ? outcome.code : outcome.reason)
+  }
+  const probes: Promise<void>[] = []
+  while (!is_found) {
+    if (probes.length === PROBES_MAX) {
+      throw new Error(`no find succeeded in ${PROBES_MAX} attempts: ${JSON.stringify([...reasons])}`)
+    }
+    probes.push(probe(clients[probes.length % clients.length]!).catch(found.reject))
+    await Promise.race([sleep(PROBE_EVERY_MS), found.promise])
+  }
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}

@@ -1,0 +1,79 @@
+// What a run prints: a line a round, and at the end two tables, of times and of operations.
+import type { Counts, History } from './history.ts'
+import { RECOVERY_MS_MAX } from './probe.ts'
+
+const REASONS_SHOWN_MAX = 6
+
+export type Round = {
+  what: string
+  /** From the fault until every part was there again, or from its end where it lasts a while. */
+  whole_after_ms: number
+  /** How long a find took before the fault, under the same load. */
+  find_before_ms: number
+  /** From the moment at which everything was there again until a find succeeded. */
+  find_after_ms: number
+  counts: Counts
+  findings: string[]
+}
+
+export function roundLine(number: number, round_count: number, round: Round): string {
+  const { counts, findings } = round
+  return [
+    `round ${String(number).padStart(2)}/${round_count}`,
+    round.what.padEnd(46),
+    `whole after ${seconds(round.whole_after_ms)}, find in ${seconds(round.find_after_ms)} (before: ${seconds(round.find_before_ms)})`,
+    `${counts.acknowledged} acknowledged, ${counts.refused} refused, ${counts.unknown} unknown`,
+    findings.length === 0 ? 'ok' : `${findings.length} WRONG`,
+  ].join(' | ')
+}
+
+/** The median and the largest of each time. */
+export function timeTable(rounds: readonly Round[]): string[] {
+  const line = (name: string, values: readonly number[]): string => {
+    const sorted = values.toSorted((a, b) => a - b)
+    return `| ${name} | ${seconds(sorted[Math.floor(sorted.length / 2)]!)} | ${seconds(sorted.at(-1)!)} |`
+  }
+  return [
+    '| | median | largest |',
+    '|---|---|---|',
+    line(
+      'a find before the fault',
+      rounds.map(({ find_before_ms }) => find_before_ms),
+    ),
+    line(
+      'every part is there again',
+      rounds.map(({ whole_after_ms }) => whole_after_ms),
+    ),
+    line(
+      'and then a find',
+      rounds.map(({ find_after_ms }) => find_after_ms),
+    ),
+  ]
+}
+
+export function operationTable(history: History): string[] {
+  const lines = history.summary().map(({ kind, counts, reasons }) => {
+    const shown = reasons.slice(0, REASONS_SHOWN_MAX).join(', ')
+    return `| ${kind} | ${counts.acknowledged} | ${counts.refused} | ${counts.unknown} | ${shown} |`
+  })
+  const { acknowledged, refused, unknown } = history.counts
+  return [
+    '| operation | acknowledged | refused | unknown | refusals and unknown outcomes |',
+    '|---|---|---|---|---|',
+    ...lines,
+    `| all | ${acknowledged} | ${refused} | ${unknown} | |`,
+  ]
+}
+
+/** Rounds in which a find took longer than law L11 allows, beyond what it took before the fault. */
+export function slowRounds(rounds: readonly Round[]): string[] {
+  return rounds.flatMap(({ find_before_ms, find_after_ms }, index) =>
+    find_after_ms <= RECOVERY_MS_MAX + find_before_ms
+      ? []
+      : [`L11: round ${index + 1}: a find took ${seconds(find_after_ms)}`],
+  )
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`
+}

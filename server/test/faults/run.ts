@@ -1,0 +1,113 @@
+// What every kind of fault begins with and ends with: a platform and the history of its load; at the end it is stopped,
+// and `muster verify` looks at what is left.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../until.ts'
+import { type Checked, checkPlatform, verify } from './checks/check.ts'
+import { JournalLaws } from './checks/laws.ts'
+import { type Counts, History } from './history.ts'
+import { endedUnharmed } from './kill.ts'
+import type { Load } from './load/load.ts'
+import { FaultyPlatform, type FaultyPlatformOptions, PROD_LIMITS } from './platform.ts'
+import { firstFind } from './probe.ts'
+import { createRandom, type Random } from './random.ts'
+import type { Round } from './report.ts'
+
+/** Rounds between two runs of `muster verify` beside the running platform. */
+const VERIFY_EVERY_ROUNDS = 10
+/** Operations that are acknowledged after the platform is whole again. */
+const AFTER_ACKNOWLEDGED = 50
+
+export type Run = Checked & { random: Random }
+export type RunOptions = { rounds: number; seed: number }
+export type RunResult = { rounds: Round[]; history: History; findings: string[]; journal_row_count: number }
+
+/** What a fault did, as the round's line says it. */
+export type Harm = Pick<Round, 'what' | 'whole_after_ms'> & {
+  /** Parts that the fault may have ended. */
+  may_end: readonly string[]
+}
+
+/** Starts the platform, has `play` play, and kills what is left in the end. */
+export async function withRun(
+  options: FaultyPlatformOptions & { seed: number },
+  play: (run: Run) => Promise<RunResult>,
+): Promise<RunResult> {
+  const platform = await FaultyPlatform.start(options)
+  try {
+    const laws = new JournalLaws(new Map([[platform.game.namespaces.prod, PROD_LIMITS]]))
+    return await play({ platform, history: new History(), laws, random: createRandom(options.seed) })
+  } finally {
+    await platform.close()
+  }
+}
+
+/** Rounds of one load; `harm` resolves when nothing is broken any more. `tell` hears each round. */
+export async function playRounds(
+  run: Run,
+  load: Load,
+  { rounds: round_count }: RunOptions,
+  harm: () => Promise<Harm>,
+  tell: (number: number, round: Round) => void,
+): Promise<RunResult> {
+  const { platform, history, laws } = run
+  const rounds: Round[] = []
+  const findings: string[] = []
+  const known = new Set<string>()
+  for (let number = 1; number <= round_count; number++) {
+    const round = await playRound(run, load, harm)
+    if (number % VERIFY_EVERY_ROUNDS === 1) round.findings.push(...(await verify(platform)))
+    // What is wrong stays wrong: it belongs to the round in which it was found first.
+    round.findings = round.findings.filter((finding) => !known.has(finding))
+    for (const finding of round.findings) known.add(finding)
+    rounds.push(round)
+    findings.push(...round.findings.map((finding) => `round ${number}: ${finding}`))
+    tell(number, round)
+  }
+  await platform.stop()
+  findings.push(...(await verify(platform)).map((finding) => `stopped: ${finding}`))
+  return { rounds, history, findings, journal_row_count: laws.row_count }
+}
+
+async function playRound(run: Run, load: Load, harm: () => Promise<Harm>): Promise<Round> {
+  const { platform, history } = run
+  const before = { ...history.counts }
+  load.resume()
+  const find_before_ms = await durationOf(() => firstFind(platform))
+  const struck = platform.started
+  const heard = struck.output().length
+  const { may_end, ...harmed } = await harm()
+  const find_after_ms = await durationOf(() => firstFind(platform))
+  await acknowledge(history, AFTER_ACKNOWLEDGED)
+  await load.pause()
+  const findings = [...(await checkPlatform(run))]
+  if (platform.started === struck) {
+    const said = struck.output().slice(heard)
+    for (const part of endedUnharmed(said, may_end)) findings.push(`${part} ended though nothing killed it:\n${said}`)
+  }
+  return { ...harmed, find_before_ms, find_after_ms, counts: difference(history.counts, before), findings }
+}
+
+/** Waits until so many more operations were acknowledged. */
+export function acknowledge(history: History, count: number): Promise<unknown> {
+  const enough = history.counts.acknowledged + count
+  return until(`${count} more operations to be acknowledged`, () => history.counts.acknowledged >= enough)
+}
+
+/** A fault lasts a random while, or strikes at a random moment. */
+export function randomWhile(random: Random, ms_max: number): Promise<void> {
+  return sleep(random.int(ms_max))
+}
+
+async function durationOf(work: () => Promise<unknown>): Promise<number> {
+  const begin_ms = performance.now()
+  await work()
+  return performance.now() - begin_ms
+}
+
+function difference(now: Readonly<Counts>, before: Readonly<Counts>): Counts {
+  return {
+    acknowledged: now.acknowledged - before.acknowledged,
+    refused: now.refused - before.refused,
+    unknown: now.unknown - before.unknown,
+  }
+}

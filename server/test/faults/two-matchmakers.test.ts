@@ -1,0 +1,19 @@
+// Two matchmakers on one database: each is stopped while it writes, and goes on when the other has taken over.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { roundLine } from './report.ts'
+import { runTwoMatchmakers } from './two-matchmakers.ts'
+
+const ROUNDS = 2
+const SEED = 30
+const TEST_MS_MAX = 300_000
+
+test('two matchmakers never give a seat twice, whoever of them is stopped and goes on', {
+  timeout: TEST_MS_MAX,
+}, async (t) => {
+  const { findings, rounds } = await runTwoMatchmakers({ rounds: ROUNDS, seed: SEED }, (number, round) =>
+    t.diagnostic(roundLine(number, ROUNDS, round)),
+  )
+  assert.deepEqual(findings, [])
+  for (const { counts } of rounds) assert.ok(counts.unknown > 0, 'no request was under way at the stopped one')
+})
