@@ -1,19 +1,25 @@
 // A disk without a free byte, under the full load: the database, uploads, logs and lobbies share it. Once there is room
 // again, everything goes on without an operator.
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { putKvEntry } from '@muster/contract'
 import type { SmallDisk } from '../small-disk.ts'
 import { until } from '../until.ts'
+import { type Outcome, outcomeOf } from './history.ts'
 import { isWhole } from './kill.ts'
 import { fullLoad } from './load/load.ts'
+import type { FaultyPlatform } from './platform.ts'
 import type { Round } from './report.ts'
 import { acknowledge, type Harm, playRounds, type RunOptions, type RunResult, randomWhile, withRun } from './run.ts'
 
 export const DISK_BYTES = 1024 * 1024 * 1024
 
 const BEFORE_ACKNOWLEDGED_MAX = 100
-/** The disk is full until the outcome of so many operations is unknown, and a random while longer. */
-const UNKNOWN_MIN = 5
+/** Of an entry that uses up what PostgreSQL has reserved ahead. */
+const VALUE_BYTES = 150_000
+/** The disk is full until an entry cannot be written, and a random while longer. */
 const FULL_MS_MAX = 3_000
+const WRITE_MS_MAX = 10_000
 /** On a full disk any part may end, and is started again. */
 const MAY_END = ['api', 'matchmaker', 'runner', 'edge', 'PostgreSQL']
 
@@ -29,9 +35,8 @@ export function runDiskFull(
       const count = random.int(BEFORE_ACKNOWLEDGED_MAX)
       await acknowledge(history, count)
       const heard = platform.started.output().length
-      const unknown_before = history.counts.unknown
       await disk.fill()
-      await until('operations to fail', () => history.counts.unknown >= unknown_before + UNKNOWN_MIN)
+      await until('a write to fail', async () => (await writeEntry(platform)).status === 'unknown')
       await randomWhile(random, FULL_MS_MAX)
       await disk.empty()
       const begin_ms = performance.now()
@@ -41,4 +46,12 @@ export function runDiskFull(
     }
     return playRounds(run, load, options, harm, tell)
   })
+}
+
+/** A large one that cannot be compressed, in a namespace whose entries nobody else writes. */
+function writeEntry(platform: FaultyPlatform): Promise<Outcome> {
+  const { cloud_token, namespaces } = platform.game
+  const body = { namespace_id: namespaces.probes, key: 'large', value: randomBytes(VALUE_BYTES).toString('base64') }
+  const signal = AbortSignal.timeout(WRITE_MS_MAX)
+  return outcomeOf(platform.as(cloud_token).call(putKvEntry, { body, signal }))
 }

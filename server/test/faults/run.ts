@@ -1,5 +1,7 @@
 // What every kind of fault begins with and ends with: a platform and the history of its load; at the end it is stopped,
 // and `muster verify` looks at what is left.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../until.ts'
 import { type Checked, checkPlatform, verify } from './checks/check.ts'
@@ -14,6 +16,8 @@ import type { Round } from './report.ts'
 
 /** Rounds between two runs of `muster verify` beside the running platform. */
 const VERIFY_EVERY_ROUNDS = 10
+/** The level of a line that a role logs before it ends because of a fault. */
+const FATAL = '"level":60'
 /** Operations that are acknowledged after the platform is whole again. */
 const AFTER_ACKNOWLEDGED = 50
 
@@ -54,7 +58,10 @@ export async function playRounds(
   const findings: string[] = []
   const known = new Set<string>()
   for (let number = 1; number <= round_count; number++) {
-    const round = await playRound(run, load, harm)
+    const round = await playRound(run, load, harm).catch((error: unknown) => {
+      load.abandon()
+      throw error
+    })
     if (number % VERIFY_EVERY_ROUNDS === 1) round.findings.push(...(await verify(platform)))
     // What is wrong stays wrong: it belongs to the round in which it was found first.
     round.findings = round.findings.filter((finding) => !known.has(finding))
@@ -82,7 +89,9 @@ async function playRound(run: Run, load: Load, harm: () => Promise<Harm>): Promi
   const findings = [...(await checkPlatform(run))]
   if (platform.started === struck) {
     const said = struck.output().slice(heard)
-    for (const part of endedUnharmed(said, may_end)) findings.push(`${part} ended though nothing killed it:\n${said}`)
+    for (const part of endedUnharmed(said, may_end)) {
+      findings.push(`${part} ended though nothing killed it:\n${said}${lastFault(platform.folder, part)}`)
+    }
   }
   return { ...harmed, find_before_ms, find_after_ms, counts: difference(history.counts, before), findings }
 }
@@ -96,6 +105,13 @@ export function acknowledge(history: History, count: number): Promise<unknown> {
 /** A fault lasts a random while, or strikes at a random moment. */
 export function randomWhile(random: Random, ms_max: number): Promise<void> {
   return sleep(random.int(ms_max))
+}
+
+/** What a role logged as the reason of its end. */
+function lastFault(folder: string, part: string): string {
+  const path = join(folder, 'logs', `${part}.log`)
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
+  return lines.findLast((line) => line.includes(FATAL)) ?? 'its log says nothing of it'
 }
 
 async function durationOf(work: () => Promise<unknown>): Promise<number> {

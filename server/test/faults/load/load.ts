@@ -40,6 +40,11 @@ export class Load {
     await this.#running
   }
 
+  /** Ends it without waiting: the run has failed. */
+  abandon(): void {
+    this.#is_paused = true
+  }
+
   async #run(step: Step, random: Random): Promise<void> {
     while (!this.#is_paused) {
       await step()
