@@ -10,6 +10,11 @@ const JOBS_AT_ONCE_MAX = 2
 /** Of a job that failed through a fault of ours; the pause between them grows. */
 const ATTEMPTS_MAX = 20
 const RESTART_MS = 2_000
+/**
+ * Ends of jobs are written in batches, without a delay. graphile-worker 0.17 does not wait for the write of a single end:
+ * its failure is an unhandled rejection, which ends the process. The failure of a batch ends the worker, which is kept.
+ */
+const BATCHED = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } }
 
 export type Jobs = { stop: () => Promise<void> }
 type Tasks = {
@@ -61,6 +66,7 @@ async function begin(ctx: Context, tasks: Tasks): Promise<Runner | null> {
     await freeJobs(ctx)
     return await run({
       ...options,
+      preset: BATCHED,
       concurrency: JOBS_AT_ONCE_MAX,
       taskList: {
         check_domain: (payload) => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id),
