@@ -19,8 +19,10 @@ const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours 
 const MADE = new Map([
   ['contract/src/visible-text.ts', 'Of another one, with other flags.'],
   ['server/src/cloud/lobbies/exports.ts', 'Of fixed parts.'],
+  ['server/src/edge/http/request-class.ts', "Of the contract's paths."],
   ['server/src/http/sockets.ts', "Of the contract's paths."],
   ['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.'],
+  ['server/src/tokens/credentials.ts', 'Of the labels of our own tokens.'],
 ])
 
 function sources(): { path: string; text: string }[] {

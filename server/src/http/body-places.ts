@@ -20,7 +20,8 @@ export function syntaxErrorOf(text: string): string | null {
   parseTree(text, errors, STRICT_JSON)
   const [first] = errors
   if (first === undefined) return null
-  const what = printParseErrorCode(first.error).replace(/\B[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+  const [begin, ...words] = printParseErrorCode(first.error).split(/(?=[A-Z])/)
+  const what = [begin, ...words.map((word) => word.toLowerCase())].join(' ')
   return `The body is not valid JSON: ${what}${placeText(placeAt(text, first.offset))}.`
 }
 

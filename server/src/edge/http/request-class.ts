@@ -24,7 +24,7 @@ export function classOf({ method, is_upgrade, framing }: RequestHead, path: stri
 }
 
 /** A name that is percent-encoded may be this one. */
-const WATCH_MEMBER = /(?:^|&)(?:watch_index|[^=&]*%[^=&]*)=/
+const WATCH_MEMBER = /(?:^|&)(?:watch_index|[^=&%]*%[^=&]*)=/
 
 const isForSeats = ({ auth, rate_limit, idempotent }: Operation): boolean =>
   auth.every((kind) => kind === 'lobby' || kind === 'development') || (rate_limit === 'seats' && idempotent)
