@@ -113,7 +113,7 @@ export function figure(name: string, title: string, content: Html): Html {
 }
 
 /** A call, in which what is to be filled in stands out. Its address may be broken at slashes. */
-function shell(text: string): Html {
+export function shell(text: string): Html {
   const breakable = (part: string) =>
     part.split(/(?<=[\w"]\/)/).map((piece, index) => html`${index === 0 ? null : html`<wbr>`}${piece}`)
   const parts = text.split(/(?<!\\)(\$[A-Z_]+)/)

@@ -1,12 +1,13 @@
 // The pages of the reference, made from the contract once: all operations on one page, all error codes on another, and a
 // page for each code, to which the `documentation` of an error body leads.
 import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody } from '@muster/contract'
+import { ERROR_HELP } from '@muster/contract/error-help'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
 import { OPERATIONS } from '@muster/contract/operations'
 import { sectionId, sectionsOf } from '@muster/contract/sections'
 import { ERRORS_PATH, framed, methodBadge, REFERENCE_PATH } from './frame.ts'
-import { type Html, html } from './html.ts'
-import { figure, json, operationView } from './operation.ts'
+import { type Html, html, prose } from './html.ts'
+import { figure, json, operationView, shell } from './operation.ts'
 import type { Schemas } from './schema.ts'
 
 export type Reference = {
@@ -90,6 +91,7 @@ function errorPage(code: ErrorCode, main_url: string): Html {
 <h1 class="code-title">${code}</h1>
 <p class="lead">${message}</p>
 <p>HTTP status <code>${status}</code>: ${STATUSES[status] ?? 'the request is refused.'}</p>
+${helpView(code, main_url)}
 <h2>As it is answered</h2>
 ${figure('The body of the answer', 'Body', json(body))}
 ${
@@ -99,6 +101,29 @@ ${
       )}</ul>`
     : html`<p>${is_general ? 'Operations of all kinds may answer it.' : 'It is answered where no operation is called: by addresses of files, sites and lobbies.'}</p>`
 }</div>`
+}
+
+function helpView(code: ErrorCode, main_url: string): Html {
+  const { cause, remedy, command } = ERROR_HELP[code]
+  const names = [...new Set(command.match(/\$[A-Z_]+/g))].map((name) => name.slice(1))
+  const told = Object.entries(VARIABLES).filter(([name]) => names.includes(name))
+  const url = names.includes('MUSTER_URL') ? html`<code>$MUSTER_URL</code> is <code>${main_url}</code>. ` : null
+  const is_more = names.some((name) => name !== 'MUSTER_URL' && VARIABLES[name] === undefined)
+  return html`<h2>Cause</h2><p>${prose(cause)}</p>
+<h2>Remedy</h2><p>${prose(remedy)}</p>
+${figure(`Command for ${code}`, 'Command', shell(command))}
+<p>${url}${told.map(([name, meaning]) => html`<code>$${name}</code> is ${meaning}. `)}${
+    is_more ? 'Set the other variables to your own ids and values.' : null
+  }</p>`
+}
+
+/** Variables of the commands whose values the reader may not guess from their names. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  MUSTER_TOKEN: 'the token of a person or an administrator, or a cloud token',
+  PUBLIC_TOKEN: 'a public token of the namespace',
+  IDENTITY_TOKEN: 'the identity token of a player',
+  PLATFORM_TOKEN: 'the token that the server of the lobby was started with',
+  RAY_ID: 'the ray_id of the refusal',
 }
 
 /** What a caller does about it. */
