@@ -94,8 +94,9 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: put('/matchmaker/lobbies/state', { map: 'dunes' }, 'PLATFORM_TOKEN'),
   },
   API_NOT_FOUND: {
-    cause: 'No operation, page or file exists at this path, or nothing is served under this host.',
-    remedy: 'Compare host and path with the API reference, and the files of a site with its upload.',
+    cause:
+      'No operation with this method, no page and no file is at this path, or the platform does not serve this host.',
+    remedy: 'Compare method, host and path with the API reference, and the files of a site with its upload.',
     command: lines(get('/cloud/bootstrap', null), LIST_SITES),
   },
   API_METHOD_NOT_ALLOWED: {
@@ -110,8 +111,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: INSPECT,
   },
   API_FORBIDDEN: {
-    cause: 'The token is valid, but its kind may not call this operation or may not act as the request asks.',
-    remedy: 'Use a token of a kind in `metadata.allowed`, where it is present. The command shows what yours is.',
+    cause:
+      'The token is valid, but its kind may not call this operation, or the platform or the version does not allow the request.',
+    remedy:
+      'Use a token of a kind in `metadata.allowed`; without it, read the message. The command shows what yours is.',
     command: INSPECT,
   },
   API_RATE_LIMIT: {
@@ -226,7 +229,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: lines(SHOW_INVITE, NEW_INVITE),
   },
   GROUP_INVITE_CODE_REVOKED: {
-    cause: 'The invite was withdrawn before its time was over.',
+    cause: 'A member was kicked out of the group, which revokes all open invites of the group.',
     remedy: 'Ask the owner of the group for a new invite. The second command creates one.',
     command: lines(SHOW_INVITE, NEW_INVITE),
   },

@@ -109,12 +109,11 @@ function helpView(code: ErrorCode, main_url: string): Html {
   const told = Object.entries(VARIABLES).filter(([name]) => names.includes(name))
   const url = names.includes('MUSTER_URL') ? html`<code>$MUSTER_URL</code> is <code>${main_url}</code>. ` : null
   const is_more = names.some((name) => name !== 'MUSTER_URL' && VARIABLES[name] === undefined)
+  const more = is_more ? 'Set the other variables to your own ids and values.' : null
   return html`<h2>Cause</h2><p>${prose(cause)}</p>
 <h2>Remedy</h2><p>${prose(remedy)}</p>
 ${figure(`Command for ${code}`, 'Command', shell(command))}
-<p>${url}${told.map(([name, meaning]) => html`<code>$${name}</code> is ${meaning}. `)}${
-    is_more ? 'Set the other variables to your own ids and values.' : null
-  }</p>`
+${names.length === 0 ? null : html`<p>${url}${told.map(([name, meaning]) => html`<code>$${name}</code> is ${meaning}. `)}${more}</p>`}`
 }
 
 /** Variables of the commands whose values the reader may not guess from their names. */
@@ -123,7 +122,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   PUBLIC_TOKEN: 'a public token of the namespace',
   IDENTITY_TOKEN: 'the identity token of a player',
   PLATFORM_TOKEN: 'the token that the server of the lobby was started with',
-  RAY_ID: 'the ray_id of the refusal',
+  RAY_ID: 'the ray id of the request that you want to understand',
 }
 
 /** What a caller does about it. */
