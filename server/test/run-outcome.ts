@@ -11,6 +11,11 @@ export type Outcome = {
   files_to_repeat: string[]
 }
 
+/** The test file; `file` is where a test is written, which may be a step that test files share. Node's types lack it. */
+function entryFileOf(data: { file?: string | undefined; entryFile?: string }): string | undefined {
+  return data.entryFile ?? data.file
+}
+
 export default async function* tellOutcome(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const outcome: Outcome = { executed: 0, failed_files: [], files_to_repeat: [] }
   const files_to_repeat = new Set<string>()
@@ -20,7 +25,10 @@ export default async function* tellOutcome(events: AsyncIterable<TestEvent>): As
       said.set(data.file, [...(said.get(data.file) ?? []), data.message])
     }
     if (type !== 'test:pass' && type !== 'test:fail') continue
-    if (type === 'test:fail' && data.file !== undefined) files_to_repeat.add(relative('.', data.file))
+    if (type === 'test:fail') {
+      const file = entryFileOf(data)
+      if (file !== undefined) files_to_repeat.add(relative('.', file))
+    }
     if (data.details.type === 'suite') continue
     if (data.name !== data.file) {
       if (data.skip === undefined && data.todo === undefined) outcome.executed++

@@ -21,6 +21,7 @@ const OTHERS = [
   // A browser asks what it may send.
   'OPTIONS /*',
   'OPTIONS /kv/*',
+  'OPTIONS /identity/*',
 ]
 
 test('what is answered is an operation of the contract, or a page', async (t) => {

@@ -121,7 +121,7 @@ test("a ray is told to the game's developers and administrators; for all others 
   }
   const { none, garbage, forged, expired, revoked, ...known } = in_words
   const told = ['admin', 'cloud', 'owner', 'developer']
-  const unknown = ['other_cloud', 'viewer', 'stranger']
+  const unknown = ['other_cloud', 'viewer', 'stranger', 'left', 'kicked']
   for (const [caller, answer] of Object.entries(known)) {
     const expected = told.includes(caller) ? 'told' : unknown.includes(caller) ? 'RAY_NOT_FOUND' : 'API_FORBIDDEN'
     assert.equal(answer, expected, caller)
