@@ -31,6 +31,8 @@ export const HEADER_MS_MAX = 10_000
 export const TLS_HANDSHAKE_MS_MAX = 10_000
 /** How often connections are looked at for what is late: it is cut off at most this much later. */
 export const HEADER_CHECK_MS = 1_000
+/** Late connections that are ended before other requests get a turn: about a millisecond of work. */
+export const LATE_ENDED_AT_ONCE_MAX = 8
 /** A connection with a request on it over which no byte moves in either direction. Longer than any wait for a lobby. */
 export const REQUEST_IDLE_MS_MAX = 120_000
 /** A connection without a request. */

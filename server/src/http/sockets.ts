@@ -28,6 +28,8 @@ const MESSAGE_BYTES_MAX = 1_024
 /** Messages, pieces of one, pings and pongs between two pings of our own. */
 const MESSAGES_MAX = 32
 const PING_EVERY_MS = 30_000
+/** Pings are spread over that time: thousands at once would hold up requests here and at the edge. */
+const PING_TURNS = 120
 /** Who does not take a piece of what he is sent in so long is too slow. */
 const SLOW_MS_MAX = 10_000
 /** A long message goes in pieces: of who takes it slowly one piece waits here. */
@@ -120,7 +122,10 @@ export function openSockets(
   accepting.on('headers', (headers, request) => headers.push(`${RAY_HEADER}: ${ray_ids.get(request)}`))
   const sockets = new Map<WebSocket, Listener>()
   const share = new ClientShare({ places_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })
-  const timer = setInterval(ping, PING_EVERY_MS)
+  /** A socket has one turn of them. */
+  const ping_turns = Array.from({ length: PING_TURNS }, () => new Set<WebSocket>())
+  let turn = 0
+  const timer = setInterval(ping, PING_EVERY_MS / PING_TURNS)
 
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     // It may break while it is looked at.
@@ -192,6 +197,9 @@ export function openSockets(
   function enter(socket: WebSocket, listener: Listener): AbortSignal {
     const over = new AbortController()
     sockets.set(socket, listener)
+    // The turn that was a moment ago: its first ping comes after PING_EVERY_MS.
+    const own_turn = ping_turns[turn]!
+    own_turn.add(socket)
     const said = (): void => {
       listener.message_count++
       // Who goes on after he was told is not waited for.
@@ -210,12 +218,15 @@ export function openSockets(
     socket.on('close', () => {
       over.abort()
       sockets.delete(socket)
+      own_turn.delete(socket)
     })
     return over.signal
   }
 
   function ping(): void {
-    for (const [socket, listener] of sockets) {
+    turn = (turn + 1) % PING_TURNS
+    for (const socket of ping_turns[turn]!) {
+      const listener = sockets.get(socket)!
       if (!listener.is_alive) socket.terminate()
       else {
         listener.is_alive = false

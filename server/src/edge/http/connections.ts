@@ -10,6 +10,7 @@ import {
   HEADER_BYTES_MAX,
   HEADER_MS_MAX,
   KEEP_ALIVE_MS_MAX,
+  LATE_ENDED_AT_ONCE_MAX,
   READ_AHEAD_BYTES_MAX,
   REQUEST_IDLE_MS_MAX,
 } from '../limits.ts'
@@ -51,9 +52,24 @@ export function createConnections(options: ConnectionsOptions): Connections {
   const open = new Set<Connection>()
   const keeper: Keeper = { onAnswered, sendBody, release }
   let is_closing = false
+  /** Where the look for late connections goes on; null: it has come to its end. */
+  let looking: Iterator<Connection> | null = null
   ticks.on(() => {
-    for (const connection of open) endLate(connection)
+    if (looking !== null) return
+    looking = open.values()
+    lookOn()
   })
+
+  /** Thousands may be late at once: other requests are served between two batches. */
+  function lookOn(): void {
+    let ended_count = 0
+    for (let next = looking!.next(); !next.done; next = looking!.next()) {
+      if (!endLate(next.value) || ++ended_count < LATE_ENDED_AT_ONCE_MAX) continue
+      setImmediate(lookOn)
+      return
+    }
+    looking = null
+  }
 
   function serve(socket: Socket, guest: Guest): void {
     const connection: Connection = {
@@ -256,21 +272,27 @@ export function createConnections(options: ConnectionsOptions): Connections {
     end(connection)
   }
 
-  function endLate(connection: Connection): void {
+  /** Returns whether the connection was late, which costs more than the look. */
+  function endLate(connection: Connection): boolean {
     const { exchange, socket } = connection
     const waited = ticks.now - connection.since
     if (connection.is_ending) {
-      if (waited > (socket.writableFinished ? DRAIN_TICKS : IDLE_TICKS)) socket.destroy()
+      if (waited <= (socket.writableFinished ? DRAIN_TICKS : IDLE_TICKS)) return false
+      socket.destroy()
     } else if (exchange !== null && !exchange.is_answered) {
-      if (waited > IDLE_TICKS) socket.destroy()
-      else bodies.refuseSlow(exchange)
+      if (waited <= IDLE_TICKS) return bodies.refuseSlow(exchange)
+      socket.destroy()
     } else if (exchange !== null) {
-      if (waited > DRAIN_TICKS) end(connection)
+      if (waited <= DRAIN_TICKS) return false
+      end(connection)
     } else if (connection.pending !== null) {
-      if (waited > HEADER_TICKS) refuseBytes(connection, new ApiError('API_REQUEST_TIMEOUT'))
-    } else if (waited > (connection.has_asked ? KEEP_ALIVE_TICKS : HEADER_TICKS)) {
+      if (waited <= HEADER_TICKS) return false
+      refuseBytes(connection, new ApiError('API_REQUEST_TIMEOUT'))
+    } else {
+      if (waited <= (connection.has_asked ? KEEP_ALIVE_TICKS : HEADER_TICKS)) return false
       end(connection)
     }
+    return true
   }
 
   function release(connection: Connection): Buffer | null {

@@ -14,6 +14,10 @@ const REGISTRY = {
   npm_config_userconfig: process.env.npm_config_userconfig ?? join(homedir(), '.npmrc'),
   npm_config_cache: process.env.npm_config_cache ?? join(homedir(), '.npm'),
   npm_config_update_notifier: 'false',
+  // A request that hangs is made again, long before the block's time is up.
+  npm_config_fetch_timeout: '15000',
+  npm_config_fetch_retry_mintimeout: '1000',
+  npm_config_fetch_retry_maxtimeout: '5000',
   NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS,
   HTTPS_PROXY: process.env.HTTPS_PROXY,
 }
