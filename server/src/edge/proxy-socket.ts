@@ -1,5 +1,5 @@
 // The unix socket for a proxy on this machine. Lobbies share the machine's network, so no address tells the proxy from a
-// lobby; a file does. Whoever can open the socket is believed what it says of its clients (X-Forwarded-For and
+// lobby; a file does. A program that can open the socket is believed what it says of its clients (X-Forwarded-For and
 // X-Forwarded-Proto). The folder must therefore be closed to all other users. The socket belongs to the folder's group
 // when the folder has the setgid bit.
 import { once } from 'node:events'

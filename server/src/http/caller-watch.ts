@@ -1,6 +1,6 @@
 // Notices that what let the caller of a long poll or a WebSocket in has changed: its token was revoked, its session has
 // ended, its person has left the group or has another role there, its game, namespace or lobby is gone. The rules are
-// not repeated here: whoever follows a caller is told that something changed, and asks the rules again.
+// not repeated here: a follower of a caller hears that something changed, and asks the rules again.
 //
 // The database is read a few times a second, with one query for all callers that are followed. So no writer has to say
 // that it changed something, and no lost word keeps a feed open.

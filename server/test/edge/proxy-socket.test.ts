@@ -1,5 +1,5 @@
 // A proxy on this machine, which is nginx itself: it reaches the edge by a unix socket and is believed. A lobby shares the
-// machine's network, forges what it can, and is counted as one client all the same.
+// machine's network, forges what it can, and still counts as one client.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

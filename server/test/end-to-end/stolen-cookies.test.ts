@@ -45,7 +45,7 @@ async function startThief(t: TestContext, kind: string, names: readonly string[]
       seen += bytes.toString('latin1')
       head += bytes.toString('latin1')
       if (!head.includes('\r\n\r\n')) return
-      // Whoever has a password for such a realm is asked for it.
+      // A browser with a password for such a realm sends it.
       const asks = /^authorization:/im.test(head) || !head.startsWith('GET /asks') ? '200 OK' : '401 Unauthorized'
       const realm = 'WWW-Authenticate: Basic realm="Muster site", charset="UTF-8"\r\n'
       const headers = `Content-Type: text/html\r\nContent-Length: ${PAGE.length}\r\n${realm}Connection: close\r\n\r\n`

@@ -8,7 +8,7 @@ const ROUNDS = 2
 const SEED = 30
 const TEST_MS_MAX = 300_000
 
-test('two matchmakers never give a seat twice, whoever of them is stopped and goes on', {
+test('two matchmakers never give a seat twice, whichever of them is stopped and goes on', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const { findings, rounds } = await runTwoMatchmakers({ rounds: ROUNDS, seed: SEED }, (number, round) =>

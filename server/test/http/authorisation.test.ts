@@ -10,7 +10,7 @@ import { UNKNOWN_ID } from './steps.ts'
 
 /** `in`: let in, and answered 200 unless the thing itself does not allow it. */
 type Cell = 'in' | ErrorCode
-/** Whoever has left a group, or was kicked, is a stranger to it, whatever tokens they still have. */
+/** A person who has left a group, or was kicked, is a stranger to it, whatever tokens they still have. */
 const FORMER = ['left', 'kicked'] as const
 type Former = (typeof FORMER)[number]
 type Row = Record<Exclude<CallerName, Former>, Cell>

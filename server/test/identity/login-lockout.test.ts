@@ -1,5 +1,5 @@
 // Somebody asks for login codes of another person's address, in as great numbers as they can, and guesses. The person
-// logs in all the same.
+// still logs in.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { ApiError, completeEmailVerification, startEmailVerification } from '@muster/contract'
@@ -40,7 +40,7 @@ async function answeredOf(calls: readonly Promise<unknown>[]): Promise<number> {
   return outcomes.filter(({ status }) => status === 'fulfilled').length
 }
 
-test('whoever asks for codes of another person, or guesses them, does not keep that person from logging in', async (t) => {
+test('asking for codes of another person, or guessing them, does not keep that person from logging in', async (t) => {
   const { mail, ask, complete, mails } = await start(t)
   const attack = (client_ip: string, count: number) => answeredOf(Array.from({ length: count }, () => ask(client_ip)))
   const guessed = await ask('198.51.100.1')

@@ -235,7 +235,7 @@ test('a run whose end was recorded after its row was read is not counted as one 
   }
   const recorded = await insertRun()
   const gate = await openDatabase(t, config.database_url!)
-  // Whoever records an end has read the row, and waits at the gate before it is written.
+  // The call that records an end has read the row, and waits at the gate before it is written.
   await gate.query(`
     create function wait_at_gate() returns trigger language plpgsql as
       $$ begin perform pg_advisory_xact_lock_shared(${GATE}); return null; end $$;

@@ -34,7 +34,7 @@ export type Feed = {
 
 export type LiveFeeds = {
   /**
-   * To be left by whoever enters it. A feed that has to be opened is the client's. Throws NAMESPACE_NOT_FOUND, and
+   * The caller that enters it leaves it. A feed that has to be opened is the client's. Throws NAMESPACE_NOT_FOUND, and
    * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or everybody, has too many.
    */
   enter(namespace_id: string, client_key: string): Promise<{ feed: Feed; leave: () => void }>

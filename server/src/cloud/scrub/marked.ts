@@ -102,7 +102,7 @@ async function accept(ctx: Context, marked: Marked, message: string): Promise<vo
   ctx.log.warn(originOf(marked), message)
 }
 
-/** Another completed file with the same bytes, whoever uploaded it: the hash says that they are the same. */
+/** Another completed file with the same bytes, of any group: the hash says that they are the same. */
 async function findTwin(ctx: Context, { object_key, sha256, content_length }: Marked): Promise<Recorded | null> {
   const row = await ctx.db
     .selectFrom('upload_files as file')

@@ -85,7 +85,7 @@ async function hasSolved(
   const keys = captcha[provider]!
   const { site_key, secret_key } = keys
   const question = { site_key, secret_key, namespace_id, response: client_response, address }
-  // Responses of published test keys are all the same text, and were solved nowhere.
+  // Responses of published test keys share one text, and were solved nowhere.
   if (CAPTCHA_TEST_SECRETS.has(secret_key)) {
     if ((await desk.askProvider(provider, question)) !== null) return true
     throw failed(captcha, 'response')

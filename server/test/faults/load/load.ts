@@ -30,7 +30,7 @@ export class Load {
   resume(): void {
     this.#is_paused = false
     this.#running = Promise.all(this.#steps.map(({ step, random }) => this.#run(step, random)))
-    // Whoever pauses the load hears of a failure; until then it must not be an unhandled one.
+    // The call that pauses the load hears of a failure; until then it must not be an unhandled one.
     this.#running.catch(() => {})
   }
 

@@ -118,7 +118,7 @@ function readBody(
   }
 }
 
-/** Of the next message, for whoever believes them after the body. */
+/** Of the next message, for a reader that believes them after the body. */
 const FRAMES: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'host'])
 
 const SIZE_LINE = /^0{0,16}([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e\x80-\xff]*)?$/

@@ -26,7 +26,7 @@ export class RequestLane {
   readonly #recorder: Recorder
   readonly #peers: readonly Peer[]
   readonly #host: string
-  /** What is under way, for whoever reports a crash. */
+  /** What is under way, for the report of a crash. */
   stream: Stream | null = null
 
   constructor(edge: TestEdge, recorder: Recorder, peers: readonly Peer[], host: string) {

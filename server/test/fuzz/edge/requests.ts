@@ -1,5 +1,5 @@
 // Streams of bytes that are requests, or nearly: a grammar in which every part has a right form and several wrong ones,
-// and changes to single bytes on top. `HOST` stands for the host of whoever reads the stream.
+// and changes to single bytes on top. `HOST` stands for the host of the parser that reads the stream.
 import fc from 'fast-check'
 
 export type Stream = {

@@ -22,7 +22,7 @@ type Came = { bytes: string; end: 'open' | 'finished' | 'reset' }
 export class ResponseLane {
   readonly #edge: TestEdge
   readonly #lobby_id: string
-  /** What is under way, for the backend and for whoever reports a crash. */
+  /** What is under way, for the backend and for the report of a crash. */
   hostile: Hostile | null = null
   /** Once the backend has done with its connection what it wanted: before that, the next request may meet its end. */
   #ended: Promise<void> = Promise.resolve()
