@@ -476,8 +476,10 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: EXPLAINED_VERSION,
   },
   MATCHMAKER_REGION_FULL: {
-    cause: 'No machine of the region has enough CPU and memory left for the tier of another lobby.',
-    remedy: 'Repeat the request after `Retry-After`, choose another region or a smaller tier, or add a machine.',
+    cause:
+      "The region's lobbies use all the cores or memory that they may use together, or the disk of its runners is nearly full. The message says which.",
+    remedy:
+      'Repeat the request after `Retry-After`, or choose another region or a smaller tier. The operator can change the setting that `metadata.setting` names.',
     command: lines(EXPLAIN, get('/cloud/region-tiers', null)),
   },
   MATCHMAKER_NO_PORTS: {
