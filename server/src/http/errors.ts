@@ -27,6 +27,9 @@ const FRAMEWORK_CODES: Record<string, ErrorCode> = {
 /** Of a 503 that does not say when it will be over. */
 const RETRY_AFTER_S = 1
 
+/** What the database's driver says without a code when a connection broke under a transaction. */
+const LOST_CONNECTION = /^(?:Client has encountered a connection error|Connection terminated)/
+
 /** The database is away, or has no room: connection errors, and SQLSTATE classes 08, 53 and 57. */
 const OUTAGE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08...|53...|57...)$/
 
@@ -47,7 +50,7 @@ function toApiError(error: unknown, document: string | null): ApiError | null {
   }
   const code = FRAMEWORK_CODES[framework.code]
   if (code !== undefined) return new ApiError(code)
-  if (isOutage(framework.code)) return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+  if (isOutage(framework)) return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
   return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
 }
 
@@ -75,8 +78,8 @@ function partOf(error: FastifyError): string {
   return part === 'querystring' ? 'query' : part
 }
 
-function isOutage(code: unknown): boolean {
-  return typeof code === 'string' && OUTAGE.test(code)
+function isOutage({ code, message }: Error & { code?: unknown }): boolean {
+  return (typeof code === 'string' && OUTAGE.test(code)) || LOST_CONNECTION.test(message)
 }
 
 export function createErrorHandler(ctx: Context) {
