@@ -23,7 +23,7 @@ const { answer, url, question, settings } = JSON.parse(process.argv[2] ?? '{}') 
 const askGame = createAskGame({
   config: readConfig(settings),
   log: createLog({ who: 'peer', level: 'warn' }),
-  elapsed: () => performance.now(),
+  elapsed: () => Math.trunc(performance.now()),
   metrics: createMetrics({ roles: [] }),
 })
 const { namespace_id } = JSON.parse(question) as { namespace_id: string }
