@@ -48,7 +48,7 @@ function parentOf(root: unknown, pointer: string): Removed | null {
 }
 
 /** RFC 6901: ~1 is a slash, ~0 a tilde. */
-function unescapePointer(segment: string): string {
+export function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 

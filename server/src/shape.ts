@@ -3,7 +3,7 @@
 import { type ErrorDetail, FORMATS } from '@muster/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { removeAbsentNulls } from './absent-nulls.ts'
+import { removeAbsentNulls, unescapePointer } from './absent-nulls.ts'
 import { didYouMean } from './suggestion.ts'
 
 /** A value may be wrong in very many places; the first ones help most. */
@@ -99,11 +99,6 @@ export function toDetails(faults: readonly Fault[]): ErrorDetail[] {
 /** What is repeated of the name that somebody gave a member. */
 export function shown(name: string): string {
   return name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : name
-}
-
-/** RFC 6901: ~1 is a slash, ~0 a tilde. */
-function unescapePointer(segment: string): string {
-  return segment.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
 function sentence(path: readonly string[], reason: string, fault: Fault, faults: readonly Fault[]): string {

@@ -26,7 +26,7 @@ export async function tarGz(files: Record<string, string>): Promise<Buffer> {
   return gzipSync(Buffer.concat(chunks))
 }
 
-/** Answers the build's id. `archive`: what is uploaded in place of the packed files. `api_url`: presigned addresses lead to the edge, which need not run in every test. */
+/** Returns the build's id. `archive`: what is uploaded in place of the packed files. `api_url`: presigned addresses lead to the edge, which need not run in every test. */
 export async function uploadBuild(
   client: Client,
   options: { api_url: string; game_id: string; files: Record<string, string>; archive?: Buffer },

@@ -10,7 +10,7 @@ import { type Keys, openKeys } from '../tokens/keys.ts'
 import { openRing, rotateRing, rotateSeals, SEAL_RING } from '../tokens/ring.ts'
 import { adminFile, issueAdminToken, writeAdminToken } from './folders.ts'
 
-/** The admin token of the data folder as it stands. Throws a StartError that says what is missing. */
+/** The admin token of the data folder. Throws a StartError that says what is missing. */
 export function readAdminToken(env: NodeJS.ProcessEnv): string {
   return readToken(readConfig(env).data_dir)
 }
