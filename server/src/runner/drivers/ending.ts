@@ -15,8 +15,8 @@ const POLL_MS_MAX = 200
 const POLL_GROWTH = 1.5
 /** After its SIGKILL a process may hang in the kernel for a while. */
 const KILL_WAIT_MS_MAX = 30_000
-/** The log is whole a moment after the exit; an exit is not held up longer than this by it. */
-const LOG_WAIT_MS_MAX = 1_000
+/** The log is whole a moment after the exit, unless the logger is starting just then. An exit waits at most this long for it. */
+const LOG_WAIT_MS_MAX = 5_000
 /** A monitor has started its lobby by then; clock ticks, of which a second has 100. */
 const START_TICKS_MAX = 1_000
 /** A shell's answer, and bubblewrap's, when a program could not be started. */
