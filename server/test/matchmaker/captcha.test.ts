@@ -29,7 +29,15 @@ import {
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
-import { type CaptchaServer, SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'
+import {
+  type CaptchaServer,
+  HCAPTCHA_KEYS,
+  HCAPTCHA_TEST,
+  SECRET,
+  SITE_KEY,
+  startCaptchaServer,
+  startHcaptchaServer,
+} from './captcha-server.ts'
 
 const KEYS = { site_key: SITE_KEY, secret_key: SECRET }
 type Captcha = NonNullable<NonNullable<VersionConfig['matchmaker']>['captcha']>
@@ -396,6 +404,55 @@ test('a response of more than 2,048 characters is refused, and its provider is n
   assert.equal(server.asked.length, 0)
   await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, turnstile('x'.repeat(2_048))))
   assert.equal(server.asked.length, 1)
+})
+
+test('an hCaptcha lets in who solved it on a page of the namespace, and nobody else', async (t) => {
+  const server = await startHcaptchaServer(t)
+  const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_HCAPTCHA_URL: server.url } })
+  platform.playServers()
+  const gameOf = (hcaptcha: { site_key: string; secret_key: string }) => {
+    const captcha = { requests_before_reverify: 1, verification_ttl: 240_000, hcaptcha }
+    return platform.game({ matchmaker: { game_modes: { default: { max_players: 256 } }, captcha }, limits: MANY })
+  }
+  const hcaptcha = (client_response: string) => ({ captcha: { hcaptcha: { client_response } } })
+  const reasonOf = async (game: TestGame, response: string) => {
+    const error = await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, hcaptcha(response)))
+    return error.metadata.reason
+  }
+
+  await t.test("the provider's test keys take its test response", async () => {
+    const { site_key, secret_key, response } = HCAPTCHA_TEST
+    const game = await gameOf({ site_key, secret_key })
+    const required = await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
+    assert.deepEqual(required.metadata, { hcaptcha: { site_id: site_key, site_key } })
+    assert.equal(await reasonOf(game, 'of-a-robot'), 'response')
+    await find(game, hcaptcha(response), from('192.0.2.7'))
+    const form = { secret: secret_key, response, remoteip: '192.0.2.7', sitekey: site_key }
+    assert.deepEqual(server.received.at(-1), form)
+  })
+
+  await t.test('a response of keys of its own counts once, before it expires, for its page', async () => {
+    const game = await gameOf(HCAPTCHA_KEYS)
+    const solved = server.solve('localhost')
+    await find(game, hcaptcha(solved), from('192.0.2.8'))
+    const count = server.received.length
+    assert.equal(await reasonOf(game, solved), 'response', 'it is used up')
+    assert.equal(server.received.length, count, 'a used response is not sent again')
+    const late = server.solve('localhost')
+    server.expire(late)
+    assert.equal(await reasonOf(game, late), 'response')
+    assert.equal(await reasonOf(game, 'P1_unknown'), 'response')
+    assert.equal(await reasonOf(game, server.solve('game.example')), 'hostname')
+    await find(game, hcaptcha(server.solve('localhost')))
+  })
+
+  await t.test('keys that do not belong together are the fault of the game, not of the player', async () => {
+    const game = await gameOf({ ...HCAPTCHA_KEYS, site_key: HCAPTCHA_TEST.site_key })
+    const error = await refused(platform, 'CAPTCHA_PROVIDER_FAILED', () =>
+      find(game, hcaptcha(server.solve('localhost'))),
+    )
+    assert.equal(error.status, 503)
+  })
 })
 
 test('what is over is swept', async (t) => {
