@@ -1,0 +1,32 @@
+// A reader installs with the Node that the machine has. npm prints a warning for each package that does not support it.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, join } from 'node:path'
+import { test } from 'node:test'
+
+/** The oldest Node that README and `engines` name. The platform itself runs under the Node that is installed. */
+const OLDEST_NODE = '20.19.0'
+
+type Lock = { packages: Record<string, { engines?: { node?: string } }> }
+type Semver = { satisfies: (version: string, range: string) => boolean }
+
+test('npm ci prints no warning on the oldest Node that we support: every package accepts it', () => {
+  const lock = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8')) as Lock
+  const semver = semverOfNpm()
+  const packages = Object.entries(lock.packages)
+  assert.ok(packages.length > 100, `${packages.length} packages`)
+  const refused = packages.flatMap(([path, { engines }]) =>
+    engines?.node === undefined || semver.satisfies(OLDEST_NODE, engines.node) ? [] : [`${path}: ${engines.node}`],
+  )
+  assert.deepEqual(refused, [])
+})
+
+/** npm decides with its own copy of semver, so the test does too. */
+function semverOfNpm(): Semver {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'))
+  const env = { ...process.env, PATH: folders.join(delimiter) }
+  const root = execFileSync('npm', ['root', '--global'], { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] })
+  return createRequire(join(root.trim(), 'npm', 'package.json'))('semver') as Semver
+}
