@@ -5,6 +5,7 @@
 const ROOT_FILES = [
   'absent-nulls',
   'config',
+  'exact-json',
   'regions',
   'context',
   'caller',
@@ -34,6 +35,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   regions: ['place', 'shape', 'toml'],
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
+  'exact-json': [],
   ids: [],
   place: [],
   prepared: [],

@@ -37,6 +37,11 @@ function timeText(ms: number): string {
 /** RFC 9562 section 6.6: the namespace of fully qualified domain names. */
 const DNS_NAMESPACE = '6ba7b810-9dad-11d1-80b4-00c04fd430c8'
 
+/** The id of a game mode: the same in every version of its game, and in every response, request and variable. */
+export function gameModeId(game_id: string, name: string): string {
+  return idOfName(name, game_id)
+}
+
 /**
  * The UUIDv5 of a name: cloud answers name a region by id, matchmaker answers by name. `within`: the id of what the name is
  * given in; else it means the same everywhere.

@@ -6,6 +6,11 @@ import { Empty, Id, object } from '../records.ts'
 import { RegionInfos } from './regions.ts'
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
+const GameModeName = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'Name of a game mode, or its `game_mode_id`.',
+})
 const Tags = Type.Record(Type.String(), Type.String(), {
   additionalProperties: false,
   maxProperties: 64,
@@ -133,7 +138,7 @@ export const findLobby = operation({
   rate_limit: 'seats',
   idempotent: true,
   body: object({
-    game_modes: Type.Array(Identifier, { maxItems: 32 }),
+    game_modes: Type.Array(GameModeName, { maxItems: 32 }),
     regions: Type.Optional(Type.Array(Identifier, { maxItems: 64 })),
     prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
     tags: Type.Optional(Tags),
@@ -196,12 +201,14 @@ export const createLobby = operation({
   rate_limit: 'seats',
   idempotent: true,
   body: object({
-    game_mode: Identifier,
+    game_mode: GameModeName,
     region: Type.Optional(Identifier),
     publicity: Type.Optional(Type.Enum(['public', 'private'])),
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
-    lobby_config: Type.Optional(Type.Unknown({ description: 'JSON of at most 16 KiB, handed to the lobby server.' })),
+    lobby_config: Type.Optional(
+      Type.Unknown({ description: 'JSON of at most 16 KiB, passed to the lobby server as it was sent.' }),
+    ),
     party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
@@ -249,7 +256,7 @@ export const setLobbyState = operation({
   method: 'PUT',
   path: '/matchmaker/lobbies/state',
   aliases: ['/v1/lobbies/state'],
-  summary: 'Set what the lobby tells of itself: any JSON of at most 16 KiB; no body clears it.',
+  summary: 'Set the state of the lobby: any JSON of at most 16 KiB, kept as it was sent. No body clears it.',
   auth: ['lobby', 'development'],
   rate_limit: 'matchmaker',
   body: Type.Unknown(),
@@ -270,9 +277,19 @@ export const getLobbyState = operation({
   errors: ['MATCHMAKER_LOBBY_NOT_FOUND'],
 })
 
+const game_mode_names = {
+  game_mode_id: Type.String({
+    format: 'uuid',
+    description: 'Id of the game mode: a UUIDv5 of its name within its game, the same for every version.',
+  }),
+  game_mode_name_id: Type.String({ description: 'Name of the game mode in the version config.' }),
+}
+
+export const GameModeInfo = object(game_mode_names)
+
 export const LobbyInfo = object({
   region_id: Identifier,
-  game_mode_id: Identifier,
+  ...game_mode_names,
   lobby_id: Id,
   max_players_normal: Type.Integer(),
   max_players_direct: Type.Integer(),
@@ -298,7 +315,7 @@ export const listLobbies = operation({
     anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The `anchor` of the page before.' })),
   }),
   response: object({
-    game_modes: Type.Array(object({ game_mode_id: Identifier })),
+    game_modes: Type.Array(GameModeInfo),
     regions: RegionInfos,
     lobbies: Type.Array(LobbyInfo, {
       description:

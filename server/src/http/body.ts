@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
 import { shown } from '../shape.ts'
 import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
-import { hasDuplicateMember, keepExactData } from './exact-data.ts'
+import { type FreeJson, hasDuplicateMember, keepExactData } from './exact-data.ts'
 import { InexactNumber, requireExact } from './numbers.ts'
 
 /** Deeper than any record of the contract; what is free JSON (state, lobby_config) may use it up. */
@@ -13,8 +13,11 @@ const JSON_DEPTH_MAX = 64
 /** How numbers are read: `exact` refuses those that would change, and members that stand twice. */
 export type Numbers = 'exact' | 'rounded'
 
-/** An empty body is no body: undefined. Throws API_BAD_BODY or VALIDATION_ERROR. */
-export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded'): unknown {
+/**
+ * An empty body is no body: undefined. `free_json`: what `rounded` does not round. Throws API_BAD_BODY or
+ * VALIDATION_ERROR.
+ */
+export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded', free_json: FreeJson = []): unknown {
   if (bytes.length === 0) return undefined
   if (!isUtf8(bytes)) throw new ApiError('API_BAD_BODY', {}, { message: 'The body is not valid UTF-8.' })
   const text = bytes.toString('utf8')
@@ -27,8 +30,8 @@ export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded'): unknown 
     throw new ApiError('API_BAD_BODY', {}, message === null ? {} : { message })
   }
   if (isSuspicious(text)) requireHarmless(value, [])
-  if (numbers === 'rounded') keepExactData(value, text)
-  else if (hasDuplicateMember(value, text)) refuseDuplicate(text)
+  if (numbers === 'rounded') return keepExactData(value, text, free_json)
+  if (hasDuplicateMember(value, text)) refuseDuplicate(text)
   return value
 }
 

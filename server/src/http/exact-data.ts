@@ -1,42 +1,44 @@
-// What is only passed on (`verification_data`) must arrive as it was sent. A number that a double cannot hold would be another
-// one when it is written again, so it is kept as the text it was (JSON.rawJSON, ECMAScript 2026). Of a name that is there
-// twice only the last would be left, and who guards the game by the first would be deceived: that is refused.
-import { validationError } from '@muster/contract'
+// What a request may set to any JSON (verification_data, lobby_config, the state of a lobby) must arrive as it was sent:
+// its numbers are kept to the last digit (exact-json.ts). Of a name that stands twice only the last would be left, and
+// whoever checks the first would be deceived: that is refused. The contract says which parts of a body these are.
+import Type, { type TSchema } from 'typebox'
+import { mayChange, parseExact } from '../exact-json.ts'
+import { refuseDuplicate } from './body-places.ts'
 
-/** Numbers of at most 15 digits without a fraction or exponent are themselves in a double. */
-const MAY_CHANGE = /\d{16}|\d[.eE]|-0/
+/** The parts of a body that may be any JSON: the whole body, or members of it by name. */
+export type FreeJson = 'body' | readonly string[]
 
-/** The library's types do not know them yet. */
-type ExactJson = {
-  rawJSON: (text: string) => unknown
-  parse: (
-    text: string,
-    revive: (this: unknown, name: string, value: unknown, context: { source?: string }) => unknown,
-  ) => unknown
+/** `schema`: of the body of an operation. */
+export function freeJsonOf(schema: TSchema): FreeJson {
+  if (Type.IsUnknown(schema)) return 'body'
+  const members = Type.IsObject(schema) ? Object.entries<TSchema>(schema.properties) : []
+  return members.filter(([, member]) => Type.IsUnknown(member)).map(([name]) => name)
 }
-const { rawJSON, parse } = JSON as unknown as ExactJson
 
-/** The end of one is always there: it is not asked for, so that nothing is looked at twice. */
-const TEXTS = /"(?:[^"\\]|\\.)*"?/gs
+/** The end of a string is always there: it is not required, so that nothing is scanned twice. */
+const STRINGS = /"(?:[^"\\]|\\.)*"?/gs
 
-/** `body` is what JSON.parse made of `text`. Throws VALIDATION_ERROR. */
-export function keepExactData(body: unknown, text: string): void {
-  if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'verification_data')) return
-  if (hasDuplicateMember(body, text)) {
-    const message = 'verification_data, or the body around it, has a member twice.'
-    throw validationError([{ path: ['verification_data'], reason: 'not_unique', message }])
+/**
+ * Returns `body` with its free JSON as it stands in `text`. `body` is what JSON.parse made of `text`. Throws
+ * VALIDATION_ERROR.
+ */
+export function keepExactData(body: unknown, text: string, free: FreeJson): unknown {
+  if (free === 'body') {
+    if (hasDuplicateMember(body, text)) refuseDuplicate(text)
+    return mayChange(text) ? parseExact(text) : body
   }
-  if (!MAY_CHANGE.test(text)) return
-  const exact = parse(text, (_name, value, { source }) =>
-    typeof value === 'number' && source !== undefined && source !== JSON.stringify(value) ? rawJSON(source) : value,
-  )
-  const holder = body as { verification_data: unknown }
-  holder.verification_data = (exact as typeof holder).verification_data
+  if (free.length === 0 || typeof body !== 'object' || body === null) return body
+  const sent = free.filter((name) => Object.hasOwn(body, name))
+  if (sent.length === 0) return body
+  if (hasDuplicateMember(body, text)) refuseDuplicate(text)
+  if (!mayChange(text)) return body
+  const exact = parseExact(text) as Record<string, unknown>
+  return { ...body, ...Object.fromEntries(sent.map((name) => [name, exact[name]])) }
 }
 
 /** Whether an object in `text` has a member twice. `value` is what JSON.parse made of it, which keeps the last one. */
 export function hasDuplicateMember(value: unknown, text: string): boolean {
-  return text.replace(TEXTS, '').split(':').length - 1 !== memberCount(value)
+  return text.replace(STRINGS, '').split(':').length - 1 !== memberCount(value)
 }
 
 /** With those of its members. As deep as the body may be. */

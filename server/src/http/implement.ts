@@ -26,6 +26,7 @@ import { type Prepared, preparedText } from '../prepared.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
+import { freeJsonOf } from './exact-data.ts'
 import type { Parking } from './parking.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 import { answerWatch, isWatch, type WatchShares } from './watches.ts'
@@ -183,7 +184,11 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       method: operation.method,
       url: path.replace(/\{(\w+)\}/g, ':$1'),
       schema: schemaOf(operation),
-      config: { document: operation.document, operation: operation.id } as object,
+      config: {
+        document: operation.document,
+        operation: operation.id,
+        free_json: freeJsonOf(operation.body),
+      } as object,
       ...(operation.auth.includes('anyone') ? { bodyLimit: STRANGER_BODY_BYTES_MAX } : {}),
       onRequest,
       ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),

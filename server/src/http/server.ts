@@ -58,6 +58,7 @@ import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
+import type { FreeJson } from './exact-data.ts'
 import { registerExports } from './exports.ts'
 import { guests } from './identity/guests.ts'
 import { liveEvents } from './identity/live.ts'
@@ -298,7 +299,8 @@ function createApp(
     const bytes = body as Buffer
     if (bytes.length <= PLACED_BODY_BYTES_MAX) request.body_bytes = bytes
     try {
-      done(null, parseBody(bytes, numbers))
+      const { free_json } = request.routeOptions.config as { free_json?: FreeJson }
+      done(null, parseBody(bytes, numbers, free_json))
     } catch (error) {
       done(error as Error)
     }

@@ -17,6 +17,7 @@ import type { Decision, FreshIds, SeatTaken, SeatWish } from './book/commands.ts
 import { type CaptchaGate, type CaptchaResponses, gated, openGate, type Solving } from './captcha/captcha.ts'
 import type { AskProvider } from './captcha/provider.ts'
 import { freshIds } from './fresh-ids.ts'
+import { resolveGameModes } from './game-mode-names.ts'
 import { requireIdentity } from './identity-rules.ts'
 import { limited } from './limited.ts'
 import { clientLimit } from './limits.ts'
@@ -70,8 +71,9 @@ type SeatOrder = {
   take: Take
 }
 
-export async function findSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
+export async function findSeat(desk: Desk, visitor: Visitor, given: BodyOf<typeof findLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.namespace_id)
+  const body = { ...given, game_modes: resolveGameModes(namespace, given.game_modes) }
   requireIdentity(
     visitor,
     'find',
@@ -120,8 +122,9 @@ export async function joinSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof
   })
 }
 
-export async function createSeat(desk: Desk, visitor: Visitor, body: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
+export async function createSeat(desk: Desk, visitor: Visitor, given: BodyOf<typeof createLobby>): Promise<SeatAnswer> {
   const namespace = await desk.namespaces.get(visitor.namespace_id)
+  const body = { ...given, game_mode: resolveGameModes(namespace, [given.game_mode])[0]! }
   requireIdentity(visitor, 'create', [namespace.game_modes.get(body.game_mode)])
   const facts = await factsOf(desk, visitor)
   const creator = { identity_id: visitor.identity_id, ray_id: visitor.ray?.ray_id ?? null }

@@ -13,6 +13,7 @@ import {
 import type { CallerOf } from '../caller.ts'
 import { newId } from '../ids.ts'
 import type { Desk } from './desk.ts'
+import { gameModeNames } from './game-mode-names.ts'
 import { requireNoBackend, type SeatRequest } from './visitor.ts'
 
 type Developer = CallerOf<'development'>
@@ -58,13 +59,13 @@ export async function developmentList(
   developer: Developer,
   query: QueryOf<typeof listLobbies>,
 ): Promise<ResponseOf<typeof listLobbies>> {
-  const { game_modes } = await namespaces.get(developer.namespace_id)
+  const { game_id, game_modes } = await namespaces.get(developer.namespace_id)
   return {
-    game_modes: [...game_modes.keys()].map((game_mode_id) => ({ game_mode_id })),
+    game_modes: [...game_modes.keys()].map((name) => gameModeNames(game_id, name)),
     regions: [REGION_INFO],
     lobbies: [...game_modes.values()].map((mode) => ({
       region_id: REGION.region_id,
-      game_mode_id: mode.name,
+      ...gameModeNames(game_id, mode.name),
       lobby_id: LOBBY_ID,
       max_players_normal: mode.max_players_normal,
       max_players_direct: mode.max_players_direct,

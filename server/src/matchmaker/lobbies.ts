@@ -1,8 +1,10 @@
 // What lobbies say of themselves, and what is told of them.
 import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
+import { type Prepared, prepare } from '../prepared.ts'
 import type { Lobby } from './book/lobby.ts'
 import type { Desk } from './desk.ts'
+import { type GameModeNames, gameModeNames } from './game-mode-names.ts'
 import { answerRegions } from './regions.ts'
 
 const STATE_BYTES_MAX = 16 * 1024
@@ -31,14 +33,14 @@ export async function writeLobbyState(desk: Desk, caller: CallerOf<'lobby'>, sta
  * Waits for what is being committed: nobody is told a state that is then undone. A lobby's own token dies with it
  * (TOKEN_REVOKED).
  */
-export function stateOfLobby(desk: Desk, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string): Promise<unknown> {
+export function stateOfLobby(desk: Desk, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string) {
   return desk.books.commit(caller.namespace_id, (book) => {
     if (caller.kind === 'lobby' && book.lobbies.get(caller.lobby_id)?.stop_ms !== null) {
       return { refused: 'TOKEN_REVOKED' }
     }
     const lobby = book.lobbies.get(lobby_id)
     if (lobby === undefined || lobby.stop_ms !== null) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
-    return { changes: [], result: lobby.state === null ? null : (JSON.parse(lobby.state) as unknown) }
+    return { changes: [], result: prepare<unknown>(lobby.state ?? 'null') }
   })
 }
 
@@ -47,36 +49,40 @@ export async function listOpenLobbies(
   namespace_id: string,
   address: string,
   query: QueryOf<typeof listLobbies>,
-): Promise<ResponseOf<typeof listLobbies>> {
-  const { version_id, game_modes } = await desk.namespaces.get(namespace_id)
+): Promise<Prepared<ResponseOf<typeof listLobbies>>> {
+  const { game_id, version_id, game_modes } = await desk.namespaces.get(namespace_id)
   const listable = new Set([...game_modes.values()].filter((mode) => mode.listable).map((mode) => mode.name))
+  const names = new Map([...game_modes.keys()].map((name) => [name, gameModeNames(game_id, name)]))
   const page = await desk.books.commit(namespace_id, (book) => {
     const { lobbies, more } = book.list({ version_id, game_modes: listable, after: query.anchor ?? null })
     return {
       changes: [],
-      result: { lobbies: lobbies.map((lobby) => infoOf(lobby, query.include_state === true)), more },
+      result: {
+        texts: lobbies.map((lobby) => infoText(lobby, names.get(lobby.game_mode), query.include_state === true)),
+        anchor: more ? lobbies.at(-1)?.lobby_id : undefined,
+      },
     }
   })
   const { regions } = await answerRegions(desk, namespace_id, address)
-  const last = page.lobbies.at(-1)
-  return {
-    game_modes: [...game_modes.keys()].map((game_mode_id) => ({ game_mode_id })),
+  const rest = JSON.stringify({
+    game_modes: [...names.values()],
     regions,
-    lobbies: page.lobbies,
-    ...(page.more && last !== undefined ? { anchor: last.lobby_id } : {}),
-  }
+    anchor: page.anchor,
+  })
+  return prepare(`{"lobbies":[${page.texts.join(',')}],${rest.slice(1)}`)
 }
 
-function infoOf(lobby: Lobby, include_state: boolean) {
-  return {
+/** As JSON text: a state is not parsed, so its numbers stay as they are and a large one costs little. */
+function infoText(lobby: Lobby, game_mode: GameModeNames | undefined, include_state: boolean): string {
+  const text = JSON.stringify({
     region_id: lobby.region,
-    game_mode_id: lobby.game_mode,
+    ...game_mode,
     lobby_id: lobby.lobby_id,
     max_players_normal: lobby.max_players_normal,
     max_players_direct: lobby.max_players_direct,
     max_players_party: lobby.max_players_party,
     total_player_count: lobby.players.size,
     ...(lobby.is_stalled ? { is_stalled: true } : {}),
-    ...(include_state ? { state: lobby.state === null ? null : (JSON.parse(lobby.state) as unknown) } : {}),
-  }
+  })
+  return include_state ? `${text.slice(0, -1)},"state":${lobby.state ?? 'null'}}` : text
 }

@@ -4,6 +4,7 @@
 import type { GameModeConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
+import { gameModeId } from '../ids.ts'
 import type { WantedLobby } from './rows.ts'
 
 /** The token's kind answers for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
@@ -30,13 +31,14 @@ export function lobbyEnvironment(
     PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.matchmaker_port}`,
     PLATFORM_TOKEN: token,
     PLATFORM_LOBBY_ID: lobby_id,
-    // As matchmaker answers have it: there, the id of a game mode or a region is its name.
-    PLATFORM_GAME_MODE_ID: mode.name,
+    // A version whose config is there has a game.
+    PLATFORM_GAME_MODE_ID: gameModeId(lobby.game_id!, mode.name),
     PLATFORM_GAME_MODE_NAME: mode.name,
     PLATFORM_NAMESPACE_ID: namespace_id,
     PLATFORM_NAMESPACE_NAME: lobby.namespace_name,
     PLATFORM_VERSION_ID: lobby.version_id,
     PLATFORM_VERSION_NAME: lobby.version_name,
+    // As in responses of the matchmaker, where the id of a region is its name.
     PLATFORM_REGION_ID: lobby.region,
     PLATFORM_REGION_NAME: region?.display_name ?? lobby.region,
     PLATFORM_MAX_PLAYERS_NORMAL: String(lobby.max_players_normal),

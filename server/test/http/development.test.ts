@@ -17,6 +17,7 @@ import {
   setLobbyState,
   validateGameNamespaceTokenDevelopment,
 } from '@muster/contract'
+import { idOfName } from '../../src/ids.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from '../cloud/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { dump } from './calls.ts'
@@ -185,13 +186,14 @@ test('development tokens', async (t) => {
     assert.deepEqual(await developer.call(setLobbyClosed, { body: { is_closed: true } }), {})
     assert.deepEqual(await developer.call(setLobbyState, { body: { a: 1 } }), {})
     const list = await developer.call(listLobbies, { query: { include_state: true } })
-    assert.deepEqual(list.game_modes.map((mode) => mode.game_mode_id).sort(), ['default', 'duel'])
+    assert.deepEqual(list.game_modes.map((mode) => mode.game_mode_name_id).sort(), ['default', 'duel'])
     assert.equal(list.lobbies.length, 2)
     assert.deepEqual(
-      list.lobbies.find((lobby) => lobby.game_mode_id === 'duel'),
+      list.lobbies.find((lobby) => lobby.game_mode_name_id === 'duel'),
       {
         region_id: 'dev-lcl',
-        game_mode_id: 'duel',
+        game_mode_id: idOfName('duel', game.game_id),
+        game_mode_name_id: 'duel',
         lobby_id: ZERO_ID,
         max_players_normal: 2,
         max_players_direct: 2,

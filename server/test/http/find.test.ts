@@ -405,7 +405,10 @@ test('of several game modes and regions the fullest lobby is found, and the firs
   await closeRegion(platform, game)
   const tagged = await find(game, { game_modes: ['tagged', 'default'], regions: ['local'] })
   const [info] = (await game.player.call(listLobbies, {})).lobbies
-  assert.deepEqual([info?.game_mode_id, info?.region_id, info?.lobby_id], ['tagged', 'local', tagged.lobby.lobby_id])
+  assert.deepEqual(
+    [info?.game_mode_name_id, info?.region_id, info?.lobby_id],
+    ['tagged', 'local', tagged.lobby.lobby_id],
+  )
   const found = await find(game, { game_modes: ['nowhere', 'default', 'tagged', 'tagged'] })
   assert.equal(found.lobby.lobby_id, tagged.lobby.lobby_id)
   assert.deepEqual(found.lobby.region, { region_id: 'local', display_name: 'Local' })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  createLobby,
   type ErrorCode,
   getLobbyState,
   listLobbies,
@@ -8,7 +9,9 @@ import {
   setLobbyReady,
   setLobbyState,
 } from '@muster/contract'
-import { startPlatform } from '../platform.ts'
+import { idOfName } from '../../src/ids.ts'
+import { startPlatform, type TestGame } from '../platform.ts'
+import { ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
 import {
   closeRegion,
   create,
@@ -111,6 +114,52 @@ test('the state of a lobby is any JSON, and comes back as it was set', async (t)
   assert.ok(!('state' in (await game.player.call(listLobbies, {})).lobbies[0]!))
 })
 
+test('the state and the config of a lobby keep every number to its last digit, and no member may stand twice', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const send = (method: string, path: string, token: string, body: string) =>
+    ask(`${platform.matchmaker_url}${path}`, { method, headers: { ...bearer(token), ...JSON_TYPE }, body })
+  const read = async (path: string) =>
+    (await ask(`${platform.matchmaker_url}${path}`, { headers: bearer(game.public_token) })).text
+  const createWith = (config: string) =>
+    send('POST', createLobby.path, game.public_token, `{"game_mode":"custom","lobby_config":${config}}`)
+  const { lobby_id } = (await find(game)).lobby
+  const server_token = platform.lobbyToken({ lobby_id, namespace_id: game.namespace_id })
+  const setState = (state: string) => send('PUT', setLobbyState.path, server_token, state)
+  const exact = [
+    '{"a":9007199254740993,"b":1e400,"c":-0,"d":1.0,"e":[18446744073709551616,0.1000000000000000055]}',
+    '1.0',
+    '-0',
+    '12345678901234567890',
+    '{"rawJSON":"1.0"}',
+  ]
+  for (const text of exact) {
+    const answer = await setState(text)
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal(await read(`/matchmaker/lobbies/${lobby_id}/state`), text)
+    assert.ok((await read(`${listLobbies.path}?include_state=true`)).includes(`"state":${text}}`), text)
+    const created = await createWith(text)
+    assert.equal(created.status, 200, created.text)
+    const { lobby } = JSON.parse(created.text) as { lobby: { lobby_id: string } }
+    const row = await platform.ctx.db
+      .selectFrom('lobbies')
+      .where('lobby_id', '=', lobby.lobby_id)
+      .select('lobby_config')
+      .executeTakeFirstOrThrow()
+    assert.equal(row.lobby_config, text)
+  }
+  for (const [answer, path] of [
+    [await setState('{"a":1,"a":2}'), ['a']],
+    [await createWith('{"a":{"b":1,"b":2}}'), ['lobby_config', 'a', 'b']],
+  ] as const) {
+    const { metadata } = requireRefusal(answer, 'VALIDATION_ERROR')
+    const [error] = metadata.errors as { path: string[]; reason: string }[]
+    assert.deepEqual([error?.path, error?.reason], [path, 'not_unique'])
+  }
+  assert.equal(await read(`/matchmaker/lobbies/${lobby_id}/state`), exact.at(-1))
+})
+
 test('a state has at most 16 KiB', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
@@ -163,6 +212,26 @@ test('the token of a lobby dies with it', async (t) => {
   assert.equal(error.status, 401)
 })
 
+/** How a game mode is named wherever its id is told. */
+const namesOf = ({ game_id }: TestGame, name: string) => ({
+  game_mode_id: idOfName(name, game_id),
+  game_mode_name_id: name,
+})
+const byName = (a: { game_mode_name_id: string }, b: { game_mode_name_id: string }): number =>
+  a.game_mode_name_id < b.game_mode_name_id ? -1 : 1
+
+test('find and create take a game mode by the id that list tells, and by its name', async (t) => {
+  const platform = await startPlatform(t)
+  platform.playServers()
+  const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  const { game_modes } = await game.player.call(listLobbies, {})
+  const idOf = (name: string) => game_modes.find((mode) => mode.game_mode_name_id === name)?.game_mode_id ?? ''
+  const { lobby } = await find(game, { game_modes: [idOf('tagged')] })
+  assert.equal((await find(game, { game_modes: ['tagged'] })).lobby.lobby_id, lobby.lobby_id)
+  await create(game, { game_mode: idOf('custom') })
+  await refused(platform, 'MATCHMAKER_GAME_MODE_NOT_FOUND', () => find(game, { game_modes: [UNKNOWN_ID] }))
+})
+
 test('list names the game modes and regions, and the public lobbies that are not hidden', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
@@ -175,7 +244,8 @@ test('list names the game modes and regions, and the public lobbies that are not
   const before = await journal(platform)
   const list = await game.player.call(listLobbies, {})
   assert.equal(await journal(platform), before)
-  assert.deepEqual(list.game_modes.map((mode) => mode.game_mode_id).sort(), Object.keys(MODES).sort())
+  const game_modes = Object.keys(MODES).map((name) => namesOf(game, name))
+  assert.deepEqual(list.game_modes.toSorted(byName), game_modes.toSorted(byName))
   assert.deepEqual(list.regions, [
     {
       region_id: 'local',
@@ -186,7 +256,7 @@ test('list names the game modes and regions, and the public lobbies that are not
     },
   ])
   const limits = { max_players_normal: 32, max_players_direct: 32, max_players_party: 32 }
-  const where = { region_id: 'local', game_mode_id: 'default', lobby_id: lobby.lobby_id }
+  const where = { region_id: 'local', ...namesOf(game, 'default'), lobby_id: lobby.lobby_id }
   assert.deepEqual(list.lobbies, [{ ...where, ...limits, total_player_count: 1 }])
   assert.ok(!('anchor' in list))
 })

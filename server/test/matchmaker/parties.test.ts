@@ -318,8 +318,8 @@ test('where the game verifies it is asked once, about all members, and its no is
   assert.equal(endpoint.asked.length, 2)
   const unknown = { user_agent: null, latitude: null, longitude: null }
   const { user_agent } = (payload.clients as Record<string, { user_agent: string | null }>)['192.0.2.1']!
-  const [version, namespace_id] = [game.version_id, game.namespace_id]
-  const of_mode = { namespace_id, game_mode_id: idOfName(`${version}/default`), game_mode_name_id: 'default' }
+  const { game_id, namespace_id } = game
+  const of_mode = { namespace_id, game_mode_id: idOfName('default', game_id), game_mode_name_id: 'default' }
   const asked = { state: null, config: null, tags: {}, dynamic_max_players: null }
   assert.deepEqual(payload, {
     verification_data: null,

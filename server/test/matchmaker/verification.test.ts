@@ -84,7 +84,7 @@ test('a game that is being written verifies players at http://localhost, where t
   await assert.rejects(strict.game(config), { code: 'VALIDATION_ERROR' })
 })
 
-const gameModeId = (game: TestGame) => idOfName(`${game.version_id}/default`)
+const gameModeId = (game: TestGame) => idOfName('default', game.game_id)
 
 const metricsOf = async ({ ctx }: Platform): Promise<string> => (await ctx.metrics.text()).text
 
@@ -502,7 +502,7 @@ async function findRaw(platform: Platform, game: TestGame, data: string): Promis
   })
 }
 
-test('verification_data arrives as it was sent, to the last digit, or is refused', async (t) => {
+test('verification_data, state and config arrive as they were sent, to the last digit, or are refused', async (t) => {
   const { endpoint, platform, game } = await startVerified(t)
   const exact = [
     '{"a":18446744073709551616,"b":1e400,"c":-0,"d":1.0,"e":0.1000000000000000055511151231257827}',
@@ -520,6 +520,26 @@ test('verification_data arrives as it was sent, to the last digit, or is refused
     const sent = data.replace('\\u00e4', 'ä')
     assert.equal(endpoint.asked.at(-1)?.text.slice(0, 22 + sent.length), `{"verification_data":${sent},`)
   }
+  const config = '{"a":[9007199254740993,1e400,1.0]}'
+  const created = await fetch(`${platform.matchmaker_url}/matchmaker/lobbies/create`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${game.public_token}`, 'content-type': 'application/json' },
+    body: `{"game_mode":"default","publicity":"public","lobby_config":${config}}`,
+  })
+  const { lobby } = (await created.json()) as { lobby: { lobby_id: string } }
+  assert.match(endpoint.asked.at(-1)?.text ?? '', /"config":{"a":\[9007199254740993,1e400,1\.0]},/)
+  const state = '{"seed":18446744073709551616,"scale":1.0}'
+  const { lobby_id } = lobby
+  await fetch(`${platform.matchmaker_url}/matchmaker/lobbies/state`, {
+    method: 'PUT',
+    headers: {
+      authorization: `Bearer ${platform.lobbyToken({ lobby_id, namespace_id: game.namespace_id })}`,
+      'content-type': 'application/json',
+    },
+    body: state,
+  })
+  await join(game, lobby_id)
+  assert.match(endpoint.asked.at(-1)?.text ?? '', /"state":{"seed":18446744073709551616,"scale":1\.0},/)
   const asked = endpoint.asked.length
   for (const data of [
     `"${'x'.repeat(16 * 1024 - 1)}"`,

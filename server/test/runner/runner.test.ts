@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { newId } from '../../src/ids.ts'
+import { gameModeId, newId } from '../../src/ids.ts'
 import { openDatabase } from '../matchmaker/writers.ts'
 import { until } from '../until.ts'
 import { hasBubblewrap } from './driver-fixture.ts'
@@ -39,8 +39,12 @@ test('a wanted lobby runs with the environment that is documented, and ends when
     ...MODE,
     env: { MOTD: 'hello', PLATFORM_TOKEN: 'mine', PORT_GAME_PORT: '1', PATH: '/mine' },
   })
-  const lobby_id = await fixture.lobby(version_id, { lobby_config: '{"map":"hill"}', tags: { mode: 'fast' } })
+  const lobby_id = await fixture.lobby(version_id, {
+    lobby_config: '{"seed":9007199254740993}',
+    tags: { mode: 'fast' },
+  })
   const env = await environmentOf(fixture, lobby_id)
+  const { game_id } = await fixture.ctx.db.selectFrom('versions').select('game_id').executeTakeFirstOrThrow()
   const row = await fixture.run(lobby_id, 'the run starts', isStarted)
   const { PWD, PLATFORM_TOKEN = '', PATH, HOME, TMPDIR, ...rest } = env
   assert.ok(PATH !== undefined && HOME !== undefined && TMPDIR !== undefined && PATH !== '/mine')
@@ -48,7 +52,7 @@ test('a wanted lobby runs with the environment that is documented, and ends when
     MOTD: 'hello',
     PLATFORM_API_URL: 'http://127.0.0.1:8081',
     PLATFORM_LOBBY_ID: lobby_id,
-    PLATFORM_GAME_MODE_ID: 'default',
+    PLATFORM_GAME_MODE_ID: gameModeId(game_id, 'default'),
     PLATFORM_GAME_MODE_NAME: 'default',
     PLATFORM_NAMESPACE_ID: version_id,
     PLATFORM_NAMESPACE_NAME: version_id.slice(-12),
@@ -61,7 +65,7 @@ test('a wanted lobby runs with the environment that is documented, and ends when
     PLATFORM_MAX_PLAYERS_PARTY: '5',
     PLATFORM_CPU: '500',
     PLATFORM_MEMORY: String(300 * 1024 ** 2),
-    PLATFORM_LOBBY_CONFIG: '{"map":"hill"}',
+    PLATFORM_LOBBY_CONFIG: '{"seed":9007199254740993}',
     PLATFORM_LOBBY_TAGS: '{"mode":"fast"}',
     PORT_GAME_PORT: String(row.ports['game-port']?.port),
   })

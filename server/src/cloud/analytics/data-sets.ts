@@ -2,7 +2,7 @@
 // the columns of the contract. A line of a chart (a region, a game mode, an exit code) has an entry for every bucket; a
 // mean has none for a bucket in which there was nothing to take it of.
 import type { AnalyticsDataSet, AnalyticsVariant } from '@muster/contract'
-import { idOfName } from '../../ids.ts'
+import { gameModeId, idOfName } from '../../ids.ts'
 import type { Gauges } from './facts.ts'
 import type { ExitRow, LineKind, Lines } from './read.ts'
 
@@ -135,7 +135,7 @@ function regions({ region: lines }: Lines) {
 function gameModes({ game_mode: lines }: Lines) {
   return largest(lines, lobbiesOf, ({ names }) => names.toReversed().join(' ')).map(({ names, of }) => {
     const [game_id, game_mode] = names as [string, string]
-    return { names: { game_mode_id: idOfName(game_mode, game_id), game_mode_name_id: game_mode }, of }
+    return { names: { game_mode_id: gameModeId(game_id, game_mode), game_mode_name_id: game_mode }, of }
   })
 }
 

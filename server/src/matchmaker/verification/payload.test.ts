@@ -6,6 +6,7 @@ import type { Hold } from '../book/holds.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { verificationPayload } from './payload.ts'
 
+const GAME = '00000000-0000-7000-8000-0000000000ee'
 const NAMESPACE = '00000000-0000-7000-8000-00000000cafe'
 const { ready_within_ms: _, edge_ports_wanted, ...record } = lobbyPlan()
 const LOBBY: Lobby = {
@@ -51,7 +52,7 @@ test('the payload is what it has always been', () => {
         expire_ms: 0,
       }
       const players = join_kind === 'party' ? [PLAYER, FRIEND] : [PLAYER]
-      const payload = verificationPayload({ namespace_id: NAMESPACE, hold, players, join_kind, words })
+      const payload = verificationPayload({ game_id: GAME, namespace_id: NAMESPACE, hold, players, join_kind, words })
       return [`${name}, ${join_kind}`, JSON.parse(payload) as unknown]
     }),
   )

@@ -1,14 +1,12 @@
 // What a game's endpoint is told, member for member as the interface has it, and what of it a player may say himself.
 import { type SeatAction, validationError } from '@muster/contract'
-import { idOfName } from '../../ids.ts'
+import { isExactNumber, parseExact } from '../../exact-json.ts'
+import { gameModeId, idOfName } from '../../ids.ts'
 import type { AddressFacts } from '../../net/ip-intelligence.ts'
 import type { Hold } from '../book/holds.ts'
 
 const DATA_BYTES_MAX = 16 * 1024
 const DATA_DEPTH_MAX = 32
-
-/** The library's types do not know it yet. */
-const { isRawJSON } = JSON as unknown as { isRawJSON: (value: unknown) => boolean }
 
 /** A player for whom a seat is asked: one, or all of a party. */
 export type VerifiedPlayer = {
@@ -27,22 +25,23 @@ export type RequestWords = {
 }
 
 export function verificationPayload(question: {
+  game_id: string
   namespace_id: string
   hold: Hold
   players: readonly VerifiedPlayer[]
   join_kind: 'normal' | 'party'
   words: RequestWords
 }): string {
-  const { namespace_id, hold, players, join_kind, words } = question
+  const { game_id, namespace_id, hold, players, join_kind, words } = question
   const { lobby } = hold
   return JSON.stringify({
     verification_data: words.verification_data ?? null,
     game: {
       namespace_id,
-      game_mode_id: idOfName(`${lobby.version_id}/${lobby.game_mode}`),
+      game_mode_id: gameModeId(game_id, lobby.game_mode),
       game_mode_name_id: lobby.game_mode,
       lobby: hold.plan !== null ? null : lobbyOf(hold),
-      state: hold.plan !== null || lobby.state === null ? null : JSON.parse(lobby.state),
+      state: hold.plan !== null || lobby.state === null ? null : parseExact(lobby.state),
       config: words.lobby_config ?? null,
       tags: words.tags ?? {},
       dynamic_max_players: words.max_players ?? null,
@@ -69,7 +68,7 @@ function lobbyOf({ lobby }: Hold) {
   }
 }
 
-/** Throws VALIDATION_ERROR. Numbers that no double holds are in it as they were sent (http/exact-data.ts). */
+/** Throws VALIDATION_ERROR. Its numbers are as they were sent (http/exact-data.ts). */
 export function requireSmallData(verification_data: unknown): void {
   if (verification_data === undefined) return
   const refuse = (reason: string, message: string) =>
@@ -84,6 +83,6 @@ export function requireSmallData(verification_data: unknown): void {
 
 /** A depth of 1 is a list or an object with nothing but texts and numbers in it. */
 function isDeeperThan(depth: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || isRawJSON(value)) return false
+  if (typeof value !== 'object' || value === null || isExactNumber(value)) return false
   return depth === 0 || Object.values(value).some((member) => isDeeperThan(depth - 1, member))
 }

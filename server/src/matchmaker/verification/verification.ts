@@ -176,7 +176,8 @@ async function askAbout(
   })
   const players = [{ address, user_agent, coordinates: facts.coordinates }, ...others]
   const join_kind = party === null ? 'normal' : 'party'
-  const body = verificationPayload({ namespace_id, hold, players, join_kind, words })
+  const { game_id } = await desk.namespaces.get(namespace_id)
+  const body = verificationPayload({ game_id, namespace_id, hold, players, join_kind, words })
   const timeout_ms = patience.deadline_ms - desk.ctx.elapsed()
   const onLeftAlone = () => visitor.tale?.leftAlone()
   await desk.askGame({ namespace_id, endpoint, body, timeout_ms, signal: patience.all_gone, onLeftAlone })
