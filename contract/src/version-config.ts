@@ -54,12 +54,19 @@ const PortRange = object({
 export type PortRange = Static<typeof PortRange>
 
 const Port = object({
-  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: 'Where the server likes to listen.' })),
+  port: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 65535,
+      description:
+        'Refused: the lobbies of a machine share its network, so each gets a number of its own. Leave it out, and let the server listen on `PORT_<NAME>`.',
+    }),
+  ),
   port_range: Type.Optional(
     Type.Object(PortRange.properties, {
       additionalProperties: false,
       description:
-        "In the place of `port`: players reach these tcp or udp ports of the machine with no proxy between. Network mode host only, within the operator's MUSTER_HOST_PORT_RANGES. Lobbies share them: the server takes a free one.",
+        "Players reach these tcp or udp ports of the machine with no proxy between. Network mode host only, within the operator's MUSTER_HOST_PORT_RANGES. Lobbies share them: the server takes a free one.",
     }),
   ),
   protocol: Type.Optional(PortProtocol),
@@ -98,7 +105,8 @@ const Docker = object(
 )
 
 const IdentityRequirement = Type.Enum(['none', 'guest', 'registered'], {
-  description: "Who may: anybody (when absent), who calls with an identity's token, or registered players only.",
+  description:
+    "Who may call. `none`, the default: everybody. `guest`: players with an identity's token. `registered` is refused: the platform has no registered players yet.",
 })
 export type IdentityRequirement = Static<typeof IdentityRequirement>
 

@@ -44,9 +44,13 @@ export async function run(): Promise<void> {
     const { api } = platform
     const { group_id } = await api.call(createGroup, { body: { display_name: 'Bench' } })
     const game_ids: string[] = []
+    const namespace_ids: string[] = []
     for (let number = 0; number < GAMES; number++) {
       const body = { display_name: `Game ${number}`, developer_group_id: group_id }
-      game_ids.push((await api.call(createGame, { body })).game_id)
+      const { game_id } = await api.call(createGame, { body })
+      const { game } = await api.call(getGameById, { params: { game_id } })
+      game_ids.push(game_id)
+      namespace_ids.push(...game.namespaces.map(({ namespace_id }) => namespace_id))
     }
     const begun = performance.now()
     const now_ms = Date.now()
@@ -65,6 +69,7 @@ export async function run(): Promise<void> {
             query_start: new Date(now_ms - window_ms).toISOString(),
             query_end: new Date(now_ms).toISOString(),
             game_ids,
+            namespace_ids,
             variants: [...variants],
           },
         })

@@ -70,7 +70,7 @@ export const AnalyticsDataSet = Type.Partial(object(DATA_SETS), {
 export type AnalyticsDataSet = Static<typeof AnalyticsDataSet>
 
 const Instant = (description: string) => Type.String({ format: 'date-time', description })
-const ids = (description: string) => Type.Optional(Type.Array(Id, { maxItems: ANALYTICS_IDS_MAX, description }))
+const ids = (description: string) => Type.Array(Id, { minItems: 1, maxItems: ANALYTICS_IDS_MAX, description })
 
 export const getAnalytics = operation({
   id: 'games.namespaces.analytics.getAnalytics',
@@ -83,8 +83,8 @@ export const getAnalytics = operation({
   query: object({
     query_start: Instant('Where the window begins, RFC 3339.'),
     query_end: Instant('Where it ends.'),
-    game_ids: ids('All of their namespaces.'),
-    namespace_ids: ids('And these.'),
+    game_ids: ids('Games of the namespaces. Each must have at least one namespace in `namespace_ids`.'),
+    namespace_ids: ids('Namespaces whose numbers are added up. Each must belong to a game in `game_ids`.'),
     variants: Type.Array(Type.Enum(ANALYTICS_VARIANTS), {
       minItems: 1,
       maxItems: ANALYTICS_VARIANTS.length,

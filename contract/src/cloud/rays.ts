@@ -122,7 +122,9 @@ export type Explanation = Static<typeof Explanation>
 
 const Microtime = (description: string) =>
   Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC, microseconds.` })
-const RequestId = Type.Optional(Id)
+const RequestId = Type.Optional(
+  Type.String({ format: 'uuid', description: 'Id of the request, as in the x-ray-id header and in log lines.' }),
+)
 
 const RaySpan = object({
   label: Type.String(),

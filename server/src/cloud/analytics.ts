@@ -73,22 +73,25 @@ function windowOf({ query_start, query_end }: { query_start: string; query_end: 
   throw validationError([{ path: ['query', 'query_end'], reason: 'too_low', message }])
 }
 
-/** Of all games, and those that are named; each once. */
+/** The namespaces that are named, each once. Each is of a game that is named, and each game has one of them. */
 async function namespacesOf(
   ctx: Context,
   caller: Caller,
-  { game_ids = [], namespace_ids = [] }: QueryOf<typeof getAnalytics>,
+  { game_ids, namespace_ids }: QueryOf<typeof getAnalytics>,
 ): Promise<string[]> {
   await requireGames(ctx, caller, game_ids)
   const { rows } = await ctx.pool.query<{ namespace_id: string; game_id: string }>(
-    'select namespace_id, game_id from namespaces where game_id = any($1) or namespace_id = any($2)',
+    'select namespace_id, game_id from namespaces where game_id = any($1) and namespace_id = any($2)',
     [game_ids, namespace_ids],
   )
-  const game_of = new Map(rows.map(({ namespace_id, game_id }) => [namespace_id, game_id]))
-  const games = namespace_ids.map((namespace_id) => game_of.get(namespace_id))
-  if (games.includes(undefined)) throw new ApiError('NAMESPACE_NOT_FOUND')
-  await requireGames(ctx, caller, games as string[], 'NAMESPACE_NOT_FOUND')
-  return [...game_of.keys()]
+  if (rows.length < new Set(namespace_ids).size) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const games = new Set(rows.map(({ game_id }) => game_id))
+  const idle = game_ids.find((game_id) => !games.has(game_id))
+  if (idle !== undefined) {
+    const message = `No namespace of game ${idle} is in namespace_ids. Add one, or leave the game out.`
+    throw validationError([{ path: ['query', 'game_ids'], reason: 'conflicts', message }])
+  }
+  return rows.map(({ namespace_id }) => namespace_id)
 }
 
 /** How far each shard that has one of these namespaces is folded. */

@@ -62,7 +62,18 @@ function readParts({ db }: Context, ray_id: string) {
     .where('ray_id', '=', ray_id)
     .orderBy('ts')
     .limit(PARTS_MAX)
-    .select(['service', 'operation', 'code', 'owner_kind', 'owner_id', 'game_id', 'duration_us', 'spans', 'marks'])
+    .select([
+      'ray_id',
+      'service',
+      'operation',
+      'code',
+      'owner_kind',
+      'owner_id',
+      'game_id',
+      'duration_us',
+      'spans',
+      'marks',
+    ])
     .select(sql<number>`(extract(epoch from ts) * 1000000)::bigint`.as('ts_us'))
     .execute()
 }
@@ -79,18 +90,19 @@ async function requireReader(ctx: Context, caller: Caller, parts: readonly Part[
   await requireDeveloper(ctx, caller, game_id)
 }
 
-function perfOf({ service, operation, code, ts_us, duration_us, spans, marks }: Part): ServicePerf {
+function perfOf({ ray_id: req_id, service, operation, code, ts_us, duration_us, spans, marks }: Part): ServicePerf {
   const at = (offset_us: number): string => microtime(ts_us + offset_us)
   const told = marks.map(([label, offset, ray_id]) => {
-    return { label, ...(ray_id !== undefined && { ray_id }), ts: at(offset) }
+    return { label, ...(ray_id !== undefined && { ray_id }), req_id, ts: at(offset) }
   })
   return {
     svc_name: service,
     operation,
+    req_id,
     ts: at(0),
     duration: duration_us,
-    spans: spans.map(([label, from, to]) => ({ label, start_ts: at(from), finish_ts: at(to) })),
-    marks: code === null ? told : [...told, { label: code, ts: at(duration_us) }],
+    spans: spans.map(([label, from, to]) => ({ label, req_id, start_ts: at(from), finish_ts: at(to) })),
+    marks: code === null ? told : [...told, { label: code, req_id, ts: at(duration_us) }],
   }
 }
 

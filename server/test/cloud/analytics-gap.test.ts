@@ -40,6 +40,7 @@ test('behind a gap of the journal it goes on; who left within it has left, and w
       query: {
         query_start: new Date(now_ms - 30 * 60_000).toISOString(),
         query_end: new Date(now_ms + 60_000).toISOString(),
+        game_ids: [game.game_id],
         namespace_ids: [game.namespace_id],
         variants,
       },
@@ -78,6 +79,7 @@ test('behind a gap of the journal it goes on; who left within it has left, and w
     query: {
       query_start: new Date(now_ms - 1_000).toISOString(),
       query_end: new Date(now_ms + 1_000).toISOString(),
+      game_ids: [game.game_id],
       namespace_ids: [game.namespace_id],
       variants: ['lobby_count_by_game_mode'],
     },

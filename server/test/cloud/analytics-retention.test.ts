@@ -43,12 +43,13 @@ async function write({ ctx }: Platform, facts: readonly Fact[]): Promise<void> {
 }
 
 /** The seats of six hours, and how wide their buckets are. */
-async function told({ client }: Platform, namespace_id: string, day: number) {
+async function told({ client }: Platform, game_id: string, namespace_id: string, day: number) {
   const start_ms = FIRST_DAY_MS + day * DAY_MS + 7 * HOUR_MS
   const { data_sets } = await client.call(getAnalytics, {
     query: {
       query_start: new Date(start_ms).toISOString(),
       query_end: new Date(start_ms + 6 * HOUR_MS).toISOString(),
+      game_ids: [game_id],
       namespace_ids: [namespace_id],
       variants: ['new_players_per_second', 'player_count'],
     },
@@ -62,14 +63,14 @@ async function told({ client }: Platform, namespace_id: string, day: number) {
 test('events go by the day, with what is finer than an hour; older days are told by the hour, as they were', async (t) => {
   const platform = await startPlatform(t, { roles: 'api', held_ms: FIRST_DAY_MS })
   const { pool } = platform.ctx
-  const { prod_id, staging_id } = await newGame(platform)
+  const { game_id, prod_id, staging_id } = await newGame(platform)
   const series = { namespace_id: prod_id, region: 'eu', game_mode: 'duel' }
   for (const day of [0, 1, 2]) await write(platform, seatsOf(series, day))
   const gone = { namespace_id: UNKNOWN_ID, region: 'eu', game_mode: 'duel' }
   await write(platform, seatsOf(gone, 2))
 
   platform.advance(30.5 * DAY_MS)
-  assert.deepEqual(await told(platform, prod_id, 0), { width_s: 300, seats: SEATS, player_count: SEATS })
+  assert.deepEqual(await told(platform, game_id, prod_id, 0), { width_s: 300, seats: SEATS, player_count: SEATS })
   await sweep(platform.ctx)
   const partitions = await pool.query<{ name: string }>(
     `select relname as name from pg_class where relname like 'analytics_events_2%' and relkind = 'r' order by 1`,
@@ -91,11 +92,11 @@ test('events go by the day, with what is finer than an hour; older days are told
     { day: '02', widths: kept },
     { day: '03', widths: kept },
   ])
-  assert.deepEqual(await told(platform, prod_id, 0), { width_s: 3_600, seats: SEATS, player_count: SEATS })
-  assert.deepEqual(await told(platform, prod_id, 1), { width_s: 300, seats: SEATS, player_count: 2 * SEATS })
-  assert.deepEqual(await told(platform, prod_id, 2), { width_s: 300, seats: SEATS, player_count: 3 * SEATS })
+  assert.deepEqual(await told(platform, game_id, prod_id, 0), { width_s: 3_600, seats: SEATS, player_count: SEATS })
+  assert.deepEqual(await told(platform, game_id, prod_id, 1), { width_s: 300, seats: SEATS, player_count: 2 * SEATS })
+  assert.deepEqual(await told(platform, game_id, prod_id, 2), { width_s: 300, seats: SEATS, player_count: 3 * SEATS })
   // Where nothing ever was, nothing is missing.
-  assert.deepEqual(await told(platform, staging_id, 0), { width_s: 300, seats: 0, player_count: 0 })
+  assert.deepEqual(await told(platform, game_id, staging_id, 0), { width_s: 300, seats: 0, player_count: 0 })
   const { rows } = await pool.query('select distinct namespace_id from analytics_lines')
   assert.deepEqual(rows, [{ namespace_id: prod_id }], 'nothing is left of a namespace that is gone')
 

@@ -13,7 +13,7 @@ test('of many who ask at once a few are answered at a time, and those beyond the
   const database_url = await createDatabase(t)
   const platform = await startPlatform(t, { roles: 'api', database_url })
   const { client } = platform
-  const { game_id } = await newGame(platform)
+  const { game_id, prod_id } = await newGame(platform)
   const db = await openDatabase(t, database_url)
   const ask = () =>
     client.call(getAnalytics, {
@@ -21,6 +21,7 @@ test('of many who ask at once a few are answered at a time, and those beyond the
         query_start: '2026-01-01T00:00:00Z',
         query_end: '2026-01-02T00:00:00Z',
         game_ids: [game_id],
+        namespace_ids: [prod_id],
         variants: ['lobby_count'],
       },
     })

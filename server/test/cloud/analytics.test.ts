@@ -8,6 +8,7 @@ import {
   ANALYTICS_VARIANTS,
   type AnalyticsVariant,
   createCloudToken,
+  findLobby,
   getAnalytics,
   getGameById,
 } from '@muster/contract'
@@ -61,6 +62,7 @@ async function ask(
       query_start: new Date(start_ms).toISOString(),
       query_end: new Date(end_ms).toISOString(),
       game_ids: games.map(({ game_id }) => game_id),
+      namespace_ids: games.map(({ namespace_id }) => namespace_id),
       variants,
     },
   })
@@ -123,6 +125,29 @@ test('every number is what was played, however much of it is folded', { timeout:
   await requireNumbers({ ...hour, platform }, 'when roll-ups were made anew of the events')
 })
 
+test('analytics of some namespaces of a game are of those alone', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker' })
+  platform.playServers()
+  const game = await platform.game()
+  await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  const { namespaces } = (await platform.client.call(getGameById, { params: { game_id: game.game_id } })).game
+  const count = async (names: string[]): Promise<number> => {
+    const namespace_ids = namespaces.filter(({ name_id }) => names.includes(name_id)).map((one) => one.namespace_id)
+    const now_ms = platform.ctx.now()
+    const { data_sets } = await platform.client.call(getAnalytics, {
+      query: {
+        query_start: new Date(now_ms - HOUR_MS).toISOString(),
+        query_end: new Date(now_ms).toISOString(),
+        game_ids: [game.game_id],
+        namespace_ids,
+        variants: ['matchmaker_overview'],
+      },
+    })
+    return data_sets[0]!.matchmaker_overview!.lobby_count
+  }
+  assert.deepEqual(await Promise.all([['prod', 'staging'], ['prod'], ['staging']].map(count)), [1, 1, 0])
+})
+
 test('what is asked wrongly is told by its name; ids of others are as if there were none', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
   const [game, other] = [await newGame(platform), await newGame(platform)]
@@ -130,6 +155,7 @@ test('what is asked wrongly is told by its name; ids of others are as if there w
     query_start: '2026-01-01T00:00:00Z',
     query_end: '2026-01-02T00:00:00Z',
     game_ids: [game.game_id],
+    namespace_ids: [game.prod_id],
     variants: ['lobby_count'],
   }
   const refusal = async (change: object): Promise<[string, string] | string> => {
@@ -149,8 +175,10 @@ test('what is asked wrongly is told by its name; ids of others are as if there w
   const cases: [object, [string, string] | string][] = [
     [{}, 'told'],
     [{ variants: 'lobby_count' }, 'told'],
-    [{ game_ids: [] }, 'told'],
-    [{ game_ids: [game.game_id, game.game_id, other.game_id] }, 'told'],
+    [{ game_ids: [game.game_id, game.game_id, other.game_id], namespace_ids: [game.prod_id, other.prod_id] }, 'told'],
+    [{ game_ids: [] }, ['game_ids', 'required']],
+    [{ namespace_ids: [] }, ['namespace_ids', 'required']],
+    [{ game_ids: [game.game_id, other.game_id] }, ['game_ids', 'conflicts']],
     [{ query_end: good.query_start }, ['query_end', 'too_low']],
     [{ query_start: '2026-01-03T00:00:00Z' }, ['query_end', 'too_low']],
     [{ query_start: '1767225600' }, ['query_start', 'invalid']],
@@ -164,6 +192,7 @@ test('what is asked wrongly is told by its name; ids of others are as if there w
     [{ width: '1' }, ['width', 'unknown']],
     [{ game_ids: [game.game_id, UNKNOWN_ID] }, 'GAME_NOT_FOUND'],
     [{ namespace_ids: UNKNOWN_ID }, 'NAMESPACE_NOT_FOUND'],
+    [{ namespace_ids: [game.prod_id, other.prod_id] }, 'NAMESPACE_NOT_FOUND'],
     [{ query_start: '0000-01-01T00:00:00Z', query_end: '9999-12-31T23:59:59Z' }, 'told'],
   ]
   for (const [change, expected] of cases) assert.deepEqual(await refusal(change), expected, JSON.stringify(change))
@@ -175,8 +204,7 @@ test('what is asked wrongly is told by its name; ids of others are as if there w
   assert.equal((await cloud.call(getAnalytics, { query })).data_sets.length, 1)
   const game_ids = [game.game_id, other.game_id]
   await assert.rejects(cloud.call(getAnalytics, { query: { ...query, game_ids } }), { code: 'GAME_NOT_FOUND' })
-  const { namespaces } = (await platform.client.call(getGameById, { params: { game_id: other.game_id } })).game
-  const namespace_ids = namespaces.map(({ namespace_id }) => namespace_id)
+  const namespace_ids = [other.prod_id, other.staging_id]
   const foreign = cloud.call(getAnalytics, { query: { ...query, namespace_ids } })
   await assert.rejects(foreign, { code: 'NAMESPACE_NOT_FOUND' })
 })

@@ -43,7 +43,7 @@ test('versions', async (t) => {
       matchmaker: {
         max_players: 12,
         regions: { local: {} },
-        docker: { ...docker, env: { LOG_LEVEL: 'info' }, ports: { http: { protocol: 'http' as const, port: 7777 } } },
+        docker: { ...docker, env: { LOG_LEVEL: 'info' }, ports: { http: { protocol: 'http' as const } } },
         game_modes: {
           default: {},
           duel: {
@@ -163,13 +163,9 @@ test('versions', async (t) => {
       { path: [...path, 'env', 'PLATFORM_TOKEN'], reason: 'conflicts_with_default' },
       { path: [...path, 'env', 'PORT_HTTP'], reason: 'conflicts_with_default' },
     ])
-    const ports = {
-      one: { protocol: 'http', port: 80 },
-      two: { protocol: 'http', port: 80 },
-      three: { protocol: 'http' },
-    }
+    const ports = { one: { protocol: 'http', port: 80 }, two: { protocol: 'http' } }
     await wrong({ matchmaker: { docker: { ...docker, ports }, game_modes: { default: {} } } }, [
-      { path: [...path, 'ports', 'two', 'port'], reason: 'port_protocol_not_unique' },
+      { path: [...path, 'ports', 'one', 'port'], reason: 'not_supported' },
     ])
     const some = (prefix: string) =>
       Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`${prefix}${index}`, '']))
@@ -177,6 +173,19 @@ test('versions', async (t) => {
     await wrong({ matchmaker: { docker: { ...docker, env: some('A') }, game_modes: modes } }, [
       { path: [...matchmakerPath, 'game_modes', 'default', 'docker', 'env'], reason: 'too_many' },
     ])
+  })
+
+  await t.test('registered players are required of no action, as there are none', async () => {
+    const asking = (identity_requirement: string) => ({ enabled: true, identity_requirement })
+    const withActions = (actions: object) => ({ matchmaker: { docker, game_modes: { default: { actions } } } })
+    const path = [...matchmakerPath, 'game_modes', 'default', 'actions']
+    await wrong(
+      withActions({ find: asking('registered'), join: asking('guest'), create: asking('registered') }),
+      ['find', 'create'].map((action) => ({
+        path: [...path, action, 'identity_requirement'],
+        reason: 'not_supported',
+      })),
+    )
   })
 
   await t.test('shape errors have one path and one reason, whether created or validated', async () => {

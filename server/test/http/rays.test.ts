@@ -74,6 +74,10 @@ test('a find that started a lobby names each phase, in the edge, the matchmaker 
   assert.deepEqual(labelsOf(matchmaker!), [...FIND, 'start', 'wait', 'answer'])
   assert.deepEqual(labelsOf(edge!), ['http', 'forward', 'answer'])
   assert.deepEqual(labelsOf(runner!), START)
+  for (const { svc_name, req_id, spans, marks } of [edge!, matchmaker!, runner!]) {
+    const req_ids = [req_id, ...[...spans, ...marks].map((part) => part.req_id)]
+    assert.deepEqual([...new Set(req_ids)], [ray_id], `${svc_name} names the request on each line`)
+  }
   assert.deepEqual(
     [edge!.operation, matchmaker!.operation, runner!.operation],
     ['forward', findLobby.id, 'lobby.start'],

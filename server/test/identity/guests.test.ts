@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLobby, findLobby, getSelfProfile, joinLobby, listLobbies, setupIdentity } from '@muster/contract'
+import {
+  createLobby,
+  findLobby,
+  getSelfProfile,
+  joinLobby,
+  listLobbies,
+  setupIdentity,
+  updateGameNamespaceVersion,
+  updateProfile,
+  validateProfile,
+} from '@muster/contract'
+import { newId } from '../../src/ids.ts'
 import { LONG_MS, refused } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
@@ -21,13 +32,27 @@ const MODES = {
       },
     },
   },
-  members: {
-    ...GUESTS,
-    actions: {
-      find: { enabled: true, identity_requirement: 'registered' as const },
-      create: { enabled: true, enable_public: true, identity_requirement: 'registered' as const },
-    },
+}
+/** As versions of earlier releases may have it. */
+const MEMBERS = {
+  ...GUESTS,
+  actions: {
+    find: { enabled: true, identity_requirement: 'registered' },
+    create: { enabled: true, enable_public: true, identity_requirement: 'registered' },
   },
+}
+
+/** Deploys a version that today's checks would refuse. */
+async function deployMembers({ ctx, client }: Platform, game: TestGame): Promise<void> {
+  const { game_id, namespace_id } = game
+  const version_id = newId(ctx.now())
+  await ctx.pool.query(
+    `insert into versions (version_id, game_id, display_name, create_ts, config)
+      select $1, game_id, 'earlier', now(), jsonb_set(config, '{matchmaker,game_modes,members}', $2)
+      from versions where version_id = $3`,
+    [version_id, JSON.stringify(MEMBERS), game.version_id],
+  )
+  await client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
 }
 
 const setUp = (game: TestGame, existing_identity_token?: string) =>
@@ -82,6 +107,50 @@ test('a guest is found again by the token that his device keeps, until it is old
   assert.notEqual((await setUp(game, later.identity_token)).identity.identity_id, first.identity.identity_id)
 })
 
+test('a guest renames himself, and has the members that known clients require', async (t) => {
+  const platform = await startPlatform(t)
+  const game = await platform.game()
+  const [own, other] = [await setUp(game), await setUp(game)]
+  const player = platform.as(own.identity_token)
+  const { identity_id, account_number, join_ts, ...rest } = (await player.call(getSelfProfile, {})).identity
+  assert.deepEqual(
+    [identity_id, account_number, join_ts],
+    [own.identity.identity_id, own.identity.account_number, own.identity.join_ts],
+  )
+  const { avatar_url, external, ...constant } = rest
+  assert.deepEqual(constant, {
+    display_name: 'Guest',
+    is_registered: false,
+    is_admin: false,
+    bio: '',
+    linked_accounts: [],
+    groups: [],
+    games: [],
+    follower_count: 0,
+    following_count: 0,
+    following: false,
+    is_following_me: false,
+    is_mutual_following: false,
+  })
+  assert.equal(new URL(external.profile).origin, new URL(avatar_url).origin)
+  const avatar = await fetch(`${platform.api_url}${new URL(avatar_url).pathname}`)
+  assert.equal(avatar.headers.get('content-type'), 'image/svg+xml')
+  assert.equal(avatar.headers.get('cross-origin-resource-policy'), 'cross-origin', 'pages of games show it')
+
+  await player.call(updateProfile, { body: { display_name: 'Ada' } })
+  assert.equal((await player.call(getSelfProfile, {})).identity.display_name, 'Ada')
+  assert.equal((await setUp(game, own.identity_token)).identity.display_name, 'Ada')
+  assert.equal((await setUp(game, other.identity_token)).identity.display_name, 'Guest', 'nobody else is renamed')
+  for (const display_name of ['', 'x'.repeat(25), ' ', 'a\u202eb']) {
+    await refused(platform, 'VALIDATION_ERROR', () => player.call(updateProfile, { body: { display_name } }))
+  }
+  assert.equal((await player.call(validateProfile, { body: { display_name: 'x'.repeat(25) } })).errors.length, 1)
+  assert.equal((await player.call(getSelfProfile, {})).identity.display_name, 'Ada')
+
+  await platform.ctx.db.deleteFrom('identities').where('identity_id', '=', identity_id).execute()
+  await refused(platform, 'IDENTITY_NOT_FOUND', () => player.call(updateProfile, { body: { display_name: 'Bob' } }))
+})
+
 test('the token of an identity stands for its namespace', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
@@ -102,6 +171,7 @@ test('a game mode that asks who plays takes no strangers; the strictest of those
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
+  await deployMembers(platform, game)
   const guest = platform.as((await setUp(game)).identity_token)
   const find = (client: typeof guest, ...game_modes: string[]) => client.call(findLobby, { body: { game_modes } })
 

@@ -22,10 +22,10 @@ function wrongs(ports: Ports, network_mode?: Docker['network_mode'], ranges = HO
 test('ports of every protocol, with what they may say of themselves, are good', () => {
   assert.deepStrictEqual(
     wrongs({
-      web: { protocol: 'http', port: 80, proxy: 'game_guard' },
+      web: { protocol: 'http', proxy: 'game_guard' },
       rest: {},
       raw: { protocol: 'tcp', proxy_protocol: true },
-      voice: { protocol: 'udp', port: 80, proxy_protocol: true, require_player_token: true },
+      voice: { protocol: 'udp', proxy_protocol: true, require_player_token: true },
     }),
     [],
   )
@@ -51,7 +51,7 @@ test('a range is of tcp or udp ports, in network mode host, in order, and within
     [{ protocol: 'tcp', ...range(26_999, 27_000) }, ['docker.ports.x.port_range port_out_of_range']],
     [{ protocol: 'udp', ...range(27_990, 28_000) }, ['docker.ports.x.port_range port_out_of_range']],
     [{ protocol: 'udp', ...range(27_999, 40_000) }, ['docker.ports.x.port_range port_out_of_range']],
-    [{ protocol: 'udp', port: 5, ...range(27_000, 27_000) }, ['docker.ports.x duplicate_port_and_port_range']],
+    [{ protocol: 'udp', port: 5, ...range(27_000, 27_000) }, ['docker.ports.x.port not_supported']],
     [{ protocol: 'udp', ...range(27_000, 27_000), proxy: 'game_guard' }, ['docker.ports.x.proxy not_allowed']],
     [
       { protocol: 'udp', ...range(27_000, 27_000), proxy_protocol: true, require_player_token: true },
@@ -68,20 +68,27 @@ test('a range is of tcp or udp ports, in network mode host, in order, and within
   ])
 })
 
-test('options that a protocol does not have are refused, and so are ports that collide', () => {
+test('a number that the server would like is refused, with the variable that has its own', () => {
+  const ports: Ports = { 'my-game': { protocol: 'tcp', port: 7_777 }, web: { protocol: 'http' } }
+  const errors = checkPorts({ ports }, { host_ranges: [], has_certificates: true }, ['docker'])
+  assert.deepStrictEqual(
+    errors.map(({ path, reason }) => [path, reason]),
+    [[['docker', 'ports', 'my-game', 'port'], 'not_supported']],
+  )
+  assert.match(errors[0]!.message, /PORT_MY_GAME/)
+})
+
+test('options that a protocol does not have are refused, and so are ranges that collide', () => {
   assert.deepStrictEqual(
     wrongs({
       a: { protocol: 'http', proxy_protocol: true },
       b: { protocol: 'tcp', require_player_token: true },
-      c: { protocol: 'tcp', port: 9, proxy: 'none' },
-      d: { protocol: 'http', port: 9 },
-      e: { protocol: 'udp', port: 9 },
+      c: { protocol: 'tcp', proxy: 'none' },
     }),
     [
       'docker.ports.a.proxy_protocol not_allowed',
       'docker.ports.b.require_player_token not_allowed',
       'docker.ports.c.proxy needs_game_guard',
-      'docker.ports.d.port port_protocol_not_unique',
     ],
   )
   assert.deepStrictEqual(

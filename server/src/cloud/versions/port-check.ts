@@ -45,8 +45,13 @@ export function checkPorts(
 function checkOptions(name: string, port: Port, wrong: Wrong): ErrorDetail[] {
   const errors: ErrorDetail[] = []
   const { protocol, port_range } = port
-  if (port.port !== undefined && port_range !== undefined) {
-    errors.push(wrong([], 'duplicate_port_and_port_range', `${name} has a port and a port_range.`))
+  if (port.port !== undefined) {
+    const remedy =
+      port_range === undefined
+        ? `Leave port out, and let the server listen on the number in PORT_${name.replaceAll('-', '_').toUpperCase()}.`
+        : 'Leave port out: the server takes a free number of the port_range.'
+    const message = `Lobbies share the network of their machine, so the server cannot have port ${port.port} for itself. ${remedy}`
+    errors.push(wrong(['port'], 'not_supported', message))
   }
   if (port_range === undefined && port.proxy === 'none') {
     errors.push(wrong(['proxy'], 'needs_game_guard', `Only a port_range has no proxy, and ${name} is a port.`))
@@ -90,16 +95,11 @@ function checkRange(
   return errors
 }
 
-/** One number is one port of each transport; ranges of one transport are apart. */
+/** Ranges of one transport are apart. */
 function checkTogether(entries: readonly (readonly [string, Port])[], wrong: Wrong): ErrorDetail[] {
   return entries.flatMap(([name, port], index): ErrorDetail[] => {
     const { port_range } = port
     const others = entries.slice(0, index).filter(([, other]) => transportOf(other) === transportOf(port))
-    const same = others.find(([, other]) => port.port !== undefined && other.port === port.port)
-    if (same !== undefined) {
-      const message = `The ports ${same[0]} and ${name} are both ${transportOf(port)} ${port.port}.`
-      return [wrong(['ports', name, 'port'], 'port_protocol_not_unique', message)]
-    }
     const overlapped = others.find(([, { port_range: other }]) => {
       return port_range && other && other.min <= port_range.max && port_range.min <= other.max
     })

@@ -1,6 +1,12 @@
-// What makes a game mode's verification acceptable beyond its shape: an address that may be called, and headers that
-// say nothing of the message they travel in.
-import { type ErrorDetail, SEAT_ACTIONS, type VerificationConfig, type VersionConfig } from '@muster/contract'
+// What makes the actions of a game mode acceptable beyond their shape: whom they require, an endpoint that may be called,
+// and headers that do not describe the message they travel in.
+import {
+  type ErrorDetail,
+  type IdentityRequirement,
+  SEAT_ACTIONS,
+  type VerificationConfig,
+  type VersionConfig,
+} from '@muster/contract'
 import type { Config } from '../../config.ts'
 import { FetchFailure, parseTarget } from '../../net/safe-fetch.ts'
 import { webhookRules } from '../../net/webhook-rules.ts'
@@ -25,16 +31,24 @@ type Actions = NonNullable<NonNullable<VersionConfig['matchmaker']>['game_modes'
 /** `path` is where the actions stand in the config. */
 export function checkActions(config: Config, actions: Actions, path: readonly string[]): ErrorDetail[] {
   return SEAT_ACTIONS.flatMap((name): ErrorDetail[] => {
-    const { verification_config, verification } = actions[name] ?? {}
+    const { verification_config, verification, identity_requirement } = actions[name] ?? {}
     const at = [...path, name]
+    const errors = checkRequirement(identity_requirement, at)
     if (verification_config !== undefined && verification !== undefined) {
       const message = 'verification_config and verification are two names of the same: only one may be there.'
-      return [{ path: [...at, 'verification'], reason: 'conflicts', message }]
+      return [...errors, { path: [...at, 'verification'], reason: 'conflicts', message }]
     }
     const found = verification_config ?? verification
     const member = verification_config === undefined ? 'verification' : 'verification_config'
-    return found === undefined ? [] : checkVerification(config, found, [...at, member])
+    return found === undefined ? errors : [...errors, ...checkVerification(config, found, [...at, member])]
   })
+}
+
+function checkRequirement(requirement: IdentityRequirement | undefined, path: readonly string[]): ErrorDetail[] {
+  if (requirement !== 'registered') return []
+  const message =
+    'The platform has no registered players yet, so no player could pass. Use guest, and verification to ask your own accounts.'
+  return [{ path: [...path, 'identity_requirement'], reason: 'not_supported', message }]
 }
 
 function checkVerification(config: Config, { url, headers = {} }: VerificationConfig, path: string[]): ErrorDetail[] {
