@@ -94,7 +94,10 @@ export const LogsLobbySummary = object(
             failed: Type.Boolean({
               description: 'Whether its server ended otherwise than by exit code 0 or because it was told to.',
             }),
-            exit_code: Type.Optional(Type.Integer({ description: 'Absent while, and where, nobody has seen one.' })),
+            exit_code: Type.Integer({
+              description:
+                'Exit code of the server; 128 plus the number of the signal that ended it. 127: the program does not exist. -1: unknown, for example because the server has not ended yet or was never started.',
+            }),
           },
           'There when it has stopped.',
         ),

@@ -54,8 +54,7 @@ export const CdnConfig = object({
   auth_user_list: Type.Array(object({ user: Type.String() })),
 })
 
-const limits = {
-  lobby_count_max: U32,
+const client_limits = {
   max_players_per_client: U32,
   max_players_per_client_vpn: U32,
   max_players_per_client_proxy: U32,
@@ -63,7 +62,15 @@ const limits = {
   max_players_per_client_hosting: U32,
 }
 
-export const MatchmakerLimits = object(limits, 'Unsigned 32 bit; 0 blocks.')
+export const MatchmakerLimits = object({ lobby_count_max: U32, ...client_limits }, 'Unsigned 32 bit; 0 blocks.')
+
+export const CLIENT_LIMITS = Object.keys(client_limits) as (keyof typeof client_limits)[]
+
+const MaxPlayersOfAll = Type.Integer({
+  minimum: 0,
+  maximum: 4_294_967_295,
+  description: 'Sets all five limits of a client at once. A limit that is named beside it keeps its own number.',
+})
 
 const LimitDraft = Type.Optional(Type.Unknown({ description: 'Yet to be judged.' }))
 const LimitDrafts = object({
@@ -73,6 +80,7 @@ const LimitDrafts = object({
   max_players_per_client_proxy: LimitDraft,
   max_players_per_client_tor: LimitDraft,
   max_players_per_client_hosting: LimitDraft,
+  max_players: LimitDraft,
 })
 
 export const NamespaceFull = object({
@@ -143,7 +151,10 @@ export const updateGameNamespaceMatchmakerConfig = operation({
   summary: 'Changes the limits that are named, the others stay. Nobody who plays is removed by a lower limit.',
   role: 'developer',
   params,
-  body: Type.Partial(MatchmakerLimits, { additionalProperties: false, minProperties: 1 }),
+  body: Type.Partial(object({ ...MatchmakerLimits.properties, max_players: MaxPlayersOfAll }), {
+    additionalProperties: false,
+    minProperties: 1,
+  }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })

@@ -8,6 +8,7 @@ import { ERRORS, type ErrorCode } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
+import { AVATAR_PATH } from '../identity/constant-members.ts'
 import { ERRORS_PATH, framed, POLICY, REFERENCE_PATH } from './reference/frame.ts'
 import { html } from './reference/html.ts'
 import { createReference } from './reference/pages.ts'
@@ -15,6 +16,7 @@ import { createReference } from './reference/pages.ts'
 const OPENAPI = new URL('../../../contract/openapi.json', import.meta.url)
 const HTML = 'text/html; charset=utf-8'
 const JSON_TYPE = 'application/json; charset=utf-8'
+const SVG = 'image/svg+xml'
 /** It takes a tenth of a second, once. */
 const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 9 } }
 
@@ -60,6 +62,11 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
 
   app.get('/', (request, reply) => send(request, reply, HTML, () => firstPage(ctx, version)))
   app.get('/openapi.json', (request, reply) => send(request, reply, JSON_TYPE, () => openapi))
+  // Pages of games show it too.
+  app.get(AVATAR_PATH, (request, reply) => {
+    reply.header('cross-origin-resource-policy', 'cross-origin')
+    return send(request, reply, SVG, () => AVATAR)
+  })
   app.get(REFERENCE_PATH, (request, reply) => send(request, reply, HTML, reference.operations))
   app.get(ERRORS_PATH, (request, reply) => send(request, reply, HTML, reference.errors))
   app.get(ERROR_ROUTE, (request, reply) => {
@@ -68,6 +75,10 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
     return send(request, reply, HTML, () => reference.error(code as ErrorCode))
   })
 }
+
+const AVATAR = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" role="img" aria-label="Player">
+<rect width="64" height="64" fill="#d5dbe3"/><circle cx="32" cy="25" r="11" fill="#7d8a9b"/><path d="M10 64a22 22 0 0 1 44 0z" fill="#7d8a9b"/></svg>
+`
 
 const ERROR_ROUTE = `${ERRORS_PATH}/:code`
 

@@ -3,10 +3,11 @@
 // once no token of his can be good any more; after a day when it never came back and never played
 // (matchmaker/shards/retention.ts).
 import { randomInt } from 'node:crypto'
-import { ApiError, type getSelfProfile, type ResponseOf, type setupIdentity } from '@muster/contract'
+import { ApiError, type BodyOf, type ResponseOf, type setupIdentity, type updateProfile } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
+import { constantMembers, type Profile } from './constant-members.ts'
 import type { GuestQuota } from './guest-quota.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -21,7 +22,6 @@ const DISPLAY_NAME = 'Guest'
 const ACCOUNT_NUMBER_MAX = 9_999
 
 type Guest = ResponseOf<typeof setupIdentity>
-type Profile = ResponseOf<typeof getSelfProfile>['identity']
 type KnownToken = { text: string; identity_id: string; expire_ms: number; is_fresh: boolean }
 
 /**
@@ -61,7 +61,21 @@ export async function findGuest(ctx: Context, { identity_id }: CallerOf<'identit
     .select(['identity_id', 'display_name', 'account_number', 'create_ts'])
     .where('identity_id', '=', identity_id)
     .executeTakeFirst()
-  return row === undefined ? refuse('IDENTITY_NOT_FOUND') : profileOf(row)
+  return row === undefined ? refuse('IDENTITY_NOT_FOUND') : profileOf(ctx, row)
+}
+
+/** Throws IDENTITY_NOT_FOUND when the guest has been forgotten. */
+export async function renameGuest(
+  ctx: Context,
+  { identity_id }: CallerOf<'identity'>,
+  { display_name }: BodyOf<typeof updateProfile>,
+): Promise<void> {
+  const { numUpdatedRows } = await ctx.db
+    .updateTable('identities')
+    .set({ display_name })
+    .where('identity_id', '=', identity_id)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) refuse('IDENTITY_NOT_FOUND')
 }
 
 function answer(identity_token: string, expire_ms: number, identity: Profile, game_id: string): Guest {
@@ -99,7 +113,7 @@ async function see(ctx: Context, identity_id: string): Promise<Profile | null> {
       .where('identity_id', '=', identity_id)
       .execute()
   }
-  return profileOf(row)
+  return profileOf(ctx, row)
 }
 
 async function makeGuest(ctx: Context, namespace_id: string): Promise<Profile> {
@@ -113,13 +127,14 @@ async function makeGuest(ctx: Context, namespace_id: string): Promise<Profile> {
     seen_ts: now,
   }
   await ctx.db.insertInto('identities').values(row).execute()
-  return profileOf(row)
+  return profileOf(ctx, row)
 }
 
 type Row = { identity_id: string; display_name: string; account_number: number; create_ts: Date }
 
-function profileOf({ identity_id, display_name, account_number, create_ts }: Row): Profile {
+function profileOf(ctx: Context, { identity_id, display_name, account_number, create_ts }: Row): Profile {
   return {
+    ...constantMembers(ctx),
     identity_id,
     display_name,
     account_number,

@@ -1,25 +1,27 @@
 // What people say of themselves: a name, which the members of their groups see.
-import { ApiError, type BodyOf, type getSelfProfile, type ResponseOf, updateProfile } from '@muster/contract'
+import { ApiError, type BodyOf, updateProfile } from '@muster/contract'
 import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { createShapeCheck } from '../shape.ts'
+import { constantMembers, type Profile } from './constant-members.ts'
+
+const ACCOUNT_NUMBER_MAX = 9_999
 
 /** What is wrong with a profile that somebody wants to have. */
 export const checkProfile = createShapeCheck(updateProfile.body)
 
 /** Throws API_FORBIDDEN when no person calls. */
-export async function findProfile(
-  ctx: Context,
-  caller: Caller,
-): Promise<ResponseOf<typeof getSelfProfile>['identity']> {
+export async function findProfile(ctx: Context, caller: Caller): Promise<Profile> {
   const { user_id, display_name, create_ts, email, access_name } = await ctx.db
     .selectFrom('users')
     .select(['user_id', 'display_name', 'create_ts', 'email', 'access_name'])
     .where('user_id', '=', requirePerson(caller))
     .executeTakeFirstOrThrow()
   return {
+    ...constantMembers(ctx),
     identity_id: user_id,
     display_name,
+    account_number: accountNumberOf(user_id),
     is_registered: true,
     is_admin: caller.kind === 'admin',
     join_ts: create_ts.toISOString(),
@@ -38,6 +40,11 @@ export async function changeProfile(
 ): Promise<void> {
   const user_id = requirePerson(caller)
   await ctx.db.updateTable('users').set(profile).where('user_id', '=', user_id).execute()
+}
+
+/** People have no number of their own: it is taken from the random part of the id, and stays the same. */
+function accountNumberOf(user_id: string): number {
+  return 1 + (Number.parseInt(user_id.slice(-12), 16) % ACCOUNT_NUMBER_MAX)
 }
 
 function requirePerson(caller: Caller): string {

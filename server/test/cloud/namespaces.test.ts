@@ -140,12 +140,38 @@ test('namespaces', async (t) => {
       }
     }
     const call = (body: object) => client.call(updateGameNamespaceMatchmakerConfig, { params, body })
-    assert.deepEqual(detailsOf(await refused('VALIDATION_ERROR', call({ max_players: 3 }))), [
-      { path: ['max_players'], reason: 'unknown' },
+    assert.deepEqual(detailsOf(await refused('VALIDATION_ERROR', call({ max_players: -1 }))), [
+      { path: ['max_players'], reason: 'too_low' },
+    ])
+    assert.deepEqual(detailsOf(await refused('VALIDATION_ERROR', call({ players: 3 }))), [
+      { path: ['players'], reason: 'unknown' },
     ])
     assert.deepEqual(await validate({}), detailsOf(await refused('VALIDATION_ERROR', call({}))))
     assert.deepEqual(await validate({ lobby_count_max: 0 }), [])
     assert.deepEqual(await limitsOf(own.prod_id), before)
+  })
+
+  await t.test('max_players sets the five limits of a client, and leaves those that are named beside it', async () => {
+    const set = (body: object) => client.call(updateGameNamespaceMatchmakerConfig, { params, body })
+    const { lobby_count_max } = await limitsOf(own.prod_id)
+    await set({ max_players: 5 })
+    const all_five = {
+      max_players_per_client: 5,
+      max_players_per_client_vpn: 5,
+      max_players_per_client_proxy: 5,
+      max_players_per_client_tor: 5,
+      max_players_per_client_hosting: 5,
+    }
+    assert.deepEqual(await limitsOf(own.prod_id), { lobby_count_max, ...all_five })
+    // As known clients send it, and with one that is an exception.
+    await set({ lobby_count_max: 7, max_players: 6, max_players_per_client_tor: 0 })
+    const six = Object.fromEntries(Object.keys(all_five).map((name) => [name, 6]))
+    assert.deepEqual(await limitsOf(own.prod_id), { lobby_count_max: 7, ...six, max_players_per_client_tor: 0 })
+    const { errors } = await client.call(validateGameNamespaceMatchmakerConfig, {
+      params,
+      body: { lobby_count_max: 1, max_players: 4_294_967_296 },
+    })
+    assert.deepEqual(withoutMessages(errors), [{ path: ['max_players'], reason: 'too_high' }])
   })
 
   await t.test('a version of the game is deployed, and those who keep copies are told', async (t) => {

@@ -20,14 +20,24 @@ test('a person is told who he is, and renames himself; his groups see it', async
   const { client } = platform
   const [ada, bob] = [await logIn(platform, mail, 'ada@example.com'), await logIn(platform, mail, 'bob@example.com')]
   const { identity } = await ada.client.call(getSelfProfile, {})
-  const { join_ts, ...rest } = identity
+  const { join_ts, account_number, avatar_url, external, ...rest } = identity
   assert.deepEqual(rest, {
     identity_id: ada.user_id,
     display_name: 'ada',
     is_registered: true,
     is_admin: false,
     linked_accounts: [{ email: { email: 'ada@example.com' } }],
+    bio: '',
+    groups: [],
+    games: [],
+    follower_count: 0,
+    following_count: 0,
+    following: false,
+    is_following_me: false,
+    is_mutual_following: false,
   })
+  assert.ok(account_number >= 1 && account_number <= 9_999)
+  assert.equal(new URL(avatar_url).origin, new URL(external.profile).origin)
   assert.match(join_ts, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
   const { group_id } = await client.call(createGroup, { body: { display_name: 'Group' } })

@@ -16,7 +16,7 @@ import { startPerf } from '../rays.ts'
 import { timestamp } from '../times.ts'
 import type { Window } from './csv.ts'
 import { historyUrl, logUrl } from './exports.ts'
-import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
+import { exitCodeOf, hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
 /** Cores in use are told to the ten-thousandth. */
 const CORE_PARTS = 10_000
@@ -101,17 +101,11 @@ export async function exportHistory(ctx: Context, caller: Caller, window: Window
 }
 
 function summaryOf(row: LobbyRow): LogsLobbySummary {
-  const { lobby_id, namespace_id, game_mode, region, create_ts, start_ts, ready_ts, stop_ts, exit_code } = row
+  const { lobby_id, namespace_id, game_mode, region, create_ts, start_ts, ready_ts, stop_ts } = row
   const stopped =
     stop_ts === null
       ? {}
-      : {
-          stopped: {
-            stop_ts: timestamp(stop_ts),
-            failed: hasFailed(row),
-            ...(exit_code === null ? {} : { exit_code }),
-          },
-        }
+      : { stopped: { stop_ts: timestamp(stop_ts), failed: hasFailed(row), exit_code: exitCodeOf(row) } }
   return {
     lobby_id,
     namespace_id,

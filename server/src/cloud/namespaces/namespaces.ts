@@ -3,6 +3,7 @@
 import {
   ApiError,
   type BodyOf,
+  CLIENT_LIMITS,
   type createGameNamespace,
   type ErrorDetail,
   NAMESPACE_DISPLAY_NAME_LENGTH_MAX,
@@ -184,18 +185,19 @@ export async function validateMatchmakerLimits(
   return checkLimits(draft)
 }
 
-/** Sets the limits that are named. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
+/** Sets the limits that are named; `max_players` names all of a client. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
 export async function setMatchmakerLimits(
   ctx: Context,
   caller: Caller,
   game_id: string,
   namespace_id: string,
-  limits: BodyOf<typeof updateGameNamespaceMatchmakerConfig>,
+  { max_players, ...limits }: BodyOf<typeof updateGameNamespaceMatchmakerConfig>,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
+  const of_all = max_players === undefined ? {} : Object.fromEntries(CLIENT_LIMITS.map((name) => [name, max_players]))
   const { numUpdatedRows } = await ctx.db
     .updateTable('namespaces')
-    .set(limits)
+    .set({ ...of_all, ...limits })
     .where('game_id', '=', game_id)
     .where('namespace_id', '=', namespace_id)
     .executeTakeFirst()

@@ -1,5 +1,5 @@
 import { getSelfProfile, updateProfile, validateProfile } from '@muster/contract'
-import { findGuest } from '../../identity/guests.ts'
+import { findGuest, renameGuest } from '../../identity/guests.ts'
 import { changeProfile, checkProfile, findProfile } from '../../identity/profile.ts'
 import { implement } from '../implement.ts'
 
@@ -8,7 +8,7 @@ export const profile = [
     identity: await (caller.kind === 'identity' ? findGuest(ctx, caller) : findProfile(ctx, caller)),
   })),
   implement(updateProfile, async ({ ctx, caller, body }) => {
-    await changeProfile(ctx, caller, body)
+    await (caller.kind === 'identity' ? renameGuest(ctx, caller, body) : changeProfile(ctx, caller, body))
     return {}
   }),
   implement(validateProfile, ({ body }) => ({ errors: checkProfile(body) })),

@@ -86,6 +86,30 @@ test('pages of the newest lobbies leave none out, also where many were created i
   assert.equal((await page(platform, game, '9999-12-31T23:59:59-23:59')).length, 140)
 })
 
+test('a lobby that has stopped has an exit code, also where none was seen', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker' })
+  const game = await platform.game()
+  await insertLobbies(platform, game, 4, Date.parse('2026-03-01T00:00:00Z'), 1_000)
+  const ids = (await page(platform, game)).map(({ lobby_id }) => lobby_id)
+  const runs: [string, string, number | null][] = [
+    [ids[0]!, 'exit', 0],
+    [ids[1]!, 'no_such_file', null],
+    [ids[2]!, 'lost', null],
+  ]
+  for (const [lobby_id, exit_reason, exit_code] of runs) {
+    await platform.ctx.pool.query(
+      `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, start_ts, exit_ts, exit_reason, exit_code)
+        values ($1, gen_random_uuid(), 'process', '{}', '{}', now(), now(), $2, $3)`,
+      [lobby_id, exit_reason, exit_code],
+    )
+  }
+  assert.deepEqual(
+    (await page(platform, game)).map(({ status }) => status.stopped?.exit_code),
+    [0, 127, -1, -1],
+    'of its own, for want of a program, unseen, never started',
+  )
+})
+
 test('a lobby is told of from its creation to how it ended, with its logs', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const game = await talkingGame(platform)

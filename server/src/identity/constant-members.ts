@@ -1,0 +1,26 @@
+// Members of every profile that clients of the reference system require, and whose value is the same for everybody here:
+// identities have no pictures, do not follow each other, and have no groups or statistics that players see.
+import type { getSelfProfile, ResponseOf } from '@muster/contract'
+import { mainUrl } from '../config.ts'
+import type { Context } from '../context.ts'
+
+export type Profile = ResponseOf<typeof getSelfProfile>['identity']
+
+/** Path of the picture of all identities. The api serves it (http/pages.ts). */
+export const AVATAR_PATH = '/images/avatar.svg'
+
+const CONSTANT_MEMBERS = {
+  bio: '',
+  follower_count: 0,
+  following_count: 0,
+  following: false,
+  is_following_me: false,
+  is_mutual_following: false,
+  groups: [],
+  games: [],
+} as const satisfies Partial<Profile>
+
+export function constantMembers({ config }: Context) {
+  const url = mainUrl(config)
+  return { ...CONSTANT_MEMBERS, groups: [], games: [], avatar_url: `${url}${AVATAR_PATH}`, external: { profile: url } }
+}
