@@ -4,7 +4,17 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { basename, join, resolve } from 'node:path'
 
-const MODULES = ['browser', 'player', 'server', 'request', 'error']
+const MODULES = [
+  'browser',
+  'player',
+  'server',
+  'attach',
+  'attach-http',
+  'attach-players',
+  'attach-settings',
+  'request',
+  'error',
+]
 
 const [target] = process.argv.slice(2)
 if (target === undefined) {
@@ -16,7 +26,7 @@ if (target === undefined) {
   await mkdir(folder, { recursive: true })
   for (const name of MODULES) {
     const source = join(import.meta.dirname, 'src', `${name}.ts`)
-    const text = stripTypeScriptTypes(await readFile(source, 'utf8')).replaceAll(/(from '\.\/\w+)\.ts'/g, "$1.js'")
+    const text = stripTypeScriptTypes(await readFile(source, 'utf8')).replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'")
     await writeFile(join(folder, `${name}.js`), text)
   }
   console.log(MODULES.map((name) => join(basename(folder), `${name}.js`)).join(' '))

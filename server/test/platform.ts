@@ -55,7 +55,10 @@ export type Platform = {
 export type GameOptions = {
   matchmaker?: NonNullable<VersionConfig['matchmaker']>
   /** Members of its docker block beside the build. */
-  docker?: Pick<NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>, 'network_mode' | 'ports' | 'env'>
+  docker?: Pick<
+    NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>,
+    'network_mode' | 'ports' | 'env' | 'args'
+  >
   /** The files of its build; what runs is server.mjs. */
   files?: Record<string, string>
   limits?: BodyOf<typeof updateGameNamespaceMatchmakerConfig>

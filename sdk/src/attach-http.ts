@@ -1,0 +1,118 @@
+// Guards the HTTP servers of an attached process: an upgrade or a request reaches the server's own listeners once its
+// player has been admitted. `emit` is where Node hands both to every kind of listener, whenever and however it was added.
+import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { isRefusal, type Players, type Refusal, type Use } from './attach-players.ts'
+
+const REQUEST_EVENTS: ReadonlySet<unknown> = new Set(['request', 'checkContinue', 'checkExpectation'])
+const CONNECTION_EVENTS: ReadonlySet<unknown> = new Set(['upgrade', 'connect'])
+/** Paths that every server reads alike: nothing is encoded, and no part leads upwards. */
+const PLAIN_PATH = /^(?!.*\.\.)(?:\/[\w.~-]*)(?:\/[\w.~-]+)*\/?$/
+
+type Guard = {
+  players: Players
+  open_paths: readonly string[]
+  /** Whether players reach the server. */
+  isGuarded: (server: Server) => boolean
+}
+
+type Emit = (event: unknown, ...args: unknown[]) => boolean
+
+export function guardHttp(guard: Guard): void {
+  const emit = Server.prototype.emit as Emit
+  /** A server may hand a request that it was given to another. */
+  const admitted = new WeakSet<IncomingMessage>()
+
+  Server.prototype.emit = function (this: Server, event: unknown, ...args: unknown[]): boolean {
+    const is_request = REQUEST_EVENTS.has(event)
+    if (!is_request && !CONNECTION_EVENTS.has(event)) return emit.call(this, event, ...args)
+    const request = args[0] as IncomingMessage
+    const isLetIn = admitted.has(request) || !guard.isGuarded(this)
+    if (isLetIn || (is_request && needsNoToken(request, guard.open_paths))) return emit.call(this, event, ...args)
+
+    const proceed = (): void => {
+      admitted.add(request)
+      emit.call(this, event, ...args)
+    }
+    const outcome = guard.players.admit(tokenOf(request))
+    if (is_request) guardRequest(args[1] as ServerResponse, outcome, proceed)
+    else guardConnection(args[1] as Duplex, outcome, proceed)
+    return true
+  }
+}
+
+type Outcome = ReturnType<Players['admit']>
+
+function guardRequest(response: ServerResponse, outcome: Outcome, proceed: () => void): void {
+  const onOutcome = (found: Use | Refusal): void => {
+    if (isRefusal(found)) refuseRequest(response, found)
+    else if (response.closed)
+      found.end('request') // The client has gone while the platform was asked.
+    else {
+      response.once('close', () => found.end('request'))
+      proceed()
+    }
+  }
+  if (outcome instanceof Promise) void outcome.then(onOutcome)
+  else onOutcome(outcome)
+}
+
+function guardConnection(socket: Duplex, outcome: Outcome, proceed: () => void): void {
+  // While the platform is asked, nobody else listens. A socket that fails is closed, which is looked at below.
+  const onError = (): void => {}
+  const onOutcome = (found: Use | Refusal): void => {
+    if (isRefusal(found)) refuseConnection(socket, found)
+    else if (socket.closed || socket.destroyed) found.end('connection')
+    else {
+      socket.off('error', onError)
+      socket.once('close', () => found.end('connection'))
+      proceed()
+    }
+  }
+  socket.on('error', onError)
+  if (outcome instanceof Promise) void outcome.then(onOutcome)
+  else onOutcome(outcome)
+}
+
+/** From `?player_token=`, `Authorization: Bearer`, or `?token=`; null when there is none. */
+function tokenOf({ url, headers }: IncomingMessage): string | null {
+  const query = new URLSearchParams(url?.split('?')[1] ?? '')
+  const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? []
+  return query.get('player_token') ?? bearer ?? query.get('token')
+}
+
+/** A browser cannot add a token to the question whether it may send a request, and nothing follows from the response. */
+function needsNoToken({ method, url, headers }: IncomingMessage, open_paths: readonly string[]): boolean {
+  if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) return true
+  if (open_paths.length === 0) return false
+  const path = url?.split('?')[0] ?? ''
+  if (!PLAIN_PATH.test(path)) return false
+  return open_paths.some((open) => path === open || (open.endsWith('/') && path.startsWith(open)))
+}
+
+function refuseRequest(response: ServerResponse, refusal: Refusal): void {
+  response.writeHead(refusal.status, headersOf(refusal))
+  response.end(bodyOf(refusal))
+}
+
+function refuseConnection(socket: Duplex, refusal: Refusal): void {
+  const status = refusal.status === 401 ? '401 Unauthorized' : `${refusal.status} Refused`
+  const headers = Object.entries({ ...headersOf(refusal), connection: 'close' })
+  const head = [`HTTP/1.1 ${status}`, ...headers.map(([name, value]) => `${name}: ${value}`)].join('\r\n')
+  socket.once('finish', () => socket.destroy())
+  socket.end(`${head}\r\n\r\n${bodyOf(refusal)}`)
+}
+
+/** The page of a game has another origin than its lobby, and may read why it was refused. */
+function headersOf(refusal: Refusal): Record<string, string | number> {
+  return {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(bodyOf(refusal)),
+    'cache-control': 'no-store',
+    'access-control-allow-origin': '*',
+  }
+}
+
+function bodyOf({ code, message }: Refusal): string {
+  return JSON.stringify({ code, message })
+}

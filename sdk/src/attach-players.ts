@@ -1,0 +1,162 @@
+// The players of an attached server, by token. The platform accepts a token once; a player may use it for several
+// connections and requests. So the first use calls `connected`, the others join the player who is there, and the seat is
+// given back when the last has ended. A player is checked, then present, then leaving.
+import { MusterError } from './error.ts'
+import type { Lobby } from './server.ts'
+
+/** Also those who wait for the platform. More than a lobby has seats. */
+const PLAYERS_MAX = 16_384
+/** Uses of tokens that wait for the platform's response. */
+const WAITING_MAX = 256
+const CONNECTIONS_PER_PLAYER_MAX = 64
+/** A player who only sends requests has left when none has come for so long. Socket.IO polls at least every 25 s. */
+const REQUEST_GAP_MS = 30_000
+/** How long a token waits for its seat to be given back before it can be used again. */
+const LEAVING_MS_MAX = 10_000
+/** Refusals that are logged in a minute; the others are counted. */
+const LOGGED_PER_MINUTE_MAX = 10
+const MINUTE_MS = 60_000
+const TOKEN = /^[\w.-]{1,2048}$/
+
+export type Refusal = { status: number; code: string; message: string }
+
+/** An upgraded connection, or a request until its response has ended. */
+export type UseKind = 'connection' | 'request'
+
+/** A use of a token that was accepted. `end` is called once. */
+export type Use = { end: (kind: UseKind) => void }
+
+export type Players = {
+  /** Returns at once when the player is present, so that requests keep their order. */
+  admit: (token: string | null) => Use | Refusal | Promise<Use | Refusal>
+}
+
+type Player = {
+  token: string
+  /** Resolves once the platform has decided: null when the player is present. */
+  checked: Promise<Refusal | null>
+  is_present: boolean
+  /** Resolves once the seat has been given back; null until the last use has ended. */
+  left: Promise<void> | null
+  uses: number
+  gap: NodeJS.Timeout | undefined
+}
+
+const NO_TOKEN: Refusal = {
+  status: 401,
+  code: 'NO_PLAYER_TOKEN',
+  message: 'A player token is required: ?player_token=TOKEN, or "Authorization: Bearer TOKEN".',
+}
+const BUSY: Refusal = { status: 503, code: 'LOBBY_BUSY', message: 'The lobby is busy. Try again.' }
+const TOO_MANY: Refusal = { status: 429, code: 'TOO_MANY_CONNECTIONS', message: 'The player has too many connections.' }
+
+export function isRefusal(outcome: Use | Refusal): outcome is Refusal {
+  return 'status' in outcome
+}
+
+export function createPlayers(options: { lobby: Lobby; hold_ms: number; log: (line: string) => void }): Players {
+  const { lobby, hold_ms, log } = options
+  const players = new Map<string, Player>()
+  const logRefusal = limitedLog(log)
+  let waiting = 0
+
+  function admit(token: string | null): Use | Refusal | Promise<Use | Refusal> {
+    if (token === null || !TOKEN.test(token)) return NO_TOKEN
+    const player = players.get(token)
+    if (player?.is_present && player.left === null) return use(player)
+    if (waiting >= WAITING_MAX || players.size >= PLAYERS_MAX) {
+      logRefusal(
+        `a player was refused: ${waiting} uses of tokens wait for the platform, ${players.size} players are here`,
+      )
+      return BUSY
+    }
+    waiting += 1
+    return admitLater(token).finally(() => {
+      waiting -= 1
+    })
+  }
+
+  async function admitLater(token: string): Promise<Use | Refusal> {
+    const leaving = players.get(token)?.left ?? null
+    if (leaving !== null && !(await isWithin(leaving, LEAVING_MS_MAX))) return BUSY
+    const player = players.get(token) ?? check(token)
+    return (await player.checked) ?? use(player)
+  }
+
+  function check(token: string): Player {
+    const checked = lobby.connected(token).then(
+      () => {
+        player.is_present = true
+        return null
+      },
+      (error: unknown) => refuse(player, error),
+    )
+    const player: Player = { token, checked, is_present: false, left: null, uses: 0, gap: undefined }
+    players.set(token, player)
+    return player
+  }
+
+  function refuse(player: Player, error: unknown): Refusal {
+    const { code, message, status } =
+      error instanceof MusterError ? error : new MusterError('INTERNAL_ERROR', `${error}`)
+    logRefusal(`a player was refused: ${code}: ${message}`)
+    if (status >= 400 && status < 500 && status !== 429) {
+      players.delete(player.token)
+      return { status: 401, code, message }
+    }
+    // A response that was lost may mean that the token has been consumed.
+    leave(player)
+    return { status: 503, code, message }
+  }
+
+  function use(player: Player): Use | Refusal {
+    // All uses that waited for `checked` come here, also after the first of them has ended.
+    if (player.left !== null) return BUSY
+    if (player.uses >= CONNECTIONS_PER_PLAYER_MAX) return TOO_MANY
+    player.uses += 1
+    clearTimeout(player.gap)
+    return {
+      end(kind) {
+        player.uses -= 1
+        if (player.uses > 0) return
+        if (kind === 'connection') leave(player)
+        else player.gap = setTimeout(leave, REQUEST_GAP_MS, player).unref()
+      },
+    }
+  }
+
+  function leave(player: Player): void {
+    player.left = lobby
+      .disconnected(player.token, hold_ms > 0 ? { hold_ms } : undefined)
+      .catch((error: Error) => log(`a seat was not given back, and stays taken until it expires: ${error.message}`))
+      .finally(() => players.delete(player.token))
+  }
+
+  return { admit }
+}
+
+function isWithin(event: Promise<void>, ms: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms, false)
+    void event.then(() => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
+}
+
+/** Strangers cause refusals: they must not fill the lobby's log. */
+function limitedLog(log: (line: string) => void): (line: string) => void {
+  let minute = Number.NEGATIVE_INFINITY
+  let count = 0
+  return (line) => {
+    const now_ms = performance.now()
+    if (now_ms - minute >= MINUTE_MS) {
+      if (count > LOGGED_PER_MINUTE_MAX) log(`${count - LOGGED_PER_MINUTE_MAX} more players were refused`)
+      minute = now_ms
+      count = 0
+    }
+    count += 1
+    if (count <= LOGGED_PER_MINUTE_MAX) log(line)
+  }
+}
