@@ -39,12 +39,13 @@ export async function startPlatform(
   const embedded = await startEmbedded({ data_dir, settings: database_settings, log })
   const database = connect({ url: embedded.url, application_name: 'bench' })
   await migrate(database.db)
-  const [api, matchmaker, edge, edge_https] = await freePorts(4)
+  const [api, matchmaker, lobby_api, edge, edge_https] = await freePorts(5)
   const env = {
     MUSTER_DATA: data_dir,
     DATABASE_URL: embedded.url,
     MUSTER_API_PORT: String(api),
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_LOBBY_API_PORT: String(lobby_api),
     MUSTER_EDGE_HTTP_PORT: String(edge),
     MUSTER_EDGE_HTTPS_PORT: String(edge_https),
     // None: platforms of two benches would fight for the ports.

@@ -13,7 +13,8 @@ import { NO_BODY, NO_MEMBERS } from './records.ts'
  * - `namespace`: a namespace's public token, or an Origin that stands for it, or the token of an identity of it.
  * - `identity`: a game's player, with the token of his identity; it stands for one namespace.
  * - `development`: a development token; the matchmaker answers as if a lobby ran on the developer's machine.
- * - `lobby`: the token that a running lobby was started with.
+ * - `lobby`: the token that a running lobby was started with. Each of these operations is served at `PLATFORM_API_URL`, the one
+ *   address that a lobby is given, and no other operation is.
  */
 export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'identity' | 'development' | 'lobby'
 
@@ -23,6 +24,10 @@ export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | '
  */
 export const MATCHMAKER_PATH =
   /^\/(?:(?:matchmaker|v1|parties|identity\/events|cloud\/games\/[^/?]+\/matchmaker(?!\/lobbies\/(?:export-history|[^/?]+\/logs(?:\/export)?)(?:[?]|$))|cloud\/rays\/[^/?]+\/explain)(?=[/?]|$)|identity\/identities(?=[?]|$))/
+
+export function isForLobbies({ auth }: Pick<Operation, 'auth'>): boolean {
+  return auth.includes('lobby')
+}
 
 /** What a member of a group may do, the most first: an owner can all that a developer can, and a developer all that a viewer can. */
 export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const

@@ -44,6 +44,8 @@ export type Config = {
   internal_host: string
   api_port: number
   matchmaker_port: number
+  /** Where the matchmaker role listens for lobbies: the port of PLATFORM_API_URL. */
+  lobby_api_port: number
   /** Where this process tells its operator metrics and health; null: nowhere. */
   metrics: { host: string; port: number; token: string | null } | null
   /** How long a process goes on after it has said that it is not ready any more. */
@@ -213,6 +215,11 @@ export const SETTINGS = [
   { name: 'MUSTER_INTERNAL_HOST', default: '127.0.0.1', description: 'Address that api and matchmaker listen on.' },
   { name: 'MUSTER_API_PORT', default: '8080', description: 'Port of the api role.' },
   { name: 'MUSTER_MATCHMAKER_PORT', default: '8081', description: 'Port of the matchmaker role.' },
+  {
+    name: 'MUSTER_LOBBY_API_PORT',
+    default: '8082',
+    description: 'Port at which the matchmaker role serves lobbies (PLATFORM_API_URL).',
+  },
   {
     name: 'MUSTER_METRICS_PORT',
     default: '9480',
@@ -691,6 +698,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     internal_host: text('MUSTER_INTERNAL_HOST', '127.0.0.1'),
     api_port: integer('MUSTER_API_PORT', 8080, 65535),
     matchmaker_port: integer('MUSTER_MATCHMAKER_PORT', 8081, 65535),
+    lobby_api_port: integer('MUSTER_LOBBY_API_PORT', 8082, 65535),
     metrics:
       metrics_port === 0 ? null : { ...metrics, port: metrics_port + ROLES.findIndex((role) => roles.includes(role)) },
     drain_ms: integer('MUSTER_DRAIN_SECONDS', 0, DRAIN_SECONDS_MAX) * 1_000,

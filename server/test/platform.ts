@@ -92,13 +92,14 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
   await mkdir(data_dir, { recursive: true })
   // Lobbies of a real runner run as other users, who must find their builds.
   await chmod(data_dir, 0o711)
-  const [api_port, matchmaker_port, edge_port, https_port] = (await freePorts(4)) as [number, number, number, number]
+  const [api_port, matchmaker_port, lobby_api_port, edge_port, https_port] = await freePorts(5)
   const config = readTestConfig({
     MUSTER_DATA: data_dir,
     DATABASE_URL: database_url,
     MUSTER_ROLES: options.roles ?? 'api,matchmaker',
     MUSTER_API_PORT: String(api_port),
     MUSTER_MATCHMAKER_PORT: String(matchmaker_port),
+    MUSTER_LOBBY_API_PORT: String(lobby_api_port),
     MUSTER_EDGE_HTTP_PORT: String(edge_port),
     MUSTER_EDGE_HTTPS_PORT: String(https_port),
     MUSTER_METRICS_PORT: '0',

@@ -106,10 +106,11 @@ declare module 'fastify' {
   }
 }
 
-export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
+type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
+
+/** Before the body is read: who calls, whether the contract lets them, their rate, and their share of the requests under way. */
+export function createAdmission(door: Door, operation: Operation): OnRequest {
   const { ctx } = door
-  const { requests, request_seconds } = ctx.metrics
-  const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
   const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller): void => {
     const address = addressOf(door, request.raw)
     const client = clientBucket(address)
@@ -120,7 +121,7 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     request.admitted = { caller, address, client }
     phase(ray, 'http')
   }
-  const onRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+  return (request, reply, done) => {
     const ray = rayOf(request)
     if (ray !== null) ray.operation = operation.id
     phase(ray, 'auth')
@@ -138,6 +139,12 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     }
     done()
   }
+}
+
+export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
+  const { ctx } = door
+  const { requests, request_seconds } = ctx.metrics
+  const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const ray = rayOf(request)
     phase(ray, isWatch(request.query) ? 'wait' : 'handle')
@@ -179,10 +186,11 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
     const text = preparedText(answer)
     return text === null ? answer : sendJson(reply, text)
   }
-  for (const path of [operation.path, ...operation.aliases]) {
+  const onRequest = createAdmission(door, operation)
+  for (const url of urlsOf(operation)) {
     app.route({
       method: operation.method,
-      url: path.replace(/\{(\w+)\}/g, ':$1'),
+      url,
       schema: schemaOf(operation),
       config: {
         document: operation.document,
@@ -195,6 +203,11 @@ export function mount(app: FastifyInstance, door: Door, { operation, handle }: I
       handler,
     })
   }
+}
+
+/** As the framework writes the paths of an operation. */
+export function urlsOf({ path, aliases }: Operation): string[] {
+  return [path, ...aliases].map((one) => one.replace(/\{(\w+)\}/g, ':$1'))
 }
 
 /** One for each call of it. */
@@ -249,8 +262,8 @@ export function requireRate(door: Door, operation: Operation, caller: Caller, cl
 }
 
 /**
- * Requests that did not come through the edge, which has its own limits: lobbies call the roles directly. Each lobby has
- * a share of its own, like everybody whose requests are not counted by client. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
+ * Requests that did not come through the edge, which has its own limits: those of lobbies (lobby-listener.ts). Each lobby
+ * has a share of its own, like everybody whose requests are not counted by client. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
  */
 function takePlace({ direct }: Door, { raw }: FastifyReply, key: string): void {
   const place = direct.enter(key)
@@ -259,7 +272,7 @@ function takePlace({ direct }: Door, { raw }: FastifyReply, key: string): void {
   raw.once('close', place.leave)
 }
 
-function bucketOf(caller: Caller): string | null {
+export function bucketOf(caller: Caller): string | null {
   switch (caller.kind) {
     case 'lobby':
       return caller.lobby_id

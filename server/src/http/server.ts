@@ -9,7 +9,7 @@ import {
   type Operation,
   watchEvents,
 } from '@muster/contract'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { startFolding } from '../cloud/analytics/fold.ts'
 import { createTurns } from '../cloud/analytics/turns.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
@@ -31,6 +31,7 @@ import { ClientShare } from '../net/client-share.ts'
 import { edgeProof } from '../net/edge-proof.ts'
 import { OwnAddresses } from '../net/own-addresses.ts'
 import type { RayService } from '../observe/ray.ts'
+import { ApiForwarder } from './api-forwarder.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
 import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
@@ -66,6 +67,7 @@ import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import { type Door, mount } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
+import { refuseToLobbies, serveLobbies } from './lobby-listener.ts'
 import { hands } from './matchmaker/hands.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
 import { parties } from './matchmaker/parties.ts'
@@ -202,7 +204,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     MATCHMAKER_SOCKETS,
   )
   allowOrigins(app, ctx, ['/*'])
-  for (const implementation of [
+  const implementations = [
     ...lobbies(matchmaker),
     ...players(matchmaker),
     ...regions(matchmaker),
@@ -210,12 +212,25 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
     ...guests(new GuestQuota(ctx)),
     ...hands(ctx, matchmaker),
     ...explanations(ctx, matchmaker),
-  ]) {
-    mount(app, door, implementation)
-  }
+  ]
+  for (const implementation of implementations) mount(app, door, implementation)
+  const forwarder = new ApiForwarder(ctx)
+  unless_it_serves.defer(() => forwarder.close())
+  const lobby_app = createApp(
+    door,
+    'matchmaker',
+    MATCHMAKER_BODY_BYTES_MAX,
+    MATCHMAKER_REQUEST_TIMEOUT_MS,
+    'rounded',
+    [],
+    refuseToLobbies,
+  )
+  serveLobbies(lobby_app, door, implementations, forwarder)
   const sockets = openSockets(app.server, door, 'matchmaker', [liveEvents(door, matchmaker)])
   unless_it_serves.defer(sockets.close)
   unless_it_serves.defer(() => door.callers.close())
+  const lobby_role = await listen(ctx, lobby_app, ctx.config.lobby_api_port, 'MUSTER_LOBBY_API_PORT')
+  unless_it_serves.defer(() => lobby_role.stop({ end_lobbies: false }))
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
   unless_it_serves.move()
   return {
@@ -225,7 +240,8 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       sockets.close()
       await door.callers.close()
       await door.parking.close()
-      await role.stop(how)
+      await Promise.all([role.stop(how), lobby_role.stop(how)])
+      forwarder.close()
       await matchmaker.close()
     },
   }
@@ -262,6 +278,7 @@ function createApp(
   request_timeout_ms: number,
   numbers: Numbers,
   socket_operations: readonly Operation[],
+  refusalOf: (request: FastifyRequest) => ApiError = () => new ApiError('API_NOT_FOUND'),
 ): FastifyInstance {
   const main_url = mainUrl(ctx.config)
   const handleError = createErrorHandler(ctx)
@@ -308,7 +325,7 @@ function createApp(
   openRays(app, ctx, service)
   app.setErrorHandler(handleError)
   app.setNotFoundHandler((request, reply) => {
-    const error = new ApiError('API_NOT_FOUND')
+    const error = refusalOf(request)
     endRay(ctx, request, reply, error.code)
     reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
   })

@@ -28,7 +28,7 @@ export function lobbyEnvironment(
   const env: Record<string, string> = {}
   for (const [name, value] of Object.entries(mode.env)) if (!OWN_NAMES.test(name)) env[name] = value
   Object.assign(env, {
-    PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.matchmaker_port}`,
+    PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.lobby_api_port}`,
     PLATFORM_TOKEN: token,
     PLATFORM_LOBBY_ID: lobby_id,
     // A version whose config is there has a game.

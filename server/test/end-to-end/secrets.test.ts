@@ -102,7 +102,8 @@ test('a secret of any kind is nowhere in what the platform writes, says and keep
   const mail = await startMailServer(t)
   const captcha = await startCaptchaServer(t)
   const endpoint = await startGameEndpoint(t)
-  const [http, https, api, matchmaker, metrics] = (await freePorts(4 + ROLES.length)) as [
+  const [http, https, api, matchmaker, lobby_api, metrics] = (await freePorts(5 + ROLES.length)) as [
+    number,
     number,
     number,
     number,
@@ -125,6 +126,7 @@ test('a secret of any kind is nowhere in what the platform writes, says and keep
     MUSTER_EDGE_HTTPS_PORT: String(https),
     MUSTER_API_PORT: String(api),
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_LOBBY_API_PORT: String(lobby_api),
     MUSTER_METRICS_PORT: String(metrics),
     MUSTER_METRICS_TOKEN: 'planted-metrics-token',
     MUSTER_LOG_LEVEL: 'debug',

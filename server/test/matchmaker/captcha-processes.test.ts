@@ -19,12 +19,13 @@ test('a response that one matchmaker has claimed is refused by the next, and a s
   const provider = await startCaptchaServer(t)
   // The roles that a captcha concerns are the programs; this one only plays the lobbies' servers.
   const platform = await startPlatform(t, { roles: 'edge' })
-  const { api_port, matchmaker_port } = platform.ctx.config
+  const { api_port, matchmaker_port, lobby_api_port } = platform.ctx.config
   const first = start(t, platform, provider, {
     MUSTER_DATA: platform.data_dir,
     MUSTER_ROLES: 'api,matchmaker',
     MUSTER_API_PORT: String(api_port),
     MUSTER_MATCHMAKER_PORT: String(matchmaker_port),
+    MUSTER_LOBBY_API_PORT: String(lobby_api_port),
   })
   await until('the first matchmaker', () => first.output().includes(`:${matchmaker_port}`))
   const { standby, url } = await startStandby(t, platform, provider)
@@ -76,11 +77,12 @@ async function startStandby(t: TestContext, platform: Platform, provider: Captch
   const folder = await mkdtemp(join(tmpdir(), 'muster-standby-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   await cp(join(platform.data_dir, 'keys'), join(folder, 'keys'), { recursive: true })
-  const [port] = await freePorts(1)
+  const [port, lobby_api_port] = await freePorts(2)
   const standby = start(t, platform, provider, {
     MUSTER_DATA: folder,
     MUSTER_ROLES: 'matchmaker',
     MUSTER_MATCHMAKER_PORT: String(port),
+    MUSTER_LOBBY_API_PORT: String(lobby_api_port),
   })
   return { standby, url: `http://127.0.0.1:${port}` }
 }

@@ -69,6 +69,7 @@ test('a role whose port is taken says which setting to change, and leaves nothin
   for (const [role, setting] of [
     ['api', 'MUSTER_API_PORT'],
     ['matchmaker', 'MUSTER_MATCHMAKER_PORT'],
+    ['matchmaker', 'MUSTER_LOBBY_API_PORT'],
     ['edge', 'MUSTER_EDGE_HTTP_PORT'],
   ] as const) {
     const other = createServer().listen(Number(settings[setting]), '127.0.0.1')

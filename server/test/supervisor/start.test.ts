@@ -94,11 +94,12 @@ test('kill -9 of the supervisor ends its roles, and the next start takes over', 
 
 test('two platforms never share a data folder', async (t) => {
   const { settings, muster } = await startOn(t)
-  const [api, matchmaker, http] = await freePorts(3)
+  const [api, matchmaker, lobby_api, http] = await freePorts(4)
   const second = startMuster({
     ...settings,
     MUSTER_API_PORT: String(api),
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_LOBBY_API_PORT: String(lobby_api),
     MUSTER_EDGE_HTTP_PORT: String(http),
   })
   assert.deepEqual(await second.ended, { code: 1, signal: null })

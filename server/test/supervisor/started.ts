@@ -42,11 +42,12 @@ export async function endProcessesOf(folder: string): Promise<void> {
 
 /** Settings for a platform beside all others of this machine. */
 export async function freeSettings(folder: string) {
-  const [api, matchmaker, http, https] = await freePorts(4)
+  const [api, matchmaker, lobby_api, http, https] = await freePorts(5)
   return {
     MUSTER_DATA: folder,
     MUSTER_API_PORT: String(api),
     MUSTER_MATCHMAKER_PORT: String(matchmaker),
+    MUSTER_LOBBY_API_PORT: String(lobby_api),
     MUSTER_EDGE_HTTP_PORT: String(http),
     MUSTER_EDGE_HTTPS_PORT: String(https),
     MUSTER_METRICS_PORT: '0',

@@ -4,6 +4,7 @@
 // answer that could be read in two ways is none, and the connection that it came on serves nobody else. A role may park a
 // request: then it waits there without a connection, and its response is fetched when there is one (parking.ts).
 import { CHANNEL_PROTOCOL, PARKING_OFFER } from '../../net/parking-protocol.ts'
+import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
 import {
   CLAIMS_MAX,
@@ -21,7 +22,6 @@ import type { Exchange, ParkedRequest, Upstream, Wire } from './exchange.ts'
 import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from './head.ts'
 import { findHeadEnd, mayBecomeHead } from './lines.ts'
 import { type PoolName, poolFull } from './pools.ts'
-import { endForwarded, tellOfAnswer } from './rays.ts'
 import type { Refuse } from './refuse.ts'
 import { classOf } from './request-class.ts'
 import type { Ticks } from './ticks.ts'
@@ -203,7 +203,7 @@ export function createForward({ ticks, refuse, recorder }: Options): Forward {
       exchange.is_until_end = true
     }
     exchange.is_answering = true
-    tellOfAnswer(exchange.ray, head.ray_kept)
+    readForwardedHead(exchange.ray, head.ray_kept)
     const date = head.has_date ? '' : ticks.date_line
     const chunks = wire.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
     const lines = `${head.lines}${response_added}${date}${chunks}${connectionLines(exchange)}`

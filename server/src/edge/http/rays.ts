@@ -1,10 +1,8 @@
 // The edge's part of a ray. What it answers itself is a ray of its own; what it forwards to api or matchmaker has its
-// part kept where they keep theirs, for they know what became of it and whose it is. What goes to a lobby has none: the
-// answers are the game's.
+// part kept where they keep theirs (observe/forwarded-ray.ts). What goes to a lobby has none: the answers are the game's.
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
-import { busyMs, phase, type Ray, readOwner } from '../../observe/ray.ts'
-import { type Recorder, SLOW_MS } from '../../observe/recorder.ts'
+import { phase } from '../../observe/ray.ts'
 import type { Exchange } from './exchange.ts'
 import type { Place } from './upstreams.ts'
 
@@ -16,18 +14,4 @@ export function openRay(ctx: Context, exchange: Exchange, place: Place): void {
   exchange.ray = ctx.recorder.open('edge', exchange.ray_id, exchange.came_at)
   if (exchange.ray !== null) exchange.ray.operation = is_forwarded ? 'forward' : place.kind
   phase(exchange.ray, is_forwarded ? 'forward' : 'answer')
-}
-
-/** The head of its answer has come. `kept`: whose it is, where it is kept over there. */
-export function tellOfAnswer(ray: Ray | null, kept: string | null): void {
-  if (ray === null) return
-  phase(ray, 'answer')
-  if (kept === null) return
-  ray.is_wanted = true
-  ray.owner = readOwner(kept)
-}
-
-/** All of its answer has been passed on. */
-export function endForwarded(recorder: Recorder, ray: Ray | null): void {
-  if (ray !== null && (ray.is_wanted || busyMs(ray, performance.now()) >= SLOW_MS)) recorder.end(ray, null)
 }

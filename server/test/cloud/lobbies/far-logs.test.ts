@@ -26,7 +26,7 @@ async function startFarRunner(t: TestContext, { ctx, data_dir }: Platform, forme
     roles: 'runner',
     data_dir: far_dir,
     database_url: config.database_url!,
-    env: { MUSTER_MATCHMAKER_PORT: String(config.matchmaker_port) },
+    env: { MUSTER_LOBBY_API_PORT: String(config.lobby_api_port) },
   })
   t.after(() => rm(far_dir, { recursive: true, force: true }))
   return far

@@ -256,7 +256,7 @@ async function startRunnerProcess(t: TestContext, { ctx, data_dir }: Platform): 
       MUSTER_DATA: data_dir,
       DATABASE_URL: config.database_url ?? '',
       MUSTER_ROLES: 'runner',
-      MUSTER_MATCHMAKER_PORT: String(config.matchmaker_port),
+      MUSTER_LOBBY_API_PORT: String(config.lobby_api_port),
       MUSTER_LOG_LEVEL: 'info',
     },
   })

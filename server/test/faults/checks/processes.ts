@@ -46,7 +46,7 @@ async function readLobbies(db: ClientBase): Promise<{ lobbies: Set<string>; runs
 
 /** The lobby of each server process that this platform's runner started. */
 function serversOf({ settings }: FaultyPlatform): string[] {
-  const address = `PLATFORM_API_URL=http://127.0.0.1:${settings.MUSTER_MATCHMAKER_PORT}`
+  const address = `PLATFORM_API_URL=http://127.0.0.1:${settings.MUSTER_LOBBY_API_PORT}`
   return readdirSync(PROC).flatMap((name) => {
     if (!/^\d+$/.test(name) || readProc(name, 'cmdline').join(' ').trim() !== SERVER_COMMAND) return []
     const environment = readProc(name, 'environ')

@@ -1,0 +1,152 @@
+// Calls of lobbies that the api serves, forwarded by the matchmaker's process (lobby-listener.ts). A request is sent once.
+// Only a connection that was refused is tried again, because nothing was sent over it: the api is being started then.
+// Bodies pass unread in both directions, no faster than the other side takes them.
+import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ApiError } from '@muster/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Context } from '../context.ts'
+import { ClientShare } from '../net/client-share.ts'
+import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../net/edge-proof.ts'
+import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
+import { phase } from '../observe/ray.ts'
+import { bucketOf } from './implement.ts'
+import { rayOf } from './ray.ts'
+import { closeGently } from './rest-of-body.ts'
+
+/** Requests that are being forwarded, and those of one lobby. As many of one client may watch entries at the api. */
+const FORWARDED_MAX = 4_096
+const FORWARDED_PER_LOBBY_MAX = 512
+/** Idle connections to the api. */
+const FREE_SOCKETS_MAX = 64
+/** A connection over which no byte moves. Longer than any long poll. */
+const SILENCE_MS_MAX = 120_000
+/** An api that is being started is waited for this long, as the edge does. */
+const API_WAIT_MS_MAX = 2_500
+const API_PAUSE_MS = 50
+
+/** What the api reads of a request. */
+const REQUEST_HEADERS = ['authorization', 'content-type', 'idempotency-key', 'user-agent']
+/** Between the api and this process only. */
+const OWN_RESPONSE_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'date',
+  RAY_KEPT_HEADER,
+])
+
+export class ApiForwarder {
+  readonly #ctx: Context
+  readonly #proof: string
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: FORWARDED_MAX, maxFreeSockets: FREE_SOCKETS_MAX })
+  readonly #share = new ClientShare({ places_max: FORWARDED_MAX, client_max: FORWARDED_PER_LOBBY_MAX })
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+    this.#proof = edgeProof(ctx.keys)
+  }
+
+  /** Replies with what the api returns. Throws API_RATE_LIMIT and API_NOT_AVAILABLE. */
+  async forward(from: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const ray = rayOf(from)
+    const gone = new AbortController()
+    reply.raw.once('close', () => gone.abort())
+    this.#takePlace(from, reply, gone)
+    phase(ray, 'forward')
+    const response = await this.#send(from, gone.signal).catch((error: NodeJS.ErrnoException) => {
+      if (gone.signal.aborted || SYSTEM_ERROR.test(error.code ?? '')) throw notAvailable()
+      throw error
+    })
+    readForwardedHead(ray, (response.headers[RAY_KEPT_HEADER] as string | undefined) ?? null)
+    reply.raw.once('finish', () => endForwarded(this.#ctx.recorder, ray))
+    const headers = Object.entries(response.headers).filter(([name]) => !OWN_RESPONSE_HEADERS.has(name))
+    // The api has refused the body before its end.
+    if (!from.raw.complete) {
+      headers.push(['connection', 'close'])
+      closeGently(from.raw)
+    }
+    return reply.code(response.statusCode!).headers(Object.fromEntries(headers)).send(response)
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** When all places are taken, a lobby that holds fewer is given one of the lobby that holds most. */
+  #takePlace({ admitted }: FastifyRequest, reply: FastifyReply, gone: AbortController): void {
+    const { caller, client } = admitted!
+    const place = this.#share.enter(bucketOf(caller) ?? client, () => gone.abort())
+    if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
+    if (place === 'full') throw notAvailable()
+    reply.raw.once('close', place.leave)
+  }
+
+  async #send(from: FastifyRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    const call = await this.#connect(from, signal)
+    const response = new Promise<IncomingMessage>((resolve, reject) => {
+      call.once('response', resolve)
+      // Also after the response: an api that refuses a body closes its side while the body still comes.
+      call.on('error', reject)
+    })
+    if (hasBody(from)) from.raw.pipe(call)
+    else call.end()
+    return response
+  }
+
+  /** A request of which nothing has been sent, on a connection that is open. */
+  async #connect(from: FastifyRequest, signal: AbortSignal): Promise<ClientRequest> {
+    const { internal_host: hostname, api_port: port } = this.#ctx.config
+    const target = { hostname: hostname.replace(/^\[|\]$/g, ''), port, agent: this.#agent, timeout: SILENCE_MS_MAX }
+    for (let attempt = 1; ; attempt++) {
+      const call = request({ ...target, signal, method: from.method, path: from.url, headers: this.#headersOf(from) })
+      call.on('timeout', () => call.destroy())
+      try {
+        await connected(call)
+        return call
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') throw error
+        if (attempt * API_PAUSE_MS > API_WAIT_MS_MAX) throw error
+      }
+      await delay(API_PAUSE_MS, undefined, { signal })
+    }
+  }
+
+  #headersOf(from: FastifyRequest): OutgoingHttpHeaders {
+    const headers: OutgoingHttpHeaders = {
+      'x-forwarded-for': from.admitted!.address,
+      [EDGE_PROOF_HEADER]: this.#proof,
+      [RAY_HEADER]: from.id,
+    }
+    for (const name of REQUEST_HEADERS) if (from.headers[name] !== undefined) headers[name] = from.headers[name]
+    // Said explicitly: without it Node sends the body of a DELETE unframed.
+    if (isChunked(from)) headers['transfer-encoding'] = 'chunked'
+    else if (from.headers['content-length'] !== undefined) headers['content-length'] = from.headers['content-length']
+    return headers
+  }
+}
+
+/** Codes of the system, such as ECONNRESET; Node's own begin with ERR_. */
+const SYSTEM_ERROR = /^E[A-Z]+$/
+
+function notAvailable(): ApiError {
+  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
+}
+
+function isChunked({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined
+}
+
+function hasBody(from: FastifyRequest): boolean {
+  return isChunked(from) || Number(from.headers['content-length'] ?? 0) > 0
+}
+
+function connected(call: ClientRequest): Promise<void> {
+  return new Promise((resolve, reject) => {
+    call.once('error', reject)
+    call.once('socket', (socket) => {
+      if (socket.connecting) socket.once('connect', resolve)
+      else resolve()
+    })
+  })
+}

@@ -1,0 +1,173 @@
+// The one address that a lobby is given: PLATFORM_API_URL. A real lobby, in bubblewrap where it is installed, calls it.
+// Which operations it must reach is read from the contract.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { findLobby, isForLobbies, setLobbyReady } from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
+import { LONG_MS, type Seat, UNKNOWN_ID } from '../http/steps.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+
+/** Calls the platform as it is told to: a request's body is the call, its response what the platform returned. */
+const CALLER = `
+import http from 'node:http'
+import { text } from 'node:stream/consumers'
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
+const call = ({ method, path, headers, body }) => new Promise((resolve, reject) => {
+  const request = http.request(PLATFORM_API_URL + path, { method, headers: { authorization: 'Bearer ' + PLATFORM_TOKEN, ...headers } })
+  request.on('error', reject)
+  request.on('response', async (response) =>
+    resolve({ status: response.statusCode, headers: response.headers, text: await text(response) }))
+  request.end(body)
+})
+const server = http.createServer(async (request, response) => {
+  const told = await call(JSON.parse(await text(request))).catch((error) => ({ error: error.code ?? error.message }))
+  response.end(JSON.stringify(told))
+})
+server.listen(Number(PORT_GAME), '127.0.0.1', () => call({ method: 'POST', path: '/matchmaker/lobbies/ready' }))
+process.on('SIGTERM', () => process.exit(0))
+`
+
+const CHUNKED = { 'transfer-encoding': 'chunked' }
+
+type LobbyCall = { method: string; path: string; headers?: Record<string, string>; body?: string }
+type Life = { platform: Platform; game: TestGame; seat: Seat; call: (call: LobbyCall) => Promise<Answer> }
+
+async function startCaller(t: TestContext): Promise<Life> {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
+  const game = await platform.game({
+    matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } } },
+    files: { 'server.mjs': CALLER },
+  })
+  const seat = await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+  const { lobby_id } = seat.lobby
+  const run = await platform.ctx.db
+    .selectFrom('lobby_runs')
+    .where('lobby_id', '=', lobby_id)
+    .select('ports')
+    .executeTakeFirstOrThrow()
+  const { hostname, port } = run.ports.game!
+  return {
+    platform,
+    game,
+    seat,
+    async call(call) {
+      const { text } = await ask(`http://${hostname}:${port}/`, { method: 'POST', body: JSON.stringify(call) })
+      const told = JSON.parse(text) as Answer | { error: string }
+      if ('error' in told) throw new Error(`${call.method} ${call.path} from the lobby: ${told.error}`)
+      return told
+    },
+  }
+}
+
+/** What a lobby sends with each operation that its token may call, in the order of a lobby's life. */
+function lobbyCalls({ player }: Seat): Record<string, { path_end?: string; body?: unknown }> {
+  const [key, batch_key] = ['players/ada', 'players/bob']
+  const one = `?key=${encodeURIComponent(key)}`
+  const some = `?keys=${encodeURIComponent(batch_key)}`
+  return {
+    'lobbies.ready': { body: {} },
+    'lobbies.setClosed': { body: { is_closed: false } },
+    'lobbies.setState': { body: { map: 'caves' } },
+    'lobbies.getState': {},
+    'players.connected': { body: { player_token: player.token } },
+    'players.disconnected': { body: { player_token: player.token } },
+    'kv.put': { body: { key, value: { score: 7 } } },
+    'kv.get': { path_end: one },
+    'kv.putBatch': { body: { entries: [{ key: batch_key, value: [1] }] } },
+    'kv.getBatch': { path_end: some },
+    'kv.list': { path_end: '?directory=players' },
+    'kv.deleteBatch': { path_end: some },
+    'kv.delete': { path_end: one },
+  }
+}
+
+test('a lobby reaches every operation that its token may call at PLATFORM_API_URL, and no other', async (t) => {
+  const { platform, game, seat, call } = await startCaller(t)
+  const calls = lobbyCalls(seat)
+  const callable = OPERATIONS.filter(isForLobbies)
+  assert.deepEqual(callable.map(({ id }) => id).sort(), Object.keys(calls).sort(), 'each has a call above')
+
+  await t.test('each of them succeeds, at each of its paths', async () => {
+    for (const [id, { path_end = '', body }] of Object.entries(calls)) {
+      const { method, path, aliases } = callable.find((operation) => operation.id === id)!
+      for (const one of [path, ...aliases]) {
+        const target = `${one.replace('{lobby_id}', seat.lobby.lobby_id)}${path_end}`
+        const sent = body === undefined ? {} : { headers: JSON_TYPE, body: JSON.stringify(body) }
+        const told = await call({ method, path: target, ...sent })
+        assert.equal(told.status, 200, `${id} at ${target}: ${told.text}`)
+        assert.match(String(told.headers['x-ray-id']), /^[0-9a-f-]{36}$/)
+        assert.equal(told.headers['x-muster-kept'], undefined)
+      }
+    }
+  })
+
+  await t.test('every other operation is refused, to whatever token', async () => {
+    const others = OPERATIONS.filter((operation) => !isForLobbies(operation))
+    assert.ok(others.length > 100, String(others.length))
+    for (const token of [platform.token, game.public_token, null]) {
+      for (const { id, method, path, aliases } of others) {
+        for (const one of [path, ...aliases]) {
+          const headers = token === null ? {} : bearer(token)
+          const told = await call({ method, path: one.replace(/\{\w+\}/g, UNKNOWN_ID), headers })
+          try {
+            requireRefusal(told, 'API_FORBIDDEN')
+          } catch (error) {
+            throw new Error(`${id} at ${one}`, { cause: error })
+          }
+        }
+      }
+    }
+    for (const path of ['/', '/kv', '/kv/entries/', '/kv%2Fentries?key=a', '/objects/x', '/docs/api', '//kv/entries']) {
+      requireRefusal(await call({ method: 'GET', path }), 'API_NOT_FOUND')
+    }
+    requireRefusal(await call({ method: 'POST', path: '/kv/entries' }), 'API_NOT_FOUND')
+  })
+
+  await t.test('what the api refuses arrives as the api says it', async () => {
+    const entries = '/kv/entries'
+    requireRefusal(await call({ method: 'GET', path: `${entries}?key=` }), 'KV_KEY_VALIDATION_ERROR')
+    requireRefusal(await call({ method: 'PUT', path: entries, headers: JSON_TYPE, body: '{"key":' }), 'API_BAD_BODY')
+    requireRefusal(await call({ method: 'PUT', path: entries, body: '{}' }), 'API_UNSUPPORTED_MEDIA_TYPE')
+    const large = JSON.stringify({ key: 'large', value: 'x'.repeat(5 * 1024 * 1024) })
+    requireRefusal(await call({ method: 'PUT', path: entries, headers: JSON_TYPE, body: large }), 'API_BODY_TOO_LARGE')
+    const value = 'é'.repeat(100_000)
+    const body = JSON.stringify({ key: 'long', value })
+    const put = await call({ method: 'PUT', path: entries, headers: { ...JSON_TYPE, ...CHUNKED }, body })
+    assert.equal(put.status, 200, put.text)
+    const got = await call({ method: 'GET', path: `${entries}?key=long` })
+    assert.equal((JSON.parse(got.text) as { value: string }).value, value)
+  })
+
+  await t.test('a body where none belongs does not become a request to the api', async () => {
+    const smuggled = `PUT /kv/entries HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`
+    const path = '/kv/entries?key=long'
+    const framings: Record<string, string>[] = [CHUNKED, { 'content-length': String(smuggled.length) }]
+    for (const headers of framings) {
+      const told = await call({ method: 'DELETE', path, headers: { ...JSON_TYPE, ...headers }, body: smuggled })
+      requireRefusal(told, 'API_BAD_BODY')
+    }
+    for (let count = 0; count < 4; count++) assert.equal((await call({ method: 'GET', path })).status, 200)
+  })
+
+  await t.test('a lobby waits for an entry to change', async () => {
+    const path = '/kv/entries?key=watched'
+    const { watch } = JSON.parse((await call({ method: 'GET', path })).text) as { watch: { index: string } }
+    const watching = call({ method: 'GET', path: `${path}&watch_index=${encodeURIComponent(watch.index)}` })
+    const body = JSON.stringify({ key: 'watched', value: 2 })
+    assert.equal((await call({ method: 'PUT', path: '/kv/entries', headers: JSON_TYPE, body })).status, 200)
+    assert.equal((JSON.parse((await watching).text) as { value: number }).value, 2)
+  })
+})
+
+test('without an api, calls for seats go on and entries are refused as not available', async (t) => {
+  const platform = await startPlatform(t, { roles: 'matchmaker' })
+  const base = `http://127.0.0.1:${platform.ctx.config.lobby_api_port}`
+  const lobby = { lobby_id: UNKNOWN_ID, namespace_id: UNKNOWN_ID }
+  const headers = bearer(platform.lobbyToken(lobby))
+  const entries = ask(`${base}/kv/entries?key=a`, { headers })
+  const ready = await ask(`${base}${setLobbyReady.path}`, { method: 'POST', headers })
+  requireRefusal(ready, 'MATCHMAKER_LOBBY_STOPPED')
+  requireRefusal(await entries, 'API_NOT_AVAILABLE')
+  requireRefusal(await ask(`${base}/kv/entries?key=a`), 'API_UNAUTHORIZED')
+})
