@@ -612,14 +612,17 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: lines(EXPLAIN, get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_err`)),
   },
   MATCHMAKER_LOBBY_STOPPED: {
-    cause: 'The lobby has ended, or its server exited while a player waited for it.',
-    remedy: 'Use find for another lobby. The second command shows why and when the lobby ended.',
+    cause:
+      'The lobby has ended, or its server ended before it was ready. After several failed starts of a version, no lobby of it is started for a while.',
+    remedy:
+      'Run the first command, `explain`: it has the exit code and the last lines of the server. `metadata` has the lobby, its `exit_reason` and its `exit_code`. Correct the server, and deploy a new version, which starts at once.',
     command: lines(EXPLAIN, SHOW_LOBBY),
   },
   MATCHMAKER_LOBBY_NOT_STARTED: {
     cause:
       'The server of the lobby did not call ready in time. Before its start, no player connects and no log is exported.',
-    remedy: 'Repeat the request. If it lasts, read the log: the server must call ready once it accepts players.',
+    remedy:
+      'Run the first command, `explain`, and read the log. The server must listen on its ports, and call ready once it accepts players.',
     command: lines(EXPLAIN, get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_err`)),
   },
   MATCHMAKER_PLAYER_ALREADY_CONNECTED: {

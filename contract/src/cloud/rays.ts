@@ -46,6 +46,16 @@ const Attempt = object(
     }),
     code: Type.Optional(Type.String({ description: 'With refused.' })),
     lobby_id: Type.Optional(Id),
+    failed_starts: Type.Optional(
+      object(
+        {
+          count: Count,
+          pause: Microseconds('How long no lobby was started from then on. 0: one could be.'),
+          last_lobby_id: Id,
+        },
+        'Lobbies of this version, region and game mode that failed to start, one after the other, just before. From 3 on a request starts only one. From 4 on there are pauses.',
+      ),
+    ),
     places: Type.Array(object({ version_id: Id, region: Type.String(), game_mode: Type.String() }), {
       description: 'Where a find looked, at most 32.',
     }),

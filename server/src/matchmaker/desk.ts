@@ -13,9 +13,10 @@ import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import { mark, phase } from '../observe/ray.ts'
 import type { Rays } from '../observe/rays.ts'
 import type { Book } from './book/book.ts'
-import type { Decision, FreshIds, SeatTaken, SeatWish } from './book/commands.ts'
+import type { Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish } from './book/commands.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate, type Solving } from './captcha/captcha.ts'
 import type { AskProvider } from './captcha/provider.ts'
+import type { FailedStarts } from './failed-starts.ts'
 import { freshIds } from './fresh-ids.ts'
 import { resolveGameModes } from './game-mode-names.ts'
 import { requireIdentity } from './identity-rules.ts'
@@ -27,6 +28,7 @@ import type { Teller } from './rays/tale.ts'
 import type { RunStarts } from './runs/starts.ts'
 import { type SeatAnswer, type SeatTexts, seatAnswer } from './seat.ts'
 import type { Books, Patience, WaitEnd } from './shards/books.ts'
+import { startError } from './start-errors.ts'
 import type { AskGame } from './verification/calls.ts'
 import { requireSmallData } from './verification/payload.ts'
 import { type Verification, type Verifying, verifiedModes, verifiedSeat } from './verification/verification.ts'
@@ -53,6 +55,7 @@ export type Desk = {
   rays: Rays
   teller: Teller
   run_starts: RunStarts
+  failed_starts: FailedStarts
 }
 
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
@@ -80,8 +83,10 @@ export async function findSeat(desk: Desk, visitor: Visitor, given: BodyOf<typeo
     body.game_modes.map((name) => namespace.game_modes.get(name)),
   )
   const facts = await factsOf(desk, visitor)
+  const found = findWish(desk.ctx.config, namespace, body, facts.coordinates, visitor.ray?.ray_id ?? null)
   const wish = {
-    ...findWish(desk.ctx.config, namespace, body, facts.coordinates, visitor.ray?.ray_id ?? null),
+    ...found,
+    plan: found.plan && withFailures(desk, visitor, found.plan),
     ...seatWish(namespace, visitor, facts, 'find', body.party),
   }
   requireSmallData(body.verification_data)
@@ -129,7 +134,10 @@ export async function createSeat(desk: Desk, visitor: Visitor, given: BodyOf<typ
   const facts = await factsOf(desk, visitor)
   const creator = { identity_id: visitor.identity_id, ray_id: visitor.ray?.ray_id ?? null }
   const plan = createWish(desk.ctx.config, namespace, body, facts.coordinates, creator)
-  const wish = { plan, ...seatWish(namespace, visitor, facts, 'create', body.party) }
+  const wish = {
+    plan: withFailures(desk, visitor, plan),
+    ...seatWish(namespace, visitor, facts, 'create', body.party),
+  }
   requireSmallData(body.verification_data)
   const is_verified = namespace.game_modes.get(body.game_mode)?.verification.create
   return takeSeat(desk, visitor, {
@@ -139,6 +147,11 @@ export async function createSeat(desk: Desk, visitor: Visitor, given: BodyOf<typ
     attempts_max: 1,
     take: (book, ids, now_ms) => book.create(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
   })
+}
+
+function withFailures({ failed_starts }: Desk, { namespace_id }: Visitor, plan: LobbyPlan): LobbyPlan {
+  const failed_before = failed_starts.before(namespace_id, plan)
+  return failed_before === undefined ? plan : { ...plan, failed_before }
 }
 
 /** Null: the version has no captcha, or none is asked for. */
@@ -155,8 +168,16 @@ function gateOf(
   return openGate(desk, captcha, { namespace_id, address, seat_key }, responses)
 }
 
-/** Takes a seat, waits until its lobby is ready, and answers it; or gives it back. */
 async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise<SeatAnswer> {
+  try {
+    return await awaitSeat(desk, visitor, order)
+  } catch (error) {
+    throw await startError(desk, visitor, error)
+  }
+}
+
+/** Takes a seat, waits until its lobby is ready, and answers it; or gives it back. */
+async function awaitSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise<SeatAnswer> {
   const { namespace_id } = visitor
   const { wish, attempts_max } = order
   const patience = {
@@ -167,13 +188,14 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
   const request = openRequest(desk, namespace_id, wish)
   visitor.tale?.checked({ captcha: order.gate !== null, verification: order.verification !== null })
   try {
-    for (let attempt = 0; attempt < attempts_max; attempt++) {
+    for (let attempt = 0; ; attempt++) {
       const seat = await placed(desk, visitor, order, attempt)
+      const { lobby_id } = seat
       try {
         const end = seat.is_ready ? 'ready' : await waited(desk, visitor, seat, patience)
         if (end === 'gone' && !visitor.isGone()) {
-          await requireSoundBuild(desk, seat)
-          continue
+          if (attempt + 1 < attempts_max && (await mayTryAnother(desk, visitor, lobby_id))) continue
+          throw new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id })
         }
         if (end === 'ready' && !visitor.isGone()) {
           phase(visitor.ray, 'answer')
@@ -181,7 +203,7 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
           request.is_answered = true
           return answer
         }
-        throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', {}, { retry_after_s: 1 })
+        throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id }, { retry_after_s: 1 })
       } catch (error) {
         if (isUnanswered(request, seat)) {
           await desk.books.commit(namespace_id, (book, now_ms) => book.release(seat.player_id, now_ms))
@@ -189,22 +211,21 @@ async function takeSeat(desk: Desk, visitor: Visitor, order: SeatOrder): Promise
         throw error
       }
     }
-    // Each lobby died while it was waited for.
-    throw new ApiError(attempts_max === 1 ? 'MATCHMAKER_LOBBY_STOPPED' : 'MATCHMAKER_LOBBY_NOT_STARTED')
   } finally {
     closeRequest(desk, namespace_id, wish, request)
   }
 }
 
-/** Another lobby of a damaged build would fail as well: the request is refused at once. Asked only when a lobby died. */
-async function requireSoundBuild({ ctx }: Desk, { lobby_id }: Seat): Promise<void> {
-  const run = await ctx.db
+/** Whether another lobby may start where this one did not: not after several failures, and not of a damaged build. */
+async function mayTryAnother(desk: Desk, { namespace_id }: Visitor, lobby_id: string): Promise<boolean> {
+  const lobby = desk.books.lobby(namespace_id, lobby_id)
+  if (lobby === undefined || desk.failed_starts.isFailing(namespace_id, lobby)) return false
+  const run = await desk.ctx.db
     .selectFrom('lobby_runs')
     .select('exit_reason')
     .where('lobby_id', '=', lobby_id)
     .executeTakeFirst()
-  const exit_reason = run?.exit_reason
-  if (exit_reason === 'build_damaged') throw new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id, exit_reason })
+  return run?.exit_reason !== 'build_damaged'
 }
 
 async function waited(desk: Desk, visitor: Visitor, seat: Seat, patience: Patience): Promise<WaitEnd> {

@@ -2,7 +2,8 @@
 // which keeps so many and stops the rest; what is missing is started here, a few at a time. Looked at when a version is
 // deployed, when players took a lobby or one stopped, and every RETRY_MS for what could not be started.
 //
-// A place whose lobbies end at once is given a rest, twice as long each time, until one has run for STEADY_MS.
+// A place whose lobbies end at once is given a pause, twice as long each time (start-pauses.ts), until one has run for
+// STEADY_MS.
 import { ApiError, type ErrorCode, idleLobbiesIn } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
@@ -13,6 +14,7 @@ import { type IdleRules, NO_IDLE_RULES } from './book/idle.ts'
 import type { Place } from './book/shelves.ts'
 import type { Namespaces } from './namespaces.ts'
 import type { Books } from './shards/books.ts'
+import { StartPauses } from './start-pauses.ts'
 import { plansOf } from './wishes.ts'
 
 /** How often the versions of namespaces are read, in case the word of a deploy was lost. */
@@ -25,8 +27,6 @@ const STARTS_MAX = 8
 const NAMESPACES_MAX = 10_000
 /** Lobbies that ended sooner than this after they were ready count as failed. */
 const STEADY_MS = 60_000
-export const REST_MS_FIRST = 1_000
-const REST_MS_MAX = 5 * 60_000
 
 /** Refusals that may be none the next time. */
 const LATER: ReadonlySet<ErrorCode> = new Set([
@@ -47,14 +47,13 @@ const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set<Change['kind']>([
 
 type Wanted = { version_id: string; rules: IdleRules; plans: readonly { plan: LobbyPlan; idle_min: number }[] }
 type Deployed = { namespace_id: string; version_id: string }
-type Rest = { failure_count: number; until_ms: number }
 
 export type IdleLobbies = { close: () => Promise<void> }
 
 /** Resolves when every book knows what its namespace wants. */
 export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Namespaces): Promise<IdleLobbies> {
   const wanted = new Map<string, Wanted>()
-  const rests = new Map<string, Rest>()
+  const pauses = new StartPauses<null>(ctx.elapsed, 0)
   const lacking = new Set<string>()
   /** Namespaces that have got a lobby and were not known to have any. */
   const unknown = new Set<string>()
@@ -114,7 +113,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
 
   function forget(namespace_id: string): void {
     wanted.delete(namespace_id)
-    for (const key of rests.keys()) if (key.startsWith(`${namespace_id}\n`)) rests.delete(key)
+    pauses.forget(`${namespace_id}\n`)
   }
 
   async function learn({ namespace_id, version_id }: Deployed): Promise<void> {
@@ -162,7 +161,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
   async function fill(namespace_id: string): Promise<boolean> {
     let is_done = true
     for (const { plan, idle_min } of wanted.get(namespace_id)?.plans ?? []) {
-      if ((rests.get(keyOf(namespace_id, plan))?.until_ms ?? 0) > ctx.elapsed()) is_done = false
+      if (pauses.remainingMs(keyOf(namespace_id, plan)) > 0) is_done = false
       else if (!(await start(namespace_id, plan, idle_min))) is_done = false
     }
     return is_done
@@ -199,7 +198,7 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
     })
   }
 
-  /** A place is looked at again when its lobbies change; one whose lobby failed is given a rest first. */
+  /** A place is looked at again when its lobbies change; one whose lobby failed is given a pause first. */
   function onCommit(namespace_id: string, changes: readonly Change[]): void {
     const plans = wanted.get(namespace_id)?.plans
     if (plans === undefined) {
@@ -226,15 +225,17 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
     if (lobby === undefined) return
     const key = keyOf(namespace_id, lobby)
     if (lobby.ready_ms !== null && ms - lobby.ready_ms >= STEADY_MS) {
-      rests.delete(key)
+      pauses.succeeded(key)
       return
     }
     if (reason !== 'exited' && reason !== 'never_ready') return
-    const failure_count = (rests.get(key)?.failure_count ?? 0) + 1
-    const rest_ms = Math.min(REST_MS_MAX, REST_MS_FIRST * 2 ** (failure_count - 1))
-    rests.set(key, { failure_count, until_ms: ctx.elapsed() + rest_ms })
+    const { failure_count, begin_ms, until_ms } = pauses.failed(key, null)
+    const pause_ms = until_ms - begin_ms
     const { region, game_mode } = lobby
-    ctx.log.warn({ namespace_id, lobby_id, region, game_mode, reason, failure_count, rest_ms }, 'a lobby ended at once')
+    ctx.log.warn(
+      { namespace_id, lobby_id, region, game_mode, reason, failure_count, pause_ms },
+      'a lobby ended at once',
+    )
   }
 
   const unsubscribe = ctx.listener.on('namespaces', () => {

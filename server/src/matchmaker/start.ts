@@ -10,6 +10,7 @@ import { UNREAD_IDLE_RULES } from './book/idle.ts'
 import { startCaptchaSweep } from './captcha/claims.ts'
 import { createAskProvider } from './captcha/provider.ts'
 import type { Desk } from './desk.ts'
+import { FailedStarts } from './failed-starts.ts'
 import { tellMatchmaker } from './gauges.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
 import { createNamespaces, type Namespaces } from './namespaces.ts'
@@ -81,7 +82,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     opening = null
     const ports = await watchPorts(ctx, books)
     const disks = await watchDisks(ctx, books)
-    const runs = await watchRuns(ctx, books)
+    const failed_starts = new FailedStarts(books)
+    const runs = await watchRuns(ctx, books, failed_starts)
     const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
     const rays = createRays(ctx)
     const run_starts = watchRunStarts(ctx, books)
@@ -99,6 +101,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       rays,
       teller: createTeller(ctx, rays),
       run_starts,
+      failed_starts,
     }
     office = {
       books,
@@ -124,6 +127,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.idle_lobbies.close()
     await closing.runs.close()
     closing.run_starts.close()
+    closing.desk.failed_starts.close()
     await closing.captcha_sweep.stop()
     await closing.ports.close()
     await closing.disks.close()

@@ -21,6 +21,7 @@ export type Visitor = {
   idempotency_key: string | null
   /** What is noted of the request, to explain how it ended; null: nothing is. */
   tale: Tale | null
+  ray_id: string
   /** Where the time of the request goes; null: nobody keeps it. */
   ray: Ray | null
   /** True once nobody waits for the answer any more. */
@@ -44,10 +45,20 @@ const BACKEND_MEMBERS = ['namespace_id', 'clients'] as const
  * NAMESPACE_NOT_FOUND when there is no such namespace, or it is another game's.
  */
 export async function visitorOf(namespaces: Namespaces, request: SeatRequest): Promise<Visitor> {
-  const { caller, body, address, client, user_agent, idempotency_key, isGone, hangUpSignal, ray } = request
+  const { caller, body, address, client, user_agent, idempotency_key, isGone, hangUpSignal, ray_id, ray } = request
   if (caller.kind === 'cloud') {
     const player = await playerOfBackend(namespaces, caller, body)
-    return { ...player, identity_id: null, is_backend: true, idempotency_key, isGone, hangUpSignal, tale: null, ray }
+    return {
+      ...player,
+      identity_id: null,
+      is_backend: true,
+      idempotency_key,
+      isGone,
+      hangUpSignal,
+      tale: null,
+      ray_id,
+      ray,
+    }
   }
   requireNoBackend(body)
   if (caller.kind !== 'namespace') throw new ApiError('API_FORBIDDEN')
@@ -63,6 +74,7 @@ export async function visitorOf(namespaces: Namespaces, request: SeatRequest): P
     isGone,
     hangUpSignal,
     tale: null,
+    ray_id,
     ray,
   }
 }

@@ -8,12 +8,12 @@
 // or the answer to a write was lost. One lobby is started once; whatever becomes of it, it is never tried again.
 import type { Context } from '../context.ts'
 import { createLooks } from '../database/watch.ts'
+import { logTail } from '../logs/tail.ts'
 import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
 import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from './launch.ts'
 import { createLobbyMeter } from './lobby-metrics.ts'
-import { logTail } from './logs/tail.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
@@ -59,6 +59,9 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     failure: 'the runner could not compare what is wanted with what runs',
   })
   metrics.gauge('runs', 'Lobbies whose process lives here.', [], (tell) => tell(runs.size))
+
+  const tailOf = (lobby_id: string): Promise<string[]> =>
+    logTail((stream, lines_max) => driver.logs(lobby_id, stream, lines_max))
 
   async function pass(): Promise<void> {
     for (const lobby of await readWanted(ctx, WANTED_MAX)) beginStart(lobby)
@@ -136,7 +139,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     const exit = await driver.exitOf(row.lobby_id)
     const told: Exit = exit.reason === 'lost' || row.is_wanted ? exit : { ...exit, reason: 'stopped' }
     // The row was read before its end was recorded, perhaps: then it was not unseen.
-    if (!(await recordExit(ctx, row.lobby_id, told, await logTail(driver, row.lobby_id)))) return
+    if (!(await recordExit(ctx, row.lobby_id, told, await tailOf(row.lobby_id)))) return
     ctx.log.warn({ lobby_id: row.lobby_id, ...exit }, 'a run ended unseen')
     metrics.run_exits.inc({ reason: told.reason })
   }
@@ -162,7 +165,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       if (seen === null) return
       const exit: Exit = run.is_ending ? { ...seen, reason: 'stopped' } : seen
       rays.ended(lobby_id, exit.reason)
-      await recordExit(ctx, lobby_id, exit, await logTail(driver, lobby_id))
+      await recordExit(ctx, lobby_id, exit, await tailOf(lobby_id))
       for (const port of portsOf(run)) ports.release(port)
       runs.delete(lobby_id)
       metrics.run_exits.inc({ reason: exit.reason })

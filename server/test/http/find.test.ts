@@ -83,8 +83,8 @@ test('every refusal of find has its code, and changes nothing', async (t) => {
 
   const shown = cases.map(([code]) => code as string)
   shown.push('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', 'MATCHMAKER_TOO_MANY_LOBBIES')
-  // Shown below: it takes a lobby that does not start.
-  assert.deepEqual(unshown(findLobby, shown), ['MATCHMAKER_LOBBY_NOT_STARTED'])
+  // Shown below: they take a lobby that does not start.
+  assert.deepEqual(unshown(findLobby, shown), ['MATCHMAKER_LOBBY_STOPPED', 'MATCHMAKER_LOBBY_NOT_STARTED'])
 })
 
 test('a burst of finds fills the lobbies that are starting, and waits until they are ready', async (t) => {
@@ -148,9 +148,11 @@ test('a find gives up when every lobby it waits for dies, and keeps no seat', as
     assert.equal(await stopReasonOf(platform, lobby_id!), 'never_ready')
   }
   const error = await failure
-  assert.equal(error.code, 'MATCHMAKER_LOBBY_NOT_STARTED')
-  assert.equal(error.status, 503)
-  assert.equal(error.retry_after_s, 1)
+  assert.deepEqual([error.status, error.code], [400, 'MATCHMAKER_LOBBY_STOPPED'])
+  const { lobby_id, ...end } = error.metadata
+  assert.deepEqual(end, { exit_reason: 'never_ready', exit_code: -1 })
+  assert.equal(await stopReasonOf(platform, String(lobby_id)), 'never_ready')
+  assert.match(error.message, /its server did not call ready in time\..*\/cloud\/rays\/.*\/explain/)
   assert.deepEqual(await listed(game), [])
 })
 

@@ -142,7 +142,7 @@ test('a server that does not start is told of with its exit code, its reason and
   }
   const game = await platform.game({ files })
   const { code, ray_id } = await refusedFind(platform, game, {})
-  assert.equal(code, 'MATCHMAKER_LOBBY_NOT_STARTED')
+  assert.equal(code, 'MATCHMAKER_LOBBY_STOPPED')
   const told = await explain(platform, ray_id)
   // When it came: it was over before now.
   assert.ok(Date.parse(told.create_ts) + told.duration / 1_000 <= platform.ctx.now())

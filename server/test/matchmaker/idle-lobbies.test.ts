@@ -11,7 +11,7 @@ import {
   setMatchmakerVersionDraining,
   validateGameVersion,
 } from '@muster/contract'
-import { REST_MS_FIRST } from '../../src/matchmaker/idle-lobbies.ts'
+import { PAUSE_MS_FIRST } from '../../src/matchmaker/start-pauses.ts'
 import { createDatabase } from '../database.ts'
 import {
   deploy,
@@ -167,7 +167,7 @@ test('a game mode whose servers end at once is given longer and longer rests', a
   const platform = await startPlatform(t)
   const game = await platform.game()
   await deploy(platform, game, idle(1, 1))
-  let rest_ms = REST_MS_FIRST
+  let rest_ms = PAUSE_MS_FIRST
   let rested_ms = 0
   for (let count = 1; count <= 6; count++) {
     const [lobby_id] = await starting(platform, game)

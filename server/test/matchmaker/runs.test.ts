@@ -5,6 +5,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { pino } from 'pino'
 import type { Schema } from '../../src/database/schema.ts'
 import { newId } from '../../src/ids.ts'
+import { FailedStarts } from '../../src/matchmaker/failed-starts.ts'
 import { watchRuns } from '../../src/matchmaker/runs/runs.ts'
 import { createDatabase } from '../database.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'
@@ -38,7 +39,11 @@ test('all lobbies whose runs ended while nobody looked are stopped before anybod
   const listener = { on: () => () => {}, notify: async () => {}, close: async () => {} }
   const book = writer.books.book(namespace_id)!
   assert.equal(book.live_lobby_count, LOBBIES)
-  const watch = await watchRuns({ db, listener, log: pino({ level: 'silent' }) }, writer.books)
+  const watch = await watchRuns(
+    { db, listener, log: pino({ level: 'silent' }) },
+    writer.books,
+    new FailedStarts(writer.books),
+  )
   t.mock.timers.reset()
   assert.equal(book.live_lobby_count, 0)
   for (const lobby of book.lobbies.values()) assert.equal(lobby.stop_reason, 'exited')

@@ -64,7 +64,7 @@ export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
 async function told<T>(
   matchmaker: Matchmaker,
   operation: string,
-  request: SeatRequest & { ray_id: string },
+  request: SeatRequest,
   take: (visitor: Visitor) => Promise<T>,
 ): Promise<T> {
   const visitor = await visitorOf(matchmaker.namespaces, request)

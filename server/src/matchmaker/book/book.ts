@@ -657,12 +657,15 @@ export class Book {
     hasRoom: HasRoom,
     choosePorts: ChoosePorts,
   ): LobbyRecord | Refused {
+    const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, failed_before, ...record } = plan
+    if (failed_before !== undefined && failed_before.pause_ms > 0) {
+      return { refused: 'MATCHMAKER_LOBBY_STOPPED', metadata: failed_before }
+    }
     if (this.#lobbyCount() >= wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
     if (!hasRoom(plan)) {
       const { region, cpu_cores, memory_mb } = plan
       return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region, cpu_cores, memory_mb } }
     }
-    const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, ...record } = plan
     if (creator_lobbies_max !== null && this.#lobbiesBy(plan) >= creator_lobbies_max) {
       return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
     }

@@ -20,6 +20,17 @@ export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_dead
   /** Live lobbies that its creator may have; null: as many as he likes. */
   creator_lobbies_max: number | null
   edge_ports_wanted: readonly PortWish[]
+  /** Lobbies by plans for the same place that did not start, one after the other, just before. */
+  failed_before?: FailedBefore | undefined
+}
+
+/** `pause_ms`: for how long no other may be started. The rest is about the last of them, as its run's row has it. */
+export type FailedBefore = {
+  failure_count: number
+  pause_ms: number
+  lobby_id: string
+  exit_reason: string | null
+  exit_code: number | null
 }
 
 /** Whether the plan's region can hold another lobby of that size: what all namespaces use is not the book's to know. */

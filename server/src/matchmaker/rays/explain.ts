@@ -2,7 +2,7 @@
 // they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
 import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
 import type { Book, Held } from '../book/book.ts'
-import type { Decision, FindWish, JoinWish, SeatTaken, SeatWish } from '../book/commands.ts'
+import type { CreateWish, Decision, FailedBefore, FindWish, JoinWish, SeatTaken, SeatWish } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'
 import type { Place } from '../book/shelves.ts'
@@ -17,10 +17,12 @@ export type Decided = { wish: SeatWish; decision: Decision<unknown>; limit: Clie
 
 export function explainDecision(book: Book, { wish, decision, limit }: Decided): Omit<Attempt, 'offset'> {
   const outcome = outcomeOf(decision as Decision<Result>)
+  const failed = 'plan' in wish ? (wish as FindWish | CreateWish).plan?.failed_before : undefined
   const candidates = candidatesOf(book, wish, outcome.lobby_id)
   const lobby_count = isFind(wish) ? book.lobbies.size : candidates.length
   return {
     ...outcome,
+    ...(failed === undefined ? {} : { failed_starts: failedStarts(failed) }),
     places: isFind(wish) ? wish.places.slice(0, PLACES_MAX) : [],
     candidates: candidates.slice(0, CANDIDATES_MAX),
     candidates_left_out: Math.max(0, lobby_count - CANDIDATES_MAX),
@@ -32,6 +34,10 @@ export function explainDecision(book: Book, { wish, decision, limit }: Decided):
       lobby_count_max: wish.lobby_count_max,
     },
   }
+}
+
+function failedStarts({ failure_count, pause_ms, lobby_id }: FailedBefore): Attempt['failed_starts'] {
+  return { count: failure_count, pause: pause_ms * 1_000, last_lobby_id: lobby_id }
 }
 
 function outcomeOf(decision: Decision<Result>): Pick<Attempt, 'outcome' | 'code' | 'lobby_id'> {

@@ -20,7 +20,8 @@ export async function readExplanation(
     .executeTakeFirst()
   if (ray === undefined) throw new ApiError('RAY_NOT_FOUND')
   const told = JSON.parse(ray.explanation) as Told
-  const lobby_ids = new Set([...told.attempts, ...told.waits].flatMap(({ lobby_id }) => lobby_id ?? []))
+  const failed = told.attempts.map(({ failed_starts }) => ({ lobby_id: failed_starts?.last_lobby_id }))
+  const lobby_ids = new Set([...told.attempts, ...told.waits, ...failed].flatMap(({ lobby_id }) => lobby_id ?? []))
   return {
     game_id: ray.game_id,
     explanation: {

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/watch.ts'
+import type { FailedStarts } from '../failed-starts.ts'
 import type { Books } from '../shards/books.ts'
 
 const RUNS_EVERY_MS = 1_000
@@ -18,7 +19,11 @@ const NO_ID = '00000000-0000-0000-0000-000000000000'
 export type RunWatch = Pick<Watch, 'close'>
 
 /** Resolves when what came to pass while nobody looked has been taken in: nobody gets a seat in what has ended. */
-export async function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, books: Books): Promise<RunWatch> {
+export async function watchRuns(
+  ctx: Pick<Context, 'db' | 'listener' | 'log'>,
+  books: Books,
+  failed_starts: Pick<FailedStarts, 'ended'>,
+): Promise<RunWatch> {
   let is_closed = false
 
   /** By id: the table still has those that were taken in just now as they were. */
@@ -31,17 +36,17 @@ export async function watchRuns(ctx: Pick<Context, 'db' | 'listener' | 'log'>, b
         .where('lobbies.stop_ts', 'is', null)
         .where(sql<boolean>`(exit_ts is not null or (stall_ts is not null) <> is_stalled)`)
         .where('lobbies.lobby_id', '>', after)
-        .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'stall_ts'])
+        .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'exit_reason', 'exit_code', 'stall_ts'])
         .orderBy('lobbies.lobby_id')
         .limit(RUNS_MAX)
         .execute()
       await Promise.all(
-        runs.map(({ namespace_id, lobby_id, exit_ts, stall_ts }) =>
-          books.commit<unknown>(namespace_id, (book, now_ms) =>
-            exit_ts === null
-              ? book.setStalled(lobby_id, stall_ts !== null, now_ms)
-              : book.stop(lobby_id, 'exited', now_ms),
-          ),
+        runs.map(({ namespace_id, lobby_id, exit_ts, stall_ts, ...end }) =>
+          exit_ts === null
+            ? books.commit(namespace_id, (book, now_ms) => book.setStalled(lobby_id, stall_ts !== null, now_ms))
+            : failed_starts.ended(lobby_id, end, () =>
+                books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
+              ),
         ),
       )
       after = runs.length < RUNS_MAX ? null : runs.at(-1)!.lobby_id

@@ -1,12 +1,15 @@
 // The last lines of a lobby, as its developer sees them when its server has failed: of both streams, in the order of time.
-import { LOG_STREAMS } from '../../logs/kept.ts'
-import type { Driver } from '../drivers/driver.ts'
+import { LOG_STREAMS, type LogLine, type LogStream } from './kept.ts'
 
 const LINES_MAX = 20
+/** In characters; so all of them together are at most 32 KB of UTF-8. */
 const LINE_LENGTH_MAX = 400
 
-export async function logTail(driver: Pick<Driver, 'logs'>, lobby_id: string): Promise<string[]> {
-  const streams = await Promise.all(LOG_STREAMS.map((stream) => driver.logs(lobby_id, stream, LINES_MAX)))
+/** `read` returns the last lines of one stream, oldest first. Bytes that are not UTF-8 become U+FFFD. */
+export async function logTail(
+  read: (stream: LogStream, lines_max: number) => Promise<readonly LogLine[]>,
+): Promise<string[]> {
+  const streams = await Promise.all(LOG_STREAMS.map((stream) => read(stream, LINES_MAX)))
   return streams
     .flat()
     .sort((a, b) => a.ts.getTime() - b.ts.getTime())
