@@ -22,6 +22,7 @@ const TAIL = `
 be there: then there is one region, \`local\`, with tiers from \`basic-4d1\` (four cores) to \`basic-1d16\`, as far as this machine has the cores, each with that part of 90 %
 of its memory. All roles must read the same file; a change is taken up by a restart, and lobbies that run keep what they were given.
 
+<!-- muster.toml -->
 \`\`\`toml
 currency = "EUR"                 # of prices
 
@@ -50,7 +51,7 @@ different registrable domains, \`MUSTER_SANDBOX\` is \`required\` and can be not
 it listens on this machine's loopback addresses only.
 
 Under \`npm start\` the edge takes port 80 when it can have it and 8000 otherwise, and says so. A port that is set is used or the start fails.
-There is no HTTPS yet: its port is chosen, and nothing listens there.
+HTTPS takes 443, or 8443 ([https.md](https.md)).
 
 \`MUSTER_URL\` and \`MUSTER_TOKEN\` are not settings of the platform: programs that call it (\`npm run deploy -w arena\`) are told by them
 where it is and who they are.
