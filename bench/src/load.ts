@@ -70,16 +70,20 @@ export async function runRound(target: Target, options: { count: number; connect
   return { per_second: (options.count / elapsed_ms) * 1_000, answers }
 }
 
-/** Requests at a steady rate, whatever the answers take; latencies count from when each was due (no omission). */
+/**
+ * Requests at a steady rate, whatever the answers take; latencies count from when each was due (no omission). `ends_ms`:
+ * when each was over, by `performance.now()`.
+ */
 export async function runSteadily(
   target: Target,
   options: { per_second: number; seconds: number; connections: number },
-): Promise<{ latencies_ms: number[]; answers: Answer[] }> {
+): Promise<{ latencies_ms: number[]; ends_ms: number[]; answers: Answer[] }> {
   const idle = await Promise.all(
     Array.from({ length: options.connections }, (_, index) => openConnection(target, index)),
   )
   const all = [...idle]
   const latencies_ms: number[] = []
+  const ends_ms: number[] = []
   const answers: Answer[] = []
   const total = options.per_second * options.seconds
   const started = performance.now()
@@ -98,7 +102,9 @@ export async function runSteadily(
     }
     const serve = (connection: Connection, due_at: number): void => {
       connection.ask().then((answer) => {
-        latencies_ms.push(performance.now() - due_at)
+        const end_ms = performance.now()
+        latencies_ms.push(end_ms - due_at)
+        ends_ms.push(end_ms)
         answers.push(answer)
         idle.push(connection)
       }, reject)
@@ -106,7 +112,7 @@ export async function runSteadily(
     pump()
   })
   for (const { socket } of all) socket.destroy()
-  return { latencies_ms, answers }
+  return { latencies_ms, ends_ms, answers }
 }
 
 export function quantile(values: readonly number[], q: number): number {

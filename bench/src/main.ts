@@ -10,6 +10,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   find: () => import('./find/run.ts'),
   idle: () => import('./idle/run.ts'),
   rays: () => import('./find/rays.ts'),
+  tail: () => import('./find/tail.ts'),
   upload: () => import('./upload/run.ts'),
 }
 
