@@ -87,6 +87,7 @@ export const FILE_ARROWS = [
   },
   { file: 'bench/src/find/captcha.ts', to: 'net', why: "The edge's proof: requests come as the edge sends them." },
   { file: 'bench/src/find/switched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
+  { file: 'bench/src/find/watched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
 ] as const
 
 /** The matchmaker's core, and what it writes: functions of what they are given, so that all can be simulated and replayed. */
@@ -130,6 +131,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
       { file: 'bench/src/find/starts.ts', why: 'Starts a bare game server: with PATH.' },
       { file: 'bench/src/find/switched-matchmaker.ts', why: 'A program of its own: hands it to readConfig.' },
+      { file: 'bench/src/find/watched-matchmaker.ts', why: 'A program of its own: hands it to readConfig.' },
     ],
   },
   {
