@@ -41,6 +41,18 @@ export const ContentLength = Type.Integer({
 export const object = <P extends Parameters<typeof Type.Object>[0]>(properties: P, description?: string) =>
   Type.Object(properties, description === undefined ? strict : { ...strict, description })
 
+/** For operations whose response can be waited for: sent back, the index of a response makes the call a long poll. */
+export const WatchIndex = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description: '`watch.index` of an earlier response. The call waits up to 40 s for a response with another index.',
+  }),
+)
+export const Watch = object(
+  { index: Type.String({ description: 'Stands for this response; send it as `watch_index` to wait for another.' }) },
+  'Where to continue watching.',
+)
+
 /** Its type is in errors.ts. */
 export const ErrorDetailRecord = object({
   path: Type.Array(Type.String(), { description: 'Where the member is, from the outside in.' }),

@@ -1,8 +1,8 @@
 // Games: what a group develops. Everything below a game's address acts on that game only.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { DisplayName, Id, NameId, object, Timestamp } from '../records.ts'
-import { GroupSummary } from './groups.ts'
+import { DisplayName, Id, NameId, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { GroupHandle, GroupSummary } from './groups.ts'
 import { ImageUrl } from './images.ts'
 import { NamespaceSummary } from './namespaces.ts'
 import { Draft, ValidationErrors } from './validation.ts'
@@ -18,7 +18,8 @@ export const GameSummary = object(
     name_id: Type.String(),
     display_name: Type.String(),
     create_ts: Timestamp,
-    developer: object({ group_id: Id, display_name: Type.String() }, 'The group that develops it.'),
+    url: Type.String({ description: 'Address of the site of the namespace `prod`.' }),
+    developer: GroupHandle,
     total_player_count: PlayerCount,
     logo_url: ImageUrl,
     banner_url: ImageUrl,
@@ -32,6 +33,9 @@ export const RegionSummary = object(
     region_name_id: Type.String({ description: 'What version configs and the matchmaker call it.' }),
     region_display_name: Type.String(),
     provider: Type.String({ description: 'How lobbies are run there.' }),
+    universal_region: Type.Enum(['unknown', 'local'], {
+      description: 'The city, for clients that ask for one: `local` for a region of that name, otherwise `unknown`.',
+    }),
     provider_display_name: Type.String(),
   },
   'A place where lobbies run.',
@@ -88,7 +92,8 @@ export const getGames = operation({
   summary: 'Lists the games that the caller may see, newest first, and the groups that develop games.',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
-  response: object({ games: Type.Array(GameSummary), groups: Type.Array(GroupSummary) }),
+  query: object({ watch_index: WatchIndex }),
+  response: object({ games: Type.Array(GameSummary), groups: Type.Array(GroupSummary), watch: Watch }),
 })
 
 export const getGameById = operation({
@@ -100,7 +105,8 @@ export const getGameById = operation({
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   params,
-  response: object({ game: GameFull }),
+  query: object({ watch_index: WatchIndex }),
+  response: object({ game: GameFull, watch: Watch }),
   errors: ['GAME_NOT_FOUND'],
 })
 

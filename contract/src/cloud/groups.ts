@@ -1,7 +1,7 @@
 // Groups: who develops games. Each has members with a role; nobody else knows of it.
 import Type from 'typebox'
 import { GROUP_ROLES, operation } from '../operation.ts'
-import { DisplayName, Empty, Id, object, Timestamp } from '../records.ts'
+import { DisplayName, Empty, Id, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const GROUP_DISPLAY_NAME_LENGTH_MAX = 24
@@ -10,20 +10,34 @@ export const Role = Type.Enum([...GROUP_ROLES], {
   description: 'What a member may do; each can all that the next can.',
 })
 
+/** Owner of a group that has none. */
+export const NO_OWNER_ID = '00000000-0000-0000-0000-000000000000'
+
+const handle = {
+  group_id: Id,
+  display_name: Type.String(),
+  external: object({ profile: Type.String({ description: 'Address of the web page that leads to the group.' }) }),
+  is_developer: Type.Literal(true, { description: 'Whether the group may develop games. Always true.' }),
+}
+
 export const GroupSummary = object(
   {
-    group_id: Id,
-    display_name: Type.String(),
+    ...handle,
+    bio: Type.Literal('', { description: 'Text of the group about itself. Always empty.' }),
+    publicity: Type.Literal('closed', { description: 'Who may join. Always `closed`: people with an invite.' }),
     create_ts: Timestamp,
     member_count: Type.Integer({ minimum: 0 }),
-    owner_identity_id: Type.Optional(Type.String({ description: 'Absent while the group has no owner.' })),
+    owner_identity_id: Type.String({
+      format: 'uuid',
+      description: `The person who owns the group; \`${NO_OWNER_ID}\` while nobody does.`,
+    }),
     is_current_identity_member: Type.Boolean({ description: 'Whether the caller is a member.' }),
     role: Type.Optional(Role),
   },
   "A group in short. `role` is the caller's own, absent when he is no member.",
 )
 
-export const GroupHandle = object({ group_id: Id, display_name: Type.String() }, 'A group, as it is named.')
+export const GroupHandle = object(handle, 'A group, as it is named.')
 
 const params = object({ group_id: Id })
 const door = { auth: ['admin', 'user'], rate_limit: 'cloud' } as const
@@ -44,7 +58,8 @@ export const listGroups = operation({
   method: 'GET',
   path: '/group/groups',
   summary: "Lists the caller's groups, newest first; to administrators all groups.",
-  response: object({ groups: Type.Array(GroupSummary) }),
+  query: object({ watch_index: WatchIndex }),
+  response: object({ groups: Type.Array(GroupSummary), watch: Watch }),
 })
 
 export const getGroupSummary = operation({

@@ -1,7 +1,7 @@
 // Members of groups: people who have logged in, each with a role. Only the owner changes who they are.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, Timestamp } from '../records.ts'
+import { Empty, Id, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Role } from './groups.ts'
 
 export const GROUP_MEMBERS_MAX = 256
@@ -31,7 +31,8 @@ export const getGroupMembers = operation({
   summary: 'Lists the members of a group, in the order in which they joined.',
   role: 'viewer',
   params: group,
-  response: object({ members: Type.Array(Member) }),
+  query: object({ watch_index: WatchIndex }),
+  response: object({ members: Type.Array(Member), watch: Watch }),
   errors: ['GROUP_NOT_FOUND'],
 })
 

@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { Draft, ValidationErrors } from '../cloud/validation.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, Empty, Id, object, Timestamp } from '../records.ts'
+import { DisplayName, Empty, Id, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 
 export const IDENTITY_DISPLAY_NAME_LENGTH_MAX = 24
 
@@ -55,7 +55,8 @@ export const getSelfProfile = operation({
   method: 'GET',
   auth: ['user', 'admin', 'identity'],
   summary: 'Gets the profile of the person or player who calls.',
-  response: object({ identity: Profile }),
+  query: object({ watch_index: WatchIndex }),
+  response: object({ identity: Profile, watch: Watch }),
   errors: ['IDENTITY_NOT_FOUND'],
 })
 

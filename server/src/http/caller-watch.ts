@@ -17,6 +17,7 @@ export type Grounds = {
   /** Tokens that must not be revoked. */
   token_ids: readonly string[]
   session_id: string | null
+  group_id: string | null
   game_id: string | null
   namespace_id: string | null
   lobby_id: string | null
@@ -34,12 +35,12 @@ const VALUES = `
   select concat_ws(' ', s.session_id, g.game_id, n.namespace_id, m.role,
       a.lobby_id is null or (l.lobby_id is not null and (l.stop_ts is null or r.exit_ts is null and r.lobby_id is not null))
     ) as value, s.access_token_id
-  from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[]) with ordinality
-    as a (session_id, game_id, namespace_id, lobby_id, place)
+  from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $6::uuid[]) with ordinality
+    as a (session_id, game_id, namespace_id, lobby_id, group_id, place)
   left join user_sessions s on s.session_id = a.session_id and s.end_ts is null and s.expire_ts > $5
   left join namespaces n on n.namespace_id = a.namespace_id
   left join games g on g.game_id = coalesce(a.game_id, n.game_id)
-  left join group_members m on m.group_id = g.developer_group_id and m.user_id = s.user_id
+  left join group_members m on m.group_id = coalesce(a.group_id, g.developer_group_id) and m.user_id = s.user_id
   left join lobbies l on l.lobby_id = a.lobby_id
   left join lobby_runs r on r.lobby_id = a.lobby_id
   order by a.place`
@@ -124,6 +125,7 @@ export class CallerWatch {
         rows.map(({ namespace_id }) => namespace_id),
         rows.map(({ lobby_id }) => lobby_id),
         new Date(this.#ctx.now()),
+        rows.map(({ group_id }) => group_id),
       ],
     })
     return found.rows.map(({ value, access_token_id }) => {

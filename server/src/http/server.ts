@@ -81,6 +81,7 @@ import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
 import { isSocketUpgrade, openSockets } from './sockets.ts'
 import { compileValidator } from './validator.ts'
+import { WatchedRecords } from './watched-records.ts'
 import { createWatchShares } from './watches.ts'
 
 const API_BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -114,15 +115,16 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   keepToItself(app)
   const links = openDeviceLinks(ctx)
   const log_readers = openLogReaders(ctx)
+  const records = new WatchedRecords(ctx)
   for (const implementation of [
     ...bootstrap,
     ...tiers,
     ...login,
     ...devices(links),
-    ...groups,
+    ...groups(records),
     ...billing,
-    ...members,
-    ...games,
+    ...members(records),
+    ...games(records),
     ...namespaces,
     ...namespaceCdn,
     ...analytics(createTurns()),
@@ -144,7 +146,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   // Of all that the api serves, pages of games call only these.
   app.register(async (scope) => {
     allowOrigins(scope, ctx, ['/kv/*', '/identity/*'])
-    for (const implementation of [...kvEntries(kv), ...profile]) mount(scope, door, implementation)
+    for (const implementation of [...kvEntries(kv), ...profile(records)]) mount(scope, door, implementation)
   })
   const sockets = openSockets(app.server, door, 'api', [
     liveLobbiesSocket(ctx, createLiveFeeds(ctx)),
@@ -154,6 +156,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     sockets.close()
     void door.callers.close()
     links.close()
+    records.close()
     kv.close()
     log_readers.close()
   }

@@ -13,11 +13,13 @@ import type { Door, OperationRequest } from './implement.ts'
 
 type Places = { places_max: number; client_max: number }
 
-/** Long polls of a role, and of one client, by the beginning of the operation's id. */
+/** Long polls of a role, and of one client, by the operation's id or by the beginning of it. */
 const PLACES: Readonly<Record<string, Places>> = {
   devices: { places_max: 1_000, client_max: 64 },
   games: { places_max: 1_000, client_max: 128 },
+  groups: { places_max: 500, client_max: 64 },
   identities: { places_max: 30_000, client_max: 2_048 },
+  'identities.getSelfProfile': { places_max: 500, client_max: 64 },
   kv: { places_max: 5_000, client_max: 512 },
   parties: { places_max: 20_000, client_max: 2_048 },
 }
@@ -75,7 +77,7 @@ export function noPlace(reason: 'client_full' | 'full'): ApiError {
 }
 
 function shareOf({ watches }: Door, { id }: Operation): ClientShare {
-  const share = watches.get(id.split('.', 1)[0]!)
+  const share = watches.get(id) ?? watches.get(id.split('.', 1)[0]!)
   if (share === undefined) throw new Error(`watches.ts has no places for ${id}`)
   return share
 }
@@ -85,7 +87,7 @@ function shareKeyOf({ caller, client }: OperationRequest<Operation>): string {
   return caller.kind === 'lobby' ? caller.lobby_id : client
 }
 
-/** What a long poll rests on: its credential, and the game or namespace that it names. */
+/** What a long poll rests on: its credential, and the group, game or namespace that it names. */
 function groundsOf(ctx: Context, caller: Caller, { headers, query, params }: FastifyRequest): Grounds {
   const named = { ...(query as object), ...(params as object) } as Record<string, string | undefined>
   const token = bearerOf(headers.authorization) ?? named.device_link_token
@@ -102,6 +104,7 @@ export function groundsOfToken(
   const grounds: Grounds = {
     token_ids: [],
     session_id: null,
+    group_id: named.group_id ?? null,
     game_id: named.game_id ?? null,
     namespace_id: 'namespace_id' in caller ? caller.namespace_id : (named.namespace_id ?? null),
     lobby_id: caller.kind === 'lobby' ? caller.lobby_id : null,

@@ -113,8 +113,8 @@ test('bootstrap, groups and games', async (t) => {
     assert.equal(game.versions.length, 1)
     for (const namespace of game.namespaces) assert.equal(namespace.version_id, game.versions[0]!.version_id)
     assert.deepEqual(
-      game.available_regions.map((region) => region.region_name_id),
-      ['local'],
+      game.available_regions.map(({ region_name_id, universal_region }) => [region_name_id, universal_region]),
+      [['local', 'local']],
     )
   })
 
@@ -176,8 +176,8 @@ test('bootstrap, groups and games', async (t) => {
     await newGame(platform)
     const answer = await own.cloud.call(getGames, {})
     assert.deepEqual(
-      answer.games.map((game) => [game.game_id, game.developer]),
-      [[own.game_id, { group_id: own.group_id, display_name: 'Developers' }]],
+      answer.games.map(({ game_id, developer }) => [game_id, developer.group_id, developer.display_name]),
+      [[own.game_id, own.group_id, 'Developers']],
     )
     assert.deepEqual(
       answer.groups.map((group) => group.group_id),

@@ -10,12 +10,16 @@ import {
   getGroupInvite,
   getGroupMembers,
   getGroupSummary,
+  getSelfProfile,
   kickGroupMember,
   leaveGroup,
   listGroups,
+  NO_OWNER_ID,
+  renameGame,
   setGroupMemberRole,
   transferGroupOwnership,
   updateGroupProfile,
+  updateProfile,
   validateGroup,
   validateGroupProfile,
 } from '@muster/contract'
@@ -59,7 +63,9 @@ test('groups and their members', async (t) => {
     assert.equal(group.member_count, 1)
     assert.equal(group.is_current_identity_member, true)
     assert.deepEqual((await stranger.client.call(listGroups, {})).groups, [])
-    assert.deepEqual(await stranger.client.call(getGames, {}), { games: [], groups: [] })
+    const { watch, ...nothing } = await stranger.client.call(getGames, {})
+    assert.deepEqual(nothing, { games: [], groups: [] })
+    assert.match(watch.index, /^[\w-]{22}$/)
     await stranger.client.call(createGroup, { body: { display_name: 'Other' } })
     const names = (await stranger.client.call(listGroups, {})).groups.map(({ display_name }) => display_name)
     assert.deepEqual(names, ['Other'])
@@ -74,7 +80,7 @@ test('groups and their members', async (t) => {
     assert.match(code, /^[A-NP-Z1-9]{12}$/)
     const [first, second, third] = [await person(), await person(), await person()]
     const shown = await first.client.call(getGroupInvite, { params: { group_invite_code: code } })
-    assert.deepEqual(shown, { group: { group_id, display_name: 'Group' } })
+    assert.deepEqual([shown.group.group_id, shown.group.display_name], [group_id, 'Group'])
     assert.deepEqual(await consume(first, code), { group_id })
     await refused('GROUP_ALREADY_MEMBER', consume(first, code))
     const answers = await Promise.allSettled([consume(second, code), consume(third, code)])
@@ -181,10 +187,80 @@ test('groups and their members', async (t) => {
     await consume(member, code)
     assert.deepEqual(await roles(group_id), { [member.email]: 'developer' })
     const { group } = await member.client.call(getGroupSummary, { params })
-    assert.equal(group.owner_identity_id, undefined)
+    assert.equal(group.owner_identity_id, NO_OWNER_ID)
     await platform.client.call(transferGroupOwnership, { params, body: { new_owner_identity_id: member.user_id } })
     assert.deepEqual(await roles(group_id), { [member.email]: 'owner' })
   })
+
+  await t.test('a group has the members that known clients require', async () => {
+    const { group_id } = await newGroup()
+    const { groups } = await owner.client.call(listGroups, {})
+    const { external, is_developer, bio, publicity, owner_identity_id } = groups.find(
+      (group) => group.group_id === group_id,
+    )!
+    assert.deepEqual(
+      { is_developer, bio, publicity, owner_identity_id },
+      { is_developer: true, bio: '', publicity: 'closed', owner_identity_id: owner.user_id },
+    )
+    const page = new URL(external.profile)
+    assert.equal((await fetch(`${platform.api_url}${page.pathname}`)).status, 200)
+    await owner.client.call(createGame, { body: { display_name: 'Game', developer_group_id: group_id } })
+    const { games } = await owner.client.call(getGames, {})
+    const { developer, url, name_id } = games.find((game) => game.developer.group_id === group_id)!
+    const { display_name } = groups.find((group) => group.group_id === group_id)!
+    assert.deepEqual(developer, { group_id, display_name, external, is_developer: true })
+    assert.equal(new URL(url).hostname, `${name_id}.cdn.localhost`)
+    const { code } = await invite(group_id, {})
+    const { group } = await (await person()).client.call(getGroupInvite, { params: { group_invite_code: code } })
+    assert.deepEqual(group, developer)
+  })
+
+  await t.test(
+    'who watches groups, games, members or a profile gets the next response once it is another',
+    async () => {
+      /** Of a person with a group and a game of his own, so that no case changes what another one watches. */
+      const watchOf = async () => {
+        const { client } = await person()
+        const params = await client.call(createGroup, { body: { display_name: 'Watched' } })
+        const game = { display_name: 'Watched', developer_group_id: params.group_id }
+        const { game_id } = await client.call(createGame, { body: game })
+        const calls = {
+          groups: (query = {}) => client.call(listGroups, { query }),
+          games: (query = {}) => client.call(getGames, { query }),
+          game: (query = {}) => client.call(getGameById, { params: { game_id }, query }),
+          members: (query = {}) => client.call(getGroupMembers, { params, query }),
+          profile: (query = {}) => client.call(getSelfProfile, { query }),
+        }
+        const changes = {
+          groups: () => client.call(updateGroupProfile, { params, body: { display_name: 'Renamed' } }),
+          games: () => client.call(createGame, { body: game }),
+          game: () => client.call(renameGame, { params: { game_id }, body: { display_name: 'Renamed' } }),
+          members: async () => {
+            const { code } = await client.call(createGroupInvite, { params, body: {} })
+            return consume(await person(), code)
+          },
+          profile: () => client.call(updateProfile, { body: { display_name: 'Renamed' } }),
+        }
+        return { calls, changes }
+      }
+      const watches = async (what: 'groups' | 'games' | 'game' | 'members' | 'profile'): Promise<void> => {
+        const { calls, changes } = await watchOf()
+        const { watch } = await calls[what]()
+        assert.deepEqual((await calls[what]()).watch, watch, `${what}: the same response has the same index`)
+        assert.deepEqual((await calls[what]({ watch_index: 'another' })).watch, watch, `${what}: at once`)
+        let is_over = false
+        const waiting = calls[what]({ watch_index: watch.index }).finally(() => {
+          is_over = true
+        })
+        // Answered after the other one has come in.
+        await calls[what]()
+        assert.equal(is_over, false, `${what}: it waits`)
+        await changes[what]()
+        assert.notEqual((await waiting).watch.index, watch.index, what)
+      }
+      await Promise.all((['groups', 'games', 'game', 'members', 'profile'] as const).map(watches))
+    },
+  )
 
   await t.test('the owner renames a group, by the rules for names', async () => {
     const { group_id } = await newGroup()

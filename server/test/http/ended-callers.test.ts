@@ -11,6 +11,7 @@ import {
   deleteGameNamespace,
   deleteMatchmakerLobby,
   getDeviceLink,
+  getGroupMembers,
   getKvEntry,
   getLobbyLogs,
   getParty,
@@ -23,7 +24,7 @@ import {
   setGroupMemberRole,
   watchEvents,
 } from '@muster/contract'
-import { createClient } from '@muster/contract/client'
+import { type Client, createClient } from '@muster/contract/client'
 import { WebSocket } from 'ws'
 import { startMailServer } from '../identity/mail-server.ts'
 import { hub, logIn, say } from '../identity/people.ts'
@@ -76,6 +77,12 @@ async function feedsOfDeveloper(platform: Platform, game: TestGame, token: strin
   ]
 }
 
+async function memberFeed({ client }: { client: Client }, group_id: string): Promise<Feed> {
+  const params = { group_id }
+  const { watch } = await client.call(getGroupMembers, { params })
+  return poll('members', client.call(getGroupMembers, { params, query: { watch_index: watch.index } }))
+}
+
 /** All of them end, with these codes in their order. */
 async function requireEnd(t: TestContext, feeds: readonly Feed[], end: () => Promise<unknown>, codes: string[]) {
   const still = await Promise.race([Promise.any(feeds.map(({ ended }) => ended)), end().then(() => 'still open')])
@@ -122,17 +129,17 @@ test('the feeds of a member who leaves, is kicked, or loses the right to them, e
   const leaver = await member()
   await requireEnd(
     t,
-    await feedsOfDeveloper(platform, game, leaver.token),
+    [...(await feedsOfDeveloper(platform, game, leaver.token)), await memberFeed(leaver, group_id)],
     () => leaver.client.call(leaveGroup, { params: { group_id } }),
-    UNKNOWN,
+    [...UNKNOWN, 'GROUP_NOT_FOUND'],
   )
   const kicked = await member()
   const identity_id = kicked.user_id
   await requireEnd(
     t,
-    await feedsOfDeveloper(platform, game, kicked.token),
+    [...(await feedsOfDeveloper(platform, game, kicked.token)), await memberFeed(kicked, group_id)],
     () => platform.client.call(kickGroupMember, { params: { group_id, identity_id } }),
-    UNKNOWN,
+    [...UNKNOWN, 'GROUP_NOT_FOUND'],
   )
   // A viewer reads no logs, and everything else as before: its long poll is answered, and the client asks again.
   const lowered = await member()

@@ -12,12 +12,12 @@ import {
 } from '@muster/contract'
 import type { Static } from 'typebox'
 import { type Caller, userOf } from '../../caller.ts'
-import type { Config } from '../../config.ts'
+import { type Config, publicUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { idOfName, newId } from '../../ids.ts'
 import { requireGame, requireGroup } from '../access.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
-import { listGroups } from '../groups/groups.ts'
+import { handleOf, listGroups } from '../groups/groups.ts'
 import { LIST_MAX } from '../lists.ts'
 import { recordDeploys } from '../namespaces/deploys.ts'
 import { listNamespaces } from '../namespaces/namespaces.ts'
@@ -91,7 +91,7 @@ export async function checkGame(
 }
 
 /** An administrator sees all games and groups, a cloud token its own game and the group of that. */
-export async function listGames(ctx: Context, caller: Caller): Promise<ResponseOf<typeof getGames>> {
+export async function listGames(ctx: Context, caller: Caller): Promise<Omit<ResponseOf<typeof getGames>, 'watch'>> {
   const own = caller.kind === 'cloud' ? caller.game_id : null
   const games = await ctx.db
     .selectFrom('games')
@@ -115,7 +115,8 @@ export async function listGames(ctx: Context, caller: Caller): Promise<ResponseO
     games: games.map(({ group_id, group_display_name, ...game }) => ({
       ...game,
       create_ts: timestamp(game.create_ts),
-      developer: { group_id, display_name: group_display_name },
+      url: publicUrl(ctx.config, `${game.name_id}.${ctx.config.domains.cdn}`),
+      developer: handleOf(ctx, { group_id, display_name: group_display_name }),
       total_player_count: players.get(game.game_id) ?? 0,
       ...images.get(game.game_id),
     })),
@@ -155,6 +156,7 @@ function regionsOf(config: Config): Static<typeof GameFull>['available_regions']
     region_name_id: region.name,
     region_display_name: region.display_name,
     provider: region.driver,
+    universal_region: region.name === 'local' ? 'local' : 'unknown',
     provider_display_name: region.provider_display_name,
   }))
 }

@@ -6,10 +6,13 @@ import {
   type createGroup as createGroupOperation,
   type ErrorDetail,
   GROUP_DISPLAY_NAME_LENGTH_MAX,
+  type GroupHandle,
   type GroupSummary,
+  NO_OWNER_ID,
 } from '@muster/contract'
 import type { Static } from 'typebox'
 import { type Caller, userOf } from '../../caller.ts'
+import { mainUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGroup } from '../access.ts'
@@ -66,7 +69,7 @@ export async function listGroups(ctx: Context, caller: Caller): Promise<Summary[
     .orderBy('group_id', 'desc')
     .limit(LIST_MAX)
     .execute()
-  return rows.map(toSummary)
+  return rows.map((row) => toSummary(ctx, row))
 }
 
 /** Throws GROUP_NOT_FOUND. */
@@ -74,7 +77,7 @@ export async function findGroup(ctx: Context, caller: Caller, group_id: string):
   await requireGroup(ctx, caller, group_id)
   const row = await summaries(ctx, caller).where('groups.group_id', '=', group_id).executeTakeFirst()
   if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
-  return toSummary(row)
+  return toSummary(ctx, row)
 }
 
 /** Throws GROUP_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
@@ -86,6 +89,14 @@ export async function renameGroup(ctx: Context, caller: Caller, group_id: string
 /** Names of groups need not be unique: nothing is addressed by them. */
 export function checkGroup(draft: { display_name: string }): ErrorDetail[] {
   return checkDisplayName(draft.display_name, GROUP_DISPLAY_NAME_LENGTH_MAX)
+}
+
+/** A group as other records name it. */
+export function handleOf(
+  { config }: Context,
+  { group_id, display_name }: { group_id: string; display_name: string },
+): Static<typeof GroupHandle> {
+  return { group_id, display_name, external: { profile: mainUrl(config) }, is_developer: true }
 }
 
 function summaries(ctx: Context, caller: Caller) {
@@ -116,13 +127,15 @@ function summaries(ctx: Context, caller: Caller) {
 
 type Row = Awaited<ReturnType<ReturnType<typeof summaries>['execute']>>[number]
 
-function toSummary({ owner_identity_id, role, ...row }: Row): Summary {
+function toSummary(ctx: Context, { owner_identity_id, role, ...row }: Row): Summary {
   return {
-    ...row,
+    ...handleOf(ctx, row),
+    bio: '',
+    publicity: 'closed',
     create_ts: timestamp(row.create_ts),
     member_count: Number(row.member_count),
     is_current_identity_member: role !== null,
-    ...(owner_identity_id === null ? {} : { owner_identity_id }),
+    owner_identity_id: owner_identity_id ?? NO_OWNER_ID,
     ...(role === null ? {} : { role }),
   }
 }

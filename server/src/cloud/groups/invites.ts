@@ -1,11 +1,13 @@
 // Invites to groups: open -> used up, expired, or revoked (when a member is kicked, who may know the code). The code is
 // kept as a hash; nobody can be shown it a second time.
-import { ApiError, type BodyOf, type createGroupInvite, INVITE_TTL_MS_MAX } from '@muster/contract'
+import { ApiError, type BodyOf, type createGroupInvite, type GroupHandle, INVITE_TTL_MS_MAX } from '@muster/contract'
+import type { Static } from 'typebox'
 import type { Caller, CallerOf } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newCode } from '../../tokens/codes.ts'
 import { requireGroup } from '../access.ts'
 import { requireQuota } from '../quotas.ts'
+import { handleOf } from './groups.ts'
 
 const CODE_LENGTH = 12
 
@@ -36,7 +38,7 @@ export async function createInvite(
 }
 
 /** Throws GROUP_INVITE_CODE_INVALID, _EXPIRED, _REVOKED or _ALREADY_USED. */
-export async function findInvite(ctx: Context, code: string): Promise<{ group_id: string; display_name: string }> {
+export async function findInvite(ctx: Context, code: string): Promise<Static<typeof GroupHandle>> {
   const invite = await ctx.db
     .selectFrom('group_invites')
     .innerJoin('groups', 'groups.group_id', 'group_invites.group_id')
@@ -44,8 +46,7 @@ export async function findInvite(ctx: Context, code: string): Promise<{ group_id
     .where('code_hash', '=', hashOf(ctx, code))
     .executeTakeFirst()
   requireOpen(ctx, invite)
-  const { group_id, display_name } = invite
-  return { group_id, display_name }
+  return handleOf(ctx, invite)
 }
 
 /** Throws what findInvite throws, GROUP_ALREADY_MEMBER or QUOTA_REACHED; then no use of the invite is counted. */

@@ -13,7 +13,7 @@ export async function listMembers(
   ctx: Context,
   caller: Caller,
   group_id: string,
-): Promise<ResponseOf<typeof getGroupMembers>> {
+): Promise<Omit<ResponseOf<typeof getGroupMembers>, 'watch'>> {
   await requireGroup(ctx, caller, group_id)
   const rows = await ctx.db
     .selectFrom('group_members')

@@ -1,14 +1,20 @@
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from '@muster/contract'
 import * as cloud from '../../cloud/games/games.ts'
 import * as tokens from '../../cloud/tokens.ts'
-import { implement } from '../implement.ts'
+import { type Implementation, implement } from '../implement.ts'
+import type { WatchedRecords } from '../watched-records.ts'
 
-export const games = [
+export const games = (records: WatchedRecords): Implementation[] => [
   implement(createGame, ({ ctx, caller, body }) => cloud.createGame(ctx, caller, body)),
   implement(validateGame, async ({ ctx, body }) => ({ errors: await cloud.checkGame(ctx, body) })),
-  implement(getGames, ({ ctx, caller }) => cloud.listGames(ctx, caller)),
-  implement(getGameById, async ({ ctx, caller, params }) => ({
-    game: await cloud.findGame(ctx, caller, params.game_id),
-  })),
+  implement(getGames, (request) => records.respond(request, () => cloud.listGames(request.ctx, request.caller))),
+  implement(getGameById, (request) => {
+    const { ctx, caller, params } = request
+    return records.respond(
+      request,
+      async () => ({ game: await cloud.findGame(ctx, caller, params.game_id) }),
+      ({ game }) => game.namespaces.map(({ namespace_id }) => namespace_id),
+    )
+  }),
   implement(createCloudToken, ({ ctx, caller, params }) => tokens.createCloudToken(ctx, caller, params.game_id)),
 ]

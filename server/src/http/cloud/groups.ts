@@ -7,11 +7,14 @@ import {
   validateGroupProfile,
 } from '@muster/contract'
 import * as cloud from '../../cloud/groups/groups.ts'
-import { implement } from '../implement.ts'
+import { type Implementation, implement } from '../implement.ts'
+import type { WatchedRecords } from '../watched-records.ts'
 
-export const groups = [
+export const groups = (records: WatchedRecords): Implementation[] => [
   implement(createGroup, ({ ctx, caller, body }) => cloud.createGroup(ctx, caller, body)),
-  implement(listGroups, async ({ ctx, caller }) => ({ groups: await cloud.listGroups(ctx, caller) })),
+  implement(listGroups, (request) =>
+    records.respond(request, async () => ({ groups: await cloud.listGroups(request.ctx, request.caller) })),
+  ),
   implement(getGroupSummary, async ({ ctx, caller, params }) => ({
     group: await cloud.findGroup(ctx, caller, params.group_id),
   })),

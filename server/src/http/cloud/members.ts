@@ -12,10 +12,13 @@ import {
 import type { Caller, CallerOf } from '../../caller.ts'
 import * as invites from '../../cloud/groups/invites.ts'
 import * as cloud from '../../cloud/groups/members.ts'
-import { implement } from '../implement.ts'
+import { type Implementation, implement } from '../implement.ts'
+import type { WatchedRecords } from '../watched-records.ts'
 
-export const members = [
-  implement(getGroupMembers, ({ ctx, caller, params }) => cloud.listMembers(ctx, caller, params.group_id)),
+export const members = (records: WatchedRecords): Implementation[] => [
+  implement(getGroupMembers, (request) =>
+    records.respond(request, () => cloud.listMembers(request.ctx, request.caller, request.params.group_id)),
+  ),
   implement(setGroupMemberRole, async ({ ctx, caller, params, body }) => {
     await cloud.setMemberRole(ctx, caller, params.group_id, params.identity_id, body.role)
     return {}

@@ -1,0 +1,55 @@
+// Long polls of records: the watch index of a response is its hash, so a call that sends it back waits until the response
+// would be another one. Responses are read again every few seconds; a change that another process announces for a
+// namespace is seen at once. http/watches.ts bounds how many calls wait.
+import { createHash } from 'node:crypto'
+import { ApiError } from '@muster/contract'
+import type { Context } from '../context.ts'
+import { createWaiting, type Waiting } from '../database/waiting.ts'
+import type { OperationRequest } from './implement.ts'
+
+const LOOK_MS = 5_000
+/** All that http/watches.ts lets wait, and those that are just ending. */
+const WAITING_MAX = 5_000
+const RETRY_AFTER_S = 5
+const INDEX_LENGTH = 22
+
+type Watching = { query: { watch_index?: string } } & Pick<OperationRequest<never>, 'isGone' | 'gone'>
+type Watched<Records> = Records & { watch: { index: string } }
+
+export class WatchedRecords {
+  readonly #waiting: Waiting
+
+  constructor(ctx: Context) {
+    this.#waiting = createWaiting(ctx, { channel: 'namespaces', look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+  }
+
+  /**
+   * The records, once they differ from those of the caller's index, or after 40 s. `namespacesOf`: whose changes are seen
+   * at once. Throws API_NOT_AVAILABLE when too many wait, and what `read` throws.
+   */
+  async respond<Records extends object>(
+    { query, isGone, gone }: Watching,
+    read: () => Promise<Records>,
+    namespacesOf: (records: Records) => readonly string[] = () => [],
+  ): Promise<Watched<Records>> {
+    let latest = withIndex(await read())
+    if (query.watch_index !== latest.watch.index) return latest
+    const look = async (): Promise<Watched<Records> | null> => {
+      latest = withIndex(await read())
+      return latest.watch.index === query.watch_index ? null : latest
+    }
+    const found = await this.#waiting.until(namespacesOf(latest), look, isGone, gone)
+    if (found === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
+    return found ?? latest
+  }
+
+  /** Responds to all calls that wait. */
+  close(): void {
+    this.#waiting.close()
+  }
+}
+
+function withIndex<Records extends object>(records: Records): Watched<Records> {
+  const index = createHash('sha256').update(JSON.stringify(records)).digest('base64url').slice(0, INDEX_LENGTH)
+  return { ...records, watch: { index } }
+}
