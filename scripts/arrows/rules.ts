@@ -17,6 +17,7 @@ const ROOT_FILES = [
   'start-error',
   'suggestion',
   'toml',
+  'tsig-key',
 ] as const
 const TOOLS = ['tokens', 'objects', 'logs', 'net', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
@@ -31,7 +32,7 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   main: ['config', 'context', 'start-error', 'http', 'runner', 'edge', 'supervisor', 'database', 'observe'],
   context: ['config', 'start-error', ...TOOLS],
-  config: ['regions', 'suggestion'],
+  config: ['regions', 'suggestion', 'tsig-key'],
   regions: ['place', 'shape', 'toml'],
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
@@ -43,6 +44,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   shape: ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
   toml: ['place'],
+  'tsig-key': [],
   'start-error': ['config'],
 
   // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
@@ -64,7 +66,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   objects: ['tokens', 'procfs', 'contract'],
   // Other machines are asked through the database.
   logs: ['config', 'database', 'contract'],
-  net: ['tokens'],
+  net: ['tokens', 'tsig-key'],
   observe: ['config'],
   database: ['start-error', 'contract'],
 

@@ -8,6 +8,7 @@ import { isAbsolute, join, resolve } from 'node:path'
 import { getDomain } from 'tldts'
 import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from './regions.ts'
 import { didYouMean } from './suggestion.ts'
+import { parseTsigKey, type TsigKey } from './tsig-key.ts'
 
 export const ROLES = ['api', 'matchmaker', 'runner', 'edge'] as const
 export type Role = (typeof ROLES)[number]
@@ -72,7 +73,13 @@ export type Config = {
   /** CIDR blocks of balancers whose tcp connections begin with a PROXY protocol v2 header. */
   proxy_protocol_from: readonly string[]
   /** Whom certificates are ordered from, and how many at most in three hours, and in a week below one domain; null: nobody. */
-  acme: { directory_url: string; email: string | null; orders_max: number; domain_orders_max: number } | null
+  acme: {
+    directory_url: string
+    email: string | null
+    orders_max: number
+    domain_orders_max: number
+    dns: AcmeDns | null
+  } | null
   /** Name servers (`address` or `address:port`) that are asked for the names of others; none: those of the system. */
   dns_servers: readonly string[]
   /** CIDR blocks that outgoing calls may reach though they are not public. */
@@ -179,6 +186,18 @@ export type Config = {
   sandbox: 'required' | 'available' | 'off'
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
 }
+
+/** How wildcard certificates are proven (DNS-01). */
+export type AcmeDns = {
+  /** Below which domains wildcards are ordered. */
+  domains: readonly AcmeDnsDomain[]
+  /** A name server that takes signed updates (RFC 2136), or a program. The key is null where this process orders nothing. */
+  publisher: { kind: 'server'; server: string; key: TsigKey | null } | { kind: 'hook'; path: string }
+  /** Name servers that must serve the record before the authority is asked; none: those of the record's zone. */
+  check_servers: readonly string[]
+}
+const ACME_DNS_DOMAINS = ['job', 'cdn'] as const
+export type AcmeDnsDomain = (typeof ACME_DNS_DOMAINS)[number]
 
 export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
 const FEEDS_MAX = 16
@@ -295,6 +314,33 @@ export const SETTINGS = [
     name: 'MUSTER_ACME_DOMAIN_ORDERS_MAX',
     default: '45',
     description: 'Certificates ordered in a week below one registrable domain, beside renewals.',
+  },
+  {
+    name: 'MUSTER_ACME_DNS_SERVER',
+    default: '',
+    description:
+      'Name server (`address` or `address:port`) that takes updates by RFC 2136. With it, wildcard certificates are ordered by DNS-01.',
+  },
+  {
+    name: 'MUSTER_ACME_DNS_KEY',
+    default: '',
+    description: 'File of the TSIG key that signs these updates, as `tsig-keygen` or `keymgr -t` writes it.',
+  },
+  {
+    name: 'MUSTER_ACME_DNS_HOOK',
+    default: '',
+    description:
+      'Program that is run instead of an update: `HOOK present NAME VALUE` and `HOOK cleanup NAME VALUE` (docs/https.md).',
+  },
+  {
+    name: 'MUSTER_ACME_DNS_FOR',
+    default: 'job',
+    description: 'Domains whose hosts get wildcard certificates by DNS-01, of job, cdn.',
+  },
+  {
+    name: 'MUSTER_ACME_DNS_CHECK',
+    default: "the zone's",
+    description: 'Name servers that must serve the TXT record before the authority is asked to look.',
   },
   { name: 'MUSTER_CONFIG', default: './muster.toml', description: 'File of regions and tiers; it need not be there.' },
   {
@@ -599,13 +645,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     memory_mb: integer('MUSTER_CAPACITY_MEMORY_MB', is_development ? 0 : own.memory_mb, 999_999_999) || null,
   }
   const data_dir = resolve(text('MUSTER_DATA', './.muster'))
-  const dns_servers = list('MUSTER_DNS_SERVERS')
-  for (const server of dns_servers) {
-    const address = /^(?:\[(?<v6>[0-9a-f:]+)\]|(?<v4>[0-9.]+))(?::\d{1,5})?$/i.exec(server)?.groups
-    if (isIP(address?.v6 ?? address?.v4 ?? server) === 0) {
-      mistakes.push(`MUSTER_DNS_SERVERS names ${JSON.stringify(server)}, which is not an address.`)
+  const nameServers = (name: SettingName): string[] => {
+    const servers = list(name)
+    for (const server of servers) {
+      const address = /^(?:\[(?<v6>[0-9a-f:]+)\]|(?<v4>[0-9.]+))(?::\d{1,5})?$/i.exec(server)?.groups
+      if (isIP(address?.v6 ?? address?.v4 ?? server) === 0) {
+        mistakes.push(`${name} names ${JSON.stringify(server)}, which is not an address.`)
+      }
     }
+    return servers
   }
+  const dns_servers = nameServers('MUSTER_DNS_SERVERS')
   const fetch_private_networks = list('MUSTER_FETCH_PRIVATE_NETWORKS')
   for (const network of fetch_private_networks) {
     const [address = '', bits = '', ...rest] = network.split('/')
@@ -666,6 +716,19 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const acme_email = text('MUSTER_ACME_EMAIL', '')
   if (acme_email !== '' && !/^[^\s@,]+@[^\s@,]+$/.test(acme_email))
     mistakes.push('MUSTER_ACME_EMAIL is not an address.')
+  const acme_dns = readAcmeDns(
+    {
+      servers: nameServers('MUSTER_ACME_DNS_SERVER'),
+      key_file: text('MUSTER_ACME_DNS_KEY', ''),
+      hook: text('MUSTER_ACME_DNS_HOOK', ''),
+      domains: list('MUSTER_ACME_DNS_FOR'),
+      check_servers: nameServers('MUSTER_ACME_DNS_CHECK'),
+      is_ordering: roles.includes('api'),
+    },
+    mistakes,
+  )
+  if (acme_dns !== null && acme_url === '')
+    mistakes.push('MUSTER_ACME_DNS_SERVER and MUSTER_ACME_DNS_HOOK need MUSTER_ACME, the authority that is asked.')
   const public_scheme = oneOf(
     'MUSTER_PUBLIC_SCHEME',
     ['http', 'https'] as const,
@@ -717,6 +780,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
             email: acme_email || null,
             orders_max: integer('MUSTER_ACME_ORDERS_MAX', 200, 100_000),
             domain_orders_max: integer('MUSTER_ACME_DOMAIN_ORDERS_MAX', 45, 100_000),
+            dns: acme_dns,
           },
     ...readRegions(regionsFile(env, text('MUSTER_CONFIG', DEFAULT_FILE)), capacity, machine, mistakes),
     edge_ports: { ...edge_range, spare, host: edge_ports_host },
@@ -837,6 +901,50 @@ function readHeaders(texts: readonly string[], mistakes: string[]): Record<strin
   return headers
 }
 
+/** Null: wildcard certificates are not ordered. */
+function readAcmeDns(
+  settings: {
+    servers: readonly string[]
+    key_file: string
+    hook: string
+    domains: readonly string[]
+    check_servers: readonly string[]
+    is_ordering: boolean
+  },
+  mistakes: string[],
+): AcmeDns | null {
+  const { servers, key_file, hook, check_servers, is_ordering } = settings
+  const [server, ...more] = servers
+  const domains = settings.domains.flatMap((text) => ACME_DNS_DOMAINS.find((item) => item === text) ?? [])
+  if (domains.length < settings.domains.length)
+    mistakes.push(`MUSTER_ACME_DNS_FOR must be of ${ACME_DNS_DOMAINS.join(', ')}.`)
+  const rest = { domains: domains.length === 0 ? (['job'] as const) : domains, check_servers }
+  if (more.length > 0) mistakes.push('MUSTER_ACME_DNS_SERVER is one name server: the one that takes updates.')
+  if ((server === undefined) !== (key_file === ''))
+    mistakes.push('MUSTER_ACME_DNS_SERVER and MUSTER_ACME_DNS_KEY need each other: updates are signed.')
+  if (hook !== '') {
+    if (server !== undefined) mistakes.push('MUSTER_ACME_DNS_SERVER and MUSTER_ACME_DNS_HOOK exclude each other.')
+    if (!isAbsolute(hook)) mistakes.push('MUSTER_ACME_DNS_HOOK must be an absolute path.')
+    return { ...rest, publisher: { kind: 'hook', path: hook } }
+  }
+  if (server === undefined) return null
+  // An edge on another machine does not need the key, and must not have it.
+  const key = is_ordering && key_file !== '' ? readTsigKey(key_file, mistakes) : null
+  return { ...rest, publisher: { kind: 'server', server, key } }
+}
+
+function readTsigKey(path: string, mistakes: string[]): TsigKey | null {
+  try {
+    return parseTsigKey(readFileSync(path, 'utf8'))
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    mistakes.push(
+      `MUSTER_ACME_DNS_KEY names ${path}, which ${code === undefined ? message : `cannot be read (${code})`}.`,
+    )
+    return null
+  }
+}
+
 /** The address itself is looked at when it is called. */
 function readFeeds(texts: readonly string[], mistakes: string[]): Config['ip_data']['feeds'] {
   if (texts.length > FEEDS_MAX) mistakes.push(`MUSTER_IP_FEEDS has more than ${FEEDS_MAX} lists.`)
@@ -890,12 +998,32 @@ export function hasHttps(config: Config): boolean {
 }
 
 /** Below which names certificates may be ordered for: the platform's own hosts, and what stands before the CDN's domain. */
-export function certifiedHosts({ domains, regions }: Pick<Config, 'domains' | 'regions'>): {
+export function certifiedHosts(config: Pick<Config, 'domains' | 'regions' | 'acme'>): {
   own: readonly string[]
   cdn: string
 } {
+  const { domains, regions } = config
   const raw_hosts = regions.map(({ name }) => rawPortsHost(domains, name))
-  return { own: [domains.main, mediaHost(domains), ...raw_hosts], cdn: domains.cdn }
+  return { own: [domains.main, mediaHost(domains), ...raw_hosts, ...wildcardNames(config)], cdn: domains.cdn }
+}
+
+/** The names that wildcard certificates are ordered for; `*.` stands for one label. */
+export function wildcardNames({ domains, regions, acme }: Pick<Config, 'domains' | 'regions' | 'acme'>): string[] {
+  const of_domains = acme?.dns?.domains ?? []
+  return [
+    ...(of_domains.includes('job') ? regions.map(({ name }) => lobbyWildcard(domains, name)) : []),
+    ...(of_domains.includes('cdn') ? [`*.${domains.cdn}`] : []),
+  ]
+}
+
+/** What a certificate for the hosts of a region's lobbies names. */
+export function lobbyWildcard({ job }: Config['domains'], region: string): string {
+  return `*.lobby.${region.toLowerCase()}.${job}`
+}
+
+/** The wildcard that would cover the host. */
+export function wildcardOf(host: string): string {
+  return `*${host.slice(host.indexOf('.'))}`
 }
 
 /** The main address as players and developers are told it: hub, API and matchmaker, and lobbies by the path route. */

@@ -9,6 +9,8 @@ const TRIES_MAX = 2
 const ADDRESSES_MAX = 16
 /** TXT records of one name: services leave theirs at the top of a zone, never below `_muster`. */
 const TEXTS_MAX = 64
+/** Name servers of one zone. */
+const NAME_SERVERS_MAX = 16
 
 export type DnsFailureReason = 'not_found' | 'no_answer' | 'refused' | 'too_many'
 
@@ -29,6 +31,8 @@ export type Names = {
   alias: (name: string, signal?: AbortSignal) => Promise<string>
   /** The values of all TXT records of `name`. Throws a DnsFailure. */
   texts: (name: string, signal?: AbortSignal) => Promise<string[]>
+  /** The name servers of the zone whose top is `name`. Throws a DnsFailure. */
+  nameServers: (name: string, signal?: AbortSignal) => Promise<string[]>
 }
 
 /** `servers`: `address` or `address:port`; none: the system's. */
@@ -80,6 +84,12 @@ export function createNames(servers: readonly string[]): Names {
       if (records.length > TEXTS_MAX)
         throw new DnsFailure('too_many', `${name} has more than ${TEXTS_MAX} TXT records.`)
       return records.map((pieces) => pieces.join(''))
+    },
+    async nameServers(name, signal) {
+      const servers = await ask(name, signal, (resolver) => resolver.resolveNs(name))
+      if (servers.length > NAME_SERVERS_MAX)
+        throw new DnsFailure('too_many', `${name} has more than ${NAME_SERVERS_MAX} name servers.`)
+      return servers
     },
   }
 }

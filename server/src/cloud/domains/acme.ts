@@ -1,5 +1,6 @@
-// One certificate by ACME (RFC 8555), proven over HTTP by our own edge. The protocol is acme-client's; its calls are ours,
-// so that they have a deadline, a bound and the authorities of the settings, whatever the environment says.
+// One certificate by ACME (RFC 8555): of a host, proven over HTTP by the edge, or of a wildcard, proven by DNS. The protocol
+// is acme-client's. Its HTTP calls are replaced, so that they have a deadline, a bound and the authorities of the settings,
+// whatever the environment says.
 import { X509Certificate } from 'node:crypto'
 import { Client, crypto } from 'acme-client'
 import type { Config } from '../../config.ts'
@@ -8,9 +9,19 @@ import { parseNetworks } from '../../net/public-address.ts'
 import { createNames } from '../../net/resolve.ts'
 import { type FetchRules, safeFetch } from '../../net/safe-fetch.ts'
 import { ACME_ACCOUNT_KEYS } from '../../tokens/sealed-columns.ts'
+import { dnsChallenge } from './dns-challenge.ts'
+import { httpChallenge } from './http-challenge.ts'
 
 type Acme = NonNullable<Config['acme']>
 export type Issued = { chain: string; private_key: string; expire_ms: number }
+
+/** How the authority is shown that a host is ours. `key_authorization` is in the form that the type has (RFC 8555, 8). */
+export type Challenge = {
+  type: 'http-01' | 'dns-01'
+  publish: (token: string, key_authorization: string) => Promise<void>
+  /** Also after a failed `publish`. */
+  remove: (token: string) => Promise<void>
+}
 
 const CALL_MS_MAX = 15_000
 const ANSWER_BYTES_MAX = 256 * 1024
@@ -18,44 +29,50 @@ const ANSWER_BYTES_MAX = 256 * 1024
 const POLLS_MAX = 12
 const POLL_MS_MIN = 1_000
 const POLL_MS_MAX = 10_000
-const CHALLENGE_MS_MAX = 60 * 60_000
-/** The token is a part of a path, and the edge answers no other (RFC 8555, 8.3). */
+const ACCOUNT_EXISTS = 200
+/** The token is a part of a path, and the edge serves no other (RFC 8555, 8.3). */
 const TOKEN = /^[A-Za-z0-9_-]{1,128}$/
 
-/** Throws whatever the authority, or the way to it, found wrong. */
+/** `host`: a host, or `*.` and a domain. Throws whatever the authority, or the way to it, found wrong. */
 export async function orderCertificate(ctx: Context, acme: Acme, host: string): Promise<Issued> {
+  const is_wildcard = host.startsWith('*.')
+  const domain = is_wildcard ? host.slice(2) : host
+  const challenge = is_wildcard ? await dnsChallenge(ctx, acme, host) : httpChallenge(ctx, host)
   const client = await createAcmeClient(ctx, acme)
+  await register(client, acme)
   const [key, csr] = await crypto.createCsr(
     { commonName: host, altNames: [host] },
     await crypto.createPrivateEcdsaKey(),
   )
   const chain = await client.auto({
     csr,
-    ...(acme.email !== null && { email: acme.email }),
-    termsOfServiceAgreed: true,
-    challengePriority: ['http-01'],
+    challengePriority: [challenge.type],
     // It would ask the DNS of this machine, and follow what it says.
     skipChallengeVerification: true,
-    challengeCreateFn: async (authorization, challenge, key_authorization) => {
-      if (challenge.type !== 'http-01') throw new Error('The authority offers no proof over HTTP.')
-      if (authorization.identifier.value !== host || !TOKEN.test(challenge.token))
+    challengeCreateFn: async (authorization, { type, token }, key_authorization) => {
+      if (type !== challenge.type) throw new Error(`The authority offers no proof by ${challenge.type}.`)
+      if (authorization.identifier.value !== domain || !TOKEN.test(token))
         throw new Error('The authority asks for a proof of something else.')
-      const now = ctx.now()
-      await ctx.db.deleteFrom('acme_challenges').where('expire_ts', '<', new Date(now)).execute()
-      const expire_ts = new Date(now + CHALLENGE_MS_MAX)
-      await ctx.db
-        .insertInto('acme_challenges')
-        .values({ token: challenge.token, host, key_authorization, expire_ts })
-        .onConflict((conflict) => conflict.column('token').doUpdateSet({ host, key_authorization, expire_ts }))
-        .execute()
+      await challenge.publish(token, key_authorization)
     },
-    challengeRemoveFn: async (_authorization, challenge) => {
-      await ctx.db.deleteFrom('acme_challenges').where('token', '=', challenge.token).execute()
-    },
+    challengeRemoveFn: (_authorization, { token }) => challenge.remove(token),
   })
   const own = new X509Certificate(chain)
-  if (own.checkHost(host) === undefined) throw new Error('The authority certified something else.')
+  const covered = is_wildcard ? `any.${domain}` : host
+  if (own.checkHost(covered) === undefined) throw new Error('The authority certified something else.')
   return { chain, private_key: key.toString(), expire_ms: own.validToDate.getTime() }
+}
+
+/**
+ * Makes the account, or finds it. The library's own way would send an update to an account that exists, also when there is
+ * nothing to change, which some authorities refuse.
+ */
+async function register(client: Client, { email }: Acme): Promise<void> {
+  const account = { termsOfServiceAgreed: true, ...(email !== null && { contact: [`mailto:${email}`] }) }
+  const { api } = client as unknown as { api: { createAccount: (data: object) => Promise<{ status: number }> } }
+  const { status } = await api.createAccount(account)
+  if (status === ACCOUNT_EXISTS && account.contact !== undefined)
+    await client.updateAccount({ contact: account.contact })
 }
 
 type AcmeCall = { headers?: Record<string, string>; data?: unknown }

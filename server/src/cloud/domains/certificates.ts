@@ -1,14 +1,16 @@
 // Certificates that are wished for: ordered, tried again after growing pauses when that fails, and renewed before they end.
 // One job looks after all of them, one after the other, and plans its own next run. Authorities count how much is ordered,
 // so there is a budget, counted in the database: it holds however many hosts come at once, and over restarts.
+// With DNS-01 the wildcards are wished for at the start. A host that a wildcard covers needs no certificate of its own.
 import { sql } from 'kysely'
 import { getDomain } from 'tldts'
-import { certifiedHosts } from '../../config.ts'
+import { certifiedHosts, wildcardNames, wildcardOf } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { isServed } from '../../database/served-hosts.ts'
 import { newId } from '../../ids.ts'
 import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'
 import { addCertificateRun } from '../jobs.ts'
+import { reportWildcards } from './wildcard-report.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -21,7 +23,7 @@ export const BUDGET_MS = 3 * HOUR_MS
 /** First orders below one registrable domain count for this long; renewals do not. */
 export const DOMAIN_BUDGET_MS = 7 * DAY_MS
 /** An order that was begun and never ended, as by a crash, is begun again after this. */
-const ORDER_MS_MAX = 10 * MINUTE_MS
+const ORDER_MS_MAX = 20 * MINUTE_MS
 /** Hosts that one run looks at. */
 const HOSTS_PER_RUN_MAX = 20
 /** Should a wake-up be lost, a wish waits this long at most. */
@@ -29,14 +31,33 @@ const RUN_MS_MAX = 10 * MINUTE_MS
 
 /** Orders at once what is wished for from now on, and what was wished for before. Answers how to end that. */
 export function startOrdering(ctx: Context): () => void {
+  reportWildcards(ctx, wildcardNames(ctx.config))
   if (ctx.config.acme === null) return () => {}
   const run = (): void => {
     addCertificateRun(ctx.db, ctx.now()).catch((error: unknown) =>
       ctx.log.warn({ err: error }, 'a wish for a certificate waits for the next run'),
     )
   }
-  run()
+  if (ctx.config.acme.dns !== null) {
+    const names = wildcardNames(ctx.config)
+    ctx.log.info({ names, by: ctx.config.acme.dns.publisher.kind }, 'wildcard certificates are ordered by DNS-01')
+  }
+  wishWildcards(ctx)
+    .catch((error: unknown) => ctx.log.warn({ err: error }, 'wildcards wait until a host of theirs is visited'))
+    .finally(run)
   return ctx.listener.on('certificate_wishes', run)
+}
+
+/** A lobby's first player should not have to wait. */
+async function wishWildcards(ctx: Context): Promise<void> {
+  const now = new Date(ctx.now())
+  const wishes = wildcardNames(ctx.config).map((host) => ({ host, wish_ts: now, next_ts: now }))
+  if (wishes.length === 0) return
+  await ctx.db
+    .insertInto('certificates')
+    .values(wishes)
+    .onConflict((conflict) => conflict.column('host').doNothing())
+    .execute()
 }
 
 type Due = { host: string; chain: string | null; failure_count: number }
@@ -70,7 +91,7 @@ type Acme = NonNullable<Context['config']['acme']>
 /** When the budget of all is used up: until when. */
 async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | null> {
   const { host } = due
-  if (!(await isServed(ctx.db, certifiedHosts(ctx.config), host))) {
+  if (!(await isServed(ctx.db, certifiedHosts(ctx.config), host)) || (await isCovered(ctx, host))) {
     await ctx.db.deleteFrom('certificates').where('host', '=', host).execute()
     await ctx.listener.notify('certificates', host)
     return null
@@ -115,6 +136,20 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | n
   return null
 }
 
+/** Whether a wildcard is shown for the host. */
+async function isCovered(ctx: Context, host: string): Promise<boolean> {
+  const wildcard = wildcardOf(host)
+  if (wildcard === host || !wildcardNames(ctx.config).includes(wildcard)) return false
+  const row = await ctx.db
+    .selectFrom('certificates')
+    .select('host')
+    .where('host', '=', wildcard)
+    .where('chain', 'is not', null)
+    .where('expire_ts', '>', new Date(ctx.now()))
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 async function postpone(ctx: Context, host: string, until_ms: number, error: string): Promise<void> {
   const ERROR_LENGTH_MAX = 500
   await ctx.db
@@ -132,7 +167,8 @@ type Budget = { kind: 'taken' | 'in_hand' } | { kind: 'all' | 'domain'; until_ms
  */
 async function takeFromBudget(ctx: Context, acme: Acme, { host, chain }: Due): Promise<Budget> {
   const now_ms = ctx.now()
-  const registrable_domain = getDomain(host, { allowPrivateDomains: true }) ?? host
+  const domain = host.replace(/^\*\./, '')
+  const registrable_domain = getDomain(domain, { allowPrivateDomains: true }) ?? domain
   const is_renewal = chain !== null
   return ctx.db.transaction().execute(async (trx): Promise<Budget> => {
     await sql`select pg_advisory_xact_lock(hashtextextended('acme_orders', 0))`.execute(trx)

@@ -3,13 +3,13 @@
 // Raw ports have a choice of their own. What is behind them was uploaded by strangers, so they show certificates of the job
 // domain's names only: a browser then sends them no cookie of the main domain, a site or a custom domain.
 import type { SecureContext } from 'node:tls'
-import { type Config, hasHttps } from '../../config.ts'
+import { type Config, hasHttps, wildcardNames, wildcardOf } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { type HostMeaning, isRawPortHost } from '../hosts.ts'
 import type { Lookups } from '../lookups.ts'
 import { type Certificate, type CertificatesByName, certificateFor, isValid } from './certificate.ts'
 import { openFileCertificates } from './files.ts'
-import { createStoredCertificates } from './stored.ts'
+import { createStoredCertificates, type StoredCertificates } from './stored.ts'
 
 export type CertificateChoice = {
   /** For a canonical host; null when none covers it. `source` asks; see lookups.ts, as which it throws. */
@@ -42,18 +42,30 @@ export async function createCertificates(
   // Loaded on a laptop only: a restart of the edge must not wait for what makes certificates.
   const local = ctx.config.mode === 'development' ? await (await import('./local.ts')).openLocalCertificates(ctx) : null
   const stored = ctx.config.acme === null ? null : createStoredCertificates(ctx, lookups)
-  // A lobby lives too short for an order, and there are too many: theirs is a wildcard from files.
-  const isOrdered = (host: string) => meaningOf(host)?.kind !== 'lobby'
+  const wildcards = new Set(wildcardNames(ctx.config))
+  /** The names under which a certificate for the host may be stored. A lobby lives too short for an order of its own. */
+  const storedNames = (host: string): string[] => {
+    const wildcard = wildcardOf(host)
+    return [...(wildcards.has(wildcard) ? [wildcard] : []), ...(meaningOf(host)?.kind === 'lobby' ? [] : [host])]
+  }
   const inFiles = (known: CertificatesByName | undefined, host: string) =>
     known === undefined ? null : certificateFor(known, host, ctx.now())
 
-  /** Those that were ordered and those of a laptop are of one host each. */
+  /** The first of the names that has a certificate now. */
+  function findStored(
+    of_stored: StoredCertificates,
+    [name, ...others]: readonly string[],
+    source: string,
+  ): ReturnType<CertificateChoice['find']> {
+    if (name === undefined) return null
+    const found = of_stored.find(name, source)
+    if (found instanceof Promise)
+      return found.then((item) => validOf(ctx, item) ?? findStored(of_stored, others, source))
+    return validOf(ctx, found) ?? findStored(of_stored, others, source)
+  }
+
   function findMade(host: string, source: string): ReturnType<CertificateChoice['find']> {
-    if (stored !== null && isOrdered(host)) {
-      const ordered = stored.find(host, source)
-      if (ordered instanceof Promise) return ordered.then((item) => validOf(ctx, item))
-      return validOf(ctx, ordered)
-    }
+    if (stored !== null) return findStored(stored, storedNames(host), source)
     if (local === null || meaningOf(host) === null) return null
     const own = local.find(host)
     return own instanceof Promise ? own.then(({ context }) => context) : (own?.context ?? null)
@@ -73,7 +85,7 @@ export async function createCertificates(
     },
     covers: (host, source) =>
       inFiles(files?.all(), host) !== null ||
-      (stored !== null && isOrdered(host) && validOf(ctx, stored.peek(host, source)) !== null),
+      (stored !== null && storedNames(host).some((name) => validOf(ctx, stored.peek(name, source)) !== null)),
     close() {
       files?.close()
       stored?.close()
