@@ -1,7 +1,7 @@
 // Versions: a version config under a name. A version never changes; a namespace is moved to another one.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { DisplayName, Id, object, Timestamp } from '../records.ts'
+import { DisplayName, ErrorDetailRecord, Id, object, Timestamp } from '../records.ts'
 import { VersionConfig } from '../version-config.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
@@ -11,6 +11,12 @@ const summary = { version_id: Id, create_ts: Timestamp, display_name: Type.Strin
 
 export const VersionSummary = object(summary, 'A version in short.')
 export const VersionFull = object({ ...summary, config: VersionConfig })
+
+const warnings = Type.Array(ErrorDetailRecord, {
+  description:
+    'What the platform accepts, and the author of the config should know. `url_only`: players reach this `https` port only at its ' +
+    '`url`, because the platform has no certificate for the hosts of lobbies.',
+})
 
 const game = object({ game_id: Id })
 const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
@@ -25,7 +31,7 @@ export const createGameVersion = operation({
   params: game,
   document: 'config',
   body: object({ display_name: DisplayName(VERSION_DISPLAY_NAME_LENGTH_MAX), config: VersionConfig }),
-  response: object({ version_id: Id }),
+  response: object({ version_id: Id, warnings }),
   errors: ['GAME_NOT_FOUND', 'NAME_TAKEN'],
 })
 
@@ -39,7 +45,7 @@ export const validateGameVersion = operation({
   params: game,
   document: 'config',
   body: object({ display_name: Draft, config: Type.Unknown({ description: 'A version config.' }) }),
-  response: ValidationErrors,
+  response: object({ ...ValidationErrors.properties, warnings }),
   errors: ['GAME_NOT_FOUND'],
 })
 

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
+import { validateGameVersion } from '@muster/contract'
 import { ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/domains/certificates.ts'
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
@@ -80,6 +81,14 @@ async function shown(platform: Platform, host: string, ca: string, port = platfo
   }
 }
 
+async function warningsOf({ client, game }: Platform): Promise<string[]> {
+  const { game_id } = await game()
+  const ports = { game: { protocol: 'https' as const } }
+  const body = { display_name: 'draft', config: { matchmaker: { docker: { ports }, game_modes: { default: {} } } } }
+  const { warnings } = await client.call(validateGameVersion, { params: { game_id }, body })
+  return warnings.map(({ message }) => message)
+}
+
 const rowOf = ({ ctx }: Platform, host: string) =>
   ctx.db.selectFrom('certificates').selectAll().where('host', '=', host).executeTakeFirst()
 const proofRows = ({ ctx }: Platform) => ctx.db.selectFrom('acme_challenges').select('host').execute()
@@ -130,6 +139,10 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
       .execute()
     await orderCertificates(ctx)
     assert.deepEqual([await rowOf(platform, host), await rowOf(platform, site)], [undefined, undefined])
+  })
+
+  await t.test('the check of a version warns of nothing', async () => {
+    assert.deepEqual(await warningsOf(platform), [])
   })
 
   await t.test('the main domain has one by http as before', async () => {
@@ -215,6 +228,7 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
   assert.equal(await shown(platform, lobbyHost(platform), ca), null)
   const { warnings } = await ctx.health.readiness()
   assert.match(warnings.join(), /certificate for \*\.lobby\.local\.lobbies\.test could not be ordered: .*closed/)
+  assert.match((await warningsOf(platform)).join(), /Its order by DNS-01 has not succeeded yet/)
   await orderCertificates(ctx)
   assert.equal((await calls()).length, 2, 'it is not tried again at once')
 

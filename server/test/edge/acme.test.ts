@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
+import { createGameVersion, validateGameVersion } from '@muster/contract'
 import { sql } from 'kysely'
 import { backup, restore } from '../../src/backup/command.ts'
 import {
@@ -19,6 +20,7 @@ import {
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
+import { LEAST_SERVER, uploadBuild } from '../builds.ts'
 import { makeAuthority } from '../certificates.ts'
 import { createDatabase } from '../database.ts'
 import { startNameServer } from '../net/name-server.ts'
@@ -147,6 +149,37 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     assert.equal(countOrders(acme, host), 1)
     assert.equal((await get(platform, host)).status, 404)
   })
+
+  await t.test(
+    'without a wildcard for lobbies an https port of a version is warned of: only its url works',
+    async () => {
+      const { game_id } = await platform.game()
+      const ports = { game: {}, web: { protocol: 'http' as const }, raw: { protocol: 'tcp_tls' as const } }
+      const files = { 'server.mjs': LEAST_SERVER }
+      const image_id = await uploadBuild(platform.client, { api_url: platform.api_url, game_id, files })
+      const docker = { image_id, args: ['node', 'server.mjs'], ports }
+      const config = { matchmaker: { docker, game_modes: { default: {}, own: { docker } } } }
+      const body = { display_name: 'ports', config }
+      const validated = await platform.client.call(validateGameVersion, { params: { game_id }, body })
+      assert.deepEqual(validated.errors, [])
+      assert.deepEqual(
+        validated.warnings.map(({ path, reason }) => [path.join('.'), reason]),
+        [
+          ['matchmaker.docker.ports.game', 'url_only'],
+          ['matchmaker.game_modes.own.docker.ports.game', 'url_only'],
+        ],
+      )
+      assert.match(validated.warnings[0]!.message, /port game only at its `url`.* lobbies in local\. .*DNS-01/)
+      const created = await platform.client.call(createGameVersion, { params: { game_id }, body })
+      assert.deepEqual(created.warnings, validated.warnings)
+      const broken = { display_name: 'ports', config: { matchmaker: 1 } }
+      const { errors, warnings } = await platform.client.call(validateGameVersion, {
+        params: { game_id },
+        body: broken,
+      })
+      assert.deepEqual([errors.length > 0, warnings], [true, []])
+    },
+  )
 
   await t.test('nothing is ordered for what is not served, whoever asks for it', async () => {
     const strangers = ['claimed.example', 'stranger.example', 'nothing.pages.test', 'a--b.pages.test']

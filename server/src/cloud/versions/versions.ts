@@ -25,6 +25,7 @@ import { LIST_MAX } from '../lists.ts'
 import { holdGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { checkConfig } from './check.ts'
+import { findHostWarnings } from './host-warnings.ts'
 import { withOneName } from './verification-check.ts'
 
 const checkShape = createShapeCheck(VersionConfig)
@@ -38,7 +39,7 @@ export async function createVersion(
   caller: Caller,
   game_id: string,
   body: BodyOf<typeof createGameVersion>,
-): Promise<{ version_id: string }> {
+): Promise<{ version_id: string; warnings: ErrorDetail[] }> {
   await requireGame(ctx, caller, game_id)
   refuse(await checkVersion(ctx, game_id, body))
   const now = ctx.now()
@@ -64,7 +65,7 @@ export async function createVersion(
     }),
   )
   warnOfTestSecrets(ctx, version_id, body.config)
-  return { version_id }
+  return { version_id, warnings: await findHostWarnings(ctx, body.config) }
 }
 
 /** Only in development; in production they are refused. */
@@ -76,15 +77,17 @@ function warnOfTestSecrets(ctx: Context, version_id: string, config: VersionConf
   }
 }
 
-/** Throws GAME_NOT_FOUND. Answers what createVersion would throw. */
+/** Throws GAME_NOT_FOUND. Returns what createVersion would throw, and would warn of. */
 export async function validateVersion(
   ctx: Context,
   caller: Caller,
   game_id: string,
   draft: { display_name: string; config: unknown },
-): Promise<ErrorDetail[]> {
+): Promise<{ errors: ErrorDetail[]; warnings: ErrorDetail[] }> {
   await requireGame(ctx, caller, game_id)
-  return checkVersion(ctx, game_id, draft)
+  const errors = await checkVersion(ctx, game_id, draft)
+  const has_shape = checkShape(draft.config).length === 0
+  return { errors, warnings: has_shape ? await findHostWarnings(ctx, draft.config as VersionConfig) : [] }
 }
 
 /** Throws GAME_NOT_FOUND. Counts on from the highest such name that the game has, given out or chosen by hand. */

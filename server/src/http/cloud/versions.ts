@@ -3,12 +3,14 @@ import * as cloud from '../../cloud/versions/versions.ts'
 import { implement } from '../implement.ts'
 
 export const versions = [
-  implement(createGameVersion, ({ ctx, caller, params, body }) =>
-    cloud.createVersion(ctx, caller, params.game_id, body),
-  ),
-  implement(validateGameVersion, async ({ ctx, caller, params, body, placeErrors }) => ({
-    errors: placeErrors(await cloud.validateVersion(ctx, caller, params.game_id, body)),
-  })),
+  implement(createGameVersion, async ({ ctx, caller, params, body, placeErrors }) => {
+    const { version_id, warnings } = await cloud.createVersion(ctx, caller, params.game_id, body)
+    return { version_id, warnings: placeErrors(warnings) }
+  }),
+  implement(validateGameVersion, async ({ ctx, caller, params, body, placeErrors }) => {
+    const { errors, warnings } = await cloud.validateVersion(ctx, caller, params.game_id, body)
+    return { errors: placeErrors(errors), warnings: placeErrors(warnings) }
+  }),
   implement(reserveVersionName, async ({ ctx, caller, params }) => ({
     version_display_name: await cloud.reserveName(ctx, caller, params.game_id),
   })),
