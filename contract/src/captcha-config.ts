@@ -45,6 +45,16 @@ export const CaptchaConfig = object(
 )
 export type CaptchaConfig = Static<typeof CaptchaConfig>
 
+/** Turnstile gives no longer ones. */
+const CAPTCHA_RESPONSE_LENGTH_MAX = 2048
+export const CaptchaResponse = object({
+  client_response: Type.String({
+    minLength: 1,
+    maxLength: CAPTCHA_RESPONSE_LENGTH_MAX,
+    description: 'What the widget handed to the page.',
+  }),
+})
+
 export const CAPTCHA_PROVIDERS = ['hcaptcha', 'turnstile'] as const
 export type CaptchaProvider = (typeof CAPTCHA_PROVIDERS)[number]
 

@@ -440,12 +440,15 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
   CAPTCHA_CAPTCHA_FAILED: {
     cause:
       'The provider rejected the response, or it was solved on another host or for another action. `metadata.reason` says which.',
-    remedy: 'Let the player solve a new captcha, on a host of the namespace. A response is good once.',
+    remedy:
+      'Let the player solve a new captcha, on a host of the namespace. A login by e-mail requires one on the main domain. A response is good once.',
     command: EXPLAIN,
   },
   CAPTCHA_CAPTCHA_INVALID: {
-    cause: 'The request carries the response of a captcha provider that the version does not configure.',
-    remedy: 'Use the provider and site key in `metadata`, or change the `captcha` of the version.',
+    cause:
+      'The request carries the response of a captcha provider that the version does not configure. Or a login by e-mail carries none, and this platform requires one.',
+    remedy:
+      'Use the provider and site key in `metadata`, or change the `captcha` of the version. A login takes `captcha.turnstile.client_response`.',
     command: EXPLAINED_VERSION,
   },
   CAPTCHA_PROVIDER_FAILED: {

@@ -104,7 +104,7 @@ export const ERRORS = {
   // Captchas. A refusal for want of one carries what the client needs to show it.
   CAPTCHA_CAPTCHA_REQUIRED: { status: 403, message: 'A captcha is required: repeat the request with its response.' },
   CAPTCHA_CAPTCHA_FAILED: { status: 400, message: 'The captcha was not solved, or its response was used before.' },
-  CAPTCHA_CAPTCHA_INVALID: { status: 403, message: 'The response is of a provider that this game does not use.' },
+  CAPTCHA_CAPTCHA_INVALID: { status: 403, message: 'The response is missing, or of a provider that is not used here.' },
   CAPTCHA_PROVIDER_FAILED: { status: 503, message: 'The captcha cannot be checked now; try again in a moment.' },
 
   // The matchmaker. All refusals are 400, as known clients expect.

@@ -66,7 +66,11 @@ export function errorsOf(operation: Operation): ErrorCode[] {
 export function openapiDocument(version: string): OpenapiDocument {
   const paths: Record<string, Record<string, OpenapiOperation>> = {}
   for (const operation of OPERATIONS) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation) }
+    const method = operation.method.toLowerCase()
+    paths[operation.path] = { ...paths[operation.path], [method]: describe(operation) }
+    for (const [index, alias] of operation.aliases.entries()) {
+      paths[alias] = { ...paths[alias], [method]: describeAlias(operation, index) }
+    }
   }
   return {
     openapi: '3.1.0',
@@ -113,6 +117,16 @@ function describe(operation: Operation): OpenapiOperation {
       },
       ...refusalsOf(errorsOf(operation)),
     },
+  }
+}
+
+/** The same operation at another path. Generators take an operationId only once. */
+function describeAlias(operation: Operation, index: number): OpenapiOperation {
+  const number = index === 0 ? '' : String(index + 1)
+  return {
+    ...describe(operation),
+    operationId: `${operation.id}.alias${number}`,
+    description: `The same operation as \`${operation.method} ${operation.path}\`.`,
   }
 }
 

@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openapiDocument } from './openapi.ts'
 import { OPERATIONS } from './operations.ts'
+
+test('every address of an operation is a path of openapi.json, with an operationId of its own', () => {
+  const { paths } = openapiDocument('0')
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  const served = OPERATIONS.flatMap(({ method, path, aliases }) => [path, ...aliases].map((at) => `${method} ${at}`))
+  assert.deepEqual(described.toSorted(), served.toSorted())
+  const ids = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId))
+  assert.equal(new Set(ids).size, served.length)
+  assert.ok(described.includes('POST /v1/lobbies/find'))
+})
 
 test('what a cloud token may do to its game, people may too, and which of them is said', () => {
   for (const { id, auth, role, params } of OPERATIONS) {

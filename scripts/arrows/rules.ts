@@ -49,11 +49,13 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
   journal: ['context', 'database'],
-  http: [...ROOM, 'cloud', 'matchmaker', 'identity', 'kv'],
+  // Who checks a captcha: seats and logins require one.
+  captcha: ['context', 'net', 'contract'],
+  http: [...ROOM, 'cloud', 'captcha', 'matchmaker', 'identity', 'kv'],
   cloud: [...ROOM, 'journal'],
-  identity: ROOM,
+  identity: [...ROOM, 'captcha'],
   kv: ROOM,
-  matchmaker: [...ROOM, 'journal'],
+  matchmaker: [...ROOM, 'journal', 'captcha'],
   runner: ROOM,
   edge: ROOM,
   // The roles are its children, and no code of theirs runs in it.

@@ -18,6 +18,13 @@ function mistakesOf(env: Record<string, string>): readonly string[] {
   }
 }
 
+test('the two keys of the login captcha are set together', () => {
+  const keys = { MUSTER_LOGIN_TURNSTILE_SITE_KEY: 'site', MUSTER_LOGIN_TURNSTILE_SECRET_KEY: 'secret' }
+  assert.deepStrictEqual(readConfig(keys).login_turnstile, { site_key: 'site', secret_key: 'secret' })
+  assert.strictEqual(readConfig({}).login_turnstile, null)
+  for (const [name, value] of Object.entries(keys)) assert.match(mistakesOf({ [name]: value }).join(), /set both/)
+})
+
 test('raw ports have a loopback address of their own in development, and every address in production', () => {
   assert.strictEqual(readConfig({}).edge_ports.host, '127.0.0.2')
   assert.strictEqual(readConfig({ MUSTER_EDGE_PORTS_HOST: '127.7.7.7' }).edge_ports.host, '127.7.7.7')

@@ -31,6 +31,8 @@ export type PortRange = { min: number; max: number }
 
 export type { Region, RegionTier } from './regions.ts'
 
+export type LoginTurnstile = { site_key: string; secret_key: string }
+
 export type Config = {
   /** Production demands three registrable domains and forbids what is only safe on a laptop. */
   mode: 'development' | 'production'
@@ -87,6 +89,8 @@ export type Config = {
   /** Whether verification endpoints may be at `http://localhost:PORT`; development only. */
   fetch_localhost: boolean
   /** Where captcha providers are asked whether a response is good. The operator's own word: any network. */
+  /** Keys of the captcha that a login by e-mail requires; null: none. */
+  login_turnstile: LoginTurnstile | null
   captcha_urls: { hcaptcha: string; turnstile: string }
   /** PEM: authorities that outgoing calls believe beside the well-known ones. */
   fetch_authorities: readonly string[]
@@ -377,6 +381,16 @@ export const SETTINGS = [
     description: 'Where responses of Turnstile are checked.',
   },
   {
+    name: 'MUSTER_LOGIN_TURNSTILE_SITE_KEY',
+    default: '',
+    description: 'Site key of a Turnstile widget. With the secret key, every login by e-mail requires a captcha.',
+  },
+  {
+    name: 'MUSTER_LOGIN_TURNSTILE_SECRET_KEY',
+    default: '',
+    description: 'Secret key of that widget. Set both keys, or neither.',
+  },
+  {
     name: 'MUSTER_FETCH_AUTHORITIES',
     default: '',
     description: 'PEM file of authorities that outgoing calls believe beside the well-known ones.',
@@ -490,7 +504,12 @@ export const SETTINGS = [
     description: 'New guests a minute and client, beyond the first 512; 0 is off.',
   },
   { name: 'MUSTER_ACCESS', default: 'private', description: 'Who may make groups: public (who logs in) or private.' },
-  { name: 'MUSTER_SMTP_URL', default: '', description: 'smtp:// or smtps://, for login codes; else the log has them.' },
+  {
+    name: 'MUSTER_SMTP_URL',
+    default: '',
+    description:
+      'smtp:// or smtps://, for login codes. Without it, development shows codes in the log; production has no login by e-mail.',
+  },
   { name: 'MUSTER_MAIL_FROM', default: 'no-reply at the main domain', description: 'Whom mail comes from.' },
   {
     name: 'MUSTER_IP_DATA',
@@ -790,6 +809,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     fetch_private_networks,
     fetch_localhost,
     fetch_authorities: readAuthorities(text('MUSTER_FETCH_AUTHORITIES', ''), mistakes),
+    login_turnstile: readLoginTurnstile(
+      text('MUSTER_LOGIN_TURNSTILE_SITE_KEY', ''),
+      text('MUSTER_LOGIN_TURNSTILE_SECRET_KEY', ''),
+      mistakes,
+    ),
     captcha_urls: { hcaptcha: address('MUSTER_HCAPTCHA_URL'), turnstile: address('MUSTER_TURNSTILE_URL') },
     rate_limits: {
       seats_per_minute: integer('MUSTER_RATE_LIMIT_SEATS', 120, 1_000_000),
@@ -957,6 +981,13 @@ function readFeeds(texts: readonly string[], mistakes: string[]): Config['ip_dat
   })
 }
 
+function readLoginTurnstile(site_key: string, secret_key: string, mistakes: string[]): LoginTurnstile | null {
+  if (site_key === '' && secret_key === '') return null
+  if (site_key !== '' && secret_key !== '') return { site_key, secret_key }
+  mistakes.push('MUSTER_LOGIN_TURNSTILE_SITE_KEY and MUSTER_LOGIN_TURNSTILE_SECRET_KEY: set both, or neither.')
+  return null
+}
+
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /** The certificates of a PEM file, each by itself. */
@@ -1024,6 +1055,11 @@ export function lobbyWildcard({ job }: Config['domains'], region: string): strin
 /** The wildcard that would cover the host. */
 export function wildcardOf(host: string): string {
   return `*${host.slice(host.indexOf('.'))}`
+}
+
+/** Whether somebody can receive a login code: by mail, or in development in the log. */
+export function hasEmailLogin({ mail, mode }: Config): boolean {
+  return mail !== null || mode === 'development'
 }
 
 /** The main address as players and developers are told it: hub, API and matchmaker, and lobbies by the path route. */

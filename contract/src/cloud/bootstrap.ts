@@ -16,12 +16,21 @@ export const Bootstrap = object({
       'Domains hosting parts of the platform.',
     ),
   ),
-  origins: object({ hub: Type.String({ description: 'Where the hub is.' }) }, 'Origins used to build addresses.'),
+  origins: object(
+    { hub: Type.Optional(Type.String({ description: 'Origin of the hub; absent when this platform serves none.' })) },
+    'Origins used to build addresses.',
+  ),
   captcha: object(
     { turnstile: Type.Optional(object({ site_key: Type.String() })) },
-    'The captcha that logging in asks for, if any.',
+    'The captcha that a login by e-mail requires. Empty: none.',
   ),
-  login_methods: object({ access_token: Type.Boolean(), email: Type.Boolean() }, 'Ways to log in.'),
+  login_methods: object(
+    {
+      access_token: Type.Boolean(),
+      email: Type.Boolean({ description: 'Whether the platform can send login codes.' }),
+    },
+    'Ways to log in.',
+  ),
 })
 
 export const bootstrap = operation({

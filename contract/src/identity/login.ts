@@ -1,6 +1,7 @@
 // Logging in. It leaves a session in a cookie, which only the refresh below reads: it answers the user token that all
 // other operations take, good for a quarter of an hour.
 import Type from 'typebox'
+import { CaptchaResponse } from '../captcha-config.ts'
 import { operation } from '../operation.ts'
 import { Empty, Id, object, Timestamp } from '../records.ts'
 
@@ -12,8 +13,17 @@ export const startEmailVerification = operation({
   method: 'POST',
   path: '/auth/identity/email/start-verification',
   summary: 'Sends a code to an address: eight characters, good for 15 minutes.',
-  body: object({ email: Type.String({ format: 'email', maxLength: 254 }) }),
+  body: object({
+    email: Type.String({ format: 'email', maxLength: 254 }),
+    captcha: Type.Optional(
+      object(
+        { turnstile: Type.Optional(CaptchaResponse) },
+        'Required when bootstrap has `captcha.turnstile`: the response of its widget, solved on the main domain.',
+      ),
+    ),
+  }),
   response: object({ verification_id: Id }),
+  errors: ['API_FORBIDDEN', 'CAPTCHA_CAPTCHA_INVALID', 'CAPTCHA_CAPTCHA_FAILED', 'CAPTCHA_PROVIDER_FAILED'],
 })
 
 export const completeEmailVerification = operation({

@@ -1,6 +1,7 @@
 // Lobbies, as a player's client, a lobby server and a lobby browser speak of them. Every operation is also mounted
 // below /v1/lobbies, the address under which older clients know it.
 import Type from 'typebox'
+import { CaptchaResponse } from '../captcha-config.ts'
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
 import { RegionInfos } from './regions.ts'
@@ -22,15 +23,6 @@ const MaxPlayers = Type.Integer({
   description: 'Replaces the limit of a lobby that is created; the game mode must allow it.',
 })
 
-/** Turnstile gives no longer ones. */
-const CAPTCHA_RESPONSE_LENGTH_MAX = 2048
-const CaptchaResponse = object({
-  client_response: Type.String({
-    minLength: 1,
-    maxLength: CAPTCHA_RESPONSE_LENGTH_MAX,
-    description: 'What the widget handed to the page.',
-  }),
-})
 /** Looked at when the version asks for a captcha. */
 const Captcha = object(
   { hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) },

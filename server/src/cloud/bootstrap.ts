@@ -1,15 +1,17 @@
 // What a program is told before it has any credential.
 import type { bootstrap, ResponseOf } from '@muster/contract'
-import { mainUrl } from '../config.ts'
+import { hasEmailLogin } from '../config.ts'
 import type { Context } from '../context.ts'
 
 export function describePlatform(ctx: Context): ResponseOf<typeof bootstrap> {
+  const site_key = ctx.config.login_turnstile?.site_key
   return {
     cluster: 'oss',
     access: ctx.config.access,
     domains: { ...ctx.config.domains },
-    origins: { hub: mainUrl(ctx.config) },
-    captcha: {},
-    login_methods: { access_token: true, email: true },
+    // No hub is served: the main domain has the API and its reference.
+    origins: {},
+    captcha: site_key === undefined ? {} : { turnstile: { site_key } },
+    login_methods: { access_token: true, email: hasEmailLogin(ctx.config) },
   }
 }

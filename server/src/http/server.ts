@@ -10,6 +10,7 @@ import {
   watchEvents,
 } from '@muster/contract'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { createAskProvider } from '../captcha/provider.ts'
 import { startFolding } from '../cloud/analytics/fold.ts'
 import { createTurns } from '../cloud/analytics/turns.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
@@ -119,7 +120,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   for (const implementation of [
     ...bootstrap,
     ...tiers,
-    ...login,
+    ...login(createAskProvider(ctx)),
     ...devices(links),
     ...groups(records),
     ...billing,

@@ -7,7 +7,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type completeEmailVerification, type ResponseOf } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
-import { mainUrl } from '../config.ts'
+import { hasEmailLogin, mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
@@ -28,6 +28,13 @@ const NAME_LENGTH_MAX = 24
 const BUSY_RETRY_AFTER_S = 5
 
 type Status = ResponseOf<typeof completeEmailVerification>['status']
+
+/** Throws API_FORBIDDEN where nobody would receive a code. */
+export function requireEmailLogin(ctx: Context): void {
+  if (hasEmailLogin(ctx.config)) return
+  const message = 'This platform sends no e-mail (MUSTER_SMTP_URL is not set). Log in with an access token.'
+  throw new ApiError('API_FORBIDDEN', {}, { message })
+}
 
 /** Throws API_RATE_LIMIT, or API_NOT_AVAILABLE when the mail cannot be sent. `client`: who asks (net/client-ip.ts). */
 export async function startEmailLogin(
@@ -172,7 +179,7 @@ function hashOf(ctx: Context, verification_id: string, code: string): Buffer {
   return ctx.keys.mac('email-code', `${verification_id} ${code}`)
 }
 
-/** Without a mail server the operator reads the code to whoever asked; the supervisor shows warnings on the terminal. */
+/** In development without a mail server, the supervisor shows the code on the terminal, as it does all warnings. */
 async function deliver(ctx: Context, client: string, email: string, code: string): Promise<void> {
   if (ctx.mailer === null) {
     ctx.log.warn(`The login code for ${email} is ${code}. It is shown here because MUSTER_SMTP_URL is not set.`)

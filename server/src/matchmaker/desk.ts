@@ -8,6 +8,7 @@ import {
   type joinLobby,
   type SeatAction,
 } from '@muster/contract'
+import type { AskProvider } from '../captcha/provider.ts'
 import type { Context } from '../context.ts'
 import type { AddressFacts, IpIntelligence } from '../net/ip-intelligence.ts'
 import { mark, phase } from '../observe/ray.ts'
@@ -15,7 +16,6 @@ import type { Rays } from '../observe/rays.ts'
 import type { Book } from './book/book.ts'
 import type { Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish } from './book/commands.ts'
 import { type CaptchaGate, type CaptchaResponses, gated, openGate, type Solving } from './captcha/captcha.ts'
-import type { AskProvider } from './captcha/provider.ts'
 import type { FailedStarts } from './failed-starts.ts'
 import { freshIds } from './fresh-ids.ts'
 import { resolveGameModes } from './game-mode-names.ts'

@@ -1,14 +1,14 @@
 // The matchmaker of this process: it holds the lease and the books, or stands by until it may. Deposed, it lets its
 // books go and stands by again.
 import { ApiError } from '@muster/contract'
+import { startCaptchaSweep } from '../captcha/claims.ts'
+import { createAskProvider } from '../captcha/provider.ts'
 import type { Context } from '../context.ts'
 import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
 import { createRays } from '../observe/rays.ts'
 import { openAddressData } from './address-data.ts'
 import { UNREAD_IDLE_RULES } from './book/idle.ts'
-import { startCaptchaSweep } from './captcha/claims.ts'
-import { createAskProvider } from './captcha/provider.ts'
 import type { Desk } from './desk.ts'
 import { FailedStarts } from './failed-starts.ts'
 import { tellMatchmaker } from './gauges.ts'

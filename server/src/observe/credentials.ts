@@ -10,11 +10,13 @@ export function credentialsOf({
   mail,
   metrics,
   otlp,
-}: Pick<Config, 'database_url' | 'mail' | 'metrics' | 'otlp'>): string[] {
+  login_turnstile,
+}: Pick<Config, 'database_url' | 'mail' | 'metrics' | 'otlp' | 'login_turnstile'>): string[] {
   const secrets = [
     ...loginOf(database_url),
     ...loginOf(mail?.smtp_url ?? null),
     metrics?.token ?? '',
+    login_turnstile?.secret_key ?? '',
     // With its scheme and without.
     ...Object.values(otlp?.headers ?? {}).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),
   ]

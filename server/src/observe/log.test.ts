@@ -84,13 +84,15 @@ test('a credential of the settings is hidden as it is, as it is said, and in quo
     MUSTER_METRICS_TOKEN: 'metrics-token',
     MUSTER_OTLP_URL: 'https://otlp.example.com',
     MUSTER_OTLP_HEADERS: 'x-team=collector',
+    MUSTER_LOGIN_TURNSTILE_SITE_KEY: 'site-key',
+    MUSTER_LOGIN_TURNSTILE_SECRET_KEY: 'turnstile-secret',
   })
   const lines: string[] = []
   const to = { write: (line: string) => void lines.push(line) }
   const log = createLog({ who: 'test', level: 'info', secrets: credentialsOf(config), to })
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const said = ['data/base', 'data%2Fbase', 'p"q\\rstu', base64('p"q\\rstu'), base64('\0ada\0p"q\\rstu')]
-  for (const secret of [...said, 'metrics-token', 'collector']) log.warn(`535 who is ${secret}?`)
-  assert.equal(lines.length, 7)
+  for (const secret of [...said, 'metrics-token', 'collector', 'turnstile-secret']) log.warn(`535 who is ${secret}?`)
+  assert.equal(lines.length, 8)
   for (const line of lines) assert.equal((JSON.parse(line) as { msg: string }).msg, '535 who is [hidden]?')
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
+  bootstrap,
   completeAccessTokenVerification,
   completeEmailVerification,
   createGroup,
@@ -17,6 +18,7 @@ import { startEmailLogin } from '../../src/identity/email-login.ts'
 import { warningOf } from '../../src/supervisor/role-log.ts'
 import { refused } from '../cloud/steps.ts'
 import { createDatabase } from '../database.ts'
+import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
 import { startPlatform } from '../platform.ts'
 import { startMailServer } from './mail-server.ts'
 import { codeIn, hub, logIn, refresh, say } from './people.ts'
@@ -175,6 +177,63 @@ test('without a mail server the supervisor shows the code on the terminal', asyn
   const code = /^The login code for me@example\.com is ([A-NP-Z1-9]{8})\./.exec(shown)?.[1]
   const said = await say(platform, completeEmailVerification, { verification_id, code })
   assert.equal(said.body.status, 'switch_identity')
+})
+
+test('in production without a mail server there is no login by e-mail, and bootstrap says so', async (t) => {
+  const platform = await startPlatform(t, {
+    roles: 'api',
+    env: {
+      MUSTER_DOMAIN_MAIN: 'muster.example',
+      MUSTER_DOMAIN_CDN: 'pages.test',
+      MUSTER_DOMAIN_JOB: 'lobbies.invalid',
+      MUSTER_PUBLIC_SCHEME: 'http',
+    },
+  })
+  const anyone = createClient({ url: platform.api_url })
+  assert.deepEqual((await anyone.call(bootstrap, {})).login_methods, { access_token: true, email: false })
+  await refused('API_FORBIDDEN', anyone.call(startEmailVerification, { body: { email: 'a@b.c' } }))
+  assert.deepEqual(await platform.ctx.db.selectFrom('email_verifications').selectAll().execute(), [])
+})
+
+test('where the operator has configured Turnstile, a code needs a captcha that was solved here, once', async (t) => {
+  const mail = await startMailServer(t)
+  const provider = await startCaptchaServer(t)
+  const platform = await startPlatform(t, {
+    roles: 'api',
+    env: {
+      MUSTER_SMTP_URL: mail.url,
+      MUSTER_RATE_LIMIT_LOGIN: '0',
+      MUSTER_TURNSTILE_URL: provider.url,
+      MUSTER_LOGIN_TURNSTILE_SITE_KEY: SITE_KEY,
+      MUSTER_LOGIN_TURNSTILE_SECRET_KEY: SECRET,
+    },
+  })
+  const anyone = createClient({ url: platform.api_url })
+  const start = (captcha?: { turnstile?: { client_response: string } }) =>
+    anyone.call(startEmailVerification, { body: { email: 'a@b.c', ...(captcha && { captcha }) } })
+  const startWith = (client_response: string) => start({ turnstile: { client_response } })
+  const told = await anyone.call(bootstrap, {})
+  assert.deepEqual(told.captcha, { turnstile: { site_key: SITE_KEY } })
+  assert.deepEqual(told.login_methods, { access_token: true, email: true })
+
+  for (const without of [undefined, {}]) {
+    const { metadata } = await refused('CAPTCHA_CAPTCHA_INVALID', start(without))
+    assert.deepEqual(metadata, { turnstile: { site_key: SITE_KEY } })
+  }
+  const { metadata } = await refused('CAPTCHA_CAPTCHA_FAILED', startWith('made up'))
+  assert.equal(metadata.reason, 'response')
+  const elsewhere = await refused('CAPTCHA_CAPTCHA_FAILED', startWith(provider.solve({ hostname: 'other.example' })))
+  assert.equal(elsewhere.metadata.reason, 'hostname')
+  provider.misbehave((res) => res.writeHead(500).end())
+  await refused('CAPTCHA_PROVIDER_FAILED', startWith(provider.solve()))
+  provider.misbehave(null)
+  assert.equal(mail.letters.length, 0)
+
+  const solved = provider.solve()
+  const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => startWith(solved)))
+  assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+  assert.equal(mail.letters.length, 1)
+  assert.equal(provider.asked.at(-1)?.remoteip, '127.0.0.1')
 })
 
 test('one client asks for so many codes and no more', async (t) => {

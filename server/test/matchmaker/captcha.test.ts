@@ -12,8 +12,8 @@ import {
   type VersionConfig,
 } from '@muster/contract'
 import { sql } from 'kysely'
+import { sweepCaptchas } from '../../src/captcha/claims.ts'
 import { newId } from '../../src/ids.ts'
-import { sweepCaptchas } from '../../src/matchmaker/captcha/claims.ts'
 import { createDatabase } from '../database.ts'
 import {
   create,

@@ -184,7 +184,9 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   const { folder, settings, muster } = await startOn(t)
   const play = /play +(http:\S+)/.exec(muster.output())?.[1]
   assert.ok(play, muster.output())
-  const lobby_id = await find(settings.MUSTER_EDGE_HTTP_PORT, play)
+  const api = /API +(http:\S+)/.exec(muster.output())?.[1]
+  assert.ok(api, muster.output())
+  const lobby_id = await find(api, play)
   const lobby = processesOf(lobby_id).map(({ pid }) => pid)
   assert.ok(lobby.length > 0)
   t.after(() => until('the lobby to end', () => processesOf(lobby_id).length === 0))
@@ -198,11 +200,7 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   const next = startMuster(settings)
   await next.ready
   assert.match(next.output(), new RegExp(`play +${play}`), 'the example is not deployed again, but found')
-  assert.equal(
-    await find(settings.MUSTER_EDGE_HTTP_PORT, play),
-    lobby_id,
-    'a second player gets into the adopted lobby',
-  )
+  assert.equal(await find(api, play), lobby_id, 'a second player gets into the adopted lobby')
   assert.ok(lobby.every(isThere))
   next.signalGroup('SIGINT')
   assert.deepEqual(await next.ended, { code: 0, signal: null })
@@ -210,9 +208,9 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   assert.deepEqual(processesOf(folder), [])
 })
 
-/** A seat in the example game, as its page asks for it. The lobby's id. */
-async function find(port: string, play: string): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${port}/matchmaker/lobbies/find`, {
+/** A seat in the example game, as its page asks for it at the printed address. Returns the lobby's id. */
+async function find(api: string, play: string): Promise<string> {
+  const answer = await fetch(`${api}/v1/lobbies/find`, {
     method: 'POST',
     headers: { origin: new URL(play).origin, 'content-type': 'application/json' },
     body: JSON.stringify({ game_modes: ['default'] }),

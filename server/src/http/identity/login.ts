@@ -6,18 +6,22 @@ import {
   refreshIdentityToken,
   startEmailVerification,
 } from '@muster/contract'
+import type { AskProvider } from '../../captcha/provider.ts'
 import { mainUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { loginByAccessToken } from '../../identity/access-login.ts'
-import { completeEmailLogin, startEmailLogin } from '../../identity/email-login.ts'
+import { completeEmailLogin, requireEmailLogin, startEmailLogin } from '../../identity/email-login.ts'
 import { inspectCaller } from '../../identity/inspect.ts'
+import { requireLoginCaptcha } from '../../identity/login-captcha.ts'
 import { closeSession, issueUserToken, refreshSession } from '../../identity/sessions.ts'
-import { implement } from '../implement.ts'
+import { type Implementation, implement } from '../implement.ts'
 import { readSessionCookie, sessionCookie } from './cookie.ts'
 
-export const login = [
-  implement(startEmailVerification, ({ ctx, client, origin, body }) => {
+export const login = (askProvider: AskProvider): Implementation[] => [
+  implement(startEmailVerification, async ({ ctx, client, address, origin, body }) => {
     refuseForeign(ctx, origin)
+    requireEmailLogin(ctx)
+    await requireLoginCaptcha(ctx, askProvider, address, body.captcha?.turnstile?.client_response ?? null)
     return startEmailLogin(ctx, client, body.email)
   }),
   implement(completeEmailVerification, async ({ ctx, origin, body, setCookie }) => {

@@ -7,16 +7,15 @@ import {
   CAPTCHA_PROVIDERS,
   CAPTCHA_TEST_SECRETS,
   type CaptchaConfig,
-  type CaptchaProvider,
   type ErrorMetadata,
 } from '@muster/contract'
+import type { AskProvider, Solved } from '../../captcha/provider.ts'
+import { spendResponse } from '../../captcha/spend.ts'
 import type { Context } from '../../context.ts'
 import type { Book } from '../book/book.ts'
 import type { Decision, FreshIds, SeatWish } from '../book/commands.ts'
 import type { Books } from '../shards/books.ts'
-import { answerClaim, claimResponse } from './claims.ts'
 import { isOwnHost } from './hosts.ts'
-import type { AskProvider, Question, Solved } from './provider.ts'
 
 /** What a request may bring along, as the contract has it. */
 export type CaptchaResponses = Partial<Record<(typeof CAPTCHA_PROVIDERS)[number], { client_response: string }>>
@@ -91,7 +90,7 @@ async function hasSolved(
     throw failed(captcha, 'response')
   }
   const request = seat_key === null ? null : `${namespace_id} ${seat_key}`
-  const solve = () => spend(desk, provider, client_response, request, question)
+  const solve = () => spendResponse(desk, provider, request, question)
   const solved = await (request === null ? solve() : shared(desk.solving, `${request} ${client_response}`, solve))
   if (solved === null) throw failed(captcha, 'response')
   const { hostname, action } = solved
@@ -104,20 +103,6 @@ async function hasSolved(
 /** `reason`: what was wrong; the response itself, or the page or the action that it was solved for. */
 function failed(captcha: CaptchaConfig, reason: 'response' | 'hostname' | 'action'): ApiError {
   return new ApiError('CAPTCHA_CAPTCHA_FAILED', { ...metadataOf(captcha), reason })
-}
-
-/** Null unless the response is good, and is spent by this very request. */
-async function spend(
-  { ctx, askProvider }: Desk,
-  provider: CaptchaProvider,
-  response: string,
-  request: string | null,
-  question: Question,
-): Promise<Solved | null> {
-  const claim = await claimResponse(ctx, provider, response, request)
-  if (claim === null) return null
-  const solved = await askProvider(provider, question)
-  return (await answerClaim(ctx, claim)) ? solved : null
 }
 
 /** A request that is repeated while it is under way is one request. */

@@ -3,17 +3,17 @@
 // its active custom domains, and the hosts that its valid development tokens name. On a platform in development mode the
 // loopback names count too, where developers serve their pages from.
 import { type Kysely, sql } from 'kysely'
+import { isDevelopmentHost } from '../../captcha/spend.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 
-const LOOPBACK = /^(?:(?:[a-z0-9-]+\.)*localhost|127\.0\.0\.1|\[::1\])$/
 /** The namespace that is also served under the game's own host. */
 const NAMESPACE_WITHOUT_NAME = 'prod'
 
 /** `hostname`: what the provider says, in any case of letters. */
 export async function isOwnHost(ctx: Context, namespace_id: string, hostname: string): Promise<boolean> {
   const host = hostname.toLowerCase()
-  if (ctx.config.mode === 'development' && LOOPBACK.test(host)) return true
+  if (isDevelopmentHost(ctx, host)) return true
   return (await siteHostsOf(ctx, namespace_id)).includes(host) || isNamed(ctx.db, namespace_id, host, ctx.now())
 }
 

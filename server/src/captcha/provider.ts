@@ -2,11 +2,11 @@
 // documented, lets nobody through. A provider that keeps failing is not asked for a while (open), then by one request at
 // a time until it answers again; meanwhile everybody is told when to come again.
 import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
-import type { Context } from '../../context.ts'
-import { CircuitBreaker } from '../../net/circuit-breaker.ts'
-import { parseNetworks } from '../../net/public-address.ts'
-import { createNames } from '../../net/resolve.ts'
-import { FetchFailure, type FetchRules, safeFetch } from '../../net/safe-fetch.ts'
+import type { Context } from '../context.ts'
+import { CircuitBreaker } from '../net/circuit-breaker.ts'
+import { parseNetworks } from '../net/public-address.ts'
+import { createNames } from '../net/resolve.ts'
+import { FetchFailure, type FetchRules, safeFetch } from '../net/safe-fetch.ts'
 
 const ANSWER_MS_MAX = 5_000
 const ANSWER_BYTES_MAX = 64 * 1024
@@ -20,7 +20,8 @@ const RETRY_AFTER_S = 2
 const MISCONFIGURED_RETRY_AFTER_S = 60
 
 export type Question = {
-  namespace_id: string
+  /** Null: a login to the platform. */
+  namespace_id: string | null
   site_key: string
   secret_key: string
   response: string
@@ -124,7 +125,7 @@ function isAboutSecret(code: string): boolean {
 }
 
 function misconfigured(ctx: Context, provider: CaptchaProvider, { namespace_id }: Question, why: string): ApiError {
-  ctx.log.error({ provider, namespace_id, why }, 'the captcha of a game cannot work: its secret is not accepted')
+  ctx.log.error({ provider, namespace_id, why }, 'a captcha cannot work: the provider does not accept its secret key')
   return failed(MISCONFIGURED_RETRY_AFTER_S)
 }
 

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { CaptchaProvider } from '@muster/contract'
 import { sql } from 'kysely'
-import type { Context } from '../../context.ts'
+import type { Context } from '../context.ts'
 
 const CLAIM_MS = 24 * 3_600_000
 const SWEEP_EVERY_MS = 10 * 60_000
