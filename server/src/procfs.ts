@@ -1,6 +1,6 @@
 // What the kernel says of processes. A pid alone names nobody: it is used again. Pid, start time and boot id together
 // name one process for ever. Elsewhere than on Linux nobody can be recognised, and nobody is ended on a guess.
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** `start_time` is in clock ticks after the boot. */
 export type ProcessId = { pid: number; start_time: string; boot_id: string }
@@ -12,6 +12,7 @@ const TICK_MS = 10
 /** The key of the page size among what the kernel tells a new process; and what it nearly always is. */
 const AUXV_PAGE_SIZE = 6n
 const PAGE_SIZE = 4_096
+const SOCKET_LINK = /^socket:\[(\d+)\]$/
 /** Generations between a process and what is asked for. */
 const TREE_DEPTH_MAX = 64
 
@@ -81,6 +82,35 @@ export function childrenOf(pid: number): number[] {
     .filter((name) => /^\d+$/.test(name))
     .filter((name) => readStat(Number(name))?.parent_pid === pid)
     .map(Number)
+}
+
+/** The process and all that came of it, `count_max` at most. */
+export function treeOf(pid: number, count_max: number): number[] {
+  const tree = [pid]
+  for (let index = 0; index < tree.length && tree.length < count_max; index++) tree.push(...childrenOf(tree[index]!))
+  return tree.slice(0, count_max)
+}
+
+/** The inodes of the sockets that a process has open, as text; null when another user may not look. */
+export function socketInodesOf(pid: number, fds_max: number): string[] | null {
+  try {
+    const fds = readdirSync(`/proc/${pid}/fd`).slice(0, fds_max)
+    return fds.flatMap((fd) => SOCKET_LINK.exec(readLink(`/proc/${pid}/fd/${fd}`))?.[1] ?? [])
+  } catch (error) {
+    if (isGone(error)) return []
+    if (codeOf(error) === 'EACCES' || codeOf(error) === 'EPERM') return null
+    throw error
+  }
+}
+
+/** Empty when there is no such link any more. */
+function readLink(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch (error) {
+    if (isGone(error)) return ''
+    throw error
+  }
 }
 
 /** Memory is told in pages. */

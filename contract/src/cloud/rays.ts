@@ -97,6 +97,21 @@ const LobbyEnd = object(
           'How its server ended: exit, signal, oom, pids, never_ready, no_such_file, missing_library, build_damaged (the stored build is not what was uploaded: upload it again), …',
       }),
     ),
+    listening: Type.Optional(
+      object(
+        {
+          open: Type.Array(Type.String(), { description: 'Names of its ports at which it listens.' }),
+          shut: Type.Array(Type.String(), { description: 'Names of its ports at which it does not listen.' }),
+          others: Type.Optional(
+            Type.Array(Type.String(), {
+              description:
+                'Other sockets at which it listens, such as `tcp 127.0.0.1:3000`. Absent where the system does not show them.',
+            }),
+          ),
+        },
+        'Where its server listens, as last seen before it was ready. Absent when it was ready, or ended, within seconds.',
+      ),
+    ),
     log_lines: Type.Array(Type.String(), { description: 'The last lines of a server that failed.' }),
   },
   'What became of a lobby, as it is now.',

@@ -588,6 +588,12 @@ export type RunPort = {
   require_player_token?: boolean
 }
 
+/**
+ * `open` and `shut`: the names of the run's ports at which its server does, and does not listen. `others`: sockets that
+ * listen elsewhere, such as `tcp 127.0.0.1:3000`; null where the system does not show whose sockets are whose.
+ */
+export type Listening = { open: string[]; shut: string[]; others: string[] | null }
+
 type LobbyRunTable = {
   lobby_id: string
   runner_id: string
@@ -603,6 +609,8 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
+  /** Where its server listens, as seen while it was not ready; null when nobody looked. */
+  listening: ColumnType<Listening | null, string | null | undefined, string | null>
   /** The last lines that a server wrote which failed; null of all others. */
   log_tail: ColumnType<string[] | null, string | null | undefined, string | null>
   /** The time of one core that it used; null while it runs, and where nobody counted. */

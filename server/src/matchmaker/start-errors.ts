@@ -2,6 +2,7 @@
 // explanation is. The last lines of its log are for the game's own backend: a player's client must not see them.
 import { ApiError, type ErrorMetadata } from '@muster/contract'
 import type { Context } from '../context.ts'
+import type { Listening } from '../database/schema.ts'
 import { logTail } from '../logs/tail.ts'
 import type { FailedBefore } from './book/commands.ts'
 import type { RunEnd } from './failed-starts.ts'
@@ -12,7 +13,7 @@ type Asking = Pick<Visitor, 'namespace_id' | 'ray_id' | 'is_backend'>
 type StartContext = { ctx: Pick<Context, 'db' | 'lobby_logs' | 'log'>; books: Pick<Books, 'lobby'> }
 
 /** What the row of a run has for the caller; null: the lobby has no run. */
-type Run = RunEnd & { log_tail: readonly string[] | null }
+type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null }
 
 const NO_SUCH_PROGRAM = 127
 const UNKNOWN = -1
@@ -35,7 +36,8 @@ const isPaused = (metadata: ErrorMetadata): metadata is FailedBefore => 'pause_m
 async function stopped(desk: StartContext, asking: Asking, lobby_id: string): Promise<ApiError> {
   const run = await readRun(desk, lobby_id)
   const end = endOf(desk, asking, lobby_id, run)
-  const message = `The lobby ended before it was ready: ${sentenceOf(end)} ${whereExplained(asking)}`
+  const where = end.exit_reason === 'never_ready' ? whereListening(run) : ''
+  const message = `The lobby ended before it was ready: ${sentenceOf(end)}${where} ${whereExplained(asking)}`
   const log_lines = await logLines(desk, asking, lobby_id, run)
   return new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id, ...end, ...log_lines }, { message })
 }
@@ -61,7 +63,7 @@ async function notStarted(
   retry_after_s: number | undefined,
 ): Promise<ApiError> {
   const run = await readRun(desk, lobby_id)
-  const message = `The lobby did not become ready in time. ${whereExplained(asking)}`
+  const message = `The lobby did not become ready in time.${whereListening(run)} ${whereExplained(asking)}`
   const log_lines = await logLines(desk, asking, lobby_id, run)
   const options = { message, ...(retry_after_s === undefined ? {} : { retry_after_s }) }
   return new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id, ...log_lines }, options)
@@ -70,7 +72,7 @@ async function notStarted(
 async function readRun({ ctx }: StartContext, lobby_id: string): Promise<Run | null> {
   const run = await ctx.db
     .selectFrom('lobby_runs')
-    .select(['exit_reason', 'exit_code', 'log_tail'])
+    .select(['exit_reason', 'exit_code', 'log_tail', 'listening'])
     .where('lobby_id', '=', lobby_id)
     .executeTakeFirst()
   return run ?? null
@@ -114,6 +116,24 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
     default:
       return `the reason is ${exit_reason ?? 'unknown'}.`
   }
+}
+
+/** Of a server that is not ready; it begins with a space, or is empty. */
+function whereListening(run: Run | null): string {
+  if (run === null) return ' Its server has not been started yet.'
+  if (run.listening === null) return ''
+  const { open, shut, others } = run.listening
+  const elsewhere =
+    others === null ? '' : ` It listens on ${others.length === 0 ? 'no other port' : others.join(', ')}.`
+  if (shut.length === 0)
+    return ` Its server listens on its ports (${namesOf(open)}), but did not call ready.${elsewhere}`
+  const listed = open.length === 0 ? '' : `, only on ${namesOf(open)}`
+  return ` Its server does not listen on ${namesOf(shut)}${listed}.${elsewhere}`
+}
+
+/** As the server knows them: by the variables that have their numbers. */
+function namesOf(ports: readonly string[]): string {
+  return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${name.toUpperCase().replaceAll('-', '_')}`).join(', ')
 }
 
 const whereExplained = ({ ray_id }: Asking): string =>

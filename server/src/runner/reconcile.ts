@@ -13,6 +13,7 @@ import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
 import { buildIdOf, type Launch, launchLobby, portsOf, type Run, refuse } from './launch.ts'
+import { watchListening } from './listening.ts'
 import { createLobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
@@ -28,7 +29,10 @@ const RUN_GRACE_MS = 30_000
 const SHUTDOWN_GRACE_MS = 5_000
 
 /** A run with what the loop does to it. */
-type Watched = StallRun & Run & { is_ending: boolean; is_recorded: boolean; settling: Promise<void> | null }
+type Watched = StallRun &
+  Run & { is_ready: boolean; is_ending: boolean; is_recorded: boolean; settling: Promise<void> | null }
+
+const NEW_RUN = { is_stalled: false, is_ready: false }
 
 export type Loop = {
   /** There may be something to do. Cheap, and never waits. */
@@ -52,6 +56,9 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
   const runs = new Map<string, Watched>()
   const starting = new Map<string, Promise<void>>()
   const stalls = watchStalls(ctx, driver, () => [...runs.values()])
+  const listening = watchListening(ctx, driver, () =>
+    [...runs.values()].filter(({ is_ready, is_ending }) => !is_ready && !is_ending),
+  )
   let is_closed = false
   const { wake, close } = createLooks(ctx, {
     look: pass,
@@ -102,8 +109,8 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     starting.set(lobby_id, settled)
   }
 
-  function watch(run: Run, is_stalled = false): Watched {
-    const watched = { ...run, is_stalled, is_ending: false, is_recorded: false, settling: null }
+  function watch(run: Run, { is_stalled, is_ready } = NEW_RUN): Watched {
+    const watched = { ...run, is_stalled, is_ready, is_ending: false, is_recorded: false, settling: null }
     runs.set(run.handle.lobby_id, watched)
     void recordStarted(watched)
     return watched
@@ -125,6 +132,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       if (!starting.has(row.lobby_id)) await settleStray(row)
       return
     }
+    run.is_ready = row.is_ready
     if (!row.is_started && !run.is_recorded) await recordStarted(run)
     if (!row.is_wanted) void end(run, RUN_GRACE_MS)
   }
@@ -146,7 +154,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
 
   function takeOver(row: OpenRun, handle: Run['handle']): void {
     for (const port of portsOf(row)) ports.hold(port)
-    watch({ handle, ports: row.ports, build_id: row.build_id }, row.is_stalled)
+    watch({ handle, ports: row.ports, build_id: row.build_id }, row)
     ctx.log.info({ lobby_id: row.lobby_id, pid: handle.pid }, 'a lobby that lives was found again')
   }
 
@@ -212,6 +220,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     measure() {
       void meter.look([...runs.values()].map(({ handle }) => handle))
       stalls.wake()
+      listening.wake()
     },
 
     async sweep() {
@@ -230,6 +239,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
       is_closed = true
       await close()
       await stalls.close()
+      await listening.close()
       await Promise.all(starting.values())
       await builds.close()
     },

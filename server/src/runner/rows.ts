@@ -4,7 +4,7 @@
 import type { VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
-import type { RunPort } from '../database/schema.ts'
+import type { Listening, RunPort } from '../database/schema.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
 
 /** A lobby that should run and has no run yet, with all that is needed to start it. */
@@ -39,6 +39,7 @@ export type OpenRun = {
   is_wanted: boolean
   is_started: boolean
   is_stalled: boolean
+  is_ready: boolean
   ports: Record<string, RunPort>
   build_id: string | null
 }
@@ -71,6 +72,7 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
     name: 'runner-open',
     text: `
       select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started, r.stall_ts is not null as is_stalled,
+        l.ready_ts is not null as is_ready,
         l.lobby_id is not null and l.stop_ts is null as is_wanted
       from lobby_runs r
       left join lobbies l on l.lobby_id = r.lobby_id
@@ -140,6 +142,15 @@ export async function recordStalls(ctx: Context, lobby_ids: readonly string[], i
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
     values: [lobby_ids, is_stalled ? new Date(ctx.now()) : null],
+  })
+}
+
+/** Where the server of a run listens. Nobody is notified: whoever explains a failed start reads it. */
+export async function recordListening(ctx: Context, lobby_id: string, listening: Listening): Promise<void> {
+  await ctx.pool.query({
+    name: 'runner-listening',
+    text: 'update lobby_runs set listening = $2 where lobby_id = $1 and exit_ts is null',
+    values: [lobby_id, JSON.stringify(listening)],
   })
 }
 

@@ -214,7 +214,7 @@ test('a lobby that was asked for too early is there the moment it has a row', as
   // No wake-up, and no time has passed.
   await edge.ctx.db
     .insertInto('lobby_runs')
-    .values({ ...row, handle: '{}', ports, log_tail: null, create_ts: new Date() })
+    .values({ ...row, handle: '{}', ports, log_tail: null, listening: null, create_ts: new Date() })
     .execute()
   assert.equal((await ask(edge, hostOf(lobby_id))).body, 'lobby')
 })

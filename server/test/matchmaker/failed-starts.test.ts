@@ -92,6 +92,61 @@ test('a find whose servers exit says how the last one ended; its log is for the 
   )
 })
 
+/** Listens at a port of its own choice, prints it, and never calls ready. */
+const LISTENS_ELSEWHERE = `
+import { createServer } from 'node:net'
+console.log('no map here')
+createServer().listen(Number(process.env.PORT_GAME), '127.0.0.1')
+createServer().listen(0, '127.0.0.1', function () { console.log('http ' + this.address().port) })
+process.on('SIGTERM', () => process.exit(0))
+`
+
+test('a server that is never ready is told of with the ports that it listens on, and those that it does not', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
+  const { ctx } = platform
+  const http = { protocol: 'http' as const }
+  const game = await platform.game({
+    files: { 'server.mjs': LISTENS_ELSEWHERE },
+    docker: { ports: { game: http, admin: http } },
+    matchmaker: { game_modes: { default: {}, quick: { ready_deadline_ms: 5_000 } } },
+  })
+  const { token } = await platform.client.call(createCloudToken, { params: { game_id: game.game_id } })
+  const seen = (count: number) =>
+    until(`${count} runs to be looked at`, async () => {
+      const rows = await ctx.db.selectFrom('lobby_runs').selectAll().where('listening', 'is not', null).execute()
+      return rows.filter(({ listening }) => listening!.others!.length === 1).length >= count && rows
+    })
+  const as_game = { namespace_id: game.namespace_id, clients: [{ address: '203.0.113.7' }] }
+  const late = findAs(platform, token, as_game)
+  const [run] = await seen(1)
+  const [other] = run!.listening!.others!
+  assert.deepEqual(run!.listening, { open: ['game'], shut: ['admin'], others: [other] })
+  assert.match(other!, /^tcp 127\.0\.0\.1:\d+$/)
+  platform.advance(50_000)
+  const refusal = await late
+  assert.deepEqual([refusal.status, refusal.code], [503, 'MATCHMAKER_LOBBY_NOT_STARTED'])
+  assert.equal(refusal.metadata.lobby_id, run!.lobby_id)
+  const where = `Its server does not listen on PORT_ADMIN, only on PORT_GAME. It listens on ${other}.`
+  assert.ok(refusal.message.includes(where), refusal.message)
+  assert.ok(refusal.message.includes(`/cloud/rays/${refusal.ray_id}/explain`), refusal.message)
+  assert.deepEqual(refusal.metadata.log_lines, ['no map here', `http ${other!.split(':')[1]}`])
+
+  const { explanation } = await platform.client.call(explainRay, { params: { ray_id: refusal.ray_id } })
+  assert.deepEqual(explanation.lobbies[0]?.listening, run!.listening)
+
+  const stopped = findAs(platform, game.public_token, { game_modes: ['quick'] })
+  for (const count of [2, 3, 4]) {
+    await seen(count)
+    platform.advance(5_000)
+  }
+  const { code, message, metadata } = await stopped
+  assert.deepEqual([code, metadata.exit_reason, metadata.exit_code], ['MATCHMAKER_LOBBY_STOPPED', 'never_ready', -1])
+  assert.match(
+    message,
+    /did not call ready in time\. Its server does not listen on PORT_ADMIN, only on PORT_GAME\. It listens on tcp /,
+  )
+})
+
 /** The servers of a game's lobbies, played by the test. A lobby is given out once, however late its row says what became of it. */
 function serversOf(platform: Platform, game: TestGame) {
   const seen = new Set<string>()

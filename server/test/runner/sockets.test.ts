@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { Worker } from 'node:worker_threads'
-import { readListeners } from '../../src/runner/sockets.ts'
+import { socketInodesOf } from '../../src/procfs.ts'
+import { readListeners, readListening } from '../../src/runner/sockets.ts'
 import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 
@@ -66,3 +67,25 @@ for (const address of ['127.0.0.1', '::']) {
     assert.ok((await waiting('udp')).dropped >= full.dropped, 'what was dropped is not forgotten')
   })
 }
+
+test('the sockets at which a process listens are those of its open files, with their addresses', async (t) => {
+  const servers = ['127.0.0.1', '0.0.0.0', '::', '::1'].map((host) => createServer().listen(0, host))
+  const udp = createSocket('udp4').bind(0, '127.0.0.1')
+  t.after(() => {
+    for (const server of servers) server.close()
+    udp.close()
+  })
+  await Promise.all([...servers, udp].map((socket) => once(socket, 'listening')))
+  const inodes = new Set(socketInodesOf(process.pid, 4_096))
+  const tcp = await readListening('tcp', inodes)
+  for (const server of servers) {
+    const { address, port } = server.address() as AddressInfo
+    assert.ok(
+      tcp.some((socket) => socket.address === address && socket.port === port),
+      `${address}:${port} in ${JSON.stringify(tcp)}`,
+    )
+  }
+  const { port } = udp.address()
+  assert.deepEqual(await readListening('udp', inodes), [{ transport: 'udp', address: '127.0.0.1', port }])
+  assert.deepEqual(await readListening('tcp', new Set()), [])
+})

@@ -31,6 +31,7 @@ import { statements as domainProofs } from './0031-domain-proofs.ts'
 import { statements as loginNetworks } from './0032-login-networks.ts'
 import { statements as developmentHosts } from './0033-development-hosts.ts'
 import { statements as unusedGuests } from './0034-unused-guests.ts'
+import { statements as listening } from './0035-listening.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -67,4 +68,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0032-login-networks', statements: loginNetworks },
   { name: '0033-development-hosts', statements: developmentHosts },
   { name: '0034-unused-guests', statements: unusedGuests },
+  { name: '0035-listening', statements: listening },
 ]

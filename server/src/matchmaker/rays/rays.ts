@@ -44,9 +44,9 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
     .leftJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
     .where('lobbies.lobby_id', 'in', lobby_ids)
     .orderBy('lobbies.create_ts')
-    .select(['lobbies.lobby_id', 'ready_ts', 'stop_reason', 'exit_code', 'exit_reason', 'log_tail'])
+    .select(['lobbies.lobby_id', 'ready_ts', 'stop_reason', 'exit_code', 'exit_reason', 'log_tail', 'listening'])
     .execute()
-  return rows.map(({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail }) => {
+  return rows.map(({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail, listening }) => {
     // A server that did not call ready in time was ended by us: that is the reason, and not how it took it.
     const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
     return {
@@ -55,6 +55,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
       ...(stop_reason === null ? {} : { stop_reason }),
       ...(exit_code === null ? {} : { exit_code }),
       ...(reason === null ? {} : { exit_reason: reason }),
+      ...(listening === null ? {} : { listening: { ...listening, others: listening.others ?? undefined } }),
       log_lines: log_tail ?? [],
     }
   })

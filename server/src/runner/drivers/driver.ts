@@ -2,6 +2,7 @@
 // run, and ends it. It decides nothing: which lobbies are wanted is the reconcile loop's, which knows the database.
 // What runs outlives the process that started it, and is found again by `list`.
 import type { LogLine, LogStream } from '../../logs/kept.ts'
+import type { ListeningSocket } from '../sockets.ts'
 
 /** What a lobby may use at most. */
 export type Tier = {
@@ -107,6 +108,8 @@ export type Driver = {
   exit(handle: Handle): Promise<Exit | null>
   /** Whether its program is stopped, and not ended: by a signal or a debugger. Cheap: asked every second. */
   isSuspended(handle: Handle): boolean
+  /** Where its processes listen; null where the system does not show it. */
+  listening(handle: Handle): Promise<ListeningSocket[] | null>
   /** What these use, by lobby id; without those that are gone. Cheap enough to be asked every five seconds. */
   usage(handles: readonly Handle[]): Map<string, Usage>
   /** What is known of a lobby's end without a handle: for a row that was written and perhaps never came to a spawn. */

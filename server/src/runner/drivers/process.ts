@@ -12,10 +12,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { folderOfLobby, isLobbyId } from '../../logs/folder.ts'
 import { LOG_STREAMS, logFile, newestFile } from '../../logs/kept.ts'
 import { lastLines } from '../../logs/read.ts'
-import { isAlive, type ProcessId, readBootId, readPageSize, usageOfTrees } from '../../procfs.ts'
+import {
+  isAlive,
+  type ProcessId,
+  readBootId,
+  readPageSize,
+  socketInodesOf,
+  treeOf,
+  usageOfTrees,
+} from '../../procfs.ts'
 import { openLoggerClient } from '../logs/client.ts'
 import { openEndedLogs } from '../logs/ended.ts'
 import { platformLine } from '../logs/lines.ts'
+import { readListening } from '../sockets.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
@@ -26,6 +35,10 @@ import { openMonitors } from './monitors.ts'
 import { identifyProgram, isSuspended } from './program.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
+
+/** Of one lobby, and of one of its processes, that are looked at for the sockets of its server. */
+const PROCESSES_MAX = 256
+const FDS_MAX = 4_096
 
 /** After this the folder of a lobby whose end nobody has asked for is put away like the others. */
 const UNASKED_MS_MAX = 60 * 60_000
@@ -287,6 +300,14 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       if (run === undefined) return false
       run.program ??= identifyProgram(folderOf(handle.lobby_id), handle)
       return run.program !== null && isSuspended(run.program)
+    },
+
+    async listening(handle) {
+      const inodes = treeOf(handle.pid, PROCESSES_MAX).map((pid) => socketInodesOf(pid, FDS_MAX))
+      // A process whose files are not shown is left out, unless that is all of them.
+      if (inodes.every((some) => some === null)) return null
+      const of_lobby = new Set(inodes.flatMap((some) => some ?? []))
+      return [...(await readListening('tcp', of_lobby)), ...(await readListening('udp', of_lobby))]
     },
 
     usage(handles) {
