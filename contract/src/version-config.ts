@@ -182,12 +182,19 @@ const CdnRoute = object({
 /** A glob in the version config, and the headers that it adds to the files of the site. */
 export type CdnRoute = Static<typeof CdnRoute>
 
+const NotFound = Type.Enum(['404.html', 'index.html'], {
+  description:
+    'File of the site that is served at paths it does not have: `404.html` with status 404, or `index.html` with status 200 for a page that reads the path itself. Absent: `404.html` if the site has one, else a page of the platform.',
+})
+export type NotFound = Static<typeof NotFound>
+
 export const VersionConfig = object({
   kv: Type.Optional(object({}, 'With it the namespaces of the version keep entries.')),
   cdn: Type.Optional(
     object({
       site_id: Type.Optional(Id),
       routes: Type.Optional(Type.Array(CdnRoute, { maxItems: 32, description: 'Headers of files, by path.' })),
+      not_found: Type.Optional(NotFound),
     }),
   ),
   matchmaker: Type.Optional(

@@ -122,6 +122,10 @@ test('versions', async (t) => {
     await wrong({ cdn: { site_id: UNKNOWN_ID } }, [{ path, reason: 'not_found' }])
     await wrong({ cdn: { site_id: foreign } }, [{ path, reason: 'not_found' }])
     await wrong({ cdn: { site_id: incomplete.site_id } }, [{ path, reason: 'incomplete' }])
+    // Its only file is index.html.
+    await wrong({ cdn: { site_id, not_found: '404.html' } }, [{ path: ['cdn', 'not_found'], reason: 'not_found' }])
+    const config = { cdn: { site_id, not_found: 'index.html' as const } }
+    await client.call(createGameVersion, { params, body: { display_name: 'Pages', config } })
   })
 
   await t.test('every game mode has something to run', async () => {

@@ -52,6 +52,9 @@ test('a site behind a password', async (t) => {
       assert.equal(answer.headers['cache-control'], expected)
       assert.match(answer.headers.vary ?? '', /Authorization/)
     }
+    const unknown = await get(edge, '/nothing', { localAddress, headers: basic('ada', 'pässword:1') })
+    assert.deepEqual([unknown.status, unknown.headers['cache-control']], [404, 'no-store'])
+    assert.equal((await get(edge, '/nothing', { localAddress })).status, 401)
     const wellKnown = await get(edge, '/.well-known/muster.json', { localAddress, headers: basic('ada', 'pässword:1') })
     assert.equal(wellKnown.status, 200)
   })

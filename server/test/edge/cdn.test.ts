@@ -2,6 +2,7 @@ import assert from 'node:assert'
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent } from 'node:http'
 import { test } from 'node:test'
+import { brotliDecompressSync } from 'node:zlib'
 import { MEMORY_FILE_BYTES_MAX, PREVIOUS_SITE_MS, SITE_HOST_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { until } from '../until.ts'
 import { get, HOST } from './get.ts'
@@ -114,7 +115,8 @@ test('no path leads anywhere but to a file of the site', async (t) => {
   ]
   for (const path of not_found) {
     const answer = await get(edge, path)
-    assert.deepEqual([answer.status, answer.code], [404, 'API_NOT_FOUND'], path)
+    assert.deepEqual([answer.status, answer.headers['content-type']], [404, 'text/html; charset=utf-8'], path)
+    assert.match(answer.body.toString(), /^<!doctype html>.*This site has no such page/s)
     assert.equal(answer.headers['cache-control'], 'no-store')
   }
   // Not UTF-8: over-long, cut off, a lone byte; and not percent-encoding.
@@ -124,6 +126,48 @@ test('no path leads anywhere but to a file of the site', async (t) => {
   }
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
     assert.deepEqual((await get(edge, '/', { method })).code, 'API_METHOD_NOT_ALLOWED', method)
+  }
+})
+
+test('an unknown path gets the 404.html of the site, or its index.html where the version says so', async (t) => {
+  const edge = await startTestEdge(t)
+  const game = await edge.game('puddle')
+  const page = `<h1>nothing here</h1>${'<p>long enough to be compressed</p>'.repeat(100)}`
+  const files = { 'index.html': '<h1>app</h1>', '404.html': page, 'main.js': 'x' }
+  await game.deploy(await game.site(files))
+  await until('the site is there', async () => (await get(edge, '/')).status === 200)
+  const etag = (await get(edge, '/404.html')).headers.etag ?? ''
+  const conditional = { 'if-none-match': etag, range: 'bytes=0-3', 'if-range': etag }
+  for (const headers of [{}, conditional]) {
+    const answer = await get(edge, '/rooms/7?x=1', { headers })
+    assert.deepEqual([answer.status, answer.body.toString()], [404, page])
+    assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
+    assert.equal(answer.headers['cache-control'], 'no-cache, no-store')
+    assert.deepEqual([answer.headers.etag, answer.headers['accept-ranges']], [undefined, undefined])
+  }
+  const packed = await get(edge, '/nothing', { headers: { 'accept-encoding': 'br' } })
+  assert.deepEqual([packed.status, packed.headers['content-encoding']], [404, 'br'])
+  assert.equal(brotliDecompressSync(packed.body).toString(), page)
+  const head = await get(edge, '/nothing', { method: 'HEAD' })
+  assert.deepEqual([head.status, head.body.length, head.headers['content-length']], [404, 0, String(page.length)])
+  assert.equal((await get(edge, '/404.html')).status, 200)
+
+  await game.deploy(await game.site(files), undefined, 'index.html')
+  await until('the deploy is seen', async () => (await get(edge, '/rooms/7')).status === 200)
+  const index = await get(edge, '/')
+  for (const path of ['/rooms/7', '/rooms/', '/a/b/c.js']) {
+    const answer = await get(edge, path)
+    assert.deepEqual([answer.status, answer.body.toString()], [200, '<h1>app</h1>'], path)
+    for (const name of ['etag', 'content-type', 'cache-control']) {
+      assert.equal(answer.headers[name], index.headers[name], `${path} ${name}`)
+    }
+  }
+  const known = { 'if-none-match': index.headers.etag ?? '' }
+  assert.equal((await get(edge, '/rooms/7', { headers: known })).status, 304)
+  // What programs ask for is no page of the application.
+  for (const path of ['/.well-known/assetlinks.json', '/lobbies/0190163d-8694-739b-aea5-966c26f8ad91/http/']) {
+    const answer = await get(edge, path)
+    assert.deepEqual([answer.status, answer.body.toString()], [404, page], path)
   }
 })
 

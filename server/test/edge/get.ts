@@ -13,7 +13,8 @@ export async function get(edge: Pick<TestEdge, 'port'>, path: string, options: R
   req.end()
   const [res] = (await once(req, 'response')) as [IncomingMessage]
   const body = await buffer(res)
-  const is_error = (res.statusCode ?? 0) >= 400 && body.length > 0
+  const is_error =
+    /^application\/json/.test(res.headers['content-type'] ?? '') && (res.statusCode ?? 0) >= 400 && body.length > 0
   const code = is_error ? (JSON.parse(body.toString()) as { code: string }).code : null
   return { status: res.statusCode ?? 0, headers: res.headers, body, code }
 }

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
-import type { CdnRoute } from '@muster/contract'
+import type { CdnRoute, VersionConfig } from '@muster/contract'
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { type Context, openContext } from '../../src/context.ts'
@@ -99,8 +99,9 @@ export type TestGame = {
   namespace_id: string
   /** A completed site, deployed to nobody yet. */
   site: (files: Record<string, string | Buffer>, options?: SiteOptions) => Promise<string>
-  deploy: (site_id: string | null, routes?: readonly CdnRoute[]) => Promise<void>
+  deploy: (site_id: string | null, routes?: readonly CdnRoute[], not_found?: NotFound) => Promise<void>
 }
+type NotFound = NonNullable<VersionConfig['cdn']>['not_found']
 export type SiteOptions = { content_types?: Record<string, string>; complete?: boolean }
 
 export type EdgeOptions = {
@@ -252,8 +253,9 @@ async function insertGame(ctx: Context, name_id: string): Promise<TestGame> {
     game_id,
     namespace_id,
     site: (files, options) => insertSite(ctx, game_id, files, options),
-    deploy: async (site_id, routes) => {
-      const version_id = await version(site_id === null ? {} : { cdn: { site_id, ...(routes && { routes }) } })
+    deploy: async (site_id, routes, not_found) => {
+      const cdn = { ...(routes && { routes }), ...(not_found && { not_found }) }
+      const version_id = await version(site_id === null ? {} : { cdn: { site_id, ...cdn } })
       await ctx.db.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
       await ctx.listener.notify('namespaces', namespace_id)
     },

@@ -1,7 +1,8 @@
 // What makes a version config acceptable beyond its shape: the things it names exist, are complete and can be run, and
 // its parts fit together.
-import type { ErrorDetail, GameModeConfig, IdleLobbies, VersionConfig } from '@muster/contract'
+import type { ErrorDetail, GameModeConfig, IdleLobbies, NotFound, VersionConfig } from '@muster/contract'
 import { gameModesOf, tierIn } from '@muster/contract'
+import { sql } from 'kysely'
 import { hasHttps } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { checkCaptcha } from './captcha-check.ts'
@@ -13,6 +14,7 @@ const ENV_MAX = 64
 /** What the platform sets itself in a lobby's environment. */
 const RESERVED_ENV = /^(PLATFORM|PORT)_/
 
+type Cdn = NonNullable<VersionConfig['cdn']>
 type Matchmaker = NonNullable<VersionConfig['matchmaker']>
 type Docker = NonNullable<Matchmaker['docker']>
 type Regions = NonNullable<Matchmaker['regions']>
@@ -21,26 +23,39 @@ type Regions = NonNullable<Matchmaker['regions']>
 export async function checkConfig(ctx: Context, game_id: string, config: VersionConfig): Promise<ErrorDetail[]> {
   const errors: ErrorDetail[] = []
   if (config.cdn !== undefined) {
-    errors.push(...(await checkSite(ctx, game_id, config.cdn.site_id)))
+    errors.push(...(await checkSite(ctx, game_id, config.cdn)))
     errors.push(...checkRoutes(config.cdn.routes ?? [], ['cdn', 'routes']))
   }
   if (config.matchmaker !== undefined) errors.push(...(await checkMatchmaker(ctx, game_id, config.matchmaker, config)))
   return errors
 }
 
-async function checkSite(ctx: Context, game_id: string, site_id: string | undefined): Promise<ErrorDetail[]> {
+async function checkSite(ctx: Context, game_id: string, { site_id, not_found }: Cdn): Promise<ErrorDetail[]> {
   const path = ['cdn', 'site_id']
   if (site_id === undefined) return [{ path, reason: 'required', message: 'The cdn section must name a site.' }]
   const site = await ctx.db
     .selectFrom('sites')
     .innerJoin('uploads', 'uploads.upload_id', 'sites.upload_id')
-    .select('uploads.complete_ts')
+    .select(['uploads.upload_id', 'uploads.complete_ts'])
     .where('sites.game_id', '=', game_id)
     .where('sites.site_id', '=', site_id)
     .executeTakeFirst()
   if (site === undefined) return [{ path, reason: 'not_found', message: `The game has no site ${site_id}.` }]
-  if (site.complete_ts !== null) return []
+  if (site.complete_ts !== null) return not_found ? checkNotFound(ctx, site.upload_id, not_found) : []
   return [{ path, reason: 'incomplete', message: `The upload of site ${site_id} is not complete.` }]
+}
+
+/** A site may have the page in a compressed form only. */
+async function checkNotFound(ctx: Context, upload_id: string, not_found: NotFound): Promise<ErrorDetail[]> {
+  const file = await ctx.db
+    .selectFrom('upload_files')
+    .select('path')
+    .where('upload_id', '=', upload_id)
+    .where(sql`regexp_replace(path, '^\\.?/+', '')`, 'in', [not_found, `${not_found}.br`, `${not_found}.gz`])
+    .executeTakeFirst()
+  if (file !== undefined) return []
+  const message = `The site has no file ${not_found}. Upload a site that has one, or leave not_found out.`
+  return [{ path: ['cdn', 'not_found'], reason: 'not_found', message }]
 }
 
 async function checkMatchmaker(

@@ -4,14 +4,16 @@
 // are taken. Where everything is at hand the answer leaves without a turn of the event loop.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { newRayId } from '../../ids.ts'
 import { answer as answerHead } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/head.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { CHALLENGE, createBasicAuth } from './basic-auth.ts'
+import { type Found, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
 import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
-import type { SiteEntry, SiteHost, Sites } from './sites.ts'
+import type { SiteHost, Sites } from './sites.ts'
 
 export type Cdn = {
   /** Answers the exchange. */
@@ -40,28 +42,32 @@ export function createCdn(
     send.bytes(exchange, 200, headers, body)
   }
 
-  function findFile(host: SiteHost, path: string, source: string): SiteEntry | Promise<SiteEntry> {
+  /** Null: the site has neither the file nor a page for unknown paths. */
+  function findFile(host: SiteHost, path: string, source: string): Found | null | Promise<Found | null> {
     if (host.site === null) throw new ApiError('SITE_NOT_FOUND', {}, { message: 'No site is deployed here.' })
     return then(sites.manifest(host.site, source), (manifest) => {
       const entry = manifest.get(path)
-      if (entry !== undefined) return entry
-      const { previous } = host
-      if (previous === null || ctx.elapsed() >= previous.until_ms || !HASHED_NAME.test(path)) throw noSuchFile()
+      if (entry !== undefined) return { path, entry, status: 200 }
+      const { previous, not_found } = host
+      const substitute = findSubstitute(manifest, path, not_found)
+      if (previous === null || ctx.elapsed() >= previous.until_ms || !HASHED_NAME.test(path)) return substitute
       return then(sites.manifest(previous.site, source), (old) => {
         const older = old.get(path)
-        if (older === undefined) throw noSuchFile()
-        return older
+        return older === undefined ? substitute : { path, entry: older, status: 200 }
       })
     })
   }
 
-  function answerFile(exchange: Exchange, host: SiteHost, path: string, entry: SiteEntry): void | Promise<void> {
+  function answerFile(exchange: Exchange, host: SiteHost, { path, entry, status }: Found): void | Promise<void> {
     const { head, method } = exchange
-    const wanted = headerOf(head, 'range')
+    // RFC 9110, 13.2.1 and 14.2: conditions and ranges are of what is found.
+    const is_found = status === 200
+    const wanted = is_found ? headerOf(head, 'range') : undefined
     const accept = headerOf(head, 'accept-encoding')
     const { file, packed, varies } = chooseRepresentation(entry, accept, wanted !== undefined)
     const own = host.headersOf(path)
-    const etag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
+    const tag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
+    const etag = is_found ? tag : null
     const headers = ['cache-control', cacheControl(host, path, own.cache_control), ...NOSNIFF]
     if (etag !== null) headers.push('etag', etag)
     if (varies || host.users !== null) headers.push('vary', varyOf(varies, host.users !== null))
@@ -73,10 +79,10 @@ export function createCdn(
     const encoding = packed ?? file.content_encoding
     headers.push('content-type', own.content_type ?? file.content_type)
     if (encoding !== null) headers.push('content-encoding', encoding)
-    if (packed !== null) return send.packed(exchange, file, packed, headers)
-    headers.push('accept-ranges', 'bytes')
+    if (packed !== null) return send.packed(exchange, file, packed, headers, status)
+    if (is_found) headers.push('accept-ranges', 'bytes')
     const range = method === 'GET' ? rangeOf(wanted, headerOf(head, 'if-range'), file) : null
-    return send.file(exchange, file, range, headers)
+    return send.file(exchange, file, range, headers, status)
   }
 
   function requireUser({ head }: Exchange, host: SiteHost, source: string): void | Promise<void> {
@@ -96,9 +102,11 @@ export function createCdn(
       if (exchange.ray !== null) exchange.ray.owner = { kind: 'namespace', id: host.namespace_id }
       return then(requireUser(exchange, host, source), () => {
         if (path === WELL_KNOWN_PATH) return answerWellKnown(exchange, host)
-        return then(findFile(host, path, source), (entry) => {
-          ctx.recorder.end(exchange.ray, null)
-          return answerFile(exchange, host, path, entry)
+        return then(findFile(host, path, source), (found) => {
+          if (found?.status !== 200) exchange.ray_id ??= newRayId()
+          ctx.recorder.end(exchange.ray, found?.status === 200 ? null : 'API_NOT_FOUND')
+          if (found === null) return send.bytes(exchange, 404, [...NOT_FOUND_HEADERS, ...NOSNIFF], NOT_FOUND_PAGE)
+          return answerFile(exchange, host, found)
         })
       })
     })
@@ -114,10 +122,6 @@ export function createCdn(
       }
     },
   }
-}
-
-function noSuchFile(): ApiError {
-  return new ApiError('API_NOT_FOUND', {}, { message: 'The site has no such file.' })
 }
 
 function headersOfRefusal(error: unknown): readonly string[] {

@@ -20,9 +20,9 @@ import type { Range } from './representation.ts'
 export type Send = {
   bytes: (to: Exchange, status: number, headers: string[], body: Buffer) => void
   /** The file, or a range of it with its Content-Range. Throws or rejects with STORED_FILE_DAMAGED. */
-  file: (to: Exchange, file: Recorded, range: Range | null, headers: string[]) => void | Promise<void>
+  file: (to: Exchange, file: Recorded, range: Range | null, headers: string[], status?: number) => void | Promise<void>
   /** The file, packed by us. Throws or rejects with the same. */
-  packed: (to: Exchange, file: Recorded, encoding: Encoding, headers: string[]) => void | Promise<void>
+  packed: (to: Exchange, file: Recorded, encoding: Encoding, headers: string[], status?: number) => void | Promise<void>
 }
 
 export const NOSNIFF = ['x-content-type-options', 'nosniff']
@@ -53,11 +53,11 @@ export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookup
 
   return {
     bytes,
-    file(to, file, range, headers) {
+    file(to, file, range, headers, whole_status = 200) {
       requireUnmarked(file)
       const { content_length } = file
       const { start, end } = range ?? { start: 0, end: content_length - 1 }
-      const status = range === null ? 200 : 206
+      const status = range === null ? whole_status : 206
       if (range !== null) headers.push('content-range', `bytes ${start}-${end}/${content_length}`)
       headers.push('content-length', String(end + 1 - start))
       if (to.method === 'HEAD') {
@@ -71,9 +71,9 @@ export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookup
         return sendBlocks({ ctx, block_lists, to, file, range: { start, end }, begin }).catch(refuseDamage)
       }
     },
-    packed(to, file, encoding, headers) {
+    packed(to, file, encoding, headers, status = 200) {
       requireUnmarked(file)
-      return then(read(file, encoding), (all) => bytes(to, 200, headers, all))
+      return then(read(file, encoding), (all) => bytes(to, status, headers, all))
     },
   }
 }

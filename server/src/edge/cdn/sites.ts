@@ -2,7 +2,7 @@
 // upload: a deploy changes the first of these in one row, so that all files change at once. A site never changes, so its
 // manifest is kept as long as there is room; which site a host has is asked again when the namespace changes (channel
 // namespaces) and at the latest after SITE_HOST_AGE_MS_MAX.
-import type { VersionConfig } from '@muster/contract'
+import type { NotFound, VersionConfig } from '@muster/contract'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import {
@@ -42,6 +42,8 @@ export type SiteHost = {
   /** Who may visit; null: everybody. */
   users: AuthUsers | null
   headersOf: (path: string) => SiteHeaders
+  /** What the version says of unknown paths. */
+  not_found: NotFound | null
 }
 
 export type Sites = {
@@ -159,6 +161,7 @@ async function readHost(
     .select(['games.game_id', 'namespaces.namespace_id', 'sites.site_id', 'uploads.upload_id'])
     .select(['namespaces.version_id', 'namespaces.cdn_auth_type'])
     .select(sql<Routes | null>`versions.config #> '{cdn,routes}'`.as('routes'))
+    .select(sql<NotFound | null>`versions.config #>> '{cdn,not_found}'`.as('not_found'))
     .select((of) =>
       of
         .selectFrom('namespace_auth_users')
@@ -170,9 +173,9 @@ async function readHost(
     .where('namespaces.name_id', '=', namespace)
     .executeTakeFirst()
   if (row === undefined) return null
-  const { game_id, namespace_id, site_id, upload_id, version_id, routes, cdn_auth_type, users } = row
+  const { game_id, namespace_id, site_id, upload_id, version_id, routes, not_found, cdn_auth_type, users } = row
   return {
-    ...{ game_id, namespace_id, previous: null },
+    ...{ game_id, namespace_id, not_found, previous: null },
     site: site_id && upload_id ? { site_id, upload_id } : null,
     users: cdn_auth_type === 'none' ? null : new Map(Object.entries(users ?? {})),
     headersOf: headersOf(version_id, routes ?? []),

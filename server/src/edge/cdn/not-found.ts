@@ -1,0 +1,40 @@
+// What a site serves at a path that it does not have: its own 404.html, its index.html where the version says so, or a page
+// of the platform. None of them depends on the path, so nothing of a request shows in the response.
+import type { NotFound } from '@muster/contract'
+import type { SiteEntry } from './sites.ts'
+
+/** A file of a site, and the status that it is served with. `path`: its own. */
+export type Found = { path: string; entry: SiteEntry; status: 200 | 404 }
+
+/** Programs request these and judge by the status. On the main domain the second is the route to a lobby. */
+const NO_PAGE = /^(?:\.well-known|lobbies\/[0-9a-f-]{36})(?:\/|$)/
+
+/** Null: the site has no file for it. `not_found`: as the version config has it. */
+export function findSubstitute(
+  manifest: ReadonlyMap<string, SiteEntry>,
+  path: string,
+  not_found: NotFound | null,
+): Found | null {
+  const is_application = not_found === 'index.html' && !NO_PAGE.test(path)
+  const substitute = is_application ? 'index.html' : '404.html'
+  const entry = manifest.get(substitute)
+  return entry === undefined ? null : { path: substitute, entry, status: is_application ? 200 : 404 }
+}
+
+export const NOT_FOUND_PAGE = Buffer.from(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Not found</title>
+<style>
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 32rem; margin: 20vh auto; padding: 0 1rem }
+</style>
+<h1>Not found</h1>
+<p>This site has no such page. <a href="/">Go to its first page</a>.</p>
+`)
+
+export const NOT_FOUND_HEADERS = [
+  ...['content-type', 'text/html; charset=utf-8', 'cache-control', 'no-store'],
+  ...['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"],
+]
