@@ -5,11 +5,13 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants as zlib } from 'node:zlib'
 import { ERRORS, type ErrorCode } from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import { sectionsOf } from '@muster/contract/sections'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import { AVATAR_PATH } from '../identity/constant-members.ts'
-import { ERRORS_PATH, framed, POLICY, REFERENCE_PATH } from './reference/frame.ts'
+import { ERRORS_PATH, framed, POLICY, REFERENCE_PATH, sectionPath } from './reference/frame.ts'
 import { html } from './reference/html.ts'
 import { createReference } from './reference/pages.ts'
 
@@ -28,21 +30,19 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
   const openapi = await readFile(OPENAPI, 'utf8')
   const { version } = (JSON.parse(openapi) as { info: { version: string } }).info
   const reference = createReference({ main_url: mainUrl(ctx.config), version })
+  const section_ids = new Set(sectionsOf(OPERATIONS).map(({ id }) => id))
   const pages = new Map<string, Promise<Page>>()
 
-  /** `make` is called once for an address; the addresses are those below, and no other. */
+  /** `make` is called once for a path. The paths are those below, so their number is bounded. */
   async function send(
     request: FastifyRequest,
     reply: FastifyReply,
-    type: string,
-    make: () => string,
+    { path, type, make }: { path: string; type: string; make: () => string },
   ): Promise<FastifyReply> {
-    const key =
-      request.routeOptions.url === ERROR_ROUTE ? `${ERRORS_PATH}/${codeOf(request)}` : request.routeOptions.url!
-    let page = pages.get(key)
+    let page = pages.get(path)
     if (page === undefined) {
       page = prepare(make())
-      pages.set(key, page)
+      pages.set(path, page)
     }
     const { bytes, packed, etag } = await page
     const takes_packed = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''))
@@ -60,31 +60,34 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
     return reply.type(type).send(takes_packed ? packed : bytes)
   }
 
-  app.get('/', (request, reply) => send(request, reply, HTML, () => firstPage(ctx, version)))
-  app.get('/openapi.json', (request, reply) => send(request, reply, JSON_TYPE, () => openapi))
+  const serve = (path: string, type: string, make: () => string): void => {
+    app.get(path, (request, reply) => send(request, reply, { path, type, make }))
+  }
+  serve('/', HTML, () => firstPage(ctx, version))
+  serve('/openapi.json', JSON_TYPE, () => openapi)
   // Pages of games show it too.
   app.get(AVATAR_PATH, (request, reply) => {
     reply.header('cross-origin-resource-policy', 'cross-origin')
-    return send(request, reply, SVG, () => AVATAR)
+    return send(request, reply, { path: AVATAR_PATH, type: SVG, make: () => AVATAR })
   })
-  app.get(REFERENCE_PATH, (request, reply) => send(request, reply, HTML, reference.operations))
-  app.get(ERRORS_PATH, (request, reply) => send(request, reply, HTML, reference.errors))
-  app.get(ERROR_ROUTE, (request, reply) => {
-    const code = codeOf(request)
+  serve(REFERENCE_PATH, HTML, reference.index)
+  serve(ERRORS_PATH, HTML, reference.errors)
+  app.get<{ Params: { section: string } }>(`${REFERENCE_PATH}/:section`, (request, reply) => {
+    const { section } = request.params
+    if (!section_ids.has(section)) return reply.callNotFound()
+    return send(request, reply, { path: sectionPath(section), type: HTML, make: () => reference.section(section) })
+  })
+  app.get<{ Params: { code: string } }>(`${ERRORS_PATH}/:code`, (request, reply) => {
+    const { code } = request.params
     if (!Object.hasOwn(ERRORS, code)) return reply.callNotFound()
-    return send(request, reply, HTML, () => reference.error(code as ErrorCode))
+    const make = () => reference.error(code as ErrorCode)
+    return send(request, reply, { path: `${ERRORS_PATH}/${code}`, type: HTML, make })
   })
 }
 
 const AVATAR = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" role="img" aria-label="Player">
 <rect width="64" height="64" fill="#d5dbe3"/><circle cx="32" cy="25" r="11" fill="#7d8a9b"/><path d="M10 64a22 22 0 0 1 44 0z" fill="#7d8a9b"/></svg>
 `
-
-const ERROR_ROUTE = `${ERRORS_PATH}/:code`
-
-function codeOf(request: FastifyRequest): string {
-  return (request.params as { code: string }).code
-}
 
 async function prepare(text: string): Promise<Page> {
   const bytes = Buffer.from(text)

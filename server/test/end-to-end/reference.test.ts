@@ -6,7 +6,14 @@ import type { BrowserContextOptions, Page } from 'playwright-core'
 import { startPlatform } from '../platform.ts'
 import { openBrowser } from './browser.ts'
 
-const PAGES = ['/', '/docs/api', '/docs/errors', '/docs/errors/MATCHMAKER_LOBBY_FULL']
+const PAGES = [
+  '/',
+  '/docs/api',
+  '/docs/api/lobbies',
+  '/docs/api/games.versions',
+  '/docs/errors',
+  '/docs/errors/MATCHMAKER_LOBBY_FULL',
+]
 const SIZES = [
   { width: 1440, height: 900 },
   { width: 390, height: 844 },
@@ -26,7 +33,7 @@ type PageWindow = {
     documentElement: { scrollWidth: number; clientWidth: number }
     activeElement: { id: string } | null
   }
-  location: { hash: string }
+  getComputedStyle: (element: object) => { scrollBehavior: string }
 }
 
 test('the reference in a browser: whole without a script, searched by the keyboard, open to everybody', async (t) => {
@@ -75,15 +82,15 @@ test('the reference in a browser: whole without a script, searched by the keyboa
       await page.goto(`${platform.edge_url}/docs/api`)
       await page.keyboard.press('/')
       await page.keyboard.type('create cdn site')
-      assert.equal(await page.locator('.side nav li li:visible').count(), 1)
+      assert.equal(await page.locator('#found li:visible').count(), 1)
       await page.keyboard.press('ArrowDown')
       await page.keyboard.press('Enter')
-      await page.waitForFunction(() => (globalThis as unknown as PageWindow).location.hash !== '')
-      assert.equal(new URL(page.url()).hash, '#games.cdn.createGameCdnSite')
-      assert.ok(await page.locator('article[id="games.cdn.createGameCdnSite"] h3').isVisible())
+      await page.waitForURL('**/docs/api/games.cdn#games.cdn.createGameCdnSite')
+      assert.ok(await page.locator('article[id="games.cdn.createGameCdnSite"] h2').isVisible())
       await page.keyboard.press('/')
       await page.keyboard.type('nothing is called so')
-      assert.equal(await page.locator('.side nav li li:visible').count(), 0)
+      assert.equal(await page.locator('#found li').count(), 0)
+      assert.equal(await page.locator('.side nav').isVisible(), false)
       assert.match((await page.locator('#search-told').textContent()) ?? '', /Nothing/)
       await page.keyboard.press('Escape')
       assert.equal(await page.locator('#search').inputValue(), '')
@@ -92,18 +99,57 @@ test('the reference in a browser: whole without a script, searched by the keyboa
     }
   })
 
+  await t.test('the search shows exact names first, then beginnings of names, then words', async () => {
+    const { page } = await open({ viewport: SIZES[0] })
+    await page.goto(`${platform.edge_url}/docs/errors`)
+    const firstOf = async (query: string, count: number) => {
+      await page.locator('#search').fill(query)
+      return (await page.locator('#found a').allTextContents()).slice(0, count).map((text) => text.split(' ')[0])
+    }
+    assert.deepEqual(await firstOf('find', 1), ['lobbies.find'])
+    assert.deepEqual(await firstOf('lobbies.list', 1), ['lobbies.list'])
+    assert.deepEqual(await firstOf('GET', 2), ['devices.links.get', 'kv.get'])
+    assert.deepEqual(await firstOf('/kv/entries/list', 1), ['kv.list'])
+    assert.deepEqual(await firstOf('createGame', 1), ['games.createGame'])
+    // The word is in the summary of some, in the name of others, and the name of one.
+    assert.deepEqual(await firstOf('ready', 1), ['lobbies.ready'])
+    await page.locator('#search').fill('player')
+    const names = await page.locator('#found a').evaluateAll(namesOf)
+    const is_named = names.map((name) => /player/i.test(name))
+    assert.ok(is_named.includes(false), names.join())
+    assert.deepEqual(
+      is_named,
+      is_named.toSorted((a, b) => Number(b) - Number(a)),
+      names.join(),
+    )
+    await page.context().close()
+  })
+
+  await t.test('addresses of the single page lead to the operation, and no jump is animated', async () => {
+    const context = await browser.newContext({ viewport: SIZES[0], reducedMotion: 'no-preference' })
+    const page = await context.newPage()
+    await page.goto(`${platform.edge_url}/docs/api#lobbies.find`)
+    await page.waitForURL('**/docs/api/lobbies#lobbies.find')
+    assert.ok(await page.locator('article[id="lobbies.find"] h2').isVisible())
+    assert.equal(await page.evaluate(scrollBehavior), 'auto')
+    await page.goBack()
+    assert.equal(page.url(), 'about:blank', 'the address that led on is not in the history')
+    await context.close()
+  })
+
   await t.test('without a script everything is there but the search', async () => {
     const { page } = await open({ javaScriptEnabled: false, viewport: SIZES[1] })
     await page.goto(`${platform.edge_url}/docs/api#lobbies.find`)
-    assert.ok(await page.locator('article[id="lobbies.find"] h3').isVisible())
+    await page.locator('ul.operations li[id="lobbies.find"] a').click()
+    assert.ok(await page.locator('article[id="lobbies.find"] h2').isVisible())
     assert.equal(await page.locator('#search').isVisible(), false)
     assert.equal(await page.locator('.side').isVisible(), false, 'the list lies behind its button')
     await page.locator('.bar label').click()
     await page.locator('.side a', { hasText: 'getRegionTiers' }).click()
     assert.equal(new URL(page.url()).hash, '#tiers.getRegionTiers')
+    await page.goto(`${platform.edge_url}/docs/api/games.versions`)
     const config = page.locator('article[id="games.versions.createGameVersion"] details').last()
     const was_open = await config.evaluate((element) => (element as unknown as { open: boolean }).open)
-    await page.locator('.bar label').click()
     await config.locator('> summary').click()
     assert.notEqual(await config.evaluate((element) => (element as unknown as { open: boolean }).open), was_open)
     await page.context().close()
@@ -113,6 +159,16 @@ test('the reference in a browser: whole without a script, searched by the keyboa
 function isNotWider(): boolean {
   const { documentElement } = (globalThis as unknown as PageWindow).document
   return documentElement.scrollWidth <= documentElement.clientWidth
+}
+
+/** An operation's names are its id and its path. */
+function namesOf(links: { dataset: { id?: string; path?: string } }[]): string[] {
+  return links.map(({ dataset }) => `${dataset.id} ${dataset.path}`)
+}
+
+function scrollBehavior(): string {
+  const { document, getComputedStyle } = globalThis as unknown as PageWindow
+  return getComputedStyle(document.documentElement).scrollBehavior
 }
 
 async function violationsOf(page: Page): Promise<string[]> {

@@ -16,6 +16,7 @@ import {
 } from '@muster/contract'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
 import { OPERATIONS } from '@muster/contract/operations'
+import { sectionId, sectionsOf } from '@muster/contract/sections'
 import { answerExample, curlOf } from '../../src/http/reference/example.ts'
 import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
 import { createShapeCheck } from '../../src/shape.ts'
@@ -24,7 +25,8 @@ import { ask } from './ask.ts'
 import { createWorld, type World } from './calls.ts'
 
 const run = promisify(execFile)
-const PAGES = ['/docs/api', '/docs/errors', ...ERROR_CODES.map((code) => `/docs/errors/${code}`)]
+const SECTIONS = sectionsOf(OPERATIONS).map(({ id }) => `/docs/api/${id}`)
+const PAGES = ['/docs/api', ...SECTIONS, '/docs/errors', ...ERROR_CODES.map((code) => `/docs/errors/${code}`)]
 const CALLS_AT_ONCE = 8
 
 test('the reference', async (t) => {
@@ -38,7 +40,11 @@ test('the reference', async (t) => {
       pages.set(path, page.text)
     }
     const ids = new Map([...pages].map(([path, text]) => [path, idsOf(path, text)]))
-    for (const { id } of OPERATIONS) assert.ok(ids.get('/docs/api')!.has(id), `${id} is not on the page`)
+    for (const { id } of OPERATIONS) {
+      assert.ok(ids.get('/docs/api')!.has(id), `${id} is not in the index`)
+      assert.ok(ids.get(`/docs/api/${sectionId({ id })}`)!.has(id), `${id} is not on the page of its section`)
+    }
+    assert.equal((await ask(`${platform.api_url}/docs/api/nothing`)).status, 404)
     for (const code of ERROR_CODES) assert.ok(ids.get('/docs/errors')!.has(code), `${code} is not on the page`)
     for (const [from, text] of pages) {
       for (const [, href = ''] of text.matchAll(/<a [^>]*href="([^"]*)"/g)) {
@@ -62,7 +68,7 @@ test('the reference', async (t) => {
   await t.test(
     'a page is packed for who takes it, told apart by its tag, and allows nothing but what it carries',
     async () => {
-      const url = `${platform.api_url}/docs/api`
+      const url = `${platform.api_url}/docs/api/lobbies`
       const plain = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
       const policy = plain.headers.get('content-security-policy') ?? ''
       assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; /)

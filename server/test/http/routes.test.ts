@@ -15,9 +15,11 @@ const OTHERS = [
   // Pages and files for people, the same for all.
   'GET /',
   'GET /docs/api',
+  'GET /docs/api/:section',
   'GET /docs/errors',
   'GET /docs/errors/:code',
   'GET /openapi.json',
+  'GET /images/avatar.svg',
   // A browser asks what it may send.
   'OPTIONS /*',
   'OPTIONS /kv/*',

@@ -89,7 +89,7 @@ function exampleOf(schemas: Schemas, given: Schema, place: Place): unknown {
     case 'object':
       return objectOf(schema, purpose, below)
     case 'array':
-      return schema.items === undefined ? [] : [below(schema.items, singular(name))]
+      return schema.items === undefined || schema.maxItems === 0 ? [] : [below(schema.items, singular(name))]
     case 'string':
       return schema.format === 'date-time' ? '2026-11-21T09:30:00.000Z' : 'text'
     case 'integer':

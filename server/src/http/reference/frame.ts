@@ -2,6 +2,7 @@
 // in the page, known to the policy by their hashes, and nothing else is allowed: a page asks for no other file.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { sectionId, sectionsOf } from '@muster/contract/sections'
 import { type Html, html, verbatim } from './html.ts'
@@ -11,6 +12,15 @@ const script = readFileSync(new URL('script.js', import.meta.url), 'utf8')
 
 export const REFERENCE_PATH = '/docs/api'
 export const ERRORS_PATH = '/docs/errors'
+
+/** The page of a section, as `sectionId` names it. */
+export function sectionPath(id: string): string {
+  return `${REFERENCE_PATH}/${id}`
+}
+
+export function operationPath(operation: Pick<Operation, 'id'>): string {
+  return `${sectionPath(sectionId(operation))}#${operation.id}`
+}
 
 export const POLICY = [
   "default-src 'none'",
@@ -46,6 +56,7 @@ export function framed(page: { title: string; version: string; content: Html }):
 <div class="search" hidden><label class="hidden" for="search">Search operations</label>
 <input id="search" type="search" placeholder="Search, or press /" autocomplete="off" spellcheck="false">
 <p id="search-told" role="status"></p></div>
+<ul id="found" aria-label="Operations found" hidden></ul>
 ${operationList()}
 </aside>
 <main id="main" tabindex="-1">${page.content}</main>
@@ -58,10 +69,10 @@ ${operationList()}
 
 function operationList(): Html {
   const sections = sectionsOf(OPERATIONS).map(
-    (section) => html`<li><a class="section" href="${REFERENCE_PATH}#section-${section.id}">${section.name}</a>
+    (section) => html`<li><a class="section" href="${sectionPath(section.id)}">${section.name}</a>
 <ul>${OPERATIONS.filter((operation) => sectionId(operation) === section.id).map(
       ({ id, method, path, summary }) =>
-        html`<li><a href="${REFERENCE_PATH}#${id}" data-text="${`${id} ${method} ${path} ${summary}`.toLowerCase()}">${shortName(id)} ${methodBadge(method)}</a></li>`,
+        html`<li><a href="${operationPath({ id })}" data-id="${id}" data-path="${path}" data-text="${`${method} ${summary}`}">${shortName(id)} ${methodBadge(method)}</a></li>`,
     )}</ul></li>`,
   )
   return html`<nav aria-label="All operations"><ul>${sections}
@@ -69,10 +80,13 @@ function operationList(): Html {
 <li><a class="section" href="/openapi.json">openapi.json</a></li></ul></nav>`
 }
 
-/** The last word of an id, at which a long one may be broken. */
 function shortName(id: string): Html {
-  const words = id.slice(id.lastIndexOf('.') + 1).split(/(?=[A-Z])/)
-  return html`<span>${words.map((word, index) => (index === 0 ? word : html`<wbr>${word}`))}</span>`
+  return html`<span>${idView(id.slice(id.lastIndexOf('.') + 1))}</span>`
+}
+
+/** An id, which may be broken between its words. */
+export function idView(id: string): Html {
+  return html`${id.split(/(?<=\.)|(?=[A-Z])/).map((word, index) => (index === 0 ? word : html`<wbr>${word}`))}`
 }
 
 export function methodBadge(method: string): Html {

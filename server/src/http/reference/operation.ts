@@ -2,7 +2,7 @@
 import { type CallerKind, ERRORS, type ErrorCode, type Operation } from '@muster/contract'
 import { errorsOf, type OpenapiOperation } from '@muster/contract/openapi'
 import { answerExample, curlOf } from './example.ts'
-import { ERRORS_PATH, methodBadge } from './frame.ts'
+import { ERRORS_PATH, idView, methodBadge } from './frame.ts'
 import { type Html, html, prose } from './html.ts'
 import { memberView, type Schema, type Schemas, schemaView } from './schema.ts'
 
@@ -42,17 +42,17 @@ export function operationView({ operation, described, schemas, main_url }: Opera
   const general = errorsOf(operation).filter((code) => !errors.includes(code))
   return html`<article id="${id}" aria-labelledby="title-${id}">
 <header>
-<h3 id="title-${id}"><a href="#${id}">${id}</a></h3>
+<h2 id="title-${id}"><a href="#${id}">${idView(id)}</a></h2>
 <div class="address">${methodBadge(method)} <span class="path">${pathView(operation.path)}</span></div>
 <p>${prose(summary)}</p>
 <ul class="chips" aria-label="Who may call">${callers(operation).map((who) => html`<li>${who}</li>`)}</ul>
 ${notes(operation).map((note) => html`<p class="note">${note}</p>`)}
 </header>
 <div class="told">
-${parameters.length === 0 ? null : html`<h4>Parameters</h4>${parametersView(schemas, parameters)}`}
-${body === null ? null : html`<h4>Body</h4>${schemaView(schemas, body, 'sent')}`}
-<h4>Answer</h4>${schemaView(schemas, answer, 'answered')}
-<h4>Errors</h4>${errorsView(errors)}
+${parameters.length === 0 ? null : html`<h3>Parameters</h3>${parametersView(schemas, parameters)}`}
+${body === null ? null : html`<h3>Body</h3>${schemaView(schemas, body, 'sent')}`}
+<h3>Answer</h3>${schemaView(schemas, answer, 'answered')}
+<h3>Errors</h3>${errorsView(errors)}
 <details><summary>${errors.length === 0 ? '' : 'and '}${general.length} that any such operation may answer</summary>${errorsView(general)}</details>
 </div>
 <div class="shown"><div>

@@ -1,17 +1,20 @@
-// The pages of the reference, made from the contract once: all operations on one page, all error codes on another, and a
-// page for each code, to which the `documentation` of an error body leads.
-import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody } from '@muster/contract'
+// The pages of the reference, made from the contract once: an index of all operations, a page for each section of them, all
+// error codes, and a page for each code, to which the `documentation` of an error body leads.
+import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody, type Operation } from '@muster/contract'
 import { ERROR_HELP } from '@muster/contract/error-help'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
 import { OPERATIONS } from '@muster/contract/operations'
-import { sectionId, sectionsOf } from '@muster/contract/sections'
-import { ERRORS_PATH, framed, methodBadge, REFERENCE_PATH } from './frame.ts'
+import { type Section, sectionId, sectionsOf } from '@muster/contract/sections'
+import { ERRORS_PATH, framed, idView, methodBadge, operationPath, REFERENCE_PATH, sectionPath } from './frame.ts'
 import { type Html, html, prose } from './html.ts'
 import { figure, json, operationView, shell } from './operation.ts'
 import type { Schemas } from './schema.ts'
 
 export type Reference = {
-  operations: () => string
+  /** Every operation in a line. Addresses of the time when all operations were on this page still lead to them. */
+  index: () => string
+  /** The operations of a section of `sectionsOf(OPERATIONS)`. */
+  section: (id: string) => string
   errors: () => string
   error: (code: ErrorCode) => string
 }
@@ -19,23 +22,20 @@ export type Reference = {
 /** `main_url` is where this platform is called, which the examples do. */
 export function createReference(site: { main_url: string; version: string }): Reference {
   const { main_url, version } = site
+  const sections = sectionsOf(OPERATIONS)
   return {
-    operations: () => framed({ title: 'Muster API', version, content: operationsPage(site) }),
+    index: () => framed({ title: 'Muster API', version, content: indexPage(main_url, sections) }),
+    section(id) {
+      const section = sections.find((one) => one.id === id)
+      if (section === undefined) throw new Error(`There is no section ${id}.`)
+      return framed({ title: `${section.name} · Muster API`, version, content: sectionPage(site, section, sections) })
+    },
     errors: () => framed({ title: 'Error codes of Muster', version, content: errorsPage() }),
     error: (code) => framed({ title: `${code} · Muster`, version, content: errorPage(code, main_url) }),
   }
 }
 
-function operationsPage({ main_url, version }: { main_url: string; version: string }): Html {
-  const document = openapiDocument(version)
-  const schemas = document.components.schemas as Schemas
-  const sections = sectionsOf(OPERATIONS).map(
-    (section) => html`<section class="group" id="section-${section.id}" aria-labelledby="heading-${section.id}">
-<h2 id="heading-${section.id}">${section.name}</h2><p>${section.description}</p>
-${OPERATIONS.filter((operation) => sectionId(operation) === section.id).map((operation) =>
-  operationView({ operation, described: operationOf(document, operation), schemas, main_url }),
-)}</section>`,
-  )
+function indexPage(main_url: string, sections: readonly Section[]): Html {
   return html`<h1>Muster API</h1>
 <p class="lead">${OPERATIONS.length} operations: managing games, and giving players a seat in them. The same contract as a file for programs is
 <a href="/openapi.json">openapi.json</a>.</p>
@@ -54,7 +54,40 @@ sent again.</p></div>
 <div><h2>Uploads</h2><p>Prepare what is uploaded, <code>PUT</code> each file to the address that is answered, with exactly its length, and
 complete the upload.</p></div>
 </div>
-${sections}`
+${sections.map(
+  (section) => html`<section class="group" id="section-${section.id}" aria-labelledby="heading-${section.id}">
+<h2 id="heading-${section.id}"><a href="${sectionPath(section.id)}">${section.name}</a></h2><p>${section.description}</p>
+<ul class="operations">${operationsOf(section).map(
+    ({ id, method, summary }) =>
+      html`<li id="${id}">${methodBadge(method)} <a href="${operationPath({ id })}">${idView(id)}</a><span>${prose(summary)}</span></li>`,
+  )}</ul></section>`,
+)}`
+}
+
+function operationsOf(section: Section): readonly Operation[] {
+  return OPERATIONS.filter((operation) => sectionId(operation) === section.id)
+}
+
+function sectionPage(
+  { main_url, version }: { main_url: string; version: string },
+  section: Section,
+  sections: readonly Section[],
+): Html {
+  const document = openapiDocument(version)
+  const schemas = document.components.schemas as Schemas
+  const at = sections.indexOf(section)
+  return html`<p class="crumbs"><a href="${REFERENCE_PATH}">Muster API</a></p>
+<h1>${section.name}</h1>
+<p class="lead">${section.description}</p>
+${operationsOf(section).map((operation) =>
+  operationView({ operation, described: operationOf(document, operation), schemas, main_url }),
+)}
+<nav class="neighbours" aria-label="Sections before and after">${neighbour('Before', sections[at - 1])}${neighbour('Next', sections[at + 1])}</nav>`
+}
+
+function neighbour(label: string, section: Section | undefined): Html | null {
+  if (section === undefined) return null
+  return html`<a href="${sectionPath(section.id)}"><span>${label}</span>${section.name}</a>`
 }
 
 function errorsPage(): Html {
@@ -97,7 +130,7 @@ ${figure('The body of the answer', 'Body', json(body))}
 ${
   own.length > 0
     ? html`<h2>Operations that answer it</h2><ul class="plain-list">${own.map(
-        ({ id, method }) => html`<li>${methodBadge(method)} <a href="${REFERENCE_PATH}#${id}">${id}</a></li>`,
+        ({ id, method }) => html`<li>${methodBadge(method)} <a href="${operationPath({ id })}">${idView(id)}</a></li>`,
       )}</ul>`
     : html`<p>${is_general ? 'Operations of all kinds may answer it.' : 'It is answered where no operation is called: by addresses of files, sites and lobbies.'}</p>`
 }</div>`

@@ -2,30 +2,73 @@
 // the page is whole.
 const search = document.querySelector('#search')
 const told = document.querySelector('#search-told')
+const found = document.querySelector('#found')
 const toggle = document.querySelector('#toggle')
 const nav = document.querySelector('.side nav')
-const links = [...nav.querySelectorAll('a[data-text]')]
-const sections = [...nav.querySelectorAll(':scope > ul > li')]
+const links = [...nav.querySelectorAll('a[data-id]')]
 
 search.closest('.search').hidden = false
+leadToOperation()
+addEventListener('hashchange', leadToOperation)
+
+// All operations were on one page once: an address of that time goes on to the page that has the operation.
+function leadToOperation() {
+  const link = document.getElementById(location.hash.slice(1))?.closest('ul.operations > li')?.querySelector('a')
+  if (link) location.replace(link.href)
+}
+
+// `createGame` -> create, Game: where a word of a name begins.
+function wordsOf(text) {
+  return text
+    .split(/[^A-Za-z0-9]+|(?=[A-Z])/)
+    .filter(Boolean)
+    .map((word) => word.toLowerCase())
+}
+
+const entries = links.map((link) => {
+  const { id, path, text } = link.dataset
+  const name = id.slice(id.lastIndexOf('.') + 1)
+  return {
+    link,
+    names: [id, name, path].map((one) => one.toLowerCase()),
+    words: wordsOf(`${id} ${path}`),
+    all: `${id} ${path} ${text}`.toLowerCase(),
+  }
+})
+
+// The smaller the better: an exact name, the beginning of one, beginnings of words in names, anything else.
+function rankOf({ names, words, all }, query) {
+  const asked = query.split(/\s+/)
+  if (names.includes(query)) return 0
+  if (names.some((name) => name.startsWith(query))) return 1
+  if (asked.every((one) => words.some((word) => word.startsWith(one)))) return 2
+  return asked.every((one) => all.includes(one)) ? 3 : null
+}
 
 function find() {
-  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean)
-  let count = 0
-  for (const link of links) {
-    const is_found = words.every((word) => link.dataset.text.includes(word))
-    link.parentElement.hidden = !is_found
-    if (is_found) count++
-  }
-  for (const section of sections) {
-    section.hidden = words.length > 0 && section.querySelector('li:not([hidden])') === null
-  }
+  const query = search.value.trim().toLowerCase()
+  const ranked = query === '' ? [] : entries.map(({ link, ...entry }) => ({ link, rank: rankOf(entry, query) }))
+  const hits = ranked.filter(({ rank }) => rank !== null).sort((a, b) => a.rank - b.rank)
+  found.replaceChildren(...hits.map(({ link }) => itemOf(link)))
+  found.hidden = query === ''
   told.textContent =
-    words.length === 0 ? '' : count === 0 ? 'Nothing is called so.' : `${count} found; arrow keys and Enter`
+    query === '' ? '' : hits.length === 0 ? 'Nothing is called so.' : `${hits.length} found; arrow keys and Enter`
+}
+
+// Beside its section's name an operation is called by its last word; among others it needs its whole name.
+function itemOf(link) {
+  const item = document.createElement('li')
+  const copy = link.cloneNode(true)
+  copy.removeAttribute('aria-current')
+  copy.firstElementChild.replaceChildren(
+    ...link.dataset.id.split(/(?<=\.)|(?=[A-Z])/).flatMap((word) => [document.createElement('wbr'), word]),
+  )
+  item.append(copy)
+  return item
 }
 
 function shownLinks() {
-  return links.filter((link) => !link.parentElement.hidden)
+  return found.hidden ? links : [...found.querySelectorAll('a')]
 }
 
 function move(by) {
@@ -42,7 +85,7 @@ search.addEventListener('keydown', (event) => {
 })
 document.addEventListener('keydown', (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey) return
-  const is_in_list = document.activeElement === search || links.includes(document.activeElement)
+  const is_in_list = document.activeElement === search || shownLinks().includes(document.activeElement)
   if (event.key === '/' && document.activeElement !== search) {
     event.preventDefault()
     toggle.checked = true
@@ -58,11 +101,15 @@ document.addEventListener('keydown', (event) => {
   }
 })
 // Over the narrow page the list lies above what was chosen in it.
-nav.addEventListener('click', (event) => {
-  if (event.target.closest('a') !== null) toggle.checked = false
-})
+for (const list of [nav, found]) {
+  list.addEventListener('click', (event) => {
+    if (event.target.closest('a') !== null) toggle.checked = false
+  })
+}
 
-const link_of = new Map(links.map((link) => [link.hash.slice(1), link]))
+const link_of = new Map(links.map((link) => [link.dataset.id, link]))
+// The list begins where the page is.
+links.find((link) => link.pathname === location.pathname)?.scrollIntoView({ block: 'center', behavior: 'instant' })
 let current = null
 const watcher = new IntersectionObserver(
   (entries) => {
