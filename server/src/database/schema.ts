@@ -251,6 +251,8 @@ type BuildTable = {
   kind: 'archive' | 'docker_image' | 'oci_bundle'
   compression: 'none' | 'gzip' | 'lz4'
   tags: JsonColumn<Record<string, string>>
+  /** The files of its archive (cloud/uploads/file-list.ts); null where nobody noted them. */
+  file_list: ColumnType<string | null, string | null | undefined, string | null>
   create_ts: CreateTime
 }
 

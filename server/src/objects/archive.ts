@@ -3,7 +3,7 @@
 // path, mode and length becomes true is decided here, and what is not plainly harmless is refused, never repaired.
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { ArchiveEntry, ArchiveFile, ArchiveReader } from './archive/entry.ts'
+import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, HEAD_BYTES, isExecutable } from './archive/entry.ts'
 import { createMeter, type MeterLimits } from './archive/meter.ts'
 import { createPathTree, type PathLimits } from './archive/paths.ts'
 import { archiveRefused } from './archive/refusal.ts'
@@ -24,8 +24,13 @@ export const ARCHIVE_LIMITS: Readonly<ArchiveLimits> = {
   depth_max: 64,
 }
 
+/** A file as it would be unpacked. */
+export type CheckedFile = { path: string; is_executable: boolean }
+
 /** Files and folders, and the bytes of the files. */
 export type Unpacked = { entries: number; bytes: number }
+
+type Destination = Pick<FolderWriter, 'directory' | 'file'>
 
 /** `files`: everything that was written into `folder`, with hashes. */
 type Accept = (folder: string, files: readonly UnpackedFile[]) => Promise<void>
@@ -34,10 +39,28 @@ const PARTIAL = '.partial-'
 
 /**
  * Reads the whole archive and writes nothing. Throws ApiError ARCHIVE_INVALID with `metadata: { entry, reason }`: what
- * passes here, unpackArchive takes.
+ * passes here, unpackArchive takes. `onFile` is called for each file.
  */
-export async function checkArchive(path: string, limits: Partial<ArchiveLimits> = {}): Promise<Unpacked> {
-  return await walk(path, { ...ARCHIVE_LIMITS, ...limits }, null)
+export async function checkArchive(
+  path: string,
+  limits: Partial<ArchiveLimits> = {},
+  onFile: (file: CheckedFile) => void = () => undefined,
+): Promise<Unpacked> {
+  return await walk(path, { ...ARCHIVE_LIMITS, ...limits }, createFileReader(onFile))
+}
+
+/** Reads what a writer would write. */
+function createFileReader(onFile: (file: CheckedFile) => void): Destination {
+  return {
+    async directory() {},
+    async file(path, entry) {
+      let head = Buffer.alloc(0)
+      for await (const chunk of entry.body) {
+        if (head.length < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES)])
+      }
+      onFile({ path, is_executable: isExecutable(entry, head) })
+    },
+  }
 }
 
 /**
@@ -79,11 +102,11 @@ export async function removePartialFolders(parent_folder: string): Promise<void>
   }
 }
 
-async function walk(path: string, limits: ArchiveLimits, writer: FolderWriter | null): Promise<Unpacked> {
+async function walk(path: string, limits: ArchiveLimits, destination: Destination): Promise<Unpacked> {
   const handle = await open(path)
   try {
     const file = { handle, content_length: (await handle.stat()).size }
-    return await walkEntries((await readerOf(file))(file, createMeter(limits), limits), limits, writer)
+    return await walkEntries((await readerOf(file))(file, createMeter(limits), limits), limits, destination)
   } finally {
     await handle.close()
   }
@@ -92,20 +115,19 @@ async function walk(path: string, limits: ArchiveLimits, writer: FolderWriter | 
 async function walkEntries(
   entries: AsyncIterable<ArchiveEntry>,
   limits: ArchiveLimits,
-  writer: FolderWriter | null,
+  destination: Destination,
 ): Promise<Unpacked> {
   const tree = createPathTree(limits)
   let bytes = 0
   let files = 0
   for await (const entry of entries) {
     const place = tree.add(entry.name, entry.kind)
-    for (const directory of place?.new_directories ?? []) await writer?.directory(directory)
+    for (const directory of place?.new_directories ?? []) await destination.directory(directory)
     if (place === null || entry.kind === 'directory') {
       for await (const chunk of entry.body) if (chunk.length > 0) throw archiveRefused('size_mismatch', entry.name)
       continue
     }
-    if (writer === null) for await (const _ of entry.body);
-    else await writer.file(place.path, entry)
+    await destination.file(place.path, entry)
     bytes += entry.content_length
     files += 1
   }

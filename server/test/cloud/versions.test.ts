@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { gzipSync } from 'node:zlib'
 import {
+  completeUpload,
   createGameBuild,
   createGameCdnSite,
   createGameVersion,
@@ -8,8 +10,19 @@ import {
   reserveVersionName,
   validateGameVersion,
 } from '@muster/contract'
+import { tarOf, zipOf } from '../archives/forgery.ts'
 import { startPlatform } from '../platform.ts'
-import { buildBody, detailsOf, newBuild, newGame, newSite, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
+import {
+  arrives,
+  buildBody,
+  detailsOf,
+  newBuild,
+  newGame,
+  newSite,
+  refused,
+  UNKNOWN_ID,
+  withoutMessages,
+} from './steps.ts'
 
 test('versions', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
@@ -240,6 +253,63 @@ test('versions', async (t) => {
       { path: [...matchmakerPath, 'game_modes'], reason: 'too_many' },
     ])
   })
+
+  await t.test(
+    'a program that the build does not have, or that is not executable, is refused with the remedy',
+    async () => {
+      const build = async (bytes: Buffer, path: string): Promise<string> => {
+        const made = await client.call(createGameBuild, { params, body: buildBody(bytes, path) })
+        await arrives(platform, made.image_presigned_request!, bytes)
+        await client.call(completeUpload, { params: { upload_id: made.upload_id } })
+        return made.build_id
+      }
+      const tar = gzipSync(
+        tarOf({ name: './dist/server', mode: 0o755 }, { name: 'tool', mode: 0o644 }, { name: './run', mode: 0o755 }),
+      )
+      // Packed where there is no such mark (0): the first bytes decide.
+      const windows = { made_by: 0, mode: 0 }
+      const zip = zipOf([
+        { name: 'server.x86_64', body: Buffer.from('\x7fELF\x02', 'latin1'), ...windows },
+        { name: 'run.sh', body: Buffer.from('#!/bin/sh\n'), ...windows },
+        { name: 'notes', body: Buffer.from('text'), ...windows },
+        { name: 'unix', mode: 0o100755 },
+        { name: 'plain', mode: 0o100644, body: Buffer.from('#!/bin/sh\n') },
+      ])
+      const with_tar = await build(tar, 'server.tar.gz')
+      const with_zip = await build(zip, 'server.zip')
+      const config = (image_id: string, program: string) => ({
+        matchmaker: { game_modes: { default: {} }, docker: { image_id, args: [program, '--port'] } },
+      })
+      const at = (reason: string) => [{ path: ['matchmaker', 'docker', 'args', '0'], reason }]
+
+      const starts = ['./dist/server', 'dist/server', '/build/dist/server', './dist/../run', 'run', 'node', 'python3']
+      for (const program of [...starts, '/usr/bin/env']) {
+        assert.deepEqual(await validate('started', config(with_tar, program)), [], program)
+      }
+      for (const program of ['./server', '/build/server', 'dist', './dist', '../dist/server', 'run/']) {
+        // Without a slash it may be a program of the runner's machine.
+        const expected = program === 'dist' ? [] : at('not_found')
+        assert.deepEqual(await validate('missing', config(with_tar, program)), expected, program)
+      }
+      await wrong(config(with_tar, './server'), at('not_found'))
+      await wrong(config(with_tar, 'tool'), at('not_executable'))
+      for (const program of ['./server.x86_64', 'run.sh', 'unix']) {
+        assert.deepEqual(await validate('started', config(with_zip, program)), [], program)
+      }
+      await wrong(config(with_zip, './notes'), at('not_executable'))
+      await wrong(config(with_zip, 'plain'), at('not_executable'))
+      const own = { matchmaker: { game_modes: { duel: { docker: { image_id: with_tar, args: ['./server'] } } } } }
+      await wrong(own, [{ path: ['matchmaker', 'game_modes', 'duel', 'docker', 'args', '0'], reason: 'not_found' }])
+
+      const messageOf = async (program: string) =>
+        (await refused('VALIDATION_ERROR', create('told', config(with_tar, program)))).message
+      assert.match(
+        await messageOf('./tool'),
+        /"\.\/tool", but it is not executable\. Run chmod \+x on it, pack the archive again/,
+      )
+      assert.match(await messageOf('./server'), /no file "\.\/server"\..*It has "dist\/server"\./)
+    },
+  )
 
   await t.test('a mistake is told with its line, its column and what was meant, by both operations', async () => {
     const text = '{\n  "display_name": "x",\n  "config": {\n    "matchmaker": {\n      "max_playerz": 2\n    }\n  }\n}'

@@ -14,6 +14,7 @@ import type { StoredObject } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
 import { noteRemoved } from '../sweep/removed-objects.ts'
 import { diskFull, isDiskFull } from './disk.ts'
+import { createFileList } from './file-list.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
 
 /** Files that are looked at on disk at once. */
@@ -50,11 +51,11 @@ export async function completeUpload(ctx: Context, caller: Caller, upload_id: st
   let is_kept = false
   try {
     for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file, before))
-    if (upload.build_kind === 'archive') await checkArchives(ctx, parts, joined)
+    const file_list = upload.build_kind === 'archive' ? await checkArchives(ctx, parts, joined) : null
     const block_hashes = upload.kind === 'site' ? await hashBlocks(ctx, parts, before, joined) : new Map()
     const is_read = (part: Part): boolean => upload.build_kind === 'archive' || block_hashes.has(part.object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
-    is_kept = await finish(ctx, upload_id, parts, { looked_at, before, block_hashes }, joined)
+    is_kept = await finish(ctx, upload_id, parts, { looked_at, before, block_hashes, file_list }, joined)
   } finally {
     if (!is_kept) {
       const object_keys = joined.map((file) => file.object_key)
@@ -68,7 +69,7 @@ function finish(
   ctx: Context,
   upload_id: string,
   parts: readonly Part[],
-  seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes },
+  seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes; file_list: string | null },
   joined: readonly WholeFile[],
 ): Promise<boolean> {
   return ctx.db.transaction().execute(async (trx) => {
@@ -94,6 +95,9 @@ function finish(
     await recordHashes(trx, hashes, complete_ts)
     for (const [object_key, block_hashes] of seen.block_hashes) {
       await trx.updateTable('upload_files').set({ block_hashes }).where('object_key', '=', object_key).execute()
+    }
+    if (seen.file_list !== null) {
+      await trx.updateTable('builds').set({ file_list: seen.file_list }).where('upload_id', '=', upload_id).execute()
     }
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
     return true
@@ -150,13 +154,20 @@ function orSendAgain(error: unknown): unknown {
   return new ApiError('UPLOAD_INCOMPLETE', {}, { message })
 }
 
-async function checkArchives(ctx: Context, parts: readonly Part[], joined: readonly WholeFile[]): Promise<void> {
+/** Returns the list of the files; null where there is none. */
+async function checkArchives(
+  ctx: Context,
+  parts: readonly Part[],
+  joined: readonly WholeFile[],
+): Promise<string | null> {
+  const file_list = createFileList()
   for (const [first] of filesOf(parts)) {
     const whole = joined.find((file) => file.path === first!.path)
     const path = ctx.objects.localPath((whole ?? first!).object_key)
     if (path === null) throw new Error('An archive can only be looked through on a local disk.')
-    await checkArchive(path)
+    await checkArchive(path, {}, file_list.add)
   }
+  return file_list.text()
 }
 
 /** Throws UPLOAD_INCOMPLETE. */

@@ -5,8 +5,10 @@ import { gameModesOf, tierIn } from '@muster/contract'
 import { sql } from 'kysely'
 import { hasHttps } from '../../config.ts'
 import type { Context } from '../../context.ts'
+import { readFileList } from '../uploads/file-list.ts'
 import { checkCaptcha } from './captcha-check.ts'
 import { checkPorts } from './port-check.ts'
+import { checkProgram } from './program-check.ts'
 import { checkRoutes } from './route-check.ts'
 import { checkActions } from './verification-check.ts'
 
@@ -95,6 +97,7 @@ async function checkMatchmaker(
     errors.push(...checkDocker(docker, block_path), ...checkPorts(docker, port_rules, block_path))
   }
   errors.push(...(await checkBuilds(ctx, game_id, blocks)))
+  errors.push(...(await checkPrograms(ctx, game_id, matchmaker, modes)))
   return distinct(errors)
 }
 
@@ -206,6 +209,32 @@ async function checkBuilds(
     return [
       { path: at, reason: 'not_runnable', message: `Build ${image_id} is a ${build.kind}, which cannot be run yet.` },
     ]
+  })
+}
+
+/** Of builds whose files were noted. */
+async function checkPrograms(
+  ctx: Context,
+  game_id: string,
+  matchmaker: Matchmaker,
+  modes: ReadonlyMap<string, GameModeConfig>,
+): Promise<ErrorDetail[]> {
+  const image_ids = new Set([...modes.values()].flatMap(({ image_id }) => image_id ?? []))
+  if (image_ids.size === 0) return []
+  const rows = await ctx.db
+    .selectFrom('builds')
+    .select(['build_id', 'file_list'])
+    .where('game_id', '=', game_id)
+    .where('build_id', 'in', [...image_ids])
+    .where('file_list', 'is not', null)
+    .execute()
+  const files = new Map(rows.map(({ build_id, file_list }) => [build_id, readFileList(file_list!)]))
+  return [...modes.values()].flatMap(({ name, image_id, args }) => {
+    const of_build = image_id === null ? undefined : files.get(image_id)
+    if (of_build === undefined || args.length === 0) return []
+    const own = matchmaker.game_modes[name]?.docker !== undefined
+    const path = ['matchmaker', ...(own ? ['game_modes', name] : []), 'docker', 'args']
+    return checkProgram(args, of_build, path)
   })
 }
 

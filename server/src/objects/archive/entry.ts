@@ -26,6 +26,14 @@ export type ArchiveReader = (
 
 const CHUNK_BYTES = 64 * 1024
 
+/** By the first bytes of a file isExecutable() decides. */
+export const HEAD_BYTES = 4
+
+/** Whether the file is unpacked as executable: by what the archive says, else by how programs and scripts begin. */
+export function isExecutable({ is_executable }: Pick<ArchiveEntry, 'is_executable'>, head: Buffer): boolean {
+  return is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
+}
+
 /** The bytes from `start` to before `end`, metered. */
 export async function* readRange(handle: FileHandle, start: number, end: number, meter: Meter): AsyncGenerator<Buffer> {
   for (let at = start; at < end; ) {

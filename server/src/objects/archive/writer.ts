@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { chmod, type FileHandle, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../sync-folder.ts'
-import type { ArchiveEntry } from './entry.ts'
+import { type ArchiveEntry, HEAD_BYTES, isExecutable } from './entry.ts'
 
 /** Anybody may read, nobody but the platform's user may write: lobbies run as other users. */
 const FOLDER_MODE = 0o755
@@ -72,17 +72,15 @@ export function createFolderWriter(folder: string): FolderWriter {
   }
 }
 
-/** `is_executable`: what the archive says, else whether the file begins as programs and scripts do. */
 async function writeBody(handle: FileHandle, entry: ArchiveEntry): Promise<{ is_executable: boolean; sha256: string }> {
   const hash = createHash('sha256')
   let head = Buffer.alloc(0)
   for await (const chunk of entry.body) {
-    if (head.length < 4) head = Buffer.concat([head, chunk.subarray(0, 4)])
+    if (head.length < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES)])
     hash.update(chunk)
     await handle.appendFile(chunk)
   }
-  const is_executable = entry.is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
-  return { is_executable, sha256: hash.digest('hex') }
+  return { is_executable: isExecutable(entry, head), sha256: hash.digest('hex') }
 }
 
 async function flushAndClose(handle: FileHandle): Promise<void> {

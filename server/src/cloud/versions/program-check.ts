@@ -1,0 +1,40 @@
+// The program of a game mode against the files of its build: one that is missing or cannot be executed would only show
+// when players wait for the first lobby. Refused is what cannot start on any runner. A name without a slash may be a
+// program of the runner's machine, and a path outside of the build is not looked at.
+import { posix } from 'node:path'
+import type { ErrorDetail } from '@muster/contract'
+
+/** Where lobbies see their build (runner/drivers/bubblewrap.ts). */
+const BUILD_MOUNT = '/build'
+const REMEDY = 'Run chmod +x on it, pack the archive again, and upload it as a new build.'
+const WITHOUT_MODES =
+  'An archive that was packed on Windows has no such mark: there the file must be an ELF program, or begin with #!.'
+
+/** `files`: whether each file of the build is executable, by its path. `path` is that of `args`. */
+export function checkProgram(
+  args: readonly string[],
+  files: ReadonlyMap<string, boolean>,
+  path: readonly string[],
+): ErrorDetail[] {
+  const [program = ''] = args
+  if (posix.isAbsolute(program) && !program.startsWith(`${BUILD_MOUNT}/`)) return []
+  const inside = posix.isAbsolute(program) ? posix.relative(BUILD_MOUNT, program) : posix.normalize(program)
+  const at = [...path, '0']
+  const name = JSON.stringify(program)
+  const is_executable = files.get(inside)
+  if (is_executable === true) return []
+  if (is_executable === false) {
+    const message = `The build has the file ${name}, but it is not executable. ${REMEDY} ${WITHOUT_MODES}`
+    return [{ path: at, reason: 'not_executable', message }]
+  }
+  if (!program.includes('/')) return []
+  const message = `The build has no file ${name}. The path is relative to the root of the archive.${namesakes(inside, files)}`
+  return [{ path: at, reason: 'not_found', message }]
+}
+
+/** Files of the same name elsewhere in the build, as a sentence with a space before it. */
+function namesakes(path: string, files: ReadonlyMap<string, boolean>): string {
+  const name = posix.basename(path)
+  const found = [...files.keys()].find((file) => posix.basename(file) === name)
+  return found === undefined ? '' : ` It has ${JSON.stringify(found)}.`
+}
