@@ -13,7 +13,7 @@ import { freePorts } from './free-ports.ts'
 import { until } from './until.ts'
 
 /** Of Debian: a user's PATH may not name /usr/sbin. */
-const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+export const KNOT_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
 
 export type Knot = {
   /** `address:port`, over UDP and TCP. */
@@ -27,7 +27,7 @@ export type Knot = {
 
 /** Why it cannot be started; null: it can. */
 export function knotObstacle(): string | null {
-  return spawnSync('knotd', ['--version'], { env: ENVIRONMENT }).status === 0 ? null : 'knotd is not installed'
+  return spawnSync('knotd', ['--version'], { env: KNOT_ENVIRONMENT }).status === 0 ? null : 'knotd is not installed'
 }
 
 /** `zones`: by name, the records beside the SOA as in a zone file. */
@@ -44,7 +44,7 @@ export async function startKnot(t: TestContext, zones: Record<string, readonly s
   }
   await writeFile(join(folder, 'knot.conf'), configOf(folder, port, key, Object.keys(zones)))
   const child = spawn('knotd', ['--config', join(folder, 'knot.conf')], {
-    env: ENVIRONMENT,
+    env: KNOT_ENVIRONMENT,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = outputOf(child)

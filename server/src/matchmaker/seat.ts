@@ -61,7 +61,7 @@ async function prepareTexts(desk: Desk, lobby: Lobby): Promise<readonly string[]
 /**
  * HTTP and HTTPS are told on the advertised ports of the lobby's own host name; `url` is what works as it stands. For HTTPS
  * that is the path route: the main domain has a certificate wherever people come over HTTPS, and for a lobby's own host
- * there is one only where the operator keeps a wildcard.
+ * there is one only where a wildcard was ordered by DNS-01 or is kept by the operator.
  */
 function joinPorts(config: Config, lobby: Lobby, of_mode: readonly PortConfig[]): Seat['ports'] {
   const { lobby_id, region } = lobby

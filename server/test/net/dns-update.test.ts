@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
@@ -6,7 +7,7 @@ import { decodeMessage, encodeName, encodeText } from '../../src/net/dns-message
 import { updateText } from '../../src/net/dns-update.ts'
 import { signMessage, verifyResponse } from '../../src/net/tsig.ts'
 import { parseTsigKey, type TsigAlgorithm, type TsigKey } from '../../src/tsig-key.ts'
-import { knotObstacle, startKnot } from '../knot.ts'
+import { KNOT_ENVIRONMENT, knotObstacle, startKnot } from '../knot.ts'
 
 const SECRET = Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')
 const NOW_MS = 1_700_000_000_000
@@ -100,6 +101,8 @@ test('a real name server takes the updates: several values of one name, each rem
   const obstacle = knotObstacle()
   if (obstacle !== null) return t.skip(obstacle)
   const knot = await startKnot(t, { 'lobbies.test': ['@ NS ns', 'ns A 127.0.0.1'] })
+  const made = execFileSync('keymgr', ['-t', 'by-keymgr', 'hmac-sha512'], { env: KNOT_ENVIRONMENT, encoding: 'utf8' })
+  assert.equal(parseTsigKey(made).name, 'by-keymgr')
   const updater = { server: knot.address, key: knot.key, now: Date.now }
   const record = (value: string) => ({ name: PROOF, value })
 
