@@ -39,7 +39,7 @@ const site = createServer(async (request, response) => {
   }
 })
 
-site.listen(SITE_PORT, () => console.log(`Play at http://localhost:${SITE_PORT}/`))
+site.listen(SITE_PORT, '127.0.0.1', () => console.log(`Play at http://localhost:${SITE_PORT}/`))
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {

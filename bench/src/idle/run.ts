@@ -45,7 +45,7 @@ export async function run(): Promise<void> {
 }
 
 async function startMuster(folder: string): Promise<{ platform: ChildProcess; url: string }> {
-  const [api, matchmaker, http, https] = await freePorts(4)
+  const [api, matchmaker, lobby_api, http, https] = await freePorts(5)
   const { PATH, HOME } = process.env
   const platform = spawn(process.execPath, [PROGRAM, 'start'], {
     env: {
@@ -54,6 +54,7 @@ async function startMuster(folder: string): Promise<{ platform: ChildProcess; ur
       MUSTER_DATA: folder,
       MUSTER_API_PORT: String(api),
       MUSTER_MATCHMAKER_PORT: String(matchmaker),
+      MUSTER_LOBBY_API_PORT: String(lobby_api),
       MUSTER_EDGE_HTTP_PORT: String(http),
       MUSTER_EDGE_HTTPS_PORT: String(https),
       MUSTER_METRICS_PORT: '0',

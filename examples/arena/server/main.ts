@@ -65,8 +65,8 @@ http.on('upgrade', (request, connection, head) => {
   })
 })
 
-// All addresses: the platform's proxy may reach in from another network namespace.
-http.listen(lobby.port('game'), '0.0.0.0', async () => {
+// Players come through the platform's edge, which is on the same machine.
+http.listen(lobby.port('game'), '127.0.0.1', async () => {
   await lobby.ready()
   console.log(`Arena is open, lobby ${lobby.id}.`)
 })

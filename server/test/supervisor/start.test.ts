@@ -3,7 +3,9 @@ import { readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { LOBBY_PORTS } from '../../src/config.ts'
 import { freePorts } from '../free-ports.ts'
+import { listeningSockets } from '../listening-sockets.ts'
 import { until } from '../until.ts'
 import { freeSettings, isThere, processesOf, roleOf, startMuster, statusOf, temporaryFolder } from './started.ts'
 
@@ -190,6 +192,22 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   const lobby = processesOf(lobby_id).map(({ pid }) => pid)
   assert.ok(lobby.length > 0)
   t.after(() => until('the lobby to end', () => processesOf(lobby_id).length === 0))
+
+  await t.test('everything listens on loopback addresses only, the lobby of the example too', () => {
+    const sockets = listeningSockets([muster.pid, ...processesOf(folder).map(({ pid }) => pid)])
+    const ports = new Set(sockets.map(({ port }) => port))
+    for (const [name, port] of Object.entries(settings)) {
+      if (name.endsWith('_PORT') && port !== '0') assert.ok(ports.has(Number(port)), name)
+    }
+    assert.ok(
+      sockets.some(({ port }) => port >= LOBBY_PORTS.min && port <= LOBBY_PORTS.max),
+      'a port of the lobby',
+    )
+    assert.ok(sockets.some(({ transport }) => transport === 'udp'))
+    for (const { pid, transport, address, port } of sockets) {
+      assert.match(address, /^(?:127\.\d+\.\d+\.\d+|(?:0:){7}1)$/, `${transport} ${port} of process ${pid}`)
+    }
+  })
 
   muster.signalGroup('SIGTERM')
   assert.deepEqual(await muster.ended, { code: 0, signal: null })
