@@ -33,10 +33,13 @@ export class WatchedRecords {
     namespacesOf: (records: Records) => readonly string[] = () => [],
   ): Promise<Watched<Records>> {
     let latest = withIndex(await read())
-    if (query.watch_index !== latest.watch.index) return latest
+    if (query.watch_index === undefined) return latest
     const look = async (): Promise<Watched<Records> | null> => {
       latest = withIndex(await read())
-      return latest.watch.index === query.watch_index ? null : latest
+      if (latest.watch.index === query.watch_index) return null
+      // Read again: a caller who was removed by the very change that is news here has no right to it any more.
+      latest = withIndex(await read())
+      return latest
     }
     const found = await this.#waiting.until(namespacesOf(latest), look, isGone, gone)
     if (found === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
