@@ -41,6 +41,10 @@ export const ContentLength = Type.Integer({
 export const object = <P extends Parameters<typeof Type.Object>[0]>(properties: P, description?: string) =>
   Type.Object(properties, description === undefined ? strict : { ...strict, description })
 
+/** Of a response whose lists have a largest size. */
+export const IsCut = (rest: string) =>
+  Type.Boolean({ description: `Whether something is missing because the response is full. ${rest}` })
+
 /** For operations whose response can be waited for: sent back, the index of a response makes the call a long poll. */
 export const WatchIndex = Type.Optional(
   Type.String({

@@ -2,7 +2,7 @@
 // of a data set belong together. docs/analytics.md says what each number means.
 import Type, { type Static } from 'typebox'
 import { operation } from '../operation.ts'
-import { Id, object } from '../records.ts'
+import { Id, IsCut, object } from '../records.ts'
 
 /** Games, and namespaces, of one call. */
 export const ANALYTICS_IDS_MAX = 256
@@ -94,6 +94,7 @@ export const getAnalytics = operation({
   }),
   response: object({
     data_sets: Type.Array(AnalyticsDataSet, { description: 'One for each variant, in their order.' }),
+    is_cut: IsCut('Data sets by region, game mode or exit code have the 100 largest lines.'),
   }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })

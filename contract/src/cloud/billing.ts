@@ -1,7 +1,7 @@
 // What the lobbies of a group's games have used: time, weighted by the cores that each may use.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Id, Instant, object } from '../records.ts'
+import { Id, Instant, IsCut, object } from '../records.ts'
 
 export const BillingUsage = object(
   {
@@ -27,6 +27,9 @@ export const BillingUsage = object(
         ),
       }),
       { description: 'Games whose servers ran, deleted ones too.' },
+    ),
+    is_cut: IsCut(
+      'The window reaches back to times whose records may have been removed (MUSTER_RETENTION_RUNS_DAYS): the real use may be higher.',
     ),
     currency: Type.Optional(Type.String({ description: 'Of prices, ISO 4217; absent when there are none.' })),
   },

@@ -2,7 +2,7 @@
 // yet.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Bytes, DisplayName, Id, object, Timestamp } from '../records.ts'
+import { Bytes, DisplayName, Id, IsCut, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest } from './uploads.ts'
 
 export const BUILD_DISPLAY_NAME_LENGTH_MAX = 128
@@ -80,6 +80,6 @@ export const listGameBuilds = operation({
   method: 'GET',
   summary: 'Lists builds of a game, newest first.',
   role: 'viewer',
-  response: object({ builds: Type.Array(BuildSummary) }),
+  response: object({ builds: Type.Array(BuildSummary), is_cut: IsCut('It has the 1,000 newest.') }),
   errors: ['GAME_NOT_FOUND'],
 })

@@ -1,5 +1,5 @@
 // Deleting: what is deployed, or held by something else, is refused with IN_USE, whose metadata names the first that
-// hold it: `held_by: [{kind, id}]`. What was stored is removed a while later.
+// hold it: `held_by: [{kind, id}]`, and `is_cut` where there are more. What was stored is removed a while later.
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
 

@@ -1,7 +1,7 @@
 // Games: what a group develops. Everything below a game's address acts on that game only.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { DisplayName, Id, NameId, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { DisplayName, Id, IsCut, NameId, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { GroupHandle, GroupSummary } from './groups.ts'
 import { ImageUrl } from './images.ts'
 import { NamespaceSummary } from './namespaces.ts'
@@ -53,6 +53,7 @@ export const GameFull = object({
   namespaces: Type.Array(NamespaceSummary, { description: 'Newest first.' }),
   versions: Type.Array(VersionSummary, { description: 'Newest first.' }),
   available_regions: Type.Array(RegionSummary),
+  is_cut: IsCut('It has the 1,000 newest namespaces and versions.'),
 })
 
 const params = object({ game_id: Id })
@@ -93,7 +94,12 @@ export const getGames = operation({
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   query: object({ watch_index: WatchIndex }),
-  response: object({ games: Type.Array(GameSummary), groups: Type.Array(GroupSummary), watch: Watch }),
+  response: object({
+    games: Type.Array(GameSummary),
+    groups: Type.Array(GroupSummary),
+    is_cut: IsCut('It has the 1,000 newest games and groups.'),
+    watch: Watch,
+  }),
 })
 
 export const getGameById = operation({

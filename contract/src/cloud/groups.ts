@@ -1,7 +1,7 @@
 // Groups: who develops games. Each has members with a role; nobody else knows of it.
 import Type from 'typebox'
 import { GROUP_ROLES, operation } from '../operation.ts'
-import { DisplayName, Empty, Id, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { DisplayName, Empty, Id, IsCut, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const GROUP_DISPLAY_NAME_LENGTH_MAX = 24
@@ -59,7 +59,7 @@ export const listGroups = operation({
   path: '/group/groups',
   summary: "Lists the caller's groups, newest first; to administrators all groups.",
   query: object({ watch_index: WatchIndex }),
-  response: object({ groups: Type.Array(GroupSummary), watch: Watch }),
+  response: object({ groups: Type.Array(GroupSummary), is_cut: IsCut('It has the 1,000 newest.'), watch: Watch }),
 })
 
 export const getGroupSummary = operation({

@@ -2,7 +2,7 @@
 // error: it goes on after the lobby has ended, for as long as the operator keeps it.
 import Type, { type Static } from 'typebox'
 import { operation } from '../operation.ts'
-import { Id, object, Timestamp } from '../records.ts'
+import { Id, IsCut, object, Timestamp } from '../records.ts'
 import { ServicePerf } from './rays.ts'
 
 const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
@@ -122,7 +122,10 @@ export const listNamespaceLobbies = operation({
       Type.String({ format: 'date-time', description: 'The `create_ts` of the last one that is known.' }),
     ),
   }),
-  response: object({ lobbies: Type.Array(LogsLobbySummary, { description: 'The newest first.' }) }),
+  response: object({
+    lobbies: Type.Array(LogsLobbySummary, { description: 'The newest first.' }),
+    is_cut: IsCut('Older lobbies follow with `before_create_ts`.'),
+  }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })
 
@@ -157,6 +160,7 @@ export const getNamespaceLobby = operation({
     stdout_presigned_urls: Type.Array(PresignedUrl, { description: 'None before its server was started.' }),
     stderr_presigned_urls: Type.Array(PresignedUrl),
     perf_lists: Type.Array(ServicePerf, { description: 'None where no request started it, or its ray is not kept.' }),
+    is_cut: IsCut('It has the first 64 of `perf_lists`.'),
   }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })

@@ -1,7 +1,7 @@
 // How a namespace's site may be visited, and what has been deployed to the namespace so far.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, Timestamp } from '../records.ts'
+import { Empty, Id, IsCut, object, Timestamp } from '../records.ts'
 
 /** Users of one namespace's site. */
 export const AUTH_USERS_MAX = 32
@@ -103,5 +103,8 @@ export const getGameNamespaceVersionHistoryList = operation({
       Type.Integer({ minimum: 1, maximum: VERSION_HISTORY_MAX, description: `Default ${VERSION_HISTORY_MAX}.` }),
     ),
   }),
-  response: object({ versions: Type.Array(NamespaceVersion) }),
+  response: object({
+    versions: Type.Array(NamespaceVersion),
+    is_cut: IsCut('Earlier deploys follow with `anchor`.'),
+  }),
 })

@@ -3,7 +3,7 @@
 // and some of the others; who plays is never told.
 import Type, { type Static } from 'typebox'
 import { operation } from '../operation.ts'
-import { Id, object, Timestamp } from '../records.ts'
+import { Id, IsCut, object, Timestamp } from '../records.ts'
 
 const Count = Type.Integer({ minimum: 0 })
 const Microseconds = (description: string) => Type.Integer({ minimum: 0, description: `${description} Microseconds.` })
@@ -188,7 +188,7 @@ export const getRayPerfLogs = operation({
   rate_limit: 'cloud',
   role: 'developer',
   params: object({ ray_id: Id }),
-  response: object({ perf_lists: Type.Array(ServicePerf) }),
+  response: object({ perf_lists: Type.Array(ServicePerf), is_cut: IsCut('It has the first 64 services.') }),
   errors: ['RAY_NOT_FOUND'],
 })
 

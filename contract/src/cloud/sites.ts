@@ -1,7 +1,7 @@
 // Sites: the files that the CDN serves for the namespaces whose version names them.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Bytes, DisplayName, Id, object, Timestamp } from '../records.ts'
+import { Bytes, DisplayName, Id, IsCut, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
 
 export const SITE_DISPLAY_NAME_LENGTH_MAX = 128
@@ -51,6 +51,6 @@ export const listGameCdnSites = operation({
   method: 'GET',
   summary: 'Lists sites of a game, newest first.',
   role: 'viewer',
-  response: object({ sites: Type.Array(SiteSummary) }),
+  response: object({ sites: Type.Array(SiteSummary), is_cut: IsCut('It has the 1,000 newest.') }),
   errors: ['GAME_NOT_FOUND'],
 })

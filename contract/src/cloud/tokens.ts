@@ -1,7 +1,7 @@
 // The tokens that were given out for a game, and their end. A token itself is told once, when it is created.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, Timestamp } from '../records.ts'
+import { Empty, Id, IsCut, object, Timestamp } from '../records.ts'
 
 export const TokenSummary = object(
   {
@@ -13,7 +13,10 @@ export const TokenSummary = object(
   'A token, without the token.',
 )
 
-const list = object({ tokens: Type.Array(TokenSummary, { description: 'The newest first.' }) })
+const list = object({
+  tokens: Type.Array(TokenSummary, { description: 'The newest first.' }),
+  is_cut: IsCut('It has the 1,000 newest.'),
+})
 const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const game = { game_id: Id }
 const namespace = { game_id: Id, namespace_id: Id }

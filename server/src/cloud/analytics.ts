@@ -1,6 +1,6 @@
 // Analytics as they are asked for: whose namespaces they are, the window, and one data set for each variant. What they are
 // made of is in analytics/.
-import { type AnalyticsDataSet, ApiError, type getAnalytics, type QueryOf, validationError } from '@muster/contract'
+import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationError } from '@muster/contract'
 import type { ClientBase } from 'pg'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -9,7 +9,7 @@ import { shardOf } from '../journal/pages.ts'
 import { JournalGap } from '../journal/read.ts'
 import { requireGames } from './access.ts'
 import { bucketsOf, startsOf, type Window } from './analytics/buckets.ts'
-import { type Numbers, VARIANTS } from './analytics/data-sets.ts'
+import { isCut, type Numbers, VARIANTS } from './analytics/data-sets.ts'
 import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from './analytics/read.ts'
 import { fineFromMs } from './analytics/retention.ts'
 import { readExits, readTail } from './analytics/tail.ts'
@@ -23,7 +23,7 @@ export async function tellAnalytics(
   caller: Caller,
   query: QueryOf<typeof getAnalytics>,
   inTurn: <T>(read: () => Promise<T>) => Promise<T>,
-): Promise<AnalyticsDataSet[]> {
+): Promise<ResponseOf<typeof getAnalytics>> {
   const window = windowOf(query)
   const namespace_ids = await namespacesOf(ctx, caller, query)
   const told = query.variants.map((name) => ({ name, ...VARIANTS[name] }))
@@ -31,7 +31,7 @@ export async function tellAnalytics(
   const numbers = await inTurn(() =>
     inSnapshot(ctx.pool, (db) => readNumbers(ctx, db, { window, namespace_ids, needs })),
   )
-  return told.map(({ name, tell }) => ({ [name]: tell(numbers) }))
+  return { data_sets: told.map(({ name, tell }) => ({ [name]: tell(numbers) })), is_cut: isCut(numbers) }
 }
 
 type Asked = { window: Window; namespace_ids: readonly string[]; needs: ReadonlySet<LineKind | 'exits' | 'now'> }

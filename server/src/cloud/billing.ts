@@ -30,7 +30,8 @@ export async function findUsage(
 ): Promise<Usage> {
   await requireGroup(ctx, caller, group_id)
   const { regions, currency } = ctx.config
-  const times = await readRunTimes(ctx, group_id, windowOf(query, ctx.now()))
+  const window = windowOf(query, ctx.now())
+  const times = await readRunTimes(ctx, group_id, window)
   const games = new Map<string, Usage['games'][number]>()
   for (const same of Map.groupBy(times, ({ game_id, region }) => `${game_id} ${region}`).values()) {
     const { game_id, region } = same[0]!
@@ -41,7 +42,22 @@ export async function findUsage(
     game.regions.push({ region_id: idOfName(region), uptime: Number(uptime), ...cost })
     games.set(game_id, game)
   }
-  return { games: [...games.values()], ...(currency === null ? {} : { currency }) }
+  const is_cut = await isCut(ctx, group_id, window)
+  return { games: [...games.values()], is_cut, ...(currency === null ? {} : { currency }) }
+}
+
+/** Whether runs of the window may have been removed for their age. A group that is younger had none. */
+async function isCut(ctx: Context, group_id: string, { start_ms }: Window): Promise<boolean> {
+  const { runs_ms } = ctx.config.retention
+  if (runs_ms === null) return false
+  const kept_from_ms = ctx.now() - runs_ms
+  if (start_ms >= kept_from_ms) return false
+  const group = await ctx.db
+    .selectFrom('groups')
+    .select('create_ts')
+    .where('group_id', '=', group_id)
+    .executeTakeFirstOrThrow()
+  return group.create_ts.getTime() < kept_from_ms
 }
 
 /** Until now at most: nobody knows what will have been used. */

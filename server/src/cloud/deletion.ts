@@ -26,7 +26,7 @@ export async function deleteGroup(ctx: Context, caller: Caller, group_id: string
       .selectFrom('games')
       .select('game_id as id')
       .where('developer_group_id', '=', group_id)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The group', holders('game', games))
     await trx.deleteFrom('groups').where('group_id', '=', group_id).execute()
@@ -42,7 +42,7 @@ export async function deleteGame(ctx: Context, caller: Caller, game_id: string):
       .select('namespace_id as id')
       .where('namespaces.game_id', '=', game_id)
       .where(sql<boolean>`versions.config <> '{}'`)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     const lobbies = await trx
       .selectFrom('lobbies')
@@ -50,7 +50,7 @@ export async function deleteGame(ctx: Context, caller: Caller, game_id: string):
       .select('lobby_id as id')
       .where('namespaces.game_id', '=', game_id)
       .where('stop_ts', 'is', null)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The game', [...holders('namespace', deployed), ...holders('lobby', lobbies)])
     const uploads = await trx
@@ -91,7 +91,7 @@ export async function deleteNamespace(
       .select('lobby_id as id')
       .where('namespace_id', '=', namespace_id)
       .where('stop_ts', 'is', null)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     const namespace = trx
       .selectFrom('namespaces')
@@ -123,14 +123,14 @@ export async function deleteVersion(ctx: Context, caller: Caller, game_id: strin
       .selectFrom('namespaces')
       .select('namespace_id as id')
       .where('version_id', '=', version_id)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     const lobbies = await trx
       .selectFrom('lobbies')
       .select('lobby_id as id')
       .where('version_id', '=', version_id)
       .where('stop_ts', 'is', null)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The version', [...holders('namespace', namespaces), ...holders('lobby', lobbies)])
     await trx.deleteFrom('versions').where('version_id', '=', version_id).execute()
@@ -155,7 +155,7 @@ export async function deleteBuild(ctx: Context, caller: Caller, game_id: string,
       .where(
         sql<boolean>`jsonb_path_exists(config, '$.matchmaker.**.image_id ? (@ == $id)', ${JSON.stringify({ id: build_id })}::jsonb)`,
       )
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The build', holders('version', versions))
     await holdUpload(trx, build.upload_id)
@@ -179,7 +179,7 @@ export async function deleteSite(ctx: Context, caller: Caller, game_id: string, 
       .select('version_id as id')
       .where('game_id', '=', game_id)
       .where(sql<boolean>`config #>> '{cdn,site_id}' = ${site_id}`)
-      .limit(HOLDERS_NAMED_MAX)
+      .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The site', holders('version', versions))
     await holdUpload(trx, site.upload_id)
@@ -213,6 +213,8 @@ function holders(kind: Holder['kind'], rows: readonly { id: string }[]): Holder[
 function refuseHeld(what: string, held_by: readonly Holder[]): void {
   if (held_by.length === 0) return
   const named = held_by.slice(0, HOLDERS_NAMED_MAX)
-  const message = `${what} is in use by ${named.map(({ kind, id }) => `${kind} ${id}`).join(', ')}.`
-  throw new ApiError('IN_USE', { held_by: named }, { message })
+  const is_cut = held_by.length > HOLDERS_NAMED_MAX
+  const others = is_cut ? ' and others' : ''
+  const message = `${what} is in use by ${named.map(({ kind, id }) => `${kind} ${id}`).join(', ')}${others}.`
+  throw new ApiError('IN_USE', { held_by: named, ...(is_cut && { is_cut }) }, { message })
 }

@@ -7,6 +7,7 @@ import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { RAYS_CHANNEL } from '../observe/recorder.ts'
 import { requireGame } from './access.ts'
+import { cut } from './lists.ts'
 
 /** What is older has been written. */
 const NEW_MS = 60_000
@@ -23,12 +24,17 @@ export async function rayPerf(
 ): Promise<ResponseOf<typeof getRayPerfLogs>> {
   const parts = await writtenParts(ctx, ray_id)
   await requireReader(ctx, caller, parts)
-  return { perf_lists: parts.map(perfOf) }
+  return perfLists(parts)
 }
 
 /** Of the request that started a lobby; for whoever may see the lobby. */
-export async function startPerf(ctx: Context, ray_id: string): Promise<ServicePerf[]> {
-  return (await writtenParts(ctx, ray_id)).map(perfOf)
+export async function startPerf(ctx: Context, ray_id: string): Promise<ResponseOf<typeof getRayPerfLogs>> {
+  return perfLists(await writtenParts(ctx, ray_id))
+}
+
+function perfLists(parts: readonly Part[]): ResponseOf<typeof getRayPerfLogs> {
+  const { rows, is_cut } = cut(parts, PARTS_MAX)
+  return { perf_lists: rows.map(perfOf), is_cut }
 }
 
 /** A ray id does not tell its time: a ray without any part that is old may still be about to be written. */
@@ -61,7 +67,7 @@ function readParts({ db }: Context, ray_id: string) {
     )
     .where('ray_id', '=', ray_id)
     .orderBy('ts')
-    .limit(PARTS_MAX)
+    .limit(PARTS_MAX + 1)
     .select([
       'ray_id',
       'service',

@@ -9,7 +9,7 @@ import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
 import type { Subject } from '../tokens/keys.ts'
 import { requireGame, requireNamespace } from './access.ts'
-import { LIST_MAX } from './lists.ts'
+import { cut, LIST_MAX } from './lists.ts'
 import { timestamp } from './times.ts'
 
 export const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
@@ -76,21 +76,23 @@ export async function listTokens(
   ctx: Context,
   caller: Caller,
   shelf: TokenShelf,
-): Promise<Static<typeof TokenSummary>[]> {
+): Promise<{ tokens: Static<typeof TokenSummary>[]; is_cut: boolean }> {
   await requireShelf(ctx, caller, shelf)
-  const rows = await tokensOf(ctx, shelf)
+  const found = await tokensOf(ctx, shelf)
     .leftJoin('revoked_tokens', 'revoked_tokens.token_id', 'tokens.token_id')
     .select(['tokens.token_id', 'create_ts', 'tokens.expire_ts', 'revoke_ts'])
     .orderBy('create_ts', 'desc')
     .orderBy('tokens.token_id', 'desc')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
-  return rows.map(({ token_id, create_ts, expire_ts, revoke_ts }) => ({
+  const { rows, is_cut } = cut(found)
+  const tokens = rows.map(({ token_id, create_ts, expire_ts, revoke_ts }) => ({
     token_id,
     create_ts: timestamp(create_ts),
     ...(expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }),
     ...(revoke_ts === null ? {} : { revoke_ts: timestamp(revoke_ts) }),
   }))
+  return { tokens, is_cut }
 }
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND; one of another shelf is not found here. */

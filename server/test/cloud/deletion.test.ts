@@ -79,8 +79,8 @@ test('deleting and renaming', async (t) => {
     assert.equal(keys.length, 2)
     await client.call(deleteGameBuild, { params: { game_id, build_id } })
     await client.call(deleteGameCdnSite, { params: { game_id, site_id } })
-    assert.deepEqual(await client.call(listGameBuilds, { params }), { builds: [] })
-    assert.deepEqual(await client.call(listGameCdnSites, { params }), { sites: [] })
+    assert.deepEqual(await client.call(listGameBuilds, { params }), { builds: [], is_cut: false })
+    assert.deepEqual(await client.call(listGameCdnSites, { params }), { sites: [], is_cut: false })
     await refused('BUILD_NOT_FOUND', client.call(deleteGameBuild, { params: { game_id, build_id } }))
     await refused('SITE_NOT_FOUND', client.call(deleteGameCdnSite, { params: { game_id, site_id } }))
 

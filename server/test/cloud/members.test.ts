@@ -64,7 +64,7 @@ test('groups and their members', async (t) => {
     assert.equal(group.is_current_identity_member, true)
     assert.deepEqual((await stranger.client.call(listGroups, {})).groups, [])
     const { watch, ...nothing } = await stranger.client.call(getGames, {})
-    assert.deepEqual(nothing, { games: [], groups: [] })
+    assert.deepEqual(nothing, { games: [], groups: [], is_cut: false })
     assert.match(watch.index, /^[\w-]{22}$/)
     await stranger.client.call(createGroup, { body: { display_name: 'Other' } })
     const names = (await stranger.client.call(listGroups, {})).groups.map(({ display_name }) => display_name)
@@ -219,10 +219,10 @@ test('groups and their members', async (t) => {
     'who watches groups, games, members or a profile gets the next response once it is another',
     async () => {
       /** Of a person with a group and a game of his own, so that no case changes what another one watches. */
-      const watchOf = async () => {
+      const watchOf = async (display_name: string) => {
         const { client } = await person()
         const params = await client.call(createGroup, { body: { display_name: 'Watched' } })
-        const game = { display_name: 'Watched', developer_group_id: params.group_id }
+        const game = { display_name, developer_group_id: params.group_id }
         const { game_id } = await client.call(createGame, { body: game })
         const calls = {
           groups: (query = {}) => client.call(listGroups, { query }),
@@ -244,7 +244,7 @@ test('groups and their members', async (t) => {
         return { calls, changes }
       }
       const watches = async (what: 'groups' | 'games' | 'game' | 'members' | 'profile'): Promise<void> => {
-        const { calls, changes } = await watchOf()
+        const { calls, changes } = await watchOf(`Watched ${what}`)
         const { watch } = await calls[what]()
         assert.deepEqual((await calls[what]()).watch, watch, `${what}: the same response has the same index`)
         assert.deepEqual((await calls[what]({ watch_index: 'another' })).watch, watch, `${what}: at once`)

@@ -199,6 +199,12 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }
 
+/** Whether a data set would have more lines than LINES_MAX. */
+export function isCut({ lines, exits }: Pick<Numbers, 'lines' | 'exits'>): boolean {
+  const code_count = new Set(exits.map(({ exit_code }) => exit_code)).size
+  return Math.max(lines.region.length, lines.game_mode.length, code_count) > LINES_MAX
+}
+
 /** LINES_MAX of them, in the order of their names. */
 function largest<T>(items: readonly T[], sizeOf: (item: T) => number, nameOf: (item: T) => string): T[] {
   return items

@@ -18,7 +18,7 @@ import { idOfName, newId } from '../../ids.ts'
 import { requireGame, requireGroup } from '../access.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { handleOf, listGroups } from '../groups/groups.ts'
-import { LIST_MAX } from '../lists.ts'
+import { cut, LIST_MAX } from '../lists.ts'
 import { recordDeploys } from '../namespaces/deploys.ts'
 import { listNamespaces } from '../namespaces/namespaces.ts'
 import { holdGroup, requireQuota } from '../quotas.ts'
@@ -93,7 +93,7 @@ export async function checkGame(
 /** An administrator sees all games and groups, a cloud token its own game and the group of that. */
 export async function listGames(ctx: Context, caller: Caller): Promise<Omit<ResponseOf<typeof getGames>, 'watch'>> {
   const own = caller.kind === 'cloud' ? caller.game_id : null
-  const games = await ctx.db
+  const found = await ctx.db
     .selectFrom('games')
     .innerJoin('groups', 'groups.group_id', 'games.developer_group_id')
     .select(['game_id', 'name_id', 'games.display_name', 'games.create_ts'])
@@ -106,8 +106,9 @@ export async function listGames(ctx: Context, caller: Caller): Promise<Omit<Resp
     )
     .orderBy('games.create_ts', 'desc')
     .orderBy('game_id', 'desc')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
+  const { rows: games, is_cut } = cut(found)
   const groups = await listGroups(ctx, caller)
   const ids = games.map((game) => game.game_id)
   const [players, images] = await Promise.all([countPlayers(ctx, ids), imageUrls(ctx, ids)])
@@ -120,7 +121,8 @@ export async function listGames(ctx: Context, caller: Caller): Promise<Omit<Resp
       total_player_count: players.get(game.game_id) ?? 0,
       ...images.get(game.game_id),
     })),
-    groups,
+    groups: groups.groups,
+    is_cut: is_cut || groups.is_cut,
   }
 }
 
@@ -144,9 +146,10 @@ export async function findGame(ctx: Context, caller: Caller, game_id: string): P
     create_ts: timestamp(game.create_ts),
     total_player_count: players.get(game_id) ?? 0,
     ...images.get(game_id),
-    namespaces,
-    versions,
+    namespaces: namespaces.rows,
+    versions: versions.rows,
     available_regions: regionsOf(ctx.config),
+    is_cut: namespaces.is_cut || versions.is_cut,
   }
 }
 

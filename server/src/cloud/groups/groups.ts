@@ -17,7 +17,7 @@ import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGroup } from '../access.ts'
 import { checkDisplayName } from '../field-errors.ts'
-import { LIST_MAX } from '../lists.ts'
+import { cut, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 
 type Summary = Static<typeof GroupSummary>
@@ -50,8 +50,8 @@ export async function createGroup(
 }
 
 /** Those of the caller; an administrator's are all, a cloud token's the one that has its game. Newest first. */
-export async function listGroups(ctx: Context, caller: Caller): Promise<Summary[]> {
-  const rows = await summaries(ctx, caller)
+export async function listGroups(ctx: Context, caller: Caller): Promise<{ groups: Summary[]; is_cut: boolean }> {
+  const found = await summaries(ctx, caller)
     .$if(caller.kind === 'user', (query) =>
       query.where('groups.group_id', 'in', (of) =>
         of.selectFrom('group_members').select('group_id').where('user_id', '=', userOf(caller)),
@@ -67,9 +67,10 @@ export async function listGroups(ctx: Context, caller: Caller): Promise<Summary[
     )
     .orderBy('create_ts', 'desc')
     .orderBy('group_id', 'desc')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
-  return rows.map((row) => toSummary(ctx, row))
+  const { rows, is_cut } = cut(found)
+  return { groups: rows.map((row) => toSummary(ctx, row)), is_cut }
 }
 
 /** Throws GROUP_NOT_FOUND. */

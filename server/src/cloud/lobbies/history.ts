@@ -12,6 +12,7 @@ import type { Context } from '../../context.ts'
 import { idOfName } from '../../ids.ts'
 import { busyCores } from '../../logs/lobby-metrics.ts'
 import { requireGame, requireNamespace } from '../access.ts'
+import { cut } from '../lists.ts'
 import { startPerf } from '../rays.ts'
 import { timestamp } from '../times.ts'
 import type { Window } from './csv.ts'
@@ -31,18 +32,28 @@ export async function listNamespaceLobbies(
   caller: Caller,
   { game_id, namespace_id }: { game_id: string; namespace_id: string },
   before_create_ts: string | undefined,
-): Promise<LogsLobbySummary[]> {
+): Promise<{ lobbies: LogsLobbySummary[]; is_cut: boolean }> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
-  const { rows } = await ctx.pool.query<LobbyRow>(
+  const { rows: found } = await ctx.pool.query<LobbyRow>(
     `select ${LOBBY_COLUMNS} from (
         select * from lobbies where namespace_id = $1 and create_ts < $2
         order by create_ts desc fetch first ${PAGE} rows with ties
       ) as l left join lobby_runs r using (lobby_id)
-      order by l.create_ts desc, l.lobby_id desc limit ${LIST_MAX}`,
+      order by l.create_ts desc, l.lobby_id desc limit ${LIST_MAX + 1}`,
     [namespace_id, before_create_ts === undefined ? 'infinity' : new Date(before_create_ts)],
   )
-  return rows.map(summaryOf)
+  const { rows, is_cut } = cut(found, LIST_MAX)
+  return { lobbies: rows.map(summaryOf), is_cut: is_cut || (await hasOlder(ctx, namespace_id, rows.at(-1))) }
+}
+
+async function hasOlder(ctx: Context, namespace_id: string, oldest: LobbyRow | undefined): Promise<boolean> {
+  if (oldest === undefined) return false
+  const { rows } = await ctx.pool.query('select from lobbies where namespace_id = $1 and create_ts < $2 limit 1', [
+    namespace_id,
+    oldest.create_ts,
+  ])
+  return rows.length > 0
 }
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or LOBBY_NOT_FOUND. */
@@ -66,7 +77,7 @@ export async function findNamespaceLobby(
     ...(metrics !== null && { metrics }),
     stdout_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stdout')] : [],
     stderr_presigned_urls: row.is_started ? [logUrl(ctx, lobby_id, 'stderr')] : [],
-    perf_lists: row.ray_id === null ? [] : await startPerf(ctx, row.ray_id),
+    ...(row.ray_id === null ? { perf_lists: [], is_cut: false } : await startPerf(ctx, row.ray_id)),
   }
 }
 

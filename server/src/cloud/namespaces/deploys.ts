@@ -5,6 +5,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGame, requireNamespace } from '../access.ts'
+import { cut } from '../lists.ts'
 import { timestamp } from '../times.ts'
 
 const HISTORY_DEFAULT = 100
@@ -34,10 +35,10 @@ export async function listDeploys(
   caller: Caller,
   { game_id, namespace_id }: { game_id: string; namespace_id: string },
   { anchor, limit = HISTORY_DEFAULT }: QueryOf<typeof getGameNamespaceVersionHistoryList>,
-): Promise<ResponseOf<typeof getGameNamespaceVersionHistoryList>['versions']> {
+): Promise<ResponseOf<typeof getGameNamespaceVersionHistoryList>> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
-  const rows = await ctx.db
+  const found = await ctx.db
     .selectFrom('namespace_versions')
     .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'caller_name'])
     .where('namespace_id', '=', namespace_id)
@@ -51,11 +52,13 @@ export async function listDeploys(
       ),
     )
     .orderBy('deploy_number', 'desc')
-    .limit(limit)
+    .limit(limit + 1)
     .execute()
-  return rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, ...row }) => ({
+  const { rows, is_cut } = cut(found, limit)
+  const versions = rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, ...row }) => ({
     ...row,
     deploy_ts: timestamp(deploy_ts),
     deployed_by: name === null ? { kind } : { kind, name },
   }))
+  return { versions, is_cut }
 }

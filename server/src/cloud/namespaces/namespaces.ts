@@ -20,7 +20,7 @@ import { createShapeCheck } from '../../shape.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
-import { LIST_MAX } from '../lists.ts'
+import { cut, LIST_MAX } from '../lists.ts'
 import { holdGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
@@ -88,16 +88,19 @@ async function checkNamespace(
   return errors
 }
 
-export async function listNamespaces(ctx: Context, game_id: string): Promise<Static<typeof NamespaceSummary>[]> {
+export async function listNamespaces(
+  ctx: Context,
+  game_id: string,
+): Promise<{ rows: Static<typeof NamespaceSummary>[]; is_cut: boolean }> {
   const rows = await ctx.db
     .selectFrom('namespaces')
     .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
     .where('game_id', '=', game_id)
     .orderBy('create_ts', 'desc')
     .orderBy('name_id')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
-  return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))
+  return cut(rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) })))
 }
 
 /** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND; a namespace of another game is not found here. */

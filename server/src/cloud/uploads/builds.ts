@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGame } from '../access.ts'
 import { notUnique, orNameTaken, refuse } from '../field-errors.ts'
-import { LIST_MAX } from '../lists.ts'
+import { cut, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
 
@@ -78,7 +78,7 @@ export async function listBuilds(
   game_id: string,
 ): Promise<ResponseOf<typeof listGameBuilds>> {
   await requireGame(ctx, caller, game_id)
-  const rows = await ctx.db
+  const found = await ctx.db
     .selectFrom('builds')
     .innerJoin('uploads', 'uploads.upload_id', 'builds.upload_id')
     .select(['builds.build_id', 'builds.upload_id', 'builds.display_name', 'builds.create_ts', 'builds.tags'])
@@ -86,9 +86,11 @@ export async function listBuilds(
     .where('builds.game_id', '=', game_id)
     .orderBy('builds.create_ts', 'desc')
     .orderBy('builds.build_id', 'desc')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
+  const { rows, is_cut } = cut(found)
   return {
+    is_cut,
     builds: rows.map(({ complete_ts, ...row }) => ({
       ...row,
       create_ts: timestamp(row.create_ts),

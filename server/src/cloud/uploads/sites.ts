@@ -5,7 +5,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGame } from '../access.ts'
-import { LIST_MAX } from '../lists.ts'
+import { cut, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { prepareUpload } from './uploads.ts'
 
@@ -39,7 +39,7 @@ export async function listSites(
   game_id: string,
 ): Promise<ResponseOf<typeof listGameCdnSites>> {
   await requireGame(ctx, caller, game_id)
-  const rows = await ctx.db
+  const found = await ctx.db
     .selectFrom('sites')
     .innerJoin('uploads', 'uploads.upload_id', 'sites.upload_id')
     .select(['sites.site_id', 'sites.upload_id', 'sites.display_name', 'sites.create_ts'])
@@ -47,9 +47,11 @@ export async function listSites(
     .where('sites.game_id', '=', game_id)
     .orderBy('sites.create_ts', 'desc')
     .orderBy('sites.site_id', 'desc')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
+  const { rows, is_cut } = cut(found)
   return {
+    is_cut,
     sites: rows.map(({ complete_ts, ...row }) => ({
       ...row,
       create_ts: timestamp(row.create_ts),

@@ -21,7 +21,7 @@ import { createShapeCheck } from '../../shape.ts'
 import { closeConfig } from '../../tokens/version-secrets.ts'
 import { requireGame } from '../access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from '../field-errors.ts'
-import { LIST_MAX } from '../lists.ts'
+import { cut, LIST_MAX } from '../lists.ts'
 import { holdGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { checkConfig } from './check.ts'
@@ -130,16 +130,19 @@ function named(detail: ErrorDetail): ErrorDetail {
   return detail.path.length === 0 ? { ...detail, path: ['config'] } : detail
 }
 
-export async function listVersions(ctx: Context, game_id: string): Promise<Static<typeof VersionSummary>[]> {
+export async function listVersions(
+  ctx: Context,
+  game_id: string,
+): Promise<{ rows: Static<typeof VersionSummary>[]; is_cut: boolean }> {
   const rows = await ctx.db
     .selectFrom('versions')
     .select(['version_id', 'create_ts', 'display_name'])
     .where('game_id', '=', game_id)
     .orderBy('create_ts', 'desc')
     .orderBy('version_id', 'desc')
-    .limit(LIST_MAX)
+    .limit(LIST_MAX + 1)
     .execute()
-  return rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) }))
+  return cut(rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) })))
 }
 
 /** Throws GAME_NOT_FOUND or VERSION_NOT_FOUND; a version of another game is not found here. */

@@ -4,7 +4,7 @@ import { tellAnalytics } from '../../cloud/analytics.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const analytics = (turns: Turns): Implementation[] => [
-  implement(getAnalytics, async ({ ctx, caller, query, isGone }) => ({
-    data_sets: await tellAnalytics(ctx, caller, query, (read) => turns.take(read, isGone)),
-  })),
+  implement(getAnalytics, ({ ctx, caller, query, isGone }) =>
+    tellAnalytics(ctx, caller, query, (read) => turns.take(read, isGone)),
+  ),
 ]

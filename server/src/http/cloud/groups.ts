@@ -12,9 +12,7 @@ import type { WatchedRecords } from '../watched-records.ts'
 
 export const groups = (records: WatchedRecords): Implementation[] => [
   implement(createGroup, ({ ctx, caller, body }) => cloud.createGroup(ctx, caller, body)),
-  implement(listGroups, (request) =>
-    records.respond(request, async () => ({ groups: await cloud.listGroups(request.ctx, request.caller) })),
-  ),
+  implement(listGroups, (request) => records.respond(request, () => cloud.listGroups(request.ctx, request.caller))),
   implement(getGroupSummary, async ({ ctx, caller, params }) => ({
     group: await cloud.findGroup(ctx, caller, params.group_id),
   })),

@@ -17,8 +17,8 @@ export const logs = (readers: LogReaders): Implementation[] => [
   implement(exportMatchmakerLobbyHistory, ({ ctx, caller, params, body }) =>
     history.exportHistory(ctx, caller, { ...params, ...body }),
   ),
-  implement(listNamespaceLobbies, async ({ ctx, caller, params, query }) => ({
-    lobbies: await history.listNamespaceLobbies(ctx, caller, params, query.before_create_ts),
-  })),
+  implement(listNamespaceLobbies, ({ ctx, caller, params, query }) =>
+    history.listNamespaceLobbies(ctx, caller, params, query.before_create_ts),
+  ),
   implement(getNamespaceLobby, ({ ctx, caller, params }) => history.findNamespaceLobby(ctx, caller, params)),
 ]

@@ -10,9 +10,9 @@ import { listDeploys } from '../../cloud/namespaces/deploys.ts'
 import { implement } from '../implement.ts'
 
 export const namespaceCdn = [
-  implement(getGameNamespaceVersionHistoryList, async ({ ctx, caller, params, query }) => ({
-    versions: await listDeploys(ctx, caller, params, query),
-  })),
+  implement(getGameNamespaceVersionHistoryList, ({ ctx, caller, params, query }) =>
+    listDeploys(ctx, caller, params, query),
+  ),
   implement(setNamespaceCdnAuthType, async ({ ctx, caller, params, body }) => {
     await cloud.setAuthType(ctx, caller, params, body.auth_type)
     return {}

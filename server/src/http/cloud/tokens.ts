@@ -14,16 +14,16 @@ import * as cloud from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 
 export const tokens = [
-  implement(listGameCloudTokens, async ({ ctx, caller, params }) => ({
-    tokens: await cloud.listTokens(ctx, caller, { kind: 'cloud', ...params }),
-  })),
+  implement(listGameCloudTokens, ({ ctx, caller, params }) =>
+    cloud.listTokens(ctx, caller, { kind: 'cloud', ...params }),
+  ),
   implement(revokeGameCloudToken, async ({ ctx, caller, params: { token_id, ...game } }) => {
     await cloud.revokeToken(ctx, caller, { kind: 'cloud', ...game }, token_id)
     return {}
   }),
-  implement(listGameNamespaceTokensPublic, async ({ ctx, caller, params }) => ({
-    tokens: await cloud.listTokens(ctx, caller, { kind: 'public', ...params }),
-  })),
+  implement(listGameNamespaceTokensPublic, ({ ctx, caller, params }) =>
+    cloud.listTokens(ctx, caller, { kind: 'public', ...params }),
+  ),
   implement(revokeGameNamespaceTokenPublic, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
     await cloud.revokeToken(ctx, caller, { kind: 'public', ...namespace }, token_id)
     return {}
@@ -34,9 +34,9 @@ export const tokens = [
   implement(validateGameNamespaceTokenDevelopment, async ({ ctx, caller, params, body }) => ({
     errors: await development.validateDevelopmentToken(ctx, caller, params, body),
   })),
-  implement(listGameNamespaceTokensDevelopment, async ({ ctx, caller, params }) => ({
-    tokens: await cloud.listTokens(ctx, caller, { kind: 'development', ...params }),
-  })),
+  implement(listGameNamespaceTokensDevelopment, ({ ctx, caller, params }) =>
+    cloud.listTokens(ctx, caller, { kind: 'development', ...params }),
+  ),
   implement(revokeGameNamespaceTokenDevelopment, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
     await cloud.revokeToken(ctx, caller, { kind: 'development', ...namespace }, token_id)
     return {}

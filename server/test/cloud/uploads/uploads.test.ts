@@ -156,7 +156,7 @@ test('uploads', async (t) => {
     assert.ok(
       builds.findIndex((item) => item.build_id === newer) < builds.findIndex((item) => item.build_id === build_id),
     )
-    assert.deepEqual(await client.call(listGameBuilds, { params: { game_id: other.game_id } }), { builds: [] })
+    assert.deepEqual((await client.call(listGameBuilds, { params: { game_id: other.game_id } })).builds, [])
   })
 
   await t.test('an image tag is name:tag, unique in the game', async () => {
