@@ -19,7 +19,8 @@ const BATCHED = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } }
 export type Jobs = { stop: () => Promise<void> }
 type Tasks = {
   check_domain: (ctx: Context, domain_id: string) => Promise<void>
-  order_certificates: (ctx: Context) => Promise<void>
+  /** `signal`: the worker ends. */
+  order_certificates: (ctx: Context, signal: AbortSignal) => Promise<void>
 }
 
 /**
@@ -29,7 +30,7 @@ type Tasks = {
 export async function startJobs(ctx: Context, tasks: Tasks): Promise<Jobs> {
   const closing = new AbortController()
   const { signal } = closing
-  let worker: Runner | null = await begin(ctx, tasks)
+  let worker: Runner | null = await begin(ctx, tasks, signal)
 
   const keep = async (): Promise<void> => {
     while (!signal.aborted) {
@@ -38,7 +39,7 @@ export async function startJobs(ctx: Context, tasks: Tasks): Promise<Jobs> {
       // Cut short by the end.
       await delay(RESTART_MS, undefined, { signal }).catch(() => {})
       if (signal.aborted) return
-      const next = await begin(ctx, tasks)
+      const next = await begin(ctx, tasks, signal)
       if (signal.aborted) await next?.stop()
       else worker = next
     }
@@ -56,7 +57,7 @@ export async function startJobs(ctx: Context, tasks: Tasks): Promise<Jobs> {
 }
 
 /** Null when it cannot begin now. */
-async function begin(ctx: Context, tasks: Tasks): Promise<Runner | null> {
+async function begin(ctx: Context, tasks: Tasks, signal: AbortSignal): Promise<Runner | null> {
   const logger = new WorkerLogger(() => (level, message) => {
     if (level === 'error' || level === 'warning') ctx.log.warn({ worker: message }, 'a job, or the worker, has failed')
   })
@@ -70,7 +71,7 @@ async function begin(ctx: Context, tasks: Tasks): Promise<Runner | null> {
       concurrency: JOBS_AT_ONCE_MAX,
       taskList: {
         check_domain: (payload) => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id),
-        order_certificates: () => tasks.order_certificates(ctx),
+        order_certificates: () => tasks.order_certificates(ctx, signal),
       },
     })
   } catch (error) {

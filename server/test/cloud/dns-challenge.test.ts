@@ -22,7 +22,7 @@ test('a proof is shown to the authority once every name server serves it', async
   assert.ok(slow.questions.length >= 3)
 
   const late = await startNameServer(t)
-  const waiting = waitUntilServed(names, [fast.address, late.address], record, 2)
+  const waiting = waitUntilServed(names, [fast.address, late.address], record, { polls_max: 2 })
   await assert.rejects(waiting, new RegExp(`${PROOF} is not served by ${late.address} \\(asked 2 times\\)`))
 })
 

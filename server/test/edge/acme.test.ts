@@ -191,9 +191,13 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     }
     // Written by whomever: what is not served when it is due is forgotten.
     const now = new Date(ctx.now())
-    await ctx.db.insertInto('certificates').values({ host: 'stranger.example', wish_ts: now, next_ts: now }).execute()
+    const not_served = ['stranger.example', '*.lobby.local.lobbies.invalid', '*.pages.test']
+    await ctx.db
+      .insertInto('certificates')
+      .values(not_served.map((host) => ({ host, wish_ts: now, next_ts: now })))
+      .execute()
     await orderCertificates(ctx)
-    assert.equal(await rowOf(platform, 'stranger.example'), undefined)
+    for (const host of not_served) assert.equal(await rowOf(platform, host), undefined, host)
     assert.deepEqual([...new Set(acme.orders)].sort(), [MAIN, 'play.example', 'ports.lobby.local.lobbies.invalid'])
   })
 

@@ -33,11 +33,14 @@ const ACCOUNT_EXISTS = 200
 /** The token is a part of a path, and the edge serves no other (RFC 8555, 8.3). */
 const TOKEN = /^[A-Za-z0-9_-]{1,128}$/
 
-/** `host`: a host, or `*.` and a domain. Throws whatever the authority, or the way to it, found wrong. */
-export async function orderCertificate(ctx: Context, acme: Acme, host: string): Promise<Issued> {
+/**
+ * `host`: a host, or `*.` and a domain. `signal` cuts short what waits for name servers. Throws whatever the authority, or
+ * the way to it, found wrong.
+ */
+export async function orderCertificate(ctx: Context, acme: Acme, host: string, signal?: AbortSignal): Promise<Issued> {
   const is_wildcard = host.startsWith('*.')
   const domain = is_wildcard ? host.slice(2) : host
-  const challenge = is_wildcard ? await dnsChallenge(ctx, acme, host) : httpChallenge(ctx, host)
+  const challenge = is_wildcard ? await dnsChallenge(ctx, acme, host, signal) : httpChallenge(ctx, host)
   const client = await createAcmeClient(ctx, acme)
   await register(client, acme)
   const [key, csr] = await crypto.createCsr(

@@ -62,11 +62,11 @@ async function wishWildcards(ctx: Context): Promise<void> {
 
 type Due = { host: string; chain: string | null; failure_count: number }
 
-/** Orders what is due, as far as the budget goes, and plans the next run. */
-export async function orderCertificates(ctx: Context): Promise<void> {
+/** Orders what is due, as far as the budget goes, and plans the next run. `signal`: the process ends. */
+export async function orderCertificates(ctx: Context, signal?: AbortSignal): Promise<void> {
   if (ctx.config.acme === null) return
   let pause_until_ms: number | null = null
-  for (let count = 0; count < HOSTS_PER_RUN_MAX && pause_until_ms === null; count++) {
+  for (let count = 0; count < HOSTS_PER_RUN_MAX && pause_until_ms === null && !signal?.aborted; count++) {
     const due = await ctx.db
       .selectFrom('certificates')
       .select(['host', 'chain', 'failure_count'])
@@ -76,7 +76,7 @@ export async function orderCertificates(ctx: Context): Promise<void> {
       .limit(1)
       .executeTakeFirst()
     if (due === undefined) break
-    pause_until_ms = await lookAfter(ctx, ctx.config.acme, due)
+    pause_until_ms = await lookAfter(ctx, ctx.config.acme, due, signal)
   }
   const { next_ts } = await ctx.db
     .selectFrom('certificates')
@@ -89,7 +89,7 @@ export async function orderCertificates(ctx: Context): Promise<void> {
 type Acme = NonNullable<Context['config']['acme']>
 
 /** When the budget of all is used up: until when. */
-async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | null> {
+async function lookAfter(ctx: Context, acme: Acme, due: Due, signal?: AbortSignal): Promise<number | null> {
   const { host } = due
   if (!(await isServed(ctx.db, certifiedHosts(ctx.config), host)) || (await isCovered(ctx, host))) {
     await ctx.db.deleteFrom('certificates').where('host', '=', host).execute()
@@ -106,7 +106,7 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | n
   try {
     // Loaded by those who order: it is large.
     const { orderCertificate } = await import('./acme.ts')
-    const issued = await orderCertificate(ctx, acme, host)
+    const issued = await orderCertificate(ctx, acme, host, signal)
     const now_ms = ctx.now()
     await ctx.db
       .updateTable('certificates')
@@ -124,6 +124,15 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due): Promise<number | n
     await ctx.listener.notify('certificates', host)
     ctx.log.info({ host, expire_ts: new Date(issued.expire_ms) }, 'a certificate was issued')
   } catch (error) {
+    if (signal?.aborted) {
+      // Nobody's failure: the next process orders it at once.
+      await ctx.db
+        .updateTable('certificates')
+        .set({ next_ts: new Date(ctx.now()) })
+        .where('host', '=', host)
+        .execute()
+      return null
+    }
     ctx.log.warn({ err: error, host }, 'a certificate could not be had; it is tried again')
     const pause_ms = ORDER_BACK_OFF_MS[Math.min(due.failure_count, ORDER_BACK_OFF_MS.length - 1)]!
     await ctx.db

@@ -20,8 +20,13 @@ const LEFT_MAX = 20
 type Acme = NonNullable<Context['config']['acme']>
 type TextRecord = { name: string; value: string }
 
-/** `wildcard`: `*.` and a domain. */
-export async function dnsChallenge(ctx: Context, { dns }: Acme, wildcard: string): Promise<Challenge> {
+/** `wildcard`: `*.` and a domain. `signal` ends the waiting of `publish`; the record is removed all the same. */
+export async function dnsChallenge(
+  ctx: Context,
+  { dns }: Acme,
+  wildcard: string,
+  signal?: AbortSignal,
+): Promise<Challenge> {
   if (dns === null) throw new Error('Without DNS-01 no wildcard can be proven.')
   const names = createNames(ctx.config.dns_servers)
   await removeLeft(ctx, dns, wildcard)
@@ -30,8 +35,8 @@ export async function dnsChallenge(ctx: Context, { dns }: Acme, wildcard: string
     async publish(token, value) {
       const name = await resolveAlias(names, `_acme-challenge.${wildcard.slice(2)}`)
       await note(ctx, wildcard, token, { name, value })
-      await change(ctx, dns, 'present', { name, value })
-      await waitUntilServed(names, dns.check_servers, { name, value })
+      await change(ctx, dns, 'present', { name, value }, signal)
+      await waitUntilServed(names, dns.check_servers, { name, value }, { signal })
     },
     async remove(token) {
       const noted = await ctx.db
@@ -58,9 +63,14 @@ export async function resolveAlias(names: Names, name: string): Promise<string> 
   throw new Error(`${name} is an alias of an alias, more than ${ALIASES_MAX} times.`)
 }
 
-async function change(ctx: Context, dns: AcmeDns, action: 'present' | 'cleanup', record: TextRecord): Promise<void> {
-  const { publisher } = dns
-  if (publisher.kind === 'hook') return runHook(ctx, publisher.path, [action, record.name, record.value])
+async function change(
+  ctx: Context,
+  { publisher }: AcmeDns,
+  action: 'present' | 'cleanup',
+  record: TextRecord,
+  signal?: AbortSignal,
+): Promise<void> {
+  if (publisher.kind === 'hook') return runHook(ctx, publisher.path, [action, record.name, record.value], { signal })
   const { server, key } = publisher
   if (key === null) throw new Error('This process orders no certificates: it has no key.')
   await updateText({ server, key, now: ctx.now }, action === 'present' ? 'add' : 'remove', record)

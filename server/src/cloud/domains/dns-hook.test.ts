@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
+import { until } from '../../../test/until.ts'
 import { runHook } from './dns-hook.ts'
 
 async function prepare(t: TestContext, script: string) {
@@ -34,11 +36,20 @@ test('a hook that fails, hangs or is not there is a failure that says so', async
 
 test('a hook that hangs is ended with all that it has started', { timeout: 60_000 }, async (t) => {
   const { ctx, folder, path } = await prepare(t, 'sleep 600 & echo $! > "$(dirname "$0")/child"; wait')
-  await assert.rejects(runHook(ctx, path, ['present', 'n', 'v'], 2_000), /did not end within 2 s/)
+  await assert.rejects(runHook(ctx, path, ['present', 'n', 'v'], { ms_max: 2_000 }), /did not end within 2 s/)
   const child = Number(await readFile(join(folder, 'child'), 'utf8'))
   // Ended, if not yet collected by the system's first process.
   const status = await readFile(`/proc/${child}/status`, 'utf8').catch(() => 'State:\tX')
   assert.match(status, /^State:\t[ZX]/m)
+})
+
+test('a hook ends when the process is to end', { timeout: 60_000 }, async (t) => {
+  const { ctx, folder, path } = await prepare(t, 'touch "$(dirname "$0")/begun"; sleep 600')
+  const ending = new AbortController()
+  const running = runHook(ctx, path, ['present', 'n', 'v'], { signal: ending.signal })
+  await until('its begin', () => existsSync(join(folder, 'begun')))
+  ending.abort()
+  await assert.rejects(running, /hook present ended with SIGKILL/)
 })
 
 test('what a hook leaves running ends with it', { timeout: 60_000 }, async (t) => {

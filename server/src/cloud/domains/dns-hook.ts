@@ -10,26 +10,27 @@ const OUTPUT_MS_MAX = 1_000
 const OUTPUT_CHARACTERS_MAX = 16 * 1024
 const LAST_LINE_LENGTH_MAX = 200
 
-/** Throws an Error unless the program ends with exit code 0 in time. */
+/** Throws an Error unless the program ends with exit code 0 in time. `signal` ends it. */
 export async function runHook(
   ctx: Pick<Context, 'log'>,
   path: string,
   args: readonly string[],
-  ms_max: number = HOOK_MS_MAX,
+  { ms_max = HOOK_MS_MAX, signal }: { ms_max?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<void> {
-  const { code, signal, output, is_late } = await run(path, args, ms_max)
-  ctx.log.info({ hook: path, args, code, signal, output }, 'the hook for TXT records has ended')
+  signal?.throwIfAborted()
+  const { code, killed_by, output, is_late } = await run(path, args, ms_max, signal)
+  ctx.log.info({ hook: path, args, code, killed_by, output }, 'the hook for TXT records has ended')
   if (code === 0 && !is_late) return
   const last_line = output.trimEnd().split('\n').at(-1)?.slice(0, LAST_LINE_LENGTH_MAX)
   const how = is_late
     ? `did not end within ${ms_max / 1_000} s`
-    : `ended with ${code === null ? signal : `exit code ${code}`}`
+    : `ended with ${code === null ? killed_by : `exit code ${code}`}`
   throw new Error(`The hook ${path} ${args[0]} ${how}${last_line ? `: ${last_line}` : '.'}`)
 }
 
-type Ended = { code: number | null; signal: NodeJS.Signals | null; output: string; is_late: boolean }
+type Ended = { code: number | null; killed_by: NodeJS.Signals | null; output: string; is_late: boolean }
 
-function run(path: string, args: readonly string[], ms_max: number): Promise<Ended> {
+function run(path: string, args: readonly string[], ms_max: number, signal?: AbortSignal): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, args, {
       cwd: '/',
@@ -49,12 +50,16 @@ function run(path: string, args: readonly string[], ms_max: number): Promise<End
       is_late = true
       endGroup(child)
     }, ms_max)
+    const end = () => endGroup(child)
+    signal?.addEventListener('abort', end, { once: true })
     child.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
       reject(new Error(`The hook ${path} cannot be run (${error.code ?? error.message}).`, { cause: error }))
     })
     child.on('exit', () => {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
       endGroup(child)
       const close = setTimeout(() => {
         child.stdout.destroy()
@@ -62,7 +67,7 @@ function run(path: string, args: readonly string[], ms_max: number): Promise<End
       }, OUTPUT_MS_MAX)
       child.on('close', () => clearTimeout(close))
     })
-    child.on('close', (code, signal) => resolve({ code, signal, output, is_late }))
+    child.on('close', (code, killed_by) => resolve({ code, killed_by, output, is_late }))
   })
 }
 

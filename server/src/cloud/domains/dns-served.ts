@@ -16,7 +16,7 @@ export async function waitUntilServed(
   names: Names,
   servers: readonly string[],
   record: { name: string; value: string },
-  polls_max: number = POLLS_MAX,
+  { polls_max = POLLS_MAX, signal }: { polls_max?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<void> {
   let waiting =
     servers.length > 0
@@ -28,7 +28,7 @@ export async function waitUntilServed(
     waiting = waiting.filter((_, index) => !are_served[index])
     if (waiting.length === 0) return
     if (poll === polls_max) break
-    await delay(pause_ms)
+    await delay(pause_ms, undefined, { signal })
     pause_ms = Math.min(pause_ms * 2, PAUSE_MS_MAX)
   }
   const who = waiting.map(({ server }) => server).join(', ')
