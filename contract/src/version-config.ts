@@ -142,7 +142,12 @@ export const GameMode = object({
   taggable: Type.Optional(Type.Boolean()),
   allow_dynamic_max_players: Type.Optional(Type.Boolean()),
   idle_grace_ms: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 3_600_000, description: 'A lobby without players is stopped after this.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 3_600_000,
+      description:
+        'A lobby without players is stopped after this. While its server has never called `connected`, open connections count as players.',
+    }),
   ),
   ready_deadline_ms: Type.Optional(
     Type.Integer({ minimum: 1_000, maximum: 3_600_000, description: 'A lobby must call ready within this.' }),

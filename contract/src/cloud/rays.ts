@@ -113,6 +113,10 @@ const LobbyEnd = object(
       ),
     ),
     log_lines: Type.Array(Type.String(), { description: 'The last lines of a server that failed.' }),
+    warnings: Type.Array(Type.String(), {
+      description:
+        'Seats that expired, and a lobby that was stopped, while connections to the lobby were open. Most often its server does not call `connected`.',
+    }),
   },
   'What became of a lobby, as it is now.',
 )

@@ -8,7 +8,10 @@ import { makeDayPartition, readPartitionName } from '../database/day-partitions.
 import type { BackedSequence, BackedTable } from './manifest.ts'
 
 /** Tables whose rows are of one running platform: the migrations make their own, a lease is of who holds it. */
-const NOT_BACKED = ['migrations', 'matchmaker_lease', 'book_time', 'runners', 'log_questions', 'log_answers']
+const NOT_BACKED = [
+  ...['migrations', 'matchmaker_lease', 'book_time', 'runners', 'log_questions', 'log_answers'],
+  ...['edges', 'edge_reports', 'lobby_connections'],
+]
 
 export type Table = Pick<BackedTable, 'name' | 'columns'>
 

@@ -58,6 +58,9 @@ export type Schema = {
   ray_parts: RayPartTable
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
+  edges: EdgeTable
+  edge_reports: EdgeReportTable
+  lobby_connections: LobbyConnectionTable
   identities: IdentityTable
   runners: RunnerTable
   log_questions: LogQuestionTable
@@ -440,6 +443,11 @@ type LobbyTable = {
   /** The lobby is no longer wanted from here on; the runner ends what still runs. */
   stop_ts: Date | null
   stop_reason: string | null
+  /** Its server has called `connected` at least once. */
+  has_reported_players: Generated<boolean>
+  /** Seats that expired while the edge held open connections to it; and how many were open when it was stopped. */
+  seats_expired_while_connected: Generated<number>
+  connections_at_stop: number | null
   /** What it may use: the name of its tier, and what the tier said when the lobby was created. */
   tier: Generated<string>
   cpu_cores: Generated<number>
@@ -644,3 +652,15 @@ type LogAnswerTable = { question_id: string; answer: string }
 
 /** The numbers at which the edge listens (tcp) or is bound (udp): of these the matchmaker gives to new lobbies. */
 type EdgePortTable = { transport: 'tcp' | 'udp'; port: number }
+
+/**
+ * From before the edge accepts a connection until it has ended; the next edge of the same node removes it too. `edge_id`
+ * is new with each registration. `silent_ts`: since when its reports are missing, written by the matchmaker.
+ */
+type EdgeTable = { edge_id: string; node_id: string; start_ts: CreateTime; silent_ts: Date | null }
+
+/** Every second; `change_seq`: the last of its reports that changed a count. Not logged, as are the counts. */
+type EdgeReportTable = { edge_id: string; report_seq: number; change_seq: number }
+
+/** Open connections to a lobby through an edge, as of the report `change_seq`. One that is 0 stays for a minute. */
+type LobbyConnectionTable = { edge_id: string; lobby_id: string; connection_count: number; change_seq: number }

@@ -67,6 +67,11 @@ export const PORTS_EVERY_MS = 1_000
 export const PORTS_START_MS_MAX = 2_000
 export const PORTS_READ_PAUSE_MS = 20
 export const PORTS_OPENING_MAX = 16
+/** How often open connections to lobbies are reported (report-connections.ts); HTTP waits for the first report, but for no database. */
+export const CONNECTIONS_REPORT_EVERY_MS = 1_000
+export const CONNECTIONS_REPORT_START_MS_MAX = 2_000
+/** Reports during which a count of 0 stays in the table, so that a matchmaker that reads what has changed sees it. */
+export const REPORTED_ZERO_KEPT = 60
 /** As long as the matchmaker leaves a port unused after its lobby. */
 export const PORT_REST_MS = 60_000
 

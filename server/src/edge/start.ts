@@ -21,6 +21,7 @@ import { createHttp, type Edge, type HttpLimits } from './http/http.ts'
 import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
 import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
+import { LobbyConnections } from './lobby-connections.ts'
 import { createLookups, type Lookups } from './lookups.ts'
 import { type EdgePorts, keepPortsOpen } from './ports/edge-ports.ts'
 import { createPortOwners } from './ports/owners.ts'
@@ -28,6 +29,7 @@ import { createSeats } from './ports/seats.ts'
 import { createTcp } from './ports/tcp.ts'
 import { createUdp } from './ports/udp.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
+import { reportConnections } from './report-connections.ts'
 import { createRoutes } from './routes.ts'
 import { createCertificates } from './tls/certificates.ts'
 import { tlsOptions } from './tls/tls.ts'
@@ -53,6 +55,9 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     }
     return publicUrl({ ...ctx.config, ...ports }, ctx.config.domains.main)
   }
+  const lobby_connections = new LobbyConnections()
+  const reports = await reportConnections(ctx, lobby_connections)
+  opened.defer(() => reports.close())
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
   const meaningOf = createHosts(ctx.config)
@@ -71,6 +76,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
     refuse,
+    lobby_connections,
     meaningOf,
     certificates,
     lookups,
@@ -116,11 +122,11 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
 async function openPorts(ctx: Context, edge: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
   const { host } = ctx.config.edge_ports
   const owners = createPortOwners(ctx, lookups)
-  const { routes, certificates, meaningOf } = edge
+  const { routes, certificates, meaningOf, lobby_connections } = edge
   const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
-  const tcp = createTcp(ctx, { routes, meaningOf, owners, crowd, tls, host })
+  const tcp = createTcp(ctx, { routes, meaningOf, owners, crowd, lobby_connections, tls, host })
   const seats = createSeats(ctx)
-  const udp = createUdp(ctx, { routes, owners, seats, crowd, host })
+  const udp = createUdp(ctx, { routes, owners, seats, crowd, lobby_connections, host })
   const ports = await keepPortsOpen(ctx, owners, { tcp: tcp.open, udp: udp.open })
   return {
     async close() {

@@ -111,12 +111,21 @@ export type Change =
   /** Whether its server does not answer, as its runner sees it. */
   | { kind: 'lobby_stalled'; lobby_id: string; ms: number; is_stalled: boolean }
   | { kind: 'lobby_state'; lobby_id: string; state: string | null }
-  | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason }
+  /** `open_connections`: as the edges reported last; absent: none. */
+  | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason; open_connections?: number }
   | { kind: 'player_reserved'; player: PlayerRecord; [LIMITS]?: SeatLimits }
   | { kind: 'player_connected'; player_id: string; ms: number; deadline_ms: number; connect_key: string | null }
   /** The connection is gone, and the seat waits until then for the same token. */
   | { kind: 'player_dropped'; player_id: string; deadline_ms: number; disconnect_key: string | null }
-  | { kind: 'player_removed'; player_id: string; ms: number; reason: RemoveReason; disconnect_key: string | null }
+  /** `open_connections`: the same, of the lobby of a seat that expired. */
+  | {
+      kind: 'player_removed'
+      player_id: string
+      ms: number
+      reason: RemoveReason
+      disconnect_key: string | null
+      open_connections?: number
+    }
   | { kind: 'version_draining'; version_id: string; is_draining: boolean }
   /** The client has solved a captcha; what it counts for ends at the latest then. */
   | { kind: 'client_verified'; client: string; ms: number; expire_ms: number }

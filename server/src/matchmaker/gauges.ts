@@ -1,6 +1,7 @@
 // How things stand at the matchmaker, for the operator: nothing is counted until somebody looks.
 import type { Context } from '../context.ts'
 import { takeCensus, tellLobbies, tellPlayers } from './census.ts'
+import type { EdgeReports } from './edge-reports.ts'
 import type { Books } from './shards/books.ts'
 import type { Projection } from './shards/project.ts'
 
@@ -9,7 +10,7 @@ const PLACE = ['namespace_id', 'region', 'game_mode', 'state'] as const
 /** `office`: null while another process writes; then there is nothing to tell, and this one is not ready. */
 export function tellMatchmaker(
   { metrics, health }: Context,
-  office: () => { books: Books; projection: Projection } | null,
+  office: () => { books: Books; projection: Projection; edge_reports: EdgeReports } | null,
 ): void {
   metrics.gauge(
     'lobbies',
@@ -24,6 +25,9 @@ export function tellMatchmaker(
     const books = office()?.books
     if (books !== undefined) tellPlayers(await takeCensus(books), tell)
   })
+  metrics.gauge('lobby_connections', 'Open connections to lobbies, as the edges report them.', [], (tell) =>
+    tell(office()?.edge_reports.connectionCount() ?? 0),
+  )
   metrics.gauge('shards', 'Shards of the journal, by what this process does with them.', ['state'], (tell) => {
     const states = office()?.books.shardStates() ?? []
     for (const state of ['writing', 'recovering', 'deposed', 'closed']) {

@@ -8,8 +8,9 @@ import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
 import { createRays } from '../observe/rays.ts'
 import { openAddressData } from './address-data.ts'
-import { UNREAD_IDLE_RULES } from './book/idle.ts'
+import { NONE_REPORTED_MS, UNREAD_IDLE_RULES } from './book/idle.ts'
 import type { Desk } from './desk.ts'
+import { type EdgeReports, watchEdgeReports } from './edge-reports.ts'
 import { FailedStarts } from './failed-starts.ts'
 import { tellMatchmaker } from './gauges.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
@@ -44,6 +45,7 @@ type Office = {
   idle_lobbies: IdleLobbies
   retention: Sweeper
   ports: PortWatch
+  edge_reports: EdgeReports
   disks: DiskWatch
   played_guests: PlayedGuests
   captcha_sweep: { stop: () => Promise<void> }
@@ -73,6 +75,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       now: ctx.now,
       elapsed: ctx.elapsed,
       idle_rules: UNREAD_IDLE_RULES,
+      reported_ms: NONE_REPORTED_MS,
       log,
       metrics,
       onDeposed: () => void turn(leave),
@@ -81,6 +84,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await books.open()
     opening = null
     const ports = await watchPorts(ctx, books)
+    const edge_reports = await watchEdgeReports(ctx, books)
     const disks = await watchDisks(ctx, books)
     const failed_starts = new FailedStarts(books)
     const runs = await watchRuns(ctx, books, failed_starts)
@@ -110,6 +114,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       run_starts,
       idle_lobbies,
       ports,
+      edge_reports,
       disks,
       played_guests: notePlayedGuests(ctx, books),
       retention: startRetention(ctx, rays, books.nowMs),
@@ -130,6 +135,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     closing.desk.failed_starts.close()
     await closing.captcha_sweep.stop()
     await closing.ports.close()
+    await closing.edge_reports.close()
     await closing.disks.close()
     await closing.books.close()
     await closing.played_guests.close()

@@ -8,6 +8,7 @@
 // or the answer to a write was lost. One lobby is started once; whatever becomes of it, it is never tried again.
 import type { Context } from '../context.ts'
 import { createLooks } from '../database/watch.ts'
+import { seatsWarning, stopWarning } from '../logs/connection-warnings.ts'
 import { logTail } from '../logs/tail.ts'
 import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
@@ -27,12 +28,22 @@ const WANTED_MAX = 64
 /** From SIGTERM to SIGKILL, for a lobby that is no longer wanted, and when the whole platform ends. */
 const RUN_GRACE_MS = 30_000
 const SHUTDOWN_GRACE_MS = 5_000
+/** Lines of one lobby's log that warn of expired seats. */
+const SEAT_WARNINGS_MAX = 20
 
 /** A run with what the loop does to it. */
 type Watched = StallRun &
-  Run & { is_ready: boolean; is_ending: boolean; is_recorded: boolean; settling: Promise<void> | null }
+  Run & {
+    is_ready: boolean
+    is_ending: boolean
+    is_recorded: boolean
+    settling: Promise<void> | null
+    warnings: SeatWarnings
+  }
+/** Expired seats that the lobby's log has warned of, and in how many lines. */
+type SeatWarnings = { seats: number; lines: number }
 
-const NEW_RUN = { is_stalled: false, is_ready: false }
+const NEW_RUN = { is_stalled: false, is_ready: false, seats_expired_while_connected: 0 }
 
 export type Loop = {
   /** There may be something to do. Cheap, and never waits. */
@@ -109,8 +120,9 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     starting.set(lobby_id, settled)
   }
 
-  function watch(run: Run, { is_stalled, is_ready } = NEW_RUN): Watched {
-    const watched = { ...run, is_stalled, is_ready, is_ending: false, is_recorded: false, settling: null }
+  function watch(run: Run, { is_stalled, is_ready, seats_expired_while_connected: seats } = NEW_RUN): Watched {
+    const warnings = { seats, lines: 0 }
+    const watched = { ...run, is_stalled, is_ready, is_ending: false, is_recorded: false, settling: null, warnings }
     runs.set(run.handle.lobby_id, watched)
     void recordStarted(watched)
     return watched
@@ -134,7 +146,26 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     }
     run.is_ready = row.is_ready
     if (!row.is_started && !run.is_recorded) await recordStarted(run)
+    warn(run, row)
     if (!row.is_wanted) void end(run, RUN_GRACE_MS)
+  }
+
+  /** Tells the lobby's log what its row says of seats and connections, once. */
+  function warn({ handle, is_ending, warnings }: Watched, row: OpenRun): void {
+    const seats = row.seats_expired_while_connected
+    if (seats > warnings.seats && warnings.lines++ < SEAT_WARNINGS_MAX) note(handle, seatsWarning(row))
+    warnings.seats = seats
+    if (!row.is_wanted && !is_ending) note(handle, stopWarning(row))
+  }
+
+  /** A disk that is full must not keep a lobby from its end. */
+  function note({ lobby_id }: Run['handle'], text: string | null): void {
+    if (text === null) return
+    try {
+      driver.note(lobby_id, text)
+    } catch (error) {
+      ctx.log.warn({ err: error, lobby_id }, "a warning could not be written into a lobby's log")
+    }
   }
 
   /** A row of ours that nothing here knows: its process lives, or it never came to one, or its end was not recorded. */

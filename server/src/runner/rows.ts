@@ -5,6 +5,7 @@ import type { VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
 import type { Listening, RunPort } from '../database/schema.ts'
+import type { ConnectionFacts } from '../logs/connection-warnings.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
 
 /** A lobby that should run and has no run yet, with all that is needed to start it. */
@@ -34,7 +35,7 @@ export type WantedLobby = {
 }
 
 /** A run of this runner that has not ended, as its row says. */
-export type OpenRun = {
+export type OpenRun = ConnectionFacts & {
   lobby_id: string
   is_wanted: boolean
   is_started: boolean
@@ -73,7 +74,8 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
     text: `
       select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started, r.stall_ts is not null as is_stalled,
         l.ready_ts is not null as is_ready,
-        l.lobby_id is not null and l.stop_ts is null as is_wanted
+        l.lobby_id is not null and l.stop_ts is null as is_wanted, l.stop_reason, l.connections_at_stop,
+        coalesce(l.seats_expired_while_connected, 0) as seats_expired_while_connected
       from lobby_runs r
       left join lobbies l on l.lobby_id = r.lobby_id
       where r.runner_id = $1 and r.exit_ts is null`,

@@ -23,6 +23,14 @@ export type PlainLobby = {
   empty_since: number | null
   stopped: number | null
   why: StopReason | null
+  /** Its server has told of a player. */
+  told: boolean
+  /** Connections that are open, as the edges say; and when the last one was closed. */
+  open: number
+  closed_since: number | null
+  /** Seats that expired, and connections that were open when it was stopped. */
+  expired_open: number
+  stopped_open: number | null
 }
 
 export type PlainPlayer = {
@@ -77,6 +85,8 @@ export type PlainBook = {
   /** Holds that have become seats which may still be undone. */
   seated: PlainHold[]
   parties: PlainParty[]
+  /** The edges have reported all that was open until then. */
+  reported: number
 }
 
 export function emptyBook(): PlainBook {
@@ -90,6 +100,7 @@ export function emptyBook(): PlainBook {
     plans: [],
     seated: [],
     parties: [],
+    reported: Number.NEGATIVE_INFINITY,
   }
 }
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
@@ -144,11 +155,14 @@ export function dueOf(book: PlainBook, of: PlainLobby | PlainPlayer): number {
   return of.ready === null ? Math.min(of.ready_by, idle) : idle
 }
 
+/** Nobody is in it, as far as can be known: a server that tells of nobody may have players who are only connected. */
 const isEmpty = (book: PlainBook, lobby: PlainLobby): boolean =>
-  lobby.stopped === null && seatsOf(book, lobby.id).length === 0
+  lobby.stopped === null && seatsOf(book, lobby.id).length === 0 && (lobby.told || lobby.open === 0)
 const isOutdated = (book: PlainBook): boolean => book.idle.version !== null && book.idle.version !== VERSION
 const isEnding = (book: PlainBook): boolean => book.draining.includes(VERSION) || isOutdated(book)
-const graceEnd = (lobby: PlainLobby): number => lobby.empty_since! + lobby.plan.idle_grace_ms
+const emptySince = ({ empty_since, closed_since, told }: PlainLobby): number =>
+  told ? empty_since! : Math.max(empty_since!, closed_since ?? 0)
+const graceEnd = (lobby: PlainLobby): number => emptySince(lobby) + lobby.plan.idle_grace_ms
 
 /** Those that wait for players in the same place; none when the lobby is nobody's to find. */
 function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: PlainLobby): PlainLobby[] {
@@ -164,14 +178,27 @@ function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: PlainLo
   )
 }
 
-/** When it is stopped for want of players, if nothing else changes first. */
+/** When it is stopped for want of players, if nothing else changes first: where nobody tells of them, by a report only. */
 function idleDueOf(book: PlainBook, lobby: PlainLobby): number {
+  const due = emptyDueOf(book, lobby)
+  return lobby.told || due <= book.reported ? due : Number.POSITIVE_INFINITY
+}
+
+function emptyDueOf(book: PlainBook, lobby: PlainLobby): number {
   if (!isEmpty(book, lobby)) return Number.POSITIVE_INFINITY
-  if (isEnding(book)) return 0
+  if (isEnding(book)) return lobby.told ? 0 : emptySince(lobby)
   const waiting = waitingBeside(book, lobby)
   if (!waiting.includes(lobby)) return graceEnd(lobby)
-  const is_first = waiting.every((other) => graceEnd(other) >= graceEnd(lobby))
+  const is_first = waiting.every((other) => other.told !== lobby.told || graceEnd(other) >= graceEnd(lobby))
   return waiting.length > book.idle.max && is_first ? graceEnd(lobby) : Number.POSITIVE_INFINITY
+}
+
+/** What the edges say of a lobby's connections. */
+export function setOpen(book: PlainBook, id: string, open: number, now: number): void {
+  const lobby = lobbyOf(book, id)
+  if (lobby === undefined || lobby.open === open) return
+  lobby.open = open
+  lobby.closed_since = open === 0 ? now : null
 }
 
 export function prepare(
@@ -311,6 +338,11 @@ function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
     empty_since: now,
     stopped: null,
     why: null,
+    told: false,
+    open: 0,
+    closed_since: null,
+    expired_open: 0,
+    stopped_open: null,
   }
 }
 
@@ -436,13 +468,20 @@ export function expireHolds(book: PlainBook, now: number): void {
   book.holds = book.holds.filter((one) => one.until > now)
 }
 
-/** What was committed, and the holds as they are: they are in no journal. Those of seats that are undone are held again. */
+/**
+ * What was committed, and the holds and connections as they are: they are in no journal. Holds of seats that are undone are
+ * held again.
+ */
 export function undone(committed: PlainBook, book: PlainBook): PlainBook {
   const restored = structuredClone(committed)
   const { plans } = book
   const isThere = (id: string): boolean => lobbyOf(restored, id) !== undefined || plans.some((plan) => plan.id === id)
   restored.holds = [...book.holds, ...book.seated].filter((one) => isThere(one.lobby))
-  return { ...restored, plans, seated: [] }
+  for (const lobby of restored.lobbies) {
+    const { open, closed_since } = lobbyOf(book, lobby.id)!
+    Object.assign(lobby, { open, closed_since })
+  }
+  return { ...restored, plans, seated: [], reported: book.reported }
 }
 
 export type PlainRules = { requests: number; ttl: number }
@@ -498,6 +537,7 @@ export function connected(book: PlainBook, call: Call, now: number): Answer {
   if (player.left !== null) return refused('MATCHMAKER_PLAYER_REMOVED')
   if (player.connected !== null) return refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED')
   if (lobbyOf(book, player.lobby)?.ready === null) return refused('MATCHMAKER_LOBBY_NOT_STARTED')
+  lobbyOf(book, player.lobby)!.told = true
   player.connected = now
   player.deadline = now + EIGHT_HOURS_MS
   player.connect_key = call.key
@@ -543,6 +583,7 @@ export function stop(book: PlainBook, id: string, why: StopReason, now: number):
   for (const player of seatsOf(book, id)) leave(book, player, 'lobby_stopped', now)
   lobby.stopped = now
   lobby.why = why
+  lobby.stopped_open = why === 'exited' || lobby.open === 0 ? null : lobby.open
   return null
 }
 
@@ -571,6 +612,8 @@ export function takeExpiry(book: PlainBook, change: Change, now: number): boolea
   const player = book.players.find((other) => other.id === change.player_id)!
   const why = player.connected === null ? 'expired' : 'too_long'
   const is_right = dueOf(book, player) <= now && change.ms === now && change.reason === why
+  const lobby = lobbyOf(book, player.lobby)!
+  if (why === 'expired' && lobby.open > 0) lobby.expired_open++
   leave(book, player, why, now)
   return is_right
 }

@@ -180,7 +180,9 @@ async function live(writer: LocalWriter, namespace_id: string, round: number): P
 type Plain = { lobbies: Record<string, unknown>[]; players: Record<string, unknown>[] }
 
 function stateOf(book: Book | undefined): Plain {
-  const lobbies = [...book!.lobbies.values()].map(({ players: _, held_count: _held, ...lobby }) => lobby)
+  const lobbies = [...book!.lobbies.values()].map(
+    ({ players: _, held_count: _held, connection_count: _open, quiet_ms: _quiet, ...lobby }) => lobby,
+  )
   return sorted({ lobbies, players: [...book!.players.values()] })
 }
 

@@ -7,7 +7,7 @@ import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
 import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { Decision, FreshIds } from '../../src/matchmaker/book/commands.ts'
-import { NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
+import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import { createBooks } from '../../src/matchmaker/shards/books.ts'
 import { createProjection } from '../../src/matchmaker/shards/project.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
@@ -36,6 +36,7 @@ const books = createBooks({
   now: () => (is_running ? Date.now() : opened_ms),
   elapsed: () => (is_running ? performance.now() : opened_ms),
   idle_rules: NO_IDLE_RULES,
+  reported_ms: ALL_REPORTED_MS,
   log,
   metrics: createMetrics({ roles: [] }),
   onDeposed: () => tell({ event: 'deposed' }),

@@ -9,7 +9,7 @@ import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
 import type { Change } from '../../src/journal/changes.ts'
 import { decodePage, shardOf } from '../../src/journal/pages.ts'
-import { NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
+import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import type { Lobby, Player } from '../../src/matchmaker/book/lobby.ts'
 import { type Books, createBooks } from '../../src/matchmaker/shards/books.ts'
 import { createProjection, type Projection } from '../../src/matchmaker/shards/project.ts'
@@ -57,6 +57,7 @@ export async function openLocalWriter(
     now,
     elapsed: options.elapsed ?? now,
     idle_rules: NO_IDLE_RULES,
+    reported_ms: ALL_REPORTED_MS,
     log,
     metrics: createMetrics({ roles: [] }),
     onDeposed() {

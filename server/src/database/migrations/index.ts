@@ -33,6 +33,7 @@ import { statements as developmentHosts } from './0033-development-hosts.ts'
 import { statements as unusedGuests } from './0034-unused-guests.ts'
 import { statements as listening } from './0035-listening.ts'
 import { statements as buildFiles } from './0036-build-files.ts'
+import { statements as edgeReports } from './0037-edge-reports.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -71,4 +72,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0034-unused-guests', statements: unusedGuests },
   { name: '0035-listening', statements: listening },
   { name: '0036-build-files', statements: buildFiles },
+  { name: '0037-edge-reports', statements: edgeReports },
 ]

@@ -76,7 +76,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
       ...{ socket, guest, ticks, keeper, peer: guest.peer, is_secure: isSecure(socket) },
       ...{ host: null, client: '', source: '', pending: null, looked_at: 0, exchange: null },
       ...{ has_asked: false, is_ending: false, is_taking: false, since: ticks.now, skip_left: 0 },
-      pace: null,
+      ...{ pace: null, lobby_id: null, is_counted: false },
       unlisten: () => {},
     }
     open.add(connection)

@@ -28,6 +28,9 @@ export type Connection = {
   /** The peer as a client, and the key under which it is counted. */
   client: string
   source: string
+  /** The lobby of its last request, and whether its close is noticed there (lobby-connections.ts). */
+  lobby_id: string | null
+  is_counted: boolean
   /** What has come and nobody has taken yet; of it, how much has been looked at in vain. */
   pending: Buffer | null
   looked_at: number

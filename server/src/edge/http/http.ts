@@ -14,6 +14,7 @@ import type { Media } from '../cdn/media.ts'
 import { type Guest, PROXY_PEER } from '../crowd.ts'
 import { type HostMeaning, requireHost, requireHostHeader, requirePath } from '../hosts.ts'
 import type { PoolLimits } from '../limits.ts'
+import type { LobbyConnections } from '../lobby-connections.ts'
 import { requireServerName } from '../tls/tls.ts'
 import { answer } from './answer.ts'
 import { createArrivingBodies } from './arriving.ts'
@@ -32,6 +33,7 @@ export type Edge = Directory & {
   cdn: Cdn
   media: Media
   refuse: Refuse
+  lobby_connections: LobbyConnections
   meaningOf: (host: string) => HostMeaning | null
   trusted: TrustedProxies
   own_addresses: OwnAddresses
@@ -49,7 +51,7 @@ export type Http = {
 }
 
 export function createHttp(edge: Edge): Http {
-  const { ticks, refuse } = edge
+  const { ticks, refuse, lobby_connections } = edge
   const { edge_requests } = edge.ctx.metrics
   const forward = createForward({ ticks, refuse, recorder: edge.ctx.recorder })
   const roles = createRoles(edge.ctx, forward, edge.limits.role_pools)
@@ -75,6 +77,8 @@ export function createHttp(edge: Edge): Http {
     if (exchange.is_over) return
     openRay(edge.ctx, exchange, place)
     edge_requests.inc({ kind: kindOf(place) })
+    const lobby = place.kind === 'upstream' ? place.lobby : null
+    lobby_connections.follow(exchange.connection, lobby === null ? null : lobby.lobby_id)
     if (place.kind === 'upstream') {
       exchange.path = place.path
       exchange.lobby = place.lobby

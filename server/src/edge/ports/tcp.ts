@@ -17,6 +17,7 @@ import {
   SPLICE_IDLE_MS_MAX,
   TCP_BACKLOG,
 } from '../limits.ts'
+import type { LobbyConnections } from '../lobby-connections.ts'
 import type { Routes, StreamAddress } from '../routes.ts'
 import { connectSharingReads } from '../shared-reads.ts'
 import { splice } from '../splice.ts'
@@ -33,6 +34,7 @@ export type TcpOptions = {
   meaningOf: (host: string) => HostMeaning | null
   owners: PortOwners
   crowd: Crowd
+  lobby_connections: LobbyConnections
   /** The address to listen at; null: every address of the machine. */
   host: string | null
   tls: TlsOptions | null
@@ -43,7 +45,8 @@ const READ_BYTES_MAX = 32 * 1024
 const SOCKETS = { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, highWaterMark: READ_BYTES_MAX }
 const TIMES = { idle_ms: SPLICE_IDLE_MS_MAX, first_byte_ms: FIRST_BYTE_MS_MAX }
 
-export function createTcp(ctx: Context, { routes, meaningOf, owners, crowd, host, tls }: TcpOptions): Tcp {
+export function createTcp(ctx: Context, options: TcpOptions): Tcp {
+  const { routes, meaningOf, owners, crowd, lobby_connections, host, tls } = options
   const balancers = parseTrustedProxies(ctx.config.proxy_protocol_from)
   const counts = createPortCrowd()
   // It listens nowhere: connections are handed to it once it is known that their port speaks TLS.
@@ -75,12 +78,14 @@ export function createTcp(ctx: Context, { routes, meaningOf, owners, crowd, host
 
     const owner = await owners.find('tcp', number, bucket)
     const target = owner && (await routes.stream(owner, bucket))
-    if (target === null) throw new Error('The port has no lobby, or the lobby has ended.')
+    if (owner === null || target === null) throw new Error('The port has no lobby, or the lobby has ended.')
     const local = { address: client.localAddress ?? '', port: number }
     const header = target.proxy_protocol ? proxyHeader('stream', source, local) : null
     const open = target.protocol === 'tcp_tls' ? await secure(client) : client
     const upstream = await connectTo(target, open)
     if (upstream === null) return
+    lobby_connections.enter(owner.lobby_id)
+    client.once('close', () => lobby_connections.leave(owner.lobby_id))
     if (header !== null) upstream.write(header)
     // Over TLS the certificate has told the browser whose port it is.
     splice(open, upstream, TIMES, open === client ? createHostGate(meaningOf) : null)

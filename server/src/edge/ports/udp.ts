@@ -21,6 +21,7 @@ import {
   UNPROVEN_BYTES_MAX,
   UNPROVEN_BYTES_PER_CLIENT_MAX,
 } from '../limits.ts'
+import type { LobbyConnections } from '../lobby-connections.ts'
 import type { LobbyPort, Routes, StreamAddress } from '../routes.ts'
 import type { OpenPort } from './edge-ports.ts'
 import type { PortOwners } from './owners.ts'
@@ -30,7 +31,14 @@ import type { Seats } from './seats.ts'
 import { createWelcome, isWords, REFUSED, WELCOME } from './udp-welcome.ts'
 
 export type Udp = { open: (port: number) => Promise<OpenPort | null>; close: () => void }
-export type UdpOptions = { routes: Routes; owners: PortOwners; seats: Seats; crowd: Crowd; host: string | null }
+export type UdpOptions = {
+  routes: Routes
+  owners: PortOwners
+  seats: Seats
+  crowd: Crowd
+  lobby_connections: LobbyConnections
+  host: string | null
+}
 
 /** A client by its bucket, with what is counted of it. */
 type Client = { name: string; sessions: Set<Session>; datagrams: number; unproven_bytes: number }
@@ -70,7 +78,8 @@ const asItIs = (address: string, ...rest: unknown[]): void => {
   callback(null, address, isIPv6(address) ? 6 : 4)
 }
 
-export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: UdpOptions): Udp {
+export function createUdp(ctx: Context, options: UdpOptions): Udp {
+  const { routes, owners, seats, crowd, lobby_connections, host } = options
   const clients = new Map<string, Client>()
   /** By how soon they are given up for others: the unproven ones first. */
   const unproven = new Set<Session>()
@@ -244,6 +253,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
     })
     front.sessions.set(session.key, session)
     client.sessions.add(session)
+    lobby_connections.enter(session.lobby_id)
     if (allowance === null) proven.add(session)
     else if (seats.has(session.lobby_id, client.name)) prove(session)
     else unproven.add(session)
@@ -259,6 +269,7 @@ export function createUdp(ctx: Context, { routes, owners, seats, crowd, host }: 
   function end(session: Session): void {
     session.front.sessions.delete(session.key)
     session.client.sessions.delete(session)
+    lobby_connections.leave(session.lobby_id)
     forgetClient(session.client)
     unproven.delete(session)
     proven.delete(session)

@@ -10,7 +10,7 @@ import { toLobby, toParty, toPlayer, toVerifiedClient } from '../shards/load.ts'
 import { captchaClientRow, lobbyRow, partyRow, playerRow } from '../shards/rows.ts'
 import { Book } from './book.ts'
 import type { Decision, FreshIds, HoldWish, LobbyPlan, SeatTaken, SeatWish, Undo } from './commands.ts'
-import { type IdleRules, NO_IDLE_RULES } from './idle.ts'
+import { ALL_REPORTED_MS, type IdleRules, NO_IDLE_RULES, NONE_REPORTED_MS } from './idle.ts'
 import type { Lobby, Player } from './lobby.ts'
 
 const RUNS = 10_000
@@ -49,6 +49,7 @@ const KINDS = [
     'quit',
     'look',
   ],
+  ...['open', 'open', 'open', 'report', 'report'],
 ] as const
 const CLIENTS = ['192.0.2.1', '192.0.2.2', '2001:db8::']
 const PEOPLE = ['ada', 'grace', 'joan', 'mary']
@@ -107,11 +108,12 @@ function idsOf(reference: plain.PlainBook, found: plain.PlainHold | undefined) {
 function createPair() {
   /** Room that planned lobbies have taken. */
   const rooms = new Set<string>()
-  const book = new Book((lobby, sign) => {
+  const keepRoom = (lobby: Lobby, sign: 1 | -1): void => {
     assert.equal(rooms.has(lobby.lobby_id), sign === -1, 'room is taken and given back in turn')
     if (sign === 1) rooms.add(lobby.lobby_id)
     else rooms.delete(lobby.lobby_id)
-  })
+  }
+  const book = new Book(keepRoom, NO_IDLE_RULES, undefined, NONE_REPORTED_MS)
   let reference = plain.emptyBook()
   let now_ms = START_MS
   let last_id = 0
@@ -120,6 +122,8 @@ function createPair() {
   let undos: Undo[] = []
   let at_commit = { reference: structuredClone(reference), print: fingerprint(book, now_ms), has_holds: false }
   let rows: { text: string; after: number } | null = null
+  /** The edges have reported something since the last commit. */
+  let is_told_since = false
   /** What no later state may contradict (law L2). */
   const connections = new Map<string, number>()
 
@@ -144,8 +148,8 @@ function createPair() {
     if (kind === 'fail') {
       for (const undo of undos.reverse()) undo()
       ;[undos, uncommitted, reference] = [[], [], plain.undone(at_commit.reference, reference)]
-      // Holds are not undone; what may be told of them is compared below.
-      if (!at_commit.has_holds && reference.holds.length === 0) {
+      // Holds and connections are not undone; what may be told of them is compared below.
+      if (!at_commit.has_holds && reference.holds.length === 0 && !is_told_since) {
         assert.equal(fingerprint(book, START_MS), at_commit.print, 'an undo restores exactly what was there')
       }
     } else {
@@ -178,6 +182,7 @@ function createPair() {
     book.setIdleRules(rulesOf(reference.idle))
     const has_holds = reference.holds.length > 0
     at_commit = { reference: structuredClone(reference), print: fingerprint(book, START_MS), has_holds }
+    is_told_since = false
     if (rows === null || what % 3 === 0) rows = { text: JSON.stringify(rowsOf(book)), after: committed.length }
   }
 
@@ -348,6 +353,16 @@ function createPair() {
       }
       case 'look':
         return said(book.parties.look(person, now_ms), plain.lookAtParty(reference, person, now_ms))
+      case 'open': {
+        const count = pick([0, 0, 1, 2], what)
+        is_told_since = true
+        book.setConnections(lobby, count, now_ms)
+        return plain.setOpen(reference, lobby, count, now_ms)
+      }
+      case 'report':
+        is_told_since = true
+        reference.reported = pick([now_ms, now_ms - 1_000], what)
+        return book.setReported(START_MS, reference.reported)
       case 'quit':
         return said(book.parties.leave(person, now_ms), plain.leaveParty(reference, person, now_ms))
       case 'release':
@@ -430,6 +445,7 @@ function createPair() {
     replayed.setIdleRules(rulesOf(reference.idle))
     for (const change of changes) replayed.apply(change)
     replayed.forget(durable_ms)
+    tellConnections(replayed, reference)
     assert.equal(fingerprint(replayed, now_ms), print, 'the journal alone makes the same book')
     if (rows === null) return
     const loaded = new Book()
@@ -437,6 +453,7 @@ function createPair() {
     loadRows(loaded, rows.text)
     for (const change of changes.slice(rows.after)) loaded.apply(change)
     loaded.forget(durable_ms)
+    tellConnections(loaded, reference)
     assert.equal(fingerprint(loaded, now_ms), print, 'the tables and the journal after them make the same book')
     assertSameEnd([book, loaded, replayed], now_ms)
   }
@@ -444,11 +461,24 @@ function createPair() {
   return { step, rebuild }
 }
 
+/** A book that was made again knows of no connections before the edges report them. */
+function tellConnections(book: Book, { lobbies, reported }: plain.PlainBook): void {
+  for (const { id, open, closed_since } of lobbies) {
+    if (closed_since !== null) book.setConnections(id, 1, closed_since)
+    book.setConnections(id, open, closed_since ?? START_MS)
+  }
+  book.setReported(START_MS, reported)
+}
+
 /** Time finds the same due in all of them, until nothing is left. (Of two that are due in one millisecond either may be first.) */
 function assertSameEnd(books: readonly Book[], from_ms: number): void {
   const [book, ...others] = books as [Book, ...Book[]]
   const end_ms = from_ms + 100 * 3_600_000
-  for (const one of books) one.setIdleRules(NO_IDLE_RULES)
+  for (const one of books) {
+    one.setIdleRules(NO_IDLE_RULES)
+    for (const { lobby_id } of one.lobbies.values()) one.setConnections(lobby_id, 0, from_ms)
+    one.setReported(START_MS, ALL_REPORTED_MS)
+  }
   for (let now_ms = book.nextDueMs(); now_ms !== null && now_ms < end_ms; now_ms = book.nextDueMs()) {
     for (const one of books) {
       for (let change = one.expire(now_ms); change !== null; change = one.expire(now_ms)) one.apply(change)
@@ -571,6 +601,10 @@ function assertSame(book: Book, reference: plain.PlainBook): void {
         lobby.players.size,
       ],
       [expected.closed, expected.stalled, expected.state, expected.ready, expected.stopped, expected.why, seats.length],
+    )
+    assert.deepEqual(
+      [lobby.has_reported_players, lobby.seats_expired_while_connected, lobby.connections_at_stop],
+      [expected.told, expected.expired_open, expected.stopped_open],
     )
     assert.ok(seats.every((player) => lobby.players.has(player.id)))
     assert.equal(lobby.held_count, reference.holds.filter((hold) => hold.lobby === expected.id).length)

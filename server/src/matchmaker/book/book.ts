@@ -39,12 +39,12 @@ import type {
 } from './commands.ts'
 import { createHeap } from './heap.ts'
 import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
-import { createIdle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
+import { ALL_REPORTED_MS, createIdle, type Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing } from './listing.ts'
-import type { Lobby, Player } from './lobby.ts'
+import type { Lobby, Player, StoredLobby } from './lobby.ts'
 import { createParties, type NetworksOf, type Parties } from './parties.ts'
 import { takenPlaces } from './rules.ts'
-import { createShelves } from './shelves.ts'
+import { createShelves, type Place } from './shelves.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
 export const MEMORY_MS = 10 * 60_000
@@ -98,7 +98,9 @@ export class Book {
   readonly #listing = createListing()
   #idle_rules: IdleRules
   /** Lobbies without players. */
-  readonly #idle = createIdle((place) => (this.#isEnding(place.version_id) ? null : this.#idle_rules.idle_max(place)))
+  readonly #idle: Idle
+  /** Whether it has been told of the edges' reports. */
+  #has_reports = false
   readonly #clientPlayers = new Map<string, number>()
   readonly #seatKeys = new Map<string, Player>()
   /** Seats that were taken for a party, by who sits there. */
@@ -125,9 +127,12 @@ export class Book {
     keepRoom: KeepRoom = () => {},
     idle_rules: IdleRules = NO_IDLE_RULES,
     networksOf: NetworksOf = (key) => [{ key, factor: 1 }],
+    reported_ms: number = ALL_REPORTED_MS,
   ) {
     this.#keepRoom = keepRoom
     this.#idle_rules = idle_rules
+    const mayStay = (place: Place) => (this.#isEnding(place.version_id) ? null : this.#idle_rules.idle_max(place))
+    this.#idle = createIdle(mayStay, reported_ms)
     this.parties = createParties(networksOf)
   }
 
@@ -389,21 +394,23 @@ export class Book {
   stop(lobby_id: string, reason: StopReason, now_ms: number): Decision<boolean> {
     const lobby = this.lobbies.get(lobby_id)
     if (lobby === undefined || lobby.stop_ms !== null) return grant(false)
-    return grant(true, { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason })
+    return grant(true, stopped(lobby, now_ms, reason))
   }
 
   /** The next change that time demands, or null. To be applied and asked again. */
   expire(now_ms: number): Change | null {
     this.#holds.expire(now_ms)
     if (this.#idle.dueMs() <= now_ms) {
-      const { lobby_id, version_id } = this.#idle.first()!
-      const reason = this.#isOutdated(version_id) ? 'outdated' : 'idle'
-      return { kind: 'lobby_stopped', lobby_id, ms: now_ms, reason }
+      const lobby = this.#idle.first()!
+      return stopped(lobby, now_ms, this.#isOutdated(lobby.version_id) ? 'outdated' : 'idle')
     }
     const next = this.#due.peek()
     if (next === undefined || dueAt(next) > now_ms) return this.parties.expire(now_ms)
-    if (!isLobby(next)) return removal(next.player_id, now_ms, next.connect_ms === null ? 'expired' : 'too_long', null)
-    return { kind: 'lobby_stopped', lobby_id: next.lobby_id, ms: now_ms, reason: 'never_ready' }
+    if (isLobby(next)) return stopped(next, now_ms, 'never_ready')
+    if (next.connect_ms !== null) return removal(next.player_id, now_ms, 'too_long', null)
+    const { connection_count } = this.#lobby(next.lobby_id)
+    const expired = removal(next.player_id, now_ms, 'expired', null)
+    return connection_count === 0 ? expired : { ...expired, open_connections: connection_count }
   }
 
   /** Told, and in no journal: what is decided by them is. */
@@ -411,6 +418,34 @@ export class Book {
     if (rules === this.#idle_rules) return
     this.#idle_rules = rules
     this.#idle.refresh()
+  }
+
+  /**
+   * How many connections to the lobby are open, as the edges report it. Like the idle rules it is in no journal: what is
+   * decided by it is.
+   */
+  setConnections(lobby_id: string, connection_count: number, now_ms: number): void {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.connection_count === connection_count) return
+    lobby.connection_count = connection_count
+    lobby.quiet_ms = connection_count === 0 ? now_ms + lobby.idle_grace_ms : null
+    this.#arrange(lobby)
+  }
+
+  /**
+   * Every edge has reported at `reported_ms` or later. `since_ms`: they have done so since then; the connections of an
+   * older lobby were not known before, so it has its grace from then on.
+   */
+  setReported(since_ms: number, reported_ms: number): void {
+    if (!this.#has_reports) {
+      this.#has_reports = true
+      for (const lobby of this.lobbies.values()) {
+        if (lobby.stop_ms !== null || lobby.connection_count > 0 || lobby.create_ms >= since_ms) continue
+        lobby.quiet_ms = since_ms + lobby.idle_grace_ms
+        this.#arrange(lobby)
+      }
+    }
+    this.#idle.setReported(reported_ms)
   }
 
   /**
@@ -490,22 +525,24 @@ export class Book {
       case 'lobby_state':
         return this.#patchLobby(this.#lobby(change.lobby_id), { state: change.state })
       case 'lobby_stopped':
-        return this.#stopLobby(this.#lobby(change.lobby_id), change.ms, change.reason)
+        return this.#stopLobby(this.#lobby(change.lobby_id), change)
       case 'player_reserved':
         return this.#seat(newPlayer(change.player), change[LIMITS] ?? null)
       case 'player_connected': {
         const { ms, deadline_ms, connect_key } = change
         const player = this.#player(change.player_id)
         invariant(isWaiting(player), 'L2: a token is consumed once, while its seat is reserved', player)
-        return this.#patchPlayer(player, { connect_ms: ms, deadline_ms, connect_key })
+        return this.#connect(player, { connect_ms: ms, deadline_ms, connect_key })
       }
       case 'player_dropped': {
         const { deadline_ms, disconnect_key } = change
         return this.#patchPlayer(this.#player(change.player_id), { connect_ms: null, deadline_ms, disconnect_key })
       }
       case 'player_removed': {
-        const { ms, reason, disconnect_key } = change
-        return this.#unseat(this.#player(change.player_id), ms, reason, disconnect_key)
+        const { ms, reason, disconnect_key, open_connections } = change
+        const player = this.#player(change.player_id)
+        const undo = this.#unseat(player, ms, reason, disconnect_key)
+        return open_connections === undefined ? undo : this.#countExpiry(player, undo)
       }
       case 'version_draining':
         return this.#setDraining(change.version_id, change.is_draining)
@@ -525,7 +562,7 @@ export class Book {
    * tables do not have has lost it: the projection could not write that lobby.
    */
   load(
-    lobbies: readonly Omit<Lobby, 'players' | 'held_count'>[],
+    lobbies: readonly StoredLobby[],
     players: readonly Player[],
     verified: readonly VerifiedClient[] = [],
     draining: readonly string[] = [],
@@ -534,7 +571,7 @@ export class Book {
     this.verified.load(verified)
     this.parties.load(parties)
     for (const version_id of draining) this.draining.add(version_id)
-    for (const lobby of lobbies) this.#addLobby({ ...lobby, players: new Map(), held_count: 0 })
+    for (const lobby of lobbies) this.#addLobby({ ...lobby, ...onlyInMemory() })
     for (const player of players) {
       if (player.remove_ms !== null) this.#remember(player)
       else if (this.lobbies.has(player.lobby_id)) this.#seat(player, null)
@@ -767,7 +804,7 @@ export class Book {
     return this.#patchLobby(lobby, { is_stalled, idle_ms: Math.max(idle_ms, ms + lobby.idle_grace_ms) })
   }
 
-  #stopLobby(lobby: Lobby, ms: number, reason: StopReason): Undo {
+  #stopLobby(lobby: Lobby, { ms, reason, open_connections }: LobbyStopped): Undo {
     const undos: Undo[] = []
     try {
       for (const player of [...lobby.players.values()]) undos.push(this.#unseat(player, ms, 'lobby_stopped', null))
@@ -775,7 +812,8 @@ export class Book {
       undoAll(undos)
       throw error
     }
-    undos.push(this.#patchLobby(lobby, { stop_ms: ms, stop_reason: reason }))
+    const connections_at_stop = open_connections ?? null
+    undos.push(this.#patchLobby(lobby, { stop_ms: ms, stop_reason: reason, connections_at_stop }))
     this.#countLive(lobby, -1)
     return () => {
       this.#countLive(lobby, 1)
@@ -830,6 +868,22 @@ export class Book {
       undo()
       this.#enter(lobby, player, idle_ms)
     }
+  }
+
+  #connect(player: Player, patch: Partial<Player>): Undo {
+    const lobby = this.#lobby(player.lobby_id)
+    const undo = this.#patchPlayer(player, patch)
+    if (lobby.has_reported_players) return undo
+    const undos = [undo, this.#patchLobby(lobby, { has_reported_players: true })]
+    return () => undoAll(undos)
+  }
+
+  /** A seat has expired while its lobby had open connections. */
+  #countExpiry({ lobby_id }: Player, undo: Undo): Undo {
+    const lobby = this.#lobby(lobby_id)
+    const seats_expired_while_connected = lobby.seats_expired_while_connected + 1
+    const undos = [undo, this.#patchLobby(lobby, { seats_expired_while_connected })]
+    return () => undoAll(undos)
   }
 
   #enter(lobby: Lobby, player: Player, idle_ms: number | null): void {
@@ -948,18 +1002,25 @@ function newLobby(record: LobbyRecord): Lobby {
     is_stalled: false,
     state: null,
     ready_ms: null,
+    has_reported_players: false,
     idle_ms: record.create_ms + record.idle_grace_ms,
     stop_ms: null,
     stop_reason: null,
-    players: new Map(),
-    held_count: 0,
+    seats_expired_while_connected: 0,
+    connections_at_stop: null,
+    ...onlyInMemory(),
   }
+}
+
+function onlyInMemory(): Omit<Lobby, keyof StoredLobby> {
+  return { players: new Map(), held_count: 0, connection_count: 0, quiet_ms: null }
 }
 
 /** What a planned lobby is from its first moment on, which is now. */
 function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
   const { is_closed, is_stalled, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
-  const { edge_ports_wanted, creator_lobbies_max, ...record } = lobby
+  const { has_reported_players, seats_expired_while_connected, connections_at_stop, ...rest } = lobby
+  const { connection_count, quiet_ms, edge_ports_wanted, creator_lobbies_max, ...record } = rest
   const ready_deadline_ms = now_ms + (record.ready_deadline_ms - record.create_ms)
   return { ...record, create_ms: now_ms, ready_deadline_ms }
 }
@@ -968,7 +1029,16 @@ function newPlayer(record: PlayerRecord): Player {
   return { ...record, connect_ms: null, remove_ms: null, remove_reason: null, connect_key: null, disconnect_key: null }
 }
 
-function removal(player_id: string, ms: number, reason: RemoveReason, disconnect_key: string | null): Change {
+type LobbyStopped = Extract<Change, { kind: 'lobby_stopped' }>
+type PlayerRemoved = Extract<Change, { kind: 'player_removed' }>
+
+/** A server that has exited has closed its connections: what was reported of them before says nothing of its end. */
+function stopped({ lobby_id, connection_count }: Lobby, ms: number, reason: StopReason): LobbyStopped {
+  const change: LobbyStopped = { kind: 'lobby_stopped', lobby_id, ms, reason }
+  return connection_count === 0 || reason === 'exited' ? change : { ...change, open_connections: connection_count }
+}
+
+function removal(player_id: string, ms: number, reason: RemoveReason, disconnect_key: string | null): PlayerRemoved {
   return { kind: 'player_removed', player_id, ms, reason, disconnect_key }
 }
 

@@ -1,6 +1,7 @@
 // Explanations, as they are asked for: what was told of a request, and what has become of the lobbies that it was given.
 import { ApiError, type Explanation } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { connectionWarnings } from '../../logs/connection-warnings.ts'
 import type { Rays } from '../../observe/rays.ts'
 
 type Told = Pick<Explanation, 'asked' | 'captcha' | 'verification' | 'attempts' | 'waits'>
@@ -45,18 +46,22 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
     .where('lobbies.lobby_id', 'in', lobby_ids)
     .orderBy('lobbies.create_ts')
     .select(['lobbies.lobby_id', 'ready_ts', 'stop_reason', 'exit_code', 'exit_reason', 'log_tail', 'listening'])
+    .select(['seats_expired_while_connected', 'connections_at_stop'])
     .execute()
-  return rows.map(({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail, listening }) => {
-    // A server that did not call ready in time was ended by us: that is the reason, and not how it took it.
-    const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
-    return {
-      lobby_id,
-      is_ready: ready_ts !== null,
-      ...(stop_reason === null ? {} : { stop_reason }),
-      ...(exit_code === null ? {} : { exit_code }),
-      ...(reason === null ? {} : { exit_reason: reason }),
-      ...(listening === null ? {} : { listening: { ...listening, others: listening.others ?? undefined } }),
-      log_lines: log_tail ?? [],
-    }
-  })
+  return rows.map(
+    ({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail, listening, ...connections }) => {
+      // A server that did not call ready in time was ended by us: that is the reason, and not how it took it.
+      const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
+      return {
+        lobby_id,
+        is_ready: ready_ts !== null,
+        ...(stop_reason === null ? {} : { stop_reason }),
+        ...(exit_code === null ? {} : { exit_code }),
+        ...(reason === null ? {} : { exit_reason: reason }),
+        ...(listening === null ? {} : { listening: { ...listening, others: listening.others ?? undefined } }),
+        log_lines: log_tail ?? [],
+        warnings: connectionWarnings({ stop_reason, ...connections }),
+      }
+    },
+  )
 }

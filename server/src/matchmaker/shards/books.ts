@@ -78,6 +78,8 @@ export type BooksOptions = {
   elapsed: () => number
   /** Of a book that has not been told its own. */
   idle_rules: IdleRules
+  /** Until when every edge has reported, for a book that has not been told. */
+  reported_ms: number
   log: Logger
   metrics: Metrics
   /** Called once: another process writes now. */

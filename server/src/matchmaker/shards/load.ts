@@ -9,7 +9,7 @@ import type { Change, LobbyRecord, PartyRecord, PlayerRecord, RemoveReason, Stop
 import { readPages } from '../../journal/read.ts'
 import { Book, MEMORY_MS } from '../book/book.ts'
 import type { VerifiedClient } from '../book/captcha-memory.ts'
-import type { Lobby, Player } from '../book/lobby.ts'
+import type { Player, StoredLobby } from '../book/lobby.ts'
 import type { Takeover } from './fence.ts'
 import { emptyImages, type Images } from './rows.ts'
 import { imagesOf, touchedBy } from './touched.ts'
@@ -134,10 +134,9 @@ export function bookOf(books: Map<string, Book>, namespace_id: string, newBook: 
   return book
 }
 
-type LoadedLobby = Omit<Lobby, 'players' | 'held_count'>
 type Tables = {
   projected_seq: number
-  lobbies: Map<string, LoadedLobby[]>
+  lobbies: Map<string, StoredLobby[]>
   players: Map<string, Player[]>
   verified: Map<string, VerifiedClient[]>
   /** Ids of versions. */
@@ -197,7 +196,7 @@ function byNamespace<R extends { namespace_id: string }, T>(rows: readonly R[], 
   return groups
 }
 
-export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
+export function toLobby(row: Selectable<Schema['lobbies']>): StoredLobby {
   return {
     lobby_id: row.lobby_id,
     version_id: row.version_id,
@@ -227,6 +226,9 @@ export function toLobby(row: Selectable<Schema['lobbies']>): LoadedLobby {
     idle_ms: row.idle_ts?.getTime() ?? null,
     stop_ms: row.stop_ts?.getTime() ?? null,
     stop_reason: row.stop_reason as StopReason | null,
+    has_reported_players: row.has_reported_players,
+    seats_expired_while_connected: row.seats_expired_while_connected,
+    connections_at_stop: row.connections_at_stop,
   }
 }
 

@@ -56,6 +56,9 @@ export function lobbyRow(namespace_id: string, shard: number, lobby: Lobby) {
     idle_ts: lobby.idle_ms,
     stop_ts: lobby.stop_ms,
     stop_reason: lobby.stop_reason,
+    has_reported_players: lobby.has_reported_players,
+    seats_expired_while_connected: lobby.seats_expired_while_connected,
+    connections_at_stop: lobby.connections_at_stop,
     tier: lobby.tier,
     cpu_cores: lobby.cpu_cores,
     memory_mb: lobby.memory_mb,
@@ -125,7 +128,10 @@ const PROJECT_SQL = `
     on conflict (lobby_id) do update set
       is_closed = excluded.is_closed, is_stalled = excluded.is_stalled, state = excluded.state, player_count = excluded.player_count,
       ready_deadline_ts = excluded.ready_deadline_ts, ready_ts = excluded.ready_ts, idle_ts = excluded.idle_ts,
-      stop_ts = excluded.stop_ts, stop_reason = excluded.stop_reason
+      stop_ts = excluded.stop_ts, stop_reason = excluded.stop_reason,
+      has_reported_players = excluded.has_reported_players,
+      seats_expired_while_connected = excluded.seats_expired_while_connected,
+      connections_at_stop = excluded.connections_at_stop
   ), written_players as (
     insert into players (
       player_id, lobby_id, namespace_id, shard, client, create_ts, deadline_ts, connect_ts, remove_ts, remove_reason,

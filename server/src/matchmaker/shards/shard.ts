@@ -66,6 +66,8 @@ export type ShardOptions = {
   elapsed: () => number
   /** Of a book that has not been told its own. */
   idle_rules: IdleRules
+  /** Until when every edge has reported, for a book that has not been told. */
+  reported_ms: number
   log: Logger
   metrics: Metrics
   /** Called in order with what has become durable. */
@@ -113,6 +115,7 @@ export function createShard(options: ShardOptions): Shard {
       (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.giveBack(shard, lobby)),
       options.idle_rules,
       clientNetworks,
+      options.reported_ms,
     )
 
   function run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {

@@ -21,7 +21,12 @@ export function touchedBy(book: Book, change: Change): string[] {
       return [change.lobby_id, ...(book.lobbies.get(change.lobby_id)?.players.keys() ?? [])]
     case 'player_reserved':
       return [change.player.lobby_id, change.player.player_id]
-    case 'player_connected':
+    case 'player_connected': {
+      const { player_id } = change
+      const lobby = book.lobbies.get(book.players.get(player_id)?.lobby_id ?? '')
+      // Only the first one changes the lobby's row.
+      return lobby === undefined || lobby.has_reported_players ? [player_id] : [lobby.lobby_id, player_id]
+    }
     case 'player_dropped':
       return [change.player_id]
     case 'player_removed': {

@@ -24,6 +24,11 @@ const LOBBY: Lobby = {
   stop_reason: null,
   players: new Map(),
   held_count: 1,
+  has_reported_players: false,
+  seats_expired_while_connected: 0,
+  connections_at_stop: null,
+  connection_count: 0,
+  quiet_ms: null,
 }
 
 const PLAYER = { address: '192.0.2.1', user_agent: 'Arena/1.0', coordinates: { latitude: 52.5, longitude: 13.4 } }

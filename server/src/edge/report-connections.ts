@@ -1,0 +1,97 @@
+// What this edge reports to the matchmaker every second, in the database: how many connections to each lobby are open. An
+// edge is registered before it accepts a connection, and removes itself after the last one has closed; so while no edge is
+// registered, no connection is open. A report holds what has changed, under a number that grows by one. Where the database
+// has lost the report before it, or nobody knows whether that was written, the edge registers anew, with all that is open.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Context } from '../context.ts'
+import { inTransaction } from '../database/transaction.ts'
+import { watchEvery } from '../database/watch.ts'
+import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from './limits.ts'
+import type { ConnectionChange, LobbyConnections } from './lobby-connections.ts'
+
+const REGISTER_SQL = `
+  with edge as (
+    insert into edges (edge_id, node_id) values ($1, $2) returning edge_id
+  )
+  insert into edge_reports (edge_id, report_seq, change_seq) select edge_id, 1, 1 from edge`
+
+const INSERT_SQL = `
+  insert into lobby_connections (edge_id, lobby_id, connection_count, change_seq)
+  select $1::uuid, lobby_id, connection_count, 1 from unnest($2::uuid[], $3::integer[]) as open (lobby_id, connection_count)`
+
+const REPORT_SQL = `
+  with report as (
+    update edge_reports set report_seq = $2, change_seq = case when cardinality($3::uuid[]) > 0 then $2 else change_seq end
+    where edge_id = $1 and report_seq = $2 - 1 returning edge_id
+  ), changed as (
+    insert into lobby_connections (edge_id, lobby_id, connection_count, change_seq)
+    select edge_id, lobby_id, connection_count, $2
+    from report, unnest($3::uuid[], $4::integer[]) as open (lobby_id, connection_count)
+    on conflict (edge_id, lobby_id) do update set
+      connection_count = excluded.connection_count, change_seq = excluded.change_seq
+  ), forgotten as (
+    delete from lobby_connections
+    where $5 and edge_id = $1 and connection_count = 0 and change_seq < $2 - ${REPORTED_ZERO_KEPT}
+      and not lobby_id = any($3)
+  )
+  select from report`
+
+/** Null: the next report registers the edge. `seq`: its last report. */
+type Registration = { edge_id: string; seq: number } | null
+
+/** Resolves when the edge is registered, or the database does not answer. */
+export async function reportConnections(
+  ctx: Context,
+  connections: LobbyConnections,
+): Promise<{ close: () => Promise<void> }> {
+  const { pool, config } = ctx
+  let registration: Registration = null
+
+  /** An edge of this node that ended without a word is gone, and its connections with it. */
+  async function register(): Promise<void> {
+    const edge_id = randomUUID()
+    const open = columnsOf(connections.takeAll())
+    await inTransaction(pool, async (client) => {
+      await client.query('delete from edges where node_id = $1', [config.node_id])
+      await client.query(REGISTER_SQL, [edge_id, config.node_id])
+      await client.query(INSERT_SQL, [edge_id, ...open])
+    })
+    registration = { edge_id, seq: 1 }
+  }
+
+  async function report({ edge_id, seq }: NonNullable<Registration>): Promise<void> {
+    const next = seq + 1
+    registration = null
+    const changes = columnsOf(connections.takeChanges())
+    const forgets = next % REPORTED_ZERO_KEPT === 0
+    const { rowCount } = await pool.query({
+      name: 'edge-report',
+      text: REPORT_SQL,
+      values: [edge_id, next, ...changes, forgets],
+    })
+    if (rowCount === 1) registration = { edge_id, seq: next }
+    else await register()
+  }
+
+  const watch = watchEvery(ctx, CONNECTIONS_REPORT_EVERY_MS, {
+    look: () => (registration === null ? register() : report(registration)),
+    failure: 'the open connections to lobbies could not be reported; trying again',
+  })
+  await Promise.race([watch.looking(), delay(CONNECTIONS_REPORT_START_MS_MAX, undefined, { ref: false })])
+  return {
+    async close() {
+      await watch.close()
+      if (registration === null) return
+      try {
+        await pool.query('delete from edges where edge_id = $1', [registration.edge_id])
+      } catch (error) {
+        ctx.log.warn({ err: error }, 'the edge could not remove itself; the next edge of this node does')
+      }
+    },
+  }
+}
+
+function columnsOf(changes: readonly ConnectionChange[]): [string[], number[]] {
+  return [changes.map(({ lobby_id }) => lobby_id), changes.map(({ connection_count }) => connection_count)]
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert'
+import { test } from 'node:test'
+import {
+  expireAll,
+  grantIn,
+  idSource,
+  lobbyPlan,
+  runningLobby,
+  START_MS,
+} from '../../../test/matchmaker/plain-wishes.ts'
+import { Book } from './book.ts'
+import type { LobbyPlan } from './commands.ts'
+import { NO_IDLE_RULES, NONE_REPORTED_MS } from './idle.ts'
+
+const GRACE_MS = 15_000
+const SEAT_MS = 120_000
+const EXPIRED_MS = START_MS + SEAT_MS
+/** Far behind every deadline of these tests. */
+const LATE_MS = START_MS + 3_600_000
+
+/** A book that waits for the edges' reports. */
+const newBook = (): Book => new Book(undefined, NO_IDLE_RULES, undefined, NONE_REPORTED_MS)
+
+/** A lobby whose server has said nothing of its one player. */
+const silentLobby = (book: Book, ids = idSource(), plan: Partial<LobbyPlan> = {}) =>
+  runningLobby(book, ids, START_MS, { plan })
+
+test('a lobby whose server never reports players is idle from when its last connection was closed', () => {
+  const book = newBook()
+  const { lobby_id, player_id } = silentLobby(book)
+  book.setConnections(lobby_id, 2, START_MS)
+  book.setReported(START_MS, LATE_MS)
+  expireAll(book, LATE_MS)
+  assert.equal(book.players.get(player_id)!.remove_reason, 'expired')
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, null)
+  book.setConnections(lobby_id, 1, LATE_MS)
+  assert.equal(book.nextDueMs(), null)
+
+  book.setConnections(lobby_id, 0, LATE_MS)
+  assert.equal(book.nextDueMs(), null, 'no report is from after its grace yet')
+  book.setReported(START_MS, LATE_MS + GRACE_MS - 1)
+  assert.equal(book.expire(LATE_MS + GRACE_MS), null)
+  book.setReported(START_MS, LATE_MS + GRACE_MS)
+  assert.deepEqual(book.expire(LATE_MS + GRACE_MS), {
+    kind: 'lobby_stopped',
+    lobby_id,
+    ms: LATE_MS + GRACE_MS,
+    reason: 'idle',
+  })
+})
+
+test('a missing report ends no lobby whose server never reports players, and keeps no other', () => {
+  const book = newBook()
+  const ids = idSource()
+  const silent = silentLobby(book, ids)
+  const reporting = runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
+  grantIn(book, book.connected({ ...reporting, connect_key: null }, START_MS))
+  grantIn(book, book.disconnected({ ...reporting, disconnect_key: null }, START_MS))
+  book.setConnections(reporting.lobby_id, 1, START_MS)
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(reporting.lobby_id)!.stop_reason, 'idle', 'a stranger keeps no lobby')
+  assert.equal(book.lobbies.get(silent.lobby_id)!.stop_reason, null)
+  book.setReported(START_MS, LATE_MS)
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(silent.lobby_id)!.stop_reason, null, 'its seat expired just now')
+  book.setReported(START_MS, LATE_MS + GRACE_MS)
+  expireAll(book, LATE_MS + GRACE_MS)
+  assert.equal(book.lobbies.get(silent.lobby_id)!.stop_reason, 'idle')
+})
+
+test('a lobby that is older than the reports has its grace from the moment at which they began', () => {
+  const book = newBook()
+  const { lobby_id } = silentLobby(book)
+  expireAll(book, EXPIRED_MS)
+  book.setReported(LATE_MS, LATE_MS)
+  assert.equal(book.expire(LATE_MS + GRACE_MS), null)
+  book.setReported(LATE_MS, LATE_MS + GRACE_MS)
+  expireAll(book, LATE_MS + GRACE_MS)
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'idle')
+})
+
+test('a version that is not deployed keeps a silent lobby while it has connections, and not for its grace', () => {
+  const book = newBook()
+  const { lobby_id } = silentLobby(book)
+  book.setConnections(lobby_id, 1, START_MS)
+  book.setReported(START_MS, LATE_MS)
+  book.setIdleRules({ version_id: 'another', idle_max: () => 0 })
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, null)
+  book.setConnections(lobby_id, 0, LATE_MS)
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'outdated')
+})
+
+test('silent lobbies and others that wait for players are counted together, and the one that waited longest goes', () => {
+  const book = newBook()
+  const ids = idSource()
+  const prepare = (ms: number): string => {
+    const { lobby_id } = ids()
+    const wish = { plan: lobbyPlan(), idle_min: 2, lobby_count_max: 10 }
+    assert.ok(grantIn(book, book.prepare(wish, lobby_id, ms)))
+    grantIn(book, book.ready(lobby_id, ms))
+    return lobby_id
+  }
+  book.setIdleRules({ version_id: null, idle_max: () => 1 })
+  const silent = prepare(START_MS)
+  const reporting = runningLobby(book, ids, START_MS + 1)
+  grantIn(book, book.connected({ ...reporting, connect_key: null }, START_MS + 1))
+  grantIn(book, book.disconnected({ ...reporting, disconnect_key: null }, START_MS + 1))
+  const both_are_there = { plan: lobbyPlan(), idle_min: 2, lobby_count_max: 10 }
+  assert.equal(grantIn(book, book.prepare(both_are_there, ids().lobby_id, START_MS + 1)), false)
+  book.setReported(START_MS, LATE_MS)
+  expireAll(book, LATE_MS)
+  assert.equal(book.lobbies.get(silent)!.stop_reason, 'idle')
+  assert.equal(book.lobbies.get(reporting.lobby_id)!.stop_reason, null)
+})
+
+test('connections that were open when a seat expired or a lobby was stopped are in the journal, and an exit has none', () => {
+  const book = newBook()
+  const ids = idSource()
+  const [one, other] = [silentLobby(book, ids), silentLobby(book, ids)]
+  for (const { lobby_id } of [one, other]) book.setConnections(lobby_id, 3, START_MS)
+  assert.deepEqual(book.expire(EXPIRED_MS), {
+    kind: 'player_removed',
+    player_id: one.player_id,
+    ms: EXPIRED_MS,
+    reason: 'expired',
+    disconnect_key: null,
+    open_connections: 3,
+  })
+  expireAll(book, EXPIRED_MS)
+  grantIn(book, book.stop(one.lobby_id, 'requested', EXPIRED_MS))
+  grantIn(book, book.stop(other.lobby_id, 'exited', EXPIRED_MS))
+  const facts = [one, other].map(({ lobby_id }) => {
+    const { seats_expired_while_connected, connections_at_stop } = book.lobbies.get(lobby_id)!
+    return [seats_expired_while_connected, connections_at_stop]
+  })
+  assert.deepEqual(facts, [
+    [1, 3],
+    [1, null],
+  ])
+})
