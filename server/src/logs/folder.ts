@@ -1,9 +1,10 @@
 // The folders of lobbies on this machine, and what is kept there of what they wrote and used.
 //
-//   <data>/lobbies/<lobby id>/           while it runs, and a moment longer (runner/drivers/lobby-folder.ts)
-//   <data>/lobbies/.ended/<lobby id>/    from then on, for as long as the settings say (runner/logs/ended.ts)
+//   <data>/lobbies/<lobby id>/           while it runs (runner/drivers/lobby-folder.ts), and for as long as the settings say
+//                                        after its end (runner/logs/ended.ts)
+//   <data>/lobbies/.output-pipes/        the named pipes that lobbies write into: nobody but the logger may read them
 import { existsSync, readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileNumbers, type LogStream, logFile } from './kept.ts'
 import type { LobbyLogs, LogPart } from './lobby-logs.ts'
 import { readMetrics } from './lobby-metrics.ts'
@@ -16,19 +17,27 @@ export function isLobbyId(text: string): boolean {
   return LOBBY_ID.test(text)
 }
 
-export const endedFolder = (lobbies_folder: string): string => join(lobbies_folder, '.ended')
-
-/** Where a lobby's folder is: folders only ever move from the first place to the second. */
+/** The folder of a lobby, which need not be there. It stays where it is when the lobby ends. */
 export function folderOfLobby(lobbies_folder: string, lobby_id: string): string {
   if (!isLobbyId(lobby_id)) throw new Error(`${JSON.stringify(lobby_id)} is not the id of a lobby.`)
-  const folder = join(lobbies_folder, lobby_id)
-  if (existsSync(folder)) return folder
-  const ended = join(endedFolder(lobbies_folder), lobby_id)
-  return existsSync(ended) ? ended : folder
+  return join(lobbies_folder, lobby_id)
+}
+
+export const outputPipesFolder = (lobbies_folder: string): string => join(lobbies_folder, '.output-pipes')
+
+/** The named pipe of a stream, by the lobby's folder. It is there while somebody may write into it, or it is not yet read. */
+export function outputPipe(folder: string, stream: LogStream): string {
+  return join(outputPipesFolder(dirname(folder)), `${basename(folder)}.${stream}`)
+}
+
+/** Where an older platform had it: lobbies that it started still write there. */
+export const formerOutputPipe = (folder: string, stream: LogStream): string => join(folder, stream)
+
+export function hasOutputPipe(folder: string, stream: LogStream): boolean {
+  return existsSync(outputPipe(folder, stream)) || existsSync(formerOutputPipe(folder, stream))
 }
 
 export function createFolderLogs(lobbies_folder: string): LobbyLogs {
-  /** It may move while it is read: then it is read where it is by now. */
   async function read(
     lobby_id: string,
     stream: LogStream,
@@ -36,9 +45,8 @@ export function createFolderLogs(lobbies_folder: string): LobbyLogs {
   ): Promise<LogPart> {
     const folder = folderOfLobby(lobbies_folder, lobby_id)
     // Looked at before it is read: what is whole by then has no line that the reading could miss.
-    const is_open = existsSync(join(folder, stream))
-    const part = await ask(folder)
-    return { ...(existsSync(folder) ? part : await ask(folderOfLobby(lobbies_folder, lobby_id))), is_open }
+    const is_open = hasOutputPipe(folder, stream)
+    return { ...(await ask(folder)), is_open }
   }
 
   return {

@@ -5,7 +5,8 @@ import { cp, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
-import { endedFolder, folderOfLobby } from '../../src/logs/folder.ts'
+import { folderOfLobby } from '../../src/logs/folder.ts'
+import { unfinishedFolder } from '../../src/runner/drivers/unfinished.ts'
 import { removeOldRuns } from '../../src/runner/rows.ts'
 import { until } from '../until.ts'
 import { openRunner, type RunnerFixture } from './runner-fixture.ts'
@@ -96,7 +97,8 @@ test('logs of ended lobbies take no more of the disk than is set: the oldest go 
   await fixture.start()
   const talker = { run: 'head -c 300000 /dev/zero | tr "\\0" x | fold -w 99; echo; echo over; exec sleep "$1"' }
   const lobbies_folder = join(fixture.ctx.config.data_dir, 'lobbies')
-  const isPutAway = (lobby_id: string) => existsSync(join(endedFolder(lobbies_folder), lobby_id))
+  const isPutAway = (lobby_id: string) =>
+    existsSync(join(lobbies_folder, lobby_id)) && !existsSync(join(unfinishedFolder(lobbies_folder), lobby_id))
   const living = await fixture.lobby(await fixture.version(talker, { args: ['sh', 'run', '600'] }))
   const ending = await fixture.version(talker, { args: ['sh', 'run', '0'] })
   const ended: string[] = []

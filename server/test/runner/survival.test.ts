@@ -1,11 +1,13 @@
 import assert from 'node:assert'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Handle } from '../../src/runner/drivers/driver.ts'
 import { until } from '../until.ts'
 import {
@@ -19,6 +21,7 @@ import {
   writeBuild,
 } from './driver-fixture.ts'
 
+const run = promisify(execFile)
 const STARTER = fileURLToPath(new URL('./starter.ts', import.meta.url))
 /** Two files of 512 KiB and what the last chunk adds, for each of two streams. */
 const TICK_MS = 20
@@ -169,6 +172,56 @@ promise('a lobby outlives a kill -9 of the logger, and its log goes on', async (
   await fixture.line(handle, new RegExp(`^tick ${Number(before) + 50}$`))
   assert.strictEqual(await fixture.driver.exit(handle), null)
 })
+
+promise('every file of a running lobby can be read, and takes no line from its log', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({ 'server.js': KEEPER })
+  const handle = await fixture.start({ build_folder, args: ['node', 'server.js'] })
+  await fixture.line(handle, /^tick 1$/)
+  const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
+  const names = await readdir(folder)
+  assert.ok(names.includes('stdout.1.log'), String(names))
+  // As `grep -r` and `cat *` do. A pipe would be read until its lobby ends, in the logger's place.
+  const { stdout } = await run('grep', ['-r', '--devices=read', 'tick', folder], { timeout: 10_000 })
+  assert.match(stdout, /stdout\.1\.log:.* tick 1\n/)
+  await fixture.line(handle, /^tick 40$/)
+  const lines = await fixture.driver.logs(handle.lobby_id, 'stdout', 1_000)
+  assert.deepStrictEqual(
+    lines.slice(0, 41).map(({ bytes }) => bytes.toString()),
+    Array.from({ length: 41 }, (_, count) => `tick ${count}`),
+  )
+})
+
+promise(
+  'a lobby that an older platform started keeps its pipes and its log, and its folder stays',
+  async (t, sandbox) => {
+    const ended_id = '01890000-0000-7000-8000-000000000001'
+    const { fixture, handle } = await survive(t, sandbox, KEEPER, async ({ lobby_id }, data_dir) => {
+      // As an older platform leaves it: the pipes in the folder, and those that have ended elsewhere.
+      const lobbies = join(data_dir, 'lobbies')
+      process.kill(loggerOf(data_dir), 'SIGKILL')
+      for (const stream of ['stdout', 'stderr']) {
+        await rename(join(lobbies, '.output-pipes', `${lobby_id}.${stream}`), join(lobbies, lobby_id, stream))
+      }
+      await rm(join(lobbies, '.unfinished'), { recursive: true })
+      await mkdir(join(lobbies, '.ended', ended_id), { recursive: true })
+      await writeFile(join(lobbies, '.ended', ended_id, 'stdout.1.log'), '2026-01-02T03:04:05.678Z over\n')
+    })
+    assert.deepStrictEqual(await fixture.driver.list(), [handle])
+    const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
+    await fixture.line(handle, new RegExp(`^tick ${Number(before) + 20}$`))
+    const [line] = await fixture.driver.logs(ended_id, 'stdout', 1)
+    assert.strictEqual(line?.bytes.toString(), 'over')
+    await fixture.driver.stop(handle, 10_000)
+    await fixture.ended(handle)
+    const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
+    await until('it is put away', async () => {
+      await fixture.driver.sweep()
+      return !existsSync(join(fixture.data_dir, 'lobbies', '.unfinished', handle.lobby_id))
+    })
+    assert.deepStrictEqual((await readdir(folder)).sort(), ['ended.json', 'stdout.1.log'])
+  },
+)
 
 test('with nothing left to do the logger ends', async (t) => {
   const fixture = await openDriver(t, 'off')

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { endedFolder, isLobbyId } from '../../src/logs/folder.ts'
+import { isLobbyId } from '../../src/logs/folder.ts'
 import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 
@@ -109,9 +109,7 @@ export function processesOf(folder: string): { pid: number; command: string }[] 
 /** A lobby under bubblewrap knows its id, and not the folder. */
 function lobbiesOf(folder: string): string[] {
   const lobbies = join(folder, 'lobbies')
-  return [lobbies, endedFolder(lobbies)].flatMap((path) =>
-    existsSync(path) ? readdirSync(path).filter(isLobbyId) : [],
-  )
+  return existsSync(lobbies) ? readdirSync(lobbies).filter(isLobbyId) : []
 }
 
 /** The pid of a role's process; undefined when it has none. */

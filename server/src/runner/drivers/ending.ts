@@ -1,7 +1,6 @@
 // How a run ends: how it is ended, how its end is noticed, and why it ended.
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasOutputPipe } from '../../logs/folder.ts'
 import { LOG_STREAMS } from '../../logs/kept.ts'
 import { lastLines } from '../../logs/read.ts'
 import { isAlive, readStat, signal } from '../../procfs.ts'
@@ -127,7 +126,7 @@ function isAboutLibrary(text: string): boolean {
 /** Resolves when the logger has read all that a dead lobby wrote, or after a while. */
 export async function logIsWhole(folder: string): Promise<void> {
   for (let waited_ms = 0; waited_ms < LOG_WAIT_MS_MAX; waited_ms += POLL_MS_MIN) {
-    if (!LOG_STREAMS.some((stream) => existsSync(join(folder, stream)))) return
+    if (!LOG_STREAMS.some((stream) => hasOutputPipe(folder, stream))) return
     await sleep(POLL_MS_MIN)
   }
 }

@@ -5,12 +5,13 @@
 //   launch       what the monitor did to become the lobby (monitor.ts)
 //   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act: so its age is the lobby's
 //   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
-//   stdout, stderr            named pipes, while something holds them (logs/logger.ts)
-//   stdout.1.log, ...         what is kept of them (logs/kept.ts)
+//   stdout.1.log, ...         what is kept of its output (logs/kept.ts). The pipes that it writes into are elsewhere, so that
+//                             whoever reads all files of this folder neither waits nor takes lines from the logger
 //   metrics.json what it has used over its life (logs/lobby-metrics.ts)
 //   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
 //
-// When all of it is over, the log, the metrics and the exit move to `<data>/lobbies/.ended/<lobby id>/` (logs/ended.ts).
+// When all of it is over, the log, the metrics and the exit stay, and the rest is removed (logs/ended.ts). Until then the
+// lobby is listed in `<data>/lobbies/.unfinished/` (unfinished.ts).
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isGone, parseStat } from '../../procfs.ts'

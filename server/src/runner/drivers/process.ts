@@ -6,10 +6,10 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { folderOfLobby, isLobbyId } from '../../logs/folder.ts'
+import { folderOfLobby, hasOutputPipe } from '../../logs/folder.ts'
 import { LOG_STREAMS, logFile, newestFile } from '../../logs/kept.ts'
 import { lastLines } from '../../logs/read.ts'
 import {
@@ -35,6 +35,7 @@ import { openMonitors } from './monitors.ts'
 import { identifyProgram, isSuspended } from './program.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
 import { createUids, UID_COUNT } from './uids.ts'
+import { openUnfinished } from './unfinished.ts'
 
 /** Of one lobby, and of one of its processes, that are looked at for the sockets of its server. */
 const PROCESSES_MAX = 256
@@ -74,6 +75,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   const { lobbies_folder, cgroups } = host
   const boot_id = readBootId()
   const page_size = readPageSize()
+  const unfinished = openUnfinished(lobbies_folder)
   const logger = openLoggerClient(lobbies_folder)
   const monitors = openMonitors(cgroups, inheritedFds())
   const sandbox: Handle['sandbox'] = host.bubblewrap ? 'bubblewrap' : 'none'
@@ -87,22 +89,29 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   const touchSeen = (): void => writeFileSync(seen_file, '', { mode: 0o600 })
   touchSeen()
   const seeing = setInterval(touchSeen, SEEN_MS)
-  const ended_logs = openEndedLogs(lobbies_folder, options)
+  const ended_logs = openEndedLogs(lobbies_folder, unfinished, options)
   let sweeping: Promise<void> | null = null
   const folderOf = (lobby_id: string): string => folderOfLobby(lobbies_folder, lobby_id)
 
   function note(lobby_id: string, text: string): void {
     const folder = folderOf(lobby_id)
-    mkdirSync(folder, { recursive: true, mode: 0o711 })
+    if (!existsSync(folder)) makeFolder(lobby_id)
     const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
     appendFileSync(file, platformLine(text, options.now()), { mode: 0o600 })
   }
 
+  /** Throws when it is there. */
+  function makeFolder(lobby_id: string): string {
+    const folder = folderOf(lobby_id)
+    if (!existsSync(folder)) unfinished.add(lobby_id)
+    mkdirSync(folder, { mode: 0o711 })
+    return folder
+  }
+
   async function start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
-    const folder = folderOf(lobby_id)
     if (live.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
-    mkdirSync(folder, { mode: 0o711 })
+    const folder = makeFolder(lobby_id)
     const program = findProgram(
       spec.build_folder,
       host.bubblewrap ? BUILD_MOUNT : spec.build_folder,
@@ -129,6 +138,8 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
       return { handle: run.handle }
     } catch (error) {
       letGo(lobby_id)
+      // Its pipes, if they were made, are read to their end and removed.
+      logger.attach(lobby_id)
       removeGroup(run.group)
       writeEnded(folder, neverRan('not_started'))
       throw error
@@ -140,7 +151,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     const { uid } = run
     const monitor = monitors.take()
     run.group = monitor.group
-    const output = logger.openPipes(folder, uid)
+    const output = logger.openPipes(spec.lobby_id, uid)
     run.kept_pipes = output.kept
     try {
       if (monitor.group !== null) cgroups?.limit(monitor.group, spec.tier)
@@ -179,7 +190,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   /** Nothing lives, its end is written down, and its log is whole. */
   function isOver(lobby_id: string): boolean {
     const folder = folderOf(lobby_id)
-    if (mayLive(lobby_id) || LOG_STREAMS.some((stream) => existsSync(join(folder, stream)))) return false
+    if (mayLive(lobby_id) || LOG_STREAMS.some((stream) => hasOutputPipe(folder, stream))) return false
     return readEnded(folder) !== null || (changeTime(folder) ?? 0) < options.now() - UNASKED_MS_MAX
   }
 
@@ -202,7 +213,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
     if (groups.length === 0) return
     const used = new Set<string | null>()
     for (const { group, handle } of live.values()) if (handle === null || isAlive(handle, boot_id)) used.add(group)
-    for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
+    for (const lobby_id of unfinished.ids()) {
       const handle = readHandle(folderOf(lobby_id), lobby_id)
       if (handle !== null && isAlive(handle, boot_id)) used.add(handle.group)
     }
@@ -212,7 +223,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
   async function sweepOnce(): Promise<void> {
     logger.ensure()
     sweepGroups()
-    for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
+    for (const lobby_id of unfinished.ids()) {
       if (isOver(lobby_id)) await ended_logs.take(lobby_id)
     }
     await ended_logs.sweep()
@@ -283,7 +294,7 @@ export async function createProcessDriver(options: ProcessDriverOptions): Promis
 
     async list() {
       const handles: Handle[] = []
-      for (const lobby_id of readdirSync(lobbies_folder).filter(isLobbyId)) {
+      for (const lobby_id of unfinished.ids()) {
         const handle = live.get(lobby_id)?.handle ?? readHandle(folderOf(lobby_id), lobby_id)
         if (handle === null || !isAlive(handle, boot_id)) continue
         handles.push(handle)

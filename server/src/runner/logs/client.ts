@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { folderOfLobby, outputPipe, outputPipesFolder } from '../../logs/folder.ts'
 import { LOG_STREAMS } from '../../logs/kept.ts'
 import { codeOf, readStat } from '../../procfs.ts'
 import { controlPipe, loggerErrorFile, platformFolder } from './control.ts'
@@ -43,8 +44,8 @@ type LobbyPipes = {
 }
 
 export type LoggerClient = {
-  /** Puts two pipes into the lobby's folder, open for the lobby's stdout and stderr. They belong to `uid` if not null. */
-  openPipes(folder: string, uid: number | null): LobbyPipes
+  /** Makes two pipes, open for the lobby's stdout and stderr. They belong to `uid` if not null. */
+  openPipes(lobby_id: string, uid: number | null): LobbyPipes
   /** The lobby has its pipes: read them. */
   attach(lobby_id: string): void
   /** Starts a logger if the one there was has died. Called every second or so. */
@@ -54,7 +55,7 @@ export type LoggerClient = {
 
 /** `lobbies_folder` exists. Throws when pipes cannot be made in it. */
 export function openLoggerClient(lobbies_folder: string): LoggerClient {
-  const pipes_folder = join(platformFolder(lobbies_folder), 'pipes')
+  const pipes_folder = join(platformFolder(lobbies_folder), 'spare-pipes')
   const spare: string[] = []
   let made = 0
   let filling: ChildProcess | null = null
@@ -147,6 +148,7 @@ export function openLoggerClient(lobbies_folder: string): LoggerClient {
   }
 
   mkdirSync(pipes_folder, { recursive: true, mode: 0o700 })
+  mkdirSync(outputPipesFolder(lobbies_folder), { recursive: true, mode: 0o700 })
   for (const name of readdirSync(pipes_folder)) rmSync(join(pipes_folder, name))
   if (!existsSync(controlPipe(lobbies_folder))) execFileSync('mkfifo', ['-m', '600', controlPipe(lobbies_folder)])
   const first = newNames()
@@ -155,11 +157,12 @@ export function openLoggerClient(lobbies_folder: string): LoggerClient {
   send('')
 
   return {
-    openPipes(folder, uid) {
+    openPipes(lobby_id, uid) {
+      const folder = folderOfLobby(lobbies_folder, lobby_id)
       const opened: number[] = []
       try {
         for (const stream of LOG_STREAMS) {
-          const pipe = join(folder, stream)
+          const pipe = outputPipe(folder, stream)
           renameSync(takePipe(), pipe)
           opened.push(openSync(pipe, constants.O_RDWR), openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK))
           // So that the lobby can open /dev/stdout and /dev/stderr by name.
@@ -171,7 +174,7 @@ export function openLoggerClient(lobbies_folder: string): LoggerClient {
       }
       fill()
       const [stdout, kept_stdout, stderr, kept_stderr] = opened as [number, number, number, number]
-      const paths = { stdout: join(folder, 'stdout'), stderr: join(folder, 'stderr') }
+      const paths = { stdout: outputPipe(folder, 'stdout'), stderr: outputPipe(folder, 'stderr') }
       return { paths, stdout, stderr, kept: [kept_stdout, kept_stderr] }
     },
 

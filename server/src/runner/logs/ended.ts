@@ -1,14 +1,14 @@
-// The logs of lobbies that have ended. Of the folder of such a lobby its log, what it used and how it ended are kept, and it
-// moves to a place of its own, so that what runs is found among what runs only. There it stays for the time that is set,
-// and within the space that is set: beyond it the oldest go first.
-import { mkdirSync, readdirSync } from 'node:fs'
-import { readdir, rename, rm, stat } from 'node:fs/promises'
+// The logs of lobbies that have ended. Of the folder of such a lobby its log, what it used and how it ended are kept where
+// they are, for the time that is set, and within the space that is set: beyond it the oldest go first.
+import { readdirSync } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { endedFolder, isLobbyId } from '../../logs/folder.ts'
+import { isLobbyId } from '../../logs/folder.ts'
 import { isLogFile } from '../../logs/kept.ts'
 import { METRICS_FILE } from '../../logs/lobby-metrics.ts'
 import { isGone } from '../../procfs.ts'
 import { ENDED_FILE } from '../drivers/lobby-folder.ts'
+import type { UnfinishedLobbies } from '../drivers/unfinished.ts'
 
 /** Folders of an earlier life that one sweep looks at; the next go on. */
 const MEASURED_MAX = 1_000
@@ -18,7 +18,7 @@ const REMOVED_MAX = 1_000
 const BLOCK_BYTES = 512
 
 export type EndedLogs = {
-  /** Takes the folder of a lobby of which nothing lives any more. Broken off anywhere it can be done again. */
+  /** Cleans up the folder of a lobby of which nothing lives any more. Broken off anywhere it can be done again. */
   take(lobby_id: string): Promise<void>
   /** Removes what is too old or too much. */
   sweep(): Promise<void>
@@ -27,18 +27,20 @@ export type EndedLogs = {
 type Limits = { now: () => number; ended_kept_ms: number | null; ended_bytes_max: number | null }
 type Kept = { end_ms: number; bytes: number }
 
-export function openEndedLogs(lobbies_folder: string, limits: Limits): EndedLogs {
-  const own_folder = endedFolder(lobbies_folder)
-  mkdirSync(own_folder, { recursive: true, mode: 0o700 })
+export function openEndedLogs(lobbies_folder: string, unfinished: UnfinishedLobbies, limits: Limits): EndedLogs {
   /** About in the order in which they ended. */
   const kept = new Map<string, Kept>()
   let bytes = 0
   /** Not looked at yet. Ids begin with the time at which a lobby was created. */
-  const unmeasured = readdirSync(own_folder).filter(isLobbyId).sort().reverse()
+  const running = new Set(unfinished.ids())
+  const unmeasured = readdirSync(lobbies_folder)
+    .filter((name) => isLobbyId(name) && !running.has(name))
+    .sort()
+    .reverse()
 
   async function measure(lobby_id: string): Promise<void> {
     try {
-      const found = await sizeAndEnd(join(own_folder, lobby_id))
+      const found = await sizeAndEnd(join(lobbies_folder, lobby_id))
       bytes += found.bytes - (kept.get(lobby_id)?.bytes ?? 0)
       kept.set(lobby_id, found)
     } catch (error) {
@@ -47,7 +49,7 @@ export function openEndedLogs(lobbies_folder: string, limits: Limits): EndedLogs
   }
 
   async function remove(lobby_id: string): Promise<void> {
-    await rm(join(own_folder, lobby_id), { recursive: true, force: true })
+    await rm(join(lobbies_folder, lobby_id), { recursive: true, force: true })
     bytes -= kept.get(lobby_id)?.bytes ?? 0
     kept.delete(lobby_id)
   }
@@ -61,11 +63,11 @@ export function openEndedLogs(lobbies_folder: string, limits: Limits): EndedLogs
   return {
     async take(lobby_id) {
       const folder = join(lobbies_folder, lobby_id)
-      for (const name of await readdir(folder)) {
+      for (const name of await namesIn(folder)) {
         const is_kept = name === ENDED_FILE || name === METRICS_FILE || isLogFile(name)
         if (!is_kept) await rm(join(folder, name), { recursive: true, force: true })
       }
-      await rename(folder, join(own_folder, lobby_id))
+      unfinished.remove(lobby_id)
       await measure(lobby_id)
     },
 
@@ -79,6 +81,16 @@ export function openEndedLogs(lobbies_folder: string, limits: Limits): EndedLogs
         removed++
       }
     },
+  }
+}
+
+/** None where a crash came before the folder was made. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (isGone(error)) return []
+    throw error
   }
 }
 

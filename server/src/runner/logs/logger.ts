@@ -1,6 +1,6 @@
 // The logger: a program of its own, one a platform, that reads what lobbies write and keeps a bounded part of it.
 //
-// A lobby writes into two named pipes of its folder, which it holds open for reading too. So nothing that happens to
+// A lobby writes into two named pipes of its own, which it holds open for reading too. So nothing that happens to
 // the logger or the runner breaks them: without a reader they fill up (64 KiB) and the lobby waits in its next write
 // until there is one again. The logger is neither a child of the runner in any way that matters nor told what it must
 // remember: at its start it opens every pipe it finds, later ones are named to it through a pipe of its own. A pipe
@@ -24,11 +24,11 @@ import {
   writeSync,
 } from 'node:fs'
 import { Socket } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isLobbyId } from '../../logs/folder.ts'
+import { folderOfLobby, formerOutputPipe, isLobbyId, outputPipe, outputPipesFolder } from '../../logs/folder.ts'
 import { LOG_FILE_BYTES_MAX, LOG_FILES_MAX, LOG_STREAMS, type LogStream, logFile, newestFile } from '../../logs/kept.ts'
 import { codeOf, isAlive, isGone, readBootId } from '../../procfs.ts'
+import { unfinishedFolder } from '../drivers/unfinished.ts'
 import { controlPipe, loggerPidFile } from './control.ts'
 import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
 
@@ -57,11 +57,14 @@ async function runLogger(lobbies_folder: string): Promise<void> {
   let ticks = 0
 
   function attach(lobby_id: string): void {
-    for (const stream of LOG_STREAMS) open(join(lobbies_folder, lobby_id), stream)
+    const folder = folderOfLobby(lobbies_folder, lobby_id)
+    for (const stream of LOG_STREAMS) {
+      open(folder, stream, outputPipe(folder, stream))
+      open(folder, stream, formerOutputPipe(folder, stream))
+    }
   }
 
-  function open(folder: string, stream: LogStream): void {
-    const pipe = join(folder, stream)
+  function open(folder: string, stream: LogStream, pipe: string): void {
     if (streams.has(pipe)) return
     const fd = openPipe(pipe)
     if (fd === null) return
@@ -131,9 +134,15 @@ async function runLogger(lobbies_folder: string): Promise<void> {
   for (let waited_ms = 0; waited_ms < FORMER_WAIT_MS_MAX && isLogger(former); waited_ms += FORMER_POLL_MS) {
     await sleep(FORMER_POLL_MS)
   }
-  for (const entry of readdirSync(lobbies_folder)) if (isLobbyId(entry)) attach(entry)
+  for (const lobby_id of lobbiesWithPipes(lobbies_folder)) attach(lobby_id)
   listen(lobbies_folder, obey)
   setInterval(tick, TICK_MS)
+}
+
+/** Those that have pipes, and those that may have them where an older platform made them. */
+function lobbiesWithPipes(lobbies_folder: string): Set<string> {
+  const names = readdirSync(outputPipesFolder(lobbies_folder)).map((name) => name.slice(0, name.lastIndexOf('.')))
+  return new Set([...names, ...readdirSync(unfinishedFolder(lobbies_folder))].filter(isLobbyId))
 }
 
 /** False when another logger reads the control pipe already. */

@@ -14,8 +14,8 @@ import {
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { idOfName } from '../../../src/ids.ts'
-import { endedFolder } from '../../../src/logs/folder.ts'
 import { STEP_MS_MIN } from '../../../src/logs/lobby-metrics.ts'
+import { unfinishedFolder } from '../../../src/runner/drivers/unfinished.ts'
 import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'
 import { until } from '../../until.ts'
@@ -185,8 +185,8 @@ test('a lobby is told of with what it used over its life, and with the request t
 
   await client.call(deleteMatchmakerLobby, { params: { game_id, lobby_id } })
   await wholeLog(platform, game, lobby_id)
-  const folder = join(endedFolder(join(platform.data_dir, 'lobbies')), lobby_id)
-  await until('it has been put away', () => existsSync(folder))
+  const unfinished = join(unfinishedFolder(join(platform.data_dir, 'lobbies')), lobby_id)
+  await until('it has been put away', () => !existsSync(unfinished))
   const over = (await tell()).metrics!
   assert.ok(over.cpu.length >= later!.cpu.length)
   assert.deepEqual(over.memory.slice(0, 10), later!.memory.slice(0, 10))

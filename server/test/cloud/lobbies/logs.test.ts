@@ -192,8 +192,8 @@ test('a log goes on for who follows it over kill -9 of the runner and its next l
     [0, 1, 2].map((count) => `${when} ${count}`),
   )
   assert.deepEqual(told, expected)
-  const ended = join(platform.data_dir, 'lobbies', '.ended', lobby_id)
-  await until('its folder is put away', () => readdir(ended).catch(() => null))
+  const ended = join(platform.data_dir, 'lobbies', lobby_id)
+  await until('its folder holds nothing but what is kept', async () => !(await readdir(ended)).includes('run.json'))
   assert.deepEqual(linesOf(await logOf(platform, game, lobby_id)), expected)
   assert.equal((await logOf(platform, game, lobby_id, 'std_out', index)).is_complete, true)
   await rm(ended, { recursive: true })
