@@ -19,6 +19,13 @@ export const LOG_LINES_MORE_MAX = 64
 export const LogStreamName = Type.Enum(['std_out', 'std_err'])
 const WatchIndex = Type.Optional(Type.String({ maxLength: 64, description: 'The `watch.index` of the answer before.' }))
 
+const LogFormat = Type.Optional(
+  Type.Enum(['base64', 'text'], {
+    description:
+      'How `lines` are written; base64 unless given. text: as UTF-8, where a control character is written out (`\\x1b[31m`) and a byte that is not UTF-8 becomes U+FFFD.',
+  }),
+)
+
 export const getLobbyLogs = operation({
   ...door,
   id: 'games.matchmaker.getLobbyLogs',
@@ -28,10 +35,11 @@ export const getLobbyLogs = operation({
     'The log of a lobby: without a watch_index its last 256 lines, at once; with one up to 64 behind it, as soon as there are any, or none after a while. The same address takes a WebSocket, with the token in the query; docs/logs.md has its messages.',
   role: 'developer',
   params: object(lobby),
-  query: object({ stream: LogStreamName, watch_index: WatchIndex }),
+  query: object({ stream: LogStreamName, watch_index: WatchIndex, format: LogFormat }),
   response: object({
-    lines: Type.Array(Type.String({ contentEncoding: 'base64' }), {
-      description: 'Base64, byte for byte as the server wrote them: not for a terminal as they are.',
+    lines: Type.Array(Type.String(), {
+      description:
+        'In base64, byte for byte as the server wrote them; decoded, they may hold what drives a terminal. With `format=text` as text.',
     }),
     timestamps: Type.Array(Timestamp, { description: 'When each was written, ascending.' }),
     watch: object({ index: Type.String() }),

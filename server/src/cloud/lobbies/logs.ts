@@ -8,6 +8,7 @@ import {
   type QueryOf,
   type ResponseOf,
   validationError,
+  visibleText,
 } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
@@ -92,7 +93,7 @@ export async function lobbyLogs(
   readers: LogReaders,
   caller: Caller,
   { game_id, lobby_id }: { game_id: string; lobby_id: string },
-  { stream, watch_index }: QueryOf<typeof getLobbyLogs>,
+  { stream, watch_index, format = 'base64' }: QueryOf<typeof getLobbyLogs>,
   isGone: () => boolean,
 ): Promise<ResponseOf<typeof getLobbyLogs>> {
   await requireLobby(ctx, caller, game_id, lobby_id)
@@ -100,7 +101,7 @@ export async function lobbyLogs(
   const isOver = (): boolean => ctx.elapsed() >= deadline_ms || isGone()
   const { lines, index, is_complete } = await readers.next(lobby_id, streamOf(stream), watch_index, isOver)
   return {
-    lines: lines.map(({ bytes }) => bytes.toString('base64')),
+    lines: lines.map(({ bytes }) => (format === 'text' ? visibleText(bytes.toString()) : bytes.toString('base64'))),
     timestamps: lines.map(({ ts }) => timestamp(ts)),
     watch: { index },
     is_complete,

@@ -56,10 +56,31 @@ test('a log is told byte for byte, whatever a server writes, and its text drives
     'the other stream is its own',
   )
 
+  const call = (query: object) =>
+    platform.client.call(getLobbyLogs, {
+      params: { game_id: game.game_id, lobby_id },
+      query: { stream: 'std_out', ...query },
+    })
+  assert.deepEqual(await call({ format: 'base64' }), log)
+  const in_text = await call({ format: 'text' })
+  assert.deepEqual({ ...in_text, lines: log.lines }, log, 'only the lines differ')
+  assert.doesNotMatch(in_text.lines.join('\n'), HARMFUL)
+  assert.deepEqual(in_text.lines.slice(1, 3), [
+    'nul \\x00 and \\x0dreturn',
+    '\uFFFD\uFFFD\uFFFD\uFFFD(\uFFFD\uFFFD\uFFFD',
+  ])
+
   const file = await exportedLog(platform, game, lobby_id, 'std_out')
   assert.match(file.headers.get('content-type') ?? '', /^text\/plain/)
   assert.equal(file.headers.get('content-disposition'), 'attachment; filename="stdout.txt"')
   const text = await file.text()
+  assert.deepEqual(
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => line.slice(line.indexOf(' ') + 1)),
+    in_text.lines,
+  )
   assert.doesNotMatch(text, HARMFUL)
   assert.equal(text.split('\n').length, told.length + 1)
   assert.match(text, /Z \\x1b\[31mred\\x1b\[0m \\x1b\]52;c;ZXZpbA==\\x07 \\x9b2J\n/)
