@@ -1,14 +1,17 @@
 // The one address that a lobby is given: PLATFORM_API_URL. A real lobby, in bubblewrap where it is installed, calls it.
 // Which operations it must reach is read from the contract.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { findLobby, isForLobbies, setLobbyReady } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { type Answer, ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
 import { LONG_MS, type Seat, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 
-/** Calls the platform as it is told to: a request's body is the call, its response what the platform returned. */
+/** The lobby's server: the body of a request is a call of the platform that it makes, the response what the call returned. */
 const CALLER = `
 import http from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -102,13 +105,13 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
     }
   })
 
-  await t.test('every other operation is refused, to whatever token', async () => {
+  await t.test('every other operation is refused, whatever the token', async () => {
     const others = OPERATIONS.filter((operation) => !isForLobbies(operation))
     assert.ok(others.length > 100, String(others.length))
-    for (const token of [platform.token, game.public_token, null]) {
+    for (const token of [platform.token, game.public_token]) {
       for (const { id, method, path, aliases } of others) {
         for (const one of [path, ...aliases]) {
-          const headers = token === null ? {} : bearer(token)
+          const headers = bearer(token)
           const told = await call({ method, path: one.replace(/\{\w+\}/g, UNKNOWN_ID), headers })
           try {
             requireRefusal(told, 'API_FORBIDDEN')
@@ -170,4 +173,47 @@ test('without an api, calls for seats go on and entries are refused as not avail
   requireRefusal(ready, 'MATCHMAKER_LOBBY_STOPPED')
   requireRefusal(await entries, 'API_NOT_AVAILABLE')
   requireRefusal(await ask(`${base}/kv/entries?key=a`), 'API_UNAUTHORIZED')
+})
+
+test('a call waits for an api that is being started, and ends when the lobby or the api hangs up', async (t) => {
+  const platform = await startPlatform(t, { roles: 'matchmaker' })
+  const { lobby_api_port, api_port } = platform.ctx.config
+  const url = `http://127.0.0.1:${lobby_api_port}/kv/entries?key=a`
+  const headers = bearer(platform.lobbyToken({ lobby_id: UNKNOWN_ID, namespace_id: UNKNOWN_ID }))
+  const waiting = ask(url, { headers: { ...headers, cookie: 'secret', 'x-forwarded-for': '203.0.113.7' } })
+  // It stands where the api listens, and responds when the test says so.
+  const received: { request: IncomingMessage; response: ServerResponse }[] = []
+  const api = createServer((request, response) => void received.push({ request, response }))
+  await once(api.listen(api_port, '127.0.0.1'), 'listening')
+  t.after(() => api.close())
+  t.after(() => api.closeAllConnections())
+
+  const first = await until('the call', () => received.shift())
+  assert.equal(first.request.headers['x-forwarded-for'], '127.0.0.1')
+  assert.equal(first.request.headers.authorization, headers.authorization)
+  assert.equal(first.request.headers.cookie, undefined)
+  first.response
+    .writeHead(418, { 'x-muster-kept': 'nobody', 'content-type': 'text/plain', 'retry-after': '7' })
+    .end('tea')
+  const told = await waiting
+  assert.deepEqual([told.status, told.text, told.headers['retry-after']], [418, 'tea', '7'])
+  assert.equal(told.headers['x-muster-kept'], undefined)
+
+  const lobby = request(url, { headers }).end()
+  const hung_up = once(lobby, 'error')
+  const second = await until('the second call', () => received.shift())
+  const gone = once(second.response, 'close')
+  lobby.destroy()
+  await Promise.all([gone, hung_up])
+
+  const refused = ask(url, { headers })
+  const third = await until('the third call', () => received.shift())
+  third.request.socket.destroy()
+  requireRefusal(await refused, 'API_NOT_AVAILABLE')
+
+  const broken = ask(url, { headers })
+  const fourth = await until('the fourth call', () => received.shift())
+  fourth.response.writeHead(200, { 'content-length': '10' }).write('half')
+  fourth.response.socket!.end()
+  await assert.rejects(broken, /aborted|hang up|terminated/)
 })
