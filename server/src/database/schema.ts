@@ -228,6 +228,8 @@ type UploadFileTable = {
   block_hashes: ColumnType<Buffer | null, Buffer | null | undefined, Buffer | null>
   /** When all of the stored bytes were last compared with `sha256`; null: not yet. */
   checked_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  /** The platform made it from the file whose path has no .br or .gz at its end (cloud/uploads/pack-texts.ts). */
+  is_packed: ColumnType<boolean, boolean | undefined, never>
 }
 
 /**

@@ -1,6 +1,7 @@
 // Every maximum of the edge on one page. Strangers are at the other end of each of these, so nothing here may be
 // unbounded: what is over a limit is refused or closed, and players who are under it do not notice.
 import { readFileSync } from 'node:fs'
+import { PACKED_IN_MEMORY_BYTES_MAX } from '../objects/pack.ts'
 
 /** Connections held at once, if the descriptors reach for them: a connection costs two, its own and the one behind it. */
 const CONNECTIONS_MAX = 50_000
@@ -183,7 +184,7 @@ export const SITE_HOST_AGE_MS_MAX = 1_000
 export const PREVIOUS_SITE_MS = 10 * 60_000
 /** Files in all manifests that are remembered. */
 export const MANIFEST_FILES_MAX = 200_000
-export const MEMORY_FILE_BYTES_MAX = 256 * 1024
+export const MEMORY_FILE_BYTES_MAX = PACKED_IN_MEMORY_BYTES_MAX
 export const MEMORY_FILES_BYTES_MAX = 64 * 1024 * 1024
 
 /** Lists of block hashes that are remembered; lists that are made from whole files at once, and requests that wait. */

@@ -72,7 +72,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     ctx,
     ticks: createTicks(ctx),
     routes: createRoutes(ctx, lookups),
-    cdn: createCdn(ctx, { sites, refuse, send, mainUrl }),
+    cdn: createCdn(ctx, { sites, damaged, refuse, send, mainUrl }),
     media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
     refuse,

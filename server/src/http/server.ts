@@ -21,6 +21,7 @@ import { createLiveFeeds } from '../cloud/lobbies/live-feeds.ts'
 import { openLogReaders } from '../cloud/lobbies/logs.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
+import { TextPacker } from '../cloud/uploads/pack-texts.ts'
 import { mainUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
@@ -133,7 +134,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...versions,
     ...builds,
     ...sites,
-    ...uploads,
+    ...uploads(new TextPacker()),
     ...images,
     ...renaming,
     ...deletion,

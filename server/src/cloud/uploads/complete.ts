@@ -1,6 +1,6 @@
 // Completing an upload: every file is there with the length that was promised, parts have become one file, the hashes are
 // recorded, and from then on nothing changes. A long file of a site is read once more for the hashes of its blocks, by
-// which the edge proves parts of it. A build's archive is looked through first: one that could not be unpacked
+// which the edge proves parts of it, and its long texts are compressed (pack-texts.ts). A build's archive is looked through first: one that could not be unpacked
 // never becomes complete.
 import { ApiError } from '@muster/contract'
 import { type Kysely, sql } from 'kysely'
@@ -8,7 +8,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { checkArchive } from '../../objects/archive.ts'
-import { digestSound, ObjectDamaged } from '../../objects/damage.ts'
+import { digestSound, ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { hasBlockHashes } from '../../objects/digest.ts'
 import type { StoredObject } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
@@ -16,6 +16,7 @@ import { noteRemoved } from '../sweep/removed-objects.ts'
 import { diskFull, isDiskFull } from './disk.ts'
 import { createFileList } from './file-list.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
+import { insertPacked, type PackedFile, type PackSource, type TextPacker } from './pack-texts.ts'
 
 /** Files that are looked at on disk at once. */
 const STATS_AT_ONCE_MAX = 16
@@ -30,9 +31,14 @@ type BlockHashes = ReadonlyMap<string, Buffer>
 /**
  * Idempotent. Throws UPLOAD_NOT_FOUND (an upload of another game is not found either),
  * UPLOAD_INCOMPLETE with the first files that are missing, ARCHIVE_INVALID, or API_NOT_AVAILABLE when there is no room to
- * join parts.
+ * join parts or to compress texts.
  */
-export async function completeUpload(ctx: Context, caller: Caller, upload_id: string): Promise<void> {
+export async function completeUpload(
+  ctx: Context,
+  packer: TextPacker,
+  caller: Caller,
+  upload_id: string,
+): Promise<void> {
   const upload = await ctx.db
     .selectFrom('uploads')
     .leftJoin('builds', 'builds.upload_id', 'uploads.upload_id')
@@ -48,17 +54,20 @@ export async function completeUpload(ctx: Context, caller: Caller, upload_id: st
   const parts = await awaitedParts(ctx.db, upload_id)
   const before = await requireArrived(ctx, parts)
   const joined: WholeFile[] = []
+  const packed: PackedFile[] = []
   let is_kept = false
   try {
     for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file, before))
     const file_list = upload.build_kind === 'archive' ? await checkArchives(ctx, parts, joined) : null
-    const block_hashes = upload.kind === 'site' ? await hashBlocks(ctx, parts, before, joined) : new Map()
+    const whole = upload.kind === 'site' ? wholeFiles(parts, before, joined) : []
+    const block_hashes = await hashBlocks(ctx, whole)
+    await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const is_read = (part: Part): boolean => upload.build_kind === 'archive' || block_hashes.has(part.object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
-    is_kept = await finish(ctx, upload_id, parts, { looked_at, before, block_hashes, file_list }, joined)
+    is_kept = await finish(ctx, upload_id, parts, { looked_at, before, block_hashes, file_list }, { joined, packed })
   } finally {
     if (!is_kept) {
-      const object_keys = joined.map((file) => file.object_key)
+      const object_keys = [...joined, ...packed].map((file) => file.object_key)
       await noteRemoved(ctx, ctx.db, object_keys)
     }
   }
@@ -70,7 +79,7 @@ function finish(
   upload_id: string,
   parts: readonly Part[],
   seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes; file_list: string | null },
-  joined: readonly WholeFile[],
+  { joined, packed }: { joined: readonly WholeFile[]; packed: readonly PackedFile[] },
 ): Promise<boolean> {
   return ctx.db.transaction().execute(async (trx) => {
     // Files that are being published hold this row shared; whoever comes later finds the upload complete.
@@ -99,6 +108,7 @@ function finish(
     if (seen.file_list !== null) {
       await trx.updateTable('builds').set({ file_list: seen.file_list }).where('upload_id', '=', upload_id).execute()
     }
+    await insertPacked(trx, upload_id, packed, complete_ts)
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
     return true
   })
@@ -107,7 +117,7 @@ function finish(
 function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {
   return db
     .selectFrom('upload_files')
-    .select(['path', 'byte_offset', 'object_key', 'content_length'])
+    .select(['path', 'byte_offset', 'object_key', 'content_length', 'content_type'])
     .where('upload_id', '=', upload_id)
     .orderBy('path')
     .orderBy('byte_offset')
@@ -126,18 +136,17 @@ async function join(ctx: Context, parts: readonly Part[], before: Hashes): Promi
   }
 }
 
-/** Of the files of more than one block. Throws UPLOAD_INCOMPLETE for a file that is not what arrived. */
-async function hashBlocks(
-  ctx: Context,
-  parts: readonly Part[],
-  before: Hashes,
-  joined: readonly WholeFile[],
-): Promise<BlockHashes> {
+/** Every file of the upload with the hash of what arrived. */
+function wholeFiles(parts: readonly Part[], before: Hashes, joined: readonly WholeFile[]): PackSource[] {
   const whole = filesOf(parts).flatMap((file) => (file.length === 1 ? file : []))
-  const recorded = [
+  return [
     ...whole.map((part) => ({ ...part, sha256: before.get(part.object_key) ?? null })),
-    ...joined.map(({ object_key, stored }) => ({ object_key, ...stored })),
+    ...joined.map((file) => ({ ...file, ...file.stored, content_type: file.parts[0]!.content_type })),
   ]
+}
+
+/** Of the files of more than one block. Throws UPLOAD_INCOMPLETE for a file that is not what arrived. */
+async function hashBlocks(ctx: Context, recorded: readonly Recorded[]): Promise<BlockHashes> {
   const block_hashes = new Map<string, Buffer>()
   for (const file of recorded.filter(({ content_length }) => hasBlockHashes(content_length))) {
     const digest = await digestSound(ctx.objects, file).catch((error: unknown) => Promise.reject(orSendAgain(error)))

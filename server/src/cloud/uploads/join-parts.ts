@@ -9,7 +9,13 @@ import { newObjectKey, type StoredObject } from '../../objects/objects.ts'
 import { forgetNote, noteAhead, noteRemoved } from '../sweep/removed-objects.ts'
 import { requireDisk } from './disk.ts'
 
-export type Part = { path: string; byte_offset: number; content_length: number; object_key: string }
+export type Part = {
+  path: string
+  byte_offset: number
+  content_length: number
+  content_type: string | null
+  object_key: string
+}
 
 /** A file with the object that holds all of it. `parts` are in order; of a whole file there is one. */
 export type WholeFile = { path: string; object_key: string; stored: StoredObject; parts: readonly Part[] }

@@ -10,10 +10,11 @@ import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/head.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { CHALLENGE, createBasicAuth } from './basic-auth.ts'
+import type { DamagedObjects } from './damaged.ts'
 import { type Found, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
 import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
-import type { SiteHost, Sites } from './sites.ts'
+import type { SiteEntry, SiteFile, SiteHost, Sites } from './sites.ts'
 
 export type Cdn = {
   /** Answers the exchange. */
@@ -31,9 +32,9 @@ const HASHED_NAME = /[.-][A-Za-z0-9_-]{8,64}\.[a-z0-9.]{1,16}$/
 
 export function createCdn(
   ctx: Context,
-  options: { sites: Sites; refuse: Refuse; send: Send; mainUrl: () => string },
+  options: { sites: Sites; damaged: DamagedObjects; refuse: Refuse; send: Send; mainUrl: () => string },
 ): Cdn {
-  const { sites, refuse, send, mainUrl } = options
+  const { sites, damaged, refuse, send, mainUrl } = options
   const auth = createBasicAuth(ctx)
 
   function answerWellKnown(exchange: Exchange, { game_id, namespace_id }: SiteHost): void {
@@ -64,7 +65,7 @@ export function createCdn(
     const is_found = status === 200
     const wanted = is_found ? headerOf(head, 'range') : undefined
     const accept = headerOf(head, 'accept-encoding')
-    const { file, packed, varies } = chooseRepresentation(entry, accept, wanted !== undefined)
+    const { file, packed, varies } = chooseRepresentation(withoutDamaged(damaged, entry), accept, wanted !== undefined)
     const own = host.headersOf(path)
     const tag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
     const etag = is_found ? tag : null
@@ -122,6 +123,13 @@ export function createCdn(
       }
     },
   }
+}
+
+/** Compressed forms that the platform made are not needed: in place of a damaged one the file itself is served. */
+function withoutDamaged(damaged: DamagedObjects, entry: SiteEntry): SiteEntry {
+  const isDamaged = (form: SiteFile | null): boolean => form?.is_packed === true && damaged.has(form.object_key)
+  const [br, gzip] = [isDamaged(entry.br), isDamaged(entry.gzip)]
+  return br || gzip ? { ...entry, br: br ? null : entry.br, gzip: gzip ? null : entry.gzip } : entry
 }
 
 function headersOfRefusal(error: unknown): readonly string[] {

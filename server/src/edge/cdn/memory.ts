@@ -1,12 +1,9 @@
 // Small files in memory: those asked for last, up to MEMORY_FILES_BYTES_MAX of them, as they are and packed. A file is
 // proven by its recorded hash when it is read, and an object of a completed upload never changes: what is here is right.
-import { promisify } from 'node:util'
-import { brotliCompress, gzip, constants as zlib } from 'node:zlib'
 import { type Recorded, readSound } from '../../objects/damage.ts'
 import type { Objects } from '../../objects/objects.ts'
+import { type Encoding, pack } from '../../objects/pack.ts'
 import { MEMORY_FILES_BYTES_MAX } from '../limits.ts'
-
-export type Encoding = 'br' | 'gzip'
 
 export type Memory = {
   /**
@@ -14,12 +11,6 @@ export type Memory = {
    */
   read: (file: Recorded, encoding: Encoding | null) => Buffer | Promise<Buffer>
 }
-
-const packGzip = promisify<Buffer, object, Buffer>(gzip)
-const packBrotli = promisify<Buffer, object, Buffer>(brotliCompress)
-/** Packed once and sent often, while the first one waits: chosen between both, not measured. */
-const GZIP = { level: 6 }
-const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 5, [zlib.BROTLI_PARAM_MODE]: zlib.BROTLI_MODE_TEXT } }
 
 export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MAX): Memory {
   // In the order of their last use. A promise is there from the first who asks, so that the file is read once.
@@ -67,8 +58,4 @@ export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MA
       return bytes
     },
   }
-}
-
-function pack(bytes: Buffer, encoding: Encoding): Promise<Buffer> {
-  return encoding === 'br' ? packBrotli(bytes, BROTLI) : packGzip(bytes, GZIP)
 }

@@ -1,9 +1,9 @@
 // Which form of a file a request gets: the encoding that it accepts, and the part that it asks for. A part is always one
 // of what was uploaded, so that parts fetched years apart, from edges of other versions, fit together.
 import { ApiError } from '@muster/contract'
+import { isCompressible } from '../../objects/content-type.ts'
+import type { Encoding } from '../../objects/pack.ts'
 import { COMPRESSED_BYTES_MIN, MEMORY_FILE_BYTES_MAX } from '../limits.ts'
-import { isCompressible } from './content-type.ts'
-import type { Encoding } from './memory.ts'
 import type { SiteEntry, SiteFile } from './sites.ts'
 
 export type Representation = {

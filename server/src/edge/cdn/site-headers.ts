@@ -1,9 +1,9 @@
 // The headers that a version's routes add to the files of its site. Which of them a file gets is worked out once for a
 // file and remembered with the routes; what may stand in a route was checked when the version was made.
 import type { CdnRoute } from '@muster/contract'
+import { plainTypeOf } from '../../objects/content-type.ts'
 import type { RawHeaders } from '../http/head.ts'
 import { ROUTED_FILES_MAX } from '../limits.ts'
-import { plainTypeOf } from './content-type.ts'
 
 export type SiteHeaders = {
   /** Names in lower case; null where the file has what it has anyway. */

@@ -5,6 +5,8 @@
 import type { NotFound, VersionConfig } from '@muster/contract'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
+import { contentTypeOf } from '../../objects/content-type.ts'
+import { type Encoding, PACKED_ENDINGS } from '../../objects/pack.ts'
 import {
   MANIFEST_FILES_MAX,
   PREVIOUS_SITE_MS,
@@ -14,7 +16,6 @@ import {
 } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import type { AuthUsers } from './basic-auth.ts'
-import { contentTypeOf } from './content-type.ts'
 import { createSiteHeaders, type SiteHeaders } from './site-headers.ts'
 
 export type SiteFile = {
@@ -24,6 +25,8 @@ export type SiteFile = {
   content_encoding: 'br' | 'gzip' | null
   /** Hex, of all its bytes. */
   sha256: string | null
+  /** Made by the platform, and not uploaded. */
+  is_packed: boolean
   /** With its quotes; null when the upload has no hash. */
   etag: string | null
 }
@@ -185,16 +188,20 @@ async function readHost(
 async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> {
   const rows = await ctx.db
     .selectFrom('upload_files')
-    .select(['path', 'content_type', 'content_length', 'object_key', 'sha256'])
+    .select(['path', 'content_type', 'content_length', 'object_key', 'sha256', 'is_packed'])
     .where('upload_id', '=', upload_id)
     .execute()
   const manifest = new Map<string, SiteEntry>()
-  for (const { path, content_type, content_length, object_key, sha256 } of rows) {
+  const packed: [path: string, SiteFile][] = []
+  for (const { path: uploaded, content_type, sha256, ...row } of rows) {
     const etag = sha256 === null ? null : `"${sha256.slice(0, ETAG_LENGTH)}"`
-    const file = { object_key, content_length, sha256, etag, ...contentTypeOf(path, content_type) }
-    manifest.set(path.replace(/^\.?\/+/, ''), { file, br: null, gzip: null })
+    const path = uploaded.replace(/^\.?\/+/, '')
+    const file = { ...row, sha256, etag, ...contentTypeOf(path, content_type) }
+    if (file.is_packed) packed.push([path, file])
+    else manifest.set(path, { file, br: null, gzip: null })
   }
   addVariants(manifest)
+  for (const [path, file] of packed) addPacked(manifest, path, file)
   return manifest
 }
 
@@ -208,6 +215,14 @@ function addVariants(manifest: Map<string, SiteEntry>): void {
     entry[encoding] = { ...file, content_type: entry.file?.content_type ?? file.content_type }
     manifest.set(plain, entry)
   }
+}
+
+/** A form that the site has itself comes before one of ours. */
+function addPacked(manifest: ReadonlyMap<string, SiteEntry>, path: string, packed: SiteFile): void {
+  const content_encoding: Encoding = path.endsWith(PACKED_ENDINGS.br) ? 'br' : 'gzip'
+  const entry = manifest.get(path.slice(0, -PACKED_ENDINGS[content_encoding].length))
+  if (!entry?.file || entry[content_encoding] !== null) return
+  entry[content_encoding] = { ...packed, content_type: entry.file.content_type, content_encoding }
 }
 
 /** Hex digits of the hash that make an entity tag: 128 bits. */

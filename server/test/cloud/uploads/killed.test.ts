@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { completeUpload, createGameCdnSite } from '@muster/contract'
+import { sweep } from '../../../src/cloud/sweep/sweep.ts'
+import { isObjectKey } from '../../../src/objects/objects.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 import { statusOf } from '../../supervisor/started.ts'
 import { until } from '../../until.ts'
@@ -16,6 +18,7 @@ import { arrives, newGame, type Presigned, refused } from '../steps.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const LENGTH = 2_000_000
+const DAY_MS = 24 * 3_600_000
 /** From the first moment to the last, when the whole file has been sent and nobody has said that it is there. */
 const POSITIONS = [0, randomInt(1, LENGTH), randomInt(1, LENGTH), LENGTH - 1, LENGTH]
 
@@ -109,4 +112,37 @@ test('the api is killed while files arrive: none is there by half, all can be se
     rows.map((row) => row.sha256),
     contents.map((bytes) => createHash('sha256').update(bytes).digest('hex')),
   )
+})
+
+test('the api is killed while it compresses a site: it is completed again, and nothing else is left', async (t) => {
+  const platform = await startPlatform(t, { roles: 'edge' })
+  const { client, ctx } = platform
+  const api = await startApi(t, platform)
+  const { game_id } = await newGame(platform)
+  const text = Buffer.from(Array.from({ length: 200_000 }, (_, index) => `line ${index} ${index * 7919}\n`).join(''))
+  const body = { display_name: 'Site', files: [{ path: 'app.js', content_length: text.length }] }
+  const { upload_id, presigned_requests } = await client.call(createGameCdnSite, { params: { game_id }, body })
+  await arrives(platform, presigned_requests[0]!, text)
+  const complete = () => client.call(completeUpload, { params: { upload_id } })
+  const cut_off = complete().then(
+    () => 'complete',
+    () => 'cut off',
+  )
+  // The first compressed form is about to be written, and the second one not begun.
+  await until('a note', async () => (await ctx.db.selectFrom('removed_objects').selectAll().execute()).length > 0)
+  await kill(api)
+  assert.equal(await cut_off, 'cut off')
+
+  await startApi(t, platform)
+  await complete()
+  const rows = await ctx.db.selectFrom('upload_files').select(['path', 'object_key']).orderBy('path').execute()
+  assert.deepEqual(
+    rows.map(({ path }) => path),
+    ['app.js', 'app.js.br', 'app.js.gz'],
+  )
+  platform.advance(2 * DAY_MS)
+  await sweep(ctx)
+  const names = await readdir(join(platform.data_dir, 'objects'), { recursive: true })
+  const stored = names.map((name) => name.split('/').at(-1)!).filter(isObjectKey)
+  assert.deepEqual(stored.toSorted(), rows.map(({ object_key }) => object_key).toSorted())
 })
