@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { freeSettings, type Started, startMuster, temporaryFolder } from '../supervisor/started.ts'
+import { until } from '../until.ts'
 import { openBrowser, openPage, playerOf } from './browser.ts'
 import {
   configWith,
@@ -24,6 +25,7 @@ import { openShell, type Shell } from './documentation/shell.ts'
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const GUIDE = 'docs/first-game.md'
 const INDEX = 'docs/README.md'
+const DOTS_URL = 'http://dots.cdn.localhost/'
 /** What follows the guide needs its game; the index sets the variables that all other pages use. */
 const FIRST = ['README.md', GUIDE, INDEX]
 const OTHERS = [...globSync('docs/*.md', { cwd: ROOT }).sort(), 'sdk/README.md'].filter((page) => !FIRST.includes(page))
@@ -52,10 +54,11 @@ test('every block and example of the documentation works, in order, against one 
     }
   })
 
-  await t.test(GUIDE, async (page_test) => {
-    const shell = openShell(page_test, ROOT, { HOME: temporaryFolder(page_test), ...credentials })
-    await followGuide(page_test, shell, visitor)
-  })
+  const guide_shell = openShell(t, ROOT, { HOME: temporaryFolder(t), ...credentials })
+  await t.test(GUIDE, (page_test) => followGuide(page_test, guide_shell, visitor))
+  await t.test('the complete game of sdk/README.md, deployed as the guide deploys', (page_test) =>
+    playSdkGame(page_test, guide_shell, visitor),
+  )
 
   // A reader of the other pages has another shell, with the variables of the index and nothing else.
   const home = temporaryFolder(t)
@@ -215,6 +218,33 @@ async function followGuide(t: TestContext, shell: Shell, visitor: Visitor): Prom
   assert.notEqual(after.lobby_id, before.lobby_id, 'the change is played in a lobby of its own')
   assert.equal(before.dot_color, '', 'the first version draws every dot alike')
   assert.match(after.dot_color, /^(hsl|rgb)\(/, 'the second version draws dots in the color of the player')
+}
+
+/** In the folder of the guide, with its functions, and the SDK installed as its package has it. */
+async function playSdkGame(t: TestContext, shell: Shell, visitor: Visitor): Promise<void> {
+  const folder = temporaryFolder(t)
+  const blocks = stepsOf(read('sdk/README.md')).filter((step) => step.kind === 'block')
+  const server = blocks.find(({ language, text }) => language === 'js' && text.startsWith('// server/main.js'))
+  const page = blocks.find(({ language }) => language === 'html')
+  assert.ok(server !== undefined && page !== undefined)
+  writeFileSync(join(folder, 'main.js'), server.text)
+  writeFileSync(join(folder, 'index.html'), page.text)
+  await shell.run(
+    'the complete game',
+    `mkdir -p node_modules/@muster/sdk && cp sdk/*.js node_modules/@muster/sdk
+     echo '{ "type": "module", "exports": { "./*": "./*.js" } }' > node_modules/@muster/sdk/package.json
+     cp ${folder}/main.js server/main.js
+     cp ${folder}/index.html site/index.html
+     upload_build && upload_site && deploy`,
+  )
+  const windows = [await open(visitor, DOTS_URL), await open(visitor, DOTS_URL)]
+  const [ada, bob] = windows as [Page, Page]
+  // A click before the page has entered its lobby sends nothing.
+  await until('a click in one window to be seen in the other', async () => {
+    await ada.mouse.click(100, 100)
+    return (await bob.locator('body').textContent())?.includes('hello')
+  })
+  for (const window of windows) await window.context().close()
 }
 
 type Visit = { lobby_id: string; dot_color: string }
