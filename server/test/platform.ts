@@ -86,6 +86,9 @@ export type PlatformOptions = {
   held_ms?: number
 }
 
+/** Each retry waits 100 ms longer than the one before. */
+const REMOVALS_MAX = 10
+
 export async function startPlatform(t: TestContext, options: PlatformOptions = {}): Promise<Platform> {
   const database_url = options.database_url ?? (await createDatabase(t))
   const data_dir = options.data_dir ?? (await mkdtemp(join(tmpdir(), 'muster-test-')))
@@ -154,7 +157,8 @@ export async function startPlatform(t: TestContext, options: PlatformOptions = {
   }
   t.after(async () => {
     await platform.close()
-    if (options.data_dir === undefined) await rm(data_dir, { recursive: true, force: true })
+    // A role in a process of its own may still be writing there: its test ends it after this.
+    if (options.data_dir === undefined) await rm(data_dir, { recursive: true, force: true, maxRetries: REMOVALS_MAX })
   })
   return platform
 }

@@ -8,7 +8,7 @@ import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { RAW_HOST, startTestEdge } from './platform.ts'
 
-const TIMEOUT = { timeout: 30_000 }
+const TIMEOUT = { timeout: 120_000 }
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
 /** A lobby's server: `onConnection` is the game. */

@@ -9,7 +9,7 @@ import { openDatagrams } from '../end-to-end/raw-server.ts'
 import { until } from '../until.ts'
 import { RAW_HOST, startTestEdge } from './platform.ts'
 
-const TIMEOUT = { timeout: 30_000 }
+const TIMEOUT = { timeout: 120_000 }
 const SIGNATURE = '0d0a0d0a000d0a515549540a'
 
 /** A lobby's server, which sends back what `reply` makes of a datagram. */

@@ -16,7 +16,7 @@ import { until } from '../until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
 test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
@@ -56,7 +56,7 @@ test('a raw TCP and a raw UDP game are played through the edge at the addresses 
 })
 
 test('a raw TCP game is played over TLS, with a certificate that the client has verified', {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
@@ -117,7 +117,7 @@ process.on('SIGTERM', () => process.exit(0))
 `
 
 test('a lobby gets numbers of its own, and takes none of the system or of the platform', {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
@@ -159,7 +159,7 @@ test('a lobby gets numbers of its own, and takes none of the system or of the pl
 })
 
 test('edge, matchmaker and runner are killed one after the other, and the addresses of a lobby stay good', {
-  timeout: 60_000,
+  timeout: 240_000,
 }, async (t) => {
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)

@@ -10,7 +10,7 @@ import { RAW_HOST } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
-const TIMEOUT = { timeout: 60_000 }
+const TIMEOUT = { timeout: 240_000 }
 const RANGE = 24
 const ROLES = 'api,matchmaker,edge'
 const GAME = {
