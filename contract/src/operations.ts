@@ -17,7 +17,7 @@ import {
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
 } from './cloud/development.ts'
-import { completeDeviceLink, getDeviceLink, inspectAuth, prepareDeviceLink } from './cloud/devices.ts'
+import { completeDeviceLink, getDeviceLink, inspectAuth, prepareDeviceLink, refuseDeviceLink } from './cloud/devices.ts'
 import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import {
@@ -146,6 +146,7 @@ export const OPERATIONS: readonly Operation[] = [
   prepareDeviceLink,
   getDeviceLink,
   completeDeviceLink,
+  refuseDeviceLink,
   createGroup,
   listGroups,
   getGroupSummary,

@@ -17,7 +17,7 @@ export const prepareDeviceLink = operation({
   response: object({
     device_link_id: Id,
     device_link_token: Type.String(),
-    device_link_url: Type.String({ description: 'What the person opens.' }),
+    device_link_url: Type.String({ description: 'Page on which a person confirms or refuses the link.' }),
   }),
 })
 
@@ -51,6 +51,18 @@ export const completeDeviceLink = operation({
   body: object({ device_link_token: DeviceLinkToken, game_id: Id }),
   response: Empty,
   errors: ['CLOUD_DEVICE_LINK_INVALID', 'CLOUD_DEVICE_LINK_ALREADY_COMPLETE', 'GAME_NOT_FOUND'],
+})
+
+export const refuseDeviceLink = operation({
+  ...id,
+  id: 'devices.links.refuse',
+  method: 'POST',
+  path: '/cloud/devices/links/refuse',
+  summary: 'Ends a link that is not complete: the program that prepared it is refused.',
+  auth: ['admin', 'user'],
+  body: object({ device_link_token: DeviceLinkToken }),
+  response: Empty,
+  errors: ['CLOUD_DEVICE_LINK_INVALID', 'CLOUD_DEVICE_LINK_ALREADY_COMPLETE'],
 })
 
 export const inspectAuth = operation({

@@ -1,4 +1,4 @@
-// Device links: prepared -> complete, or expired. Until it is complete a link is only its token, so that strangers who
+// Device links: prepared -> complete, refused, or expired. Until it is complete a link is only its token, so that strangers who
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
 import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, type ResponseOf } from '@muster/contract'
@@ -8,8 +8,10 @@ import type { Context } from '../context.ts'
 import { createWaiting } from '../database/waiting.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
-import { CLOUD_TOKEN_LIFETIME_MS, recordToken } from './tokens.ts'
+import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'
 
+/** Of the page for people, with the token behind it. */
+export const LINK_PATH = '/devices/link/'
 const LINK_LIFETIME_MS = 60 * 60_000
 /** How often a request that waits looks by itself: a wake-up may be lost. */
 const LOOK_MS = 4_000
@@ -39,7 +41,7 @@ export function prepareLink(ctx: Context): {
   const now_ms = ctx.now()
   const device_link_id = newId(now_ms)
   const token = ctx.keys.issue({ kind: 'device', device_link_id }, { now_ms, lifetime_ms: LINK_LIFETIME_MS })
-  return { device_link_id, device_link_token: token, device_link_url: `${mainUrl(ctx.config)}/devices/link/${token}` }
+  return { device_link_id, device_link_token: token, device_link_url: `${mainUrl(ctx.config)}${LINK_PATH}${token}` }
 }
 
 /** Throws CLOUD_DEVICE_LINK_INVALID, CLOUD_DEVICE_LINK_ALREADY_COMPLETE, GAME_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
@@ -63,6 +65,26 @@ export async function completeLink(
     await recordToken(trx, { kind: 'cloud', game_id }, options)
   })
   await ctx.listener.notify(CHANNEL, device_link_id)
+}
+
+/** Throws CLOUD_DEVICE_LINK_INVALID or CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
+export async function refuseLink(ctx: Context, device_link_token: string): Promise<void> {
+  const device_link_id = readLink(ctx, device_link_token)
+  if ((await cloudTokenOf(ctx, device_link_id)) !== null) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
+  // Should somebody complete it at this moment, the cloud token has the same id and is revoked too.
+  await revokeById(ctx, device_link_id, ctx.now() + CLOUD_TOKEN_LIFETIME_MS)
+}
+
+/** A link for people: how to recognise the program, and since when it asks. Null when the link is not valid. */
+export function describeLink(ctx: Context, device_link_token: string): { code: string; prepare_ms: number } | null {
+  try {
+    const device_link_id = readLink(ctx, device_link_token)
+    const { issue_ms } = ctx.keys.verify(device_link_token, ctx.now())
+    return { code: device_link_id.slice(-8), prepare_ms: issue_ms }
+  } catch (error) {
+    if (error instanceof ApiError) return null
+    throw error
+  }
 }
 
 export function openDeviceLinks(ctx: Context): DeviceLinks {

@@ -106,9 +106,13 @@ export async function revokeToken(ctx: Context, caller: Caller, shelf: TokenShel
   await revokeById(ctx, token_id)
 }
 
-/** Whatever token has this id, if any. A second time it changes nothing. */
-export async function revokeById(ctx: Context, token_id: string): Promise<void> {
-  const of_token = sql<Date | null>`(select expire_ts from tokens where token_id = ${token_id})`
+/**
+ * Whatever token has this id, if any. A second time it changes nothing. `expire_ms`: when a token that was not recorded
+ * expires, so that its revocation is forgotten afterwards.
+ */
+export async function revokeById(ctx: Context, token_id: string, expire_ms?: number): Promise<void> {
+  const unrecorded = expire_ms === undefined ? null : new Date(expire_ms)
+  const of_token = sql<Date | null>`coalesce((select expire_ts from tokens where token_id = ${token_id}), ${unrecorded})`
   await ctx.db
     .insertInto('revoked_tokens')
     .values({ token_id, expire_ts: of_token })

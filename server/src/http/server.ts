@@ -60,6 +60,7 @@ import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
 import { allowOrigins } from './cors.ts'
+import { registerDeviceLinkPage } from './device-link/page.ts'
 import { createErrorHandler, createParserErrorHandler } from './errors.ts'
 import type { FreeJson } from './exact-data.ts'
 import { registerExports } from './exports.ts'
@@ -165,6 +166,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerObjectRoutes(app, ctx)
   registerExports(app, ctx)
   await registerPages(app, ctx)
+  registerDeviceLinkPage(app, ctx)
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
   try {
     const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')

@@ -97,6 +97,7 @@ const TABLE: Record<string, Row> = {
   'identities.validateProfile': { ...PEOPLE, identity: 'in', other_identity: 'in' },
   'devices.links.prepare': ANYONE,
   'devices.links.get': ANYONE,
+  'devices.links.refuse': PEOPLE,
   'devices.links.complete': { ...GROUP_DEVELOPERS, stranger: 'GAME_NOT_FOUND' },
   // Access is private here.
   'groups.create': OPERATOR,

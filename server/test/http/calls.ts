@@ -248,6 +248,7 @@ export function callOf(world: World, operation: Operation): Call {
     'identities.validateProfile': { body: { display_name: name } },
     'devices.links.prepare': {},
     'devices.links.get': { query: { device_link_token: deviceLinkOf(world.platform) } },
+    'devices.links.refuse': { body: { device_link_token: deviceLinkOf(world.platform) } },
     'devices.links.complete': { body: { device_link_token: deviceLinkOf(world.platform), game_id } },
     'games.createGame': { body: { display_name: name, name_id: name, developer_group_id: group_id } },
     'games.validateGame': { body: { display_name: name, name_id: name } },
