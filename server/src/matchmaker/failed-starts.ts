@@ -50,6 +50,8 @@ export class FailedStarts {
 
   /** What failed in this place just before; undefined where the last start did not. */
   before(namespace_id: string, place: Place): FailedBefore | undefined {
+    // Each find asks.
+    if (this.#pauses.isEmpty()) return undefined
     const key = keyOf(namespace_id, place)
     const pause = this.#pauses.get(key)
     if (pause === undefined) return undefined

@@ -9,7 +9,7 @@ import type { RunEnd } from './failed-starts.ts'
 import type { Books } from './shards/books.ts'
 import type { Visitor } from './visitor.ts'
 
-type Asking = Pick<Visitor, 'namespace_id' | 'ray_id' | 'is_backend'>
+type Asking = Pick<Visitor, 'namespace_id' | 'ray_id' | 'is_backend' | 'isGone'>
 type StartContext = { ctx: Pick<Context, 'db' | 'lobby_logs' | 'log'>; books: Pick<Books, 'lobby'> }
 
 /** What the row of a run has for the caller; null: the lobby has no run. */
@@ -22,7 +22,16 @@ const SIGNAL_CODE = 128
 
 /** The error that the caller receives for one that names the lobby that did not start. All others stay as they are. */
 export async function startError(desk: StartContext, asking: Asking, error: unknown): Promise<unknown> {
-  if (!(error instanceof ApiError)) return error
+  if (!(error instanceof ApiError) || asking.isGone()) return error
+  try {
+    return await explained(desk, asking, error)
+  } catch (cause) {
+    desk.ctx.log.warn({ err: cause }, 'what became of a lobby that did not start could not be read')
+    return error
+  }
+}
+
+async function explained(desk: StartContext, asking: Asking, error: ApiError): Promise<ApiError> {
   const { code, metadata, retry_after_s } = error
   const { lobby_id } = metadata
   if (typeof lobby_id !== 'string') return error
@@ -113,8 +122,10 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
       return 'its build cannot be unpacked.'
     case 'never_ready':
       return 'its server did not call ready in time.'
+    case null:
+      return 'its seat was taken back.'
     default:
-      return `the reason is ${exit_reason ?? 'unknown'}.`
+      return `the reason is ${exit_reason}.`
   }
 }
 

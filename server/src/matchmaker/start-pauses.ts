@@ -33,6 +33,10 @@ export class StartPauses<T> {
     return pause
   }
 
+  isEmpty(): boolean {
+    return this.#pauses.size === 0
+  }
+
   get(key: string): StartPause<T> | undefined {
     return this.#pauses.get(key)
   }
