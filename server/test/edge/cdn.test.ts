@@ -134,7 +134,9 @@ test('an unknown path gets the 404.html of the site, or its index.html where the
   const game = await edge.game('puddle')
   const page = `<h1>nothing here</h1>${'<p>long enough to be compressed</p>'.repeat(100)}`
   const files = { 'index.html': '<h1>app</h1>', '404.html': page, 'main.js': 'x' }
-  await game.deploy(await game.site(files))
+  const cached = { name: 'cache-control', value: 'public, max-age=31536000' }
+  const routes = [{ glob: '**', priority: 1, middlewares: [{ kind: { custom_headers: { headers: [cached] } } }] }]
+  await game.deploy(await game.site(files), routes)
   await until('the site is there', async () => (await get(edge, '/')).status === 200)
   const etag = (await get(edge, '/404.html')).headers.etag ?? ''
   const conditional = { 'if-none-match': etag, range: 'bytes=0-3', 'if-range': etag }

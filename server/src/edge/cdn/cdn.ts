@@ -69,7 +69,9 @@ export function createCdn(
     const own = host.headersOf(path)
     const tag = file.etag === null || packed === null ? file.etag : `${file.etag.slice(0, -1)}-${packed}"`
     const etag = is_found ? tag : null
-    const headers = ['cache-control', cacheControl(host, path, own.cache_control), ...NOSNIFF]
+    // A cache that kept the page of an unknown path would hide the file that a later deploy brings.
+    const cache_control = cacheControl(host, path, is_found ? own.cache_control : null)
+    const headers = ['cache-control', cache_control, ...NOSNIFF]
     if (etag !== null) headers.push('etag', etag)
     if (varies || host.users !== null) headers.push('vary', varyOf(varies, host.users !== null))
     if (own.others.length > 0) headers.push(...own.others)
