@@ -15,7 +15,9 @@ const ROOT_FILES = [
   'procfs',
   'shape',
   'start-error',
+  'start-garbage',
   'suggestion',
+  'timer-while-needed',
   'toml',
   'tsig-key',
 ] as const
@@ -30,7 +32,20 @@ export const ARROWS: Record<string, readonly string[]> = {
   contract: [],
   sdk: [],
 
-  main: ['config', 'context', 'start-error', 'http', 'runner', 'edge', 'supervisor', 'database', 'observe'],
+  main: [
+    'config',
+    'context',
+    'start-error',
+    'start-garbage',
+    'http',
+    'runner',
+    'edge',
+    'supervisor',
+    'database',
+    'observe',
+  ],
+  // It loads what the roles load, so that Node keeps what it has compiled.
+  compile: ['main', 'http', 'runner', 'edge'],
   context: ['config', 'start-error', ...TOOLS],
   config: ['regions', 'suggestion', 'tsig-key'],
   regions: ['place', 'shape', 'toml'],
@@ -43,9 +58,11 @@ export const ARROWS: Record<string, readonly string[]> = {
   procfs: [],
   shape: ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
+  'timer-while-needed': [],
   toml: ['place'],
   'tsig-key': [],
   'start-error': ['config'],
+  'start-garbage': [],
 
   // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
   journal: ['context', 'database'],

@@ -13,6 +13,7 @@ import { credentialsOf } from './observe/credentials.ts'
 import { createLog } from './observe/log.ts'
 import { type OperatorPort, openOperatorPort } from './observe/operator-port.ts'
 import { StartError, startSentence } from './start-error.ts'
+import { collectStartGarbage } from './start-garbage.ts'
 import { adminToken, requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
 
@@ -140,6 +141,7 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
     process.exitCode = 1
     return leave(log, supervised)
   }
+  collectStartGarbage()
   for (const role of config.roles) tell({ kind: 'ready', role, address: running.addresses[role] ?? null })
   log.info({ addresses: running.addresses }, 'ready')
   // What was compiled is kept now, not at the end: a process that is killed has an end of its own.

@@ -16,8 +16,8 @@ const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.ur
 const DEPLOY = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))
 const SECONDS_DEFAULT = 60
 const SECONDS_MAX = 3_600
-/** Until what the start has left behind is done: compiled code, first statistics, spare ports. */
-const SETTLE_MS = 20_000
+/** Until what the start has left behind is gone: connections to the database that nobody uses any more, first statistics. */
+const SETTLE_MS = 45_000
 /** The lobby must outlast the measurement. */
 const IDLE_GRACE_MS = 3_600_000
 const READY_MS_MAX = 120_000

@@ -7,10 +7,14 @@ import type { Logger } from 'pino'
 import type { Schema } from './schema.ts'
 
 const CONNECTIONS_MAX = 10
+/** Kept open for the next request. */
+const CONNECTIONS_MIN = 2
 /** Nothing the platform asks takes longer; a migration or a report lifts it for its own transaction. */
 const STATEMENT_MS_MAX = 10_000
 const IDLE_IN_TRANSACTION_MS_MAX = 10_000
 const CONNECT_MS_MAX = 5_000
+/** A connection that nobody has used for so long is closed. */
+const IDLE_MS_MAX = 30_000
 const KEEP_ALIVE_AFTER_MS = 10_000
 /** What queries under way get at close before their connections are cut. */
 const CLOSE_MS_MAX = 5_000
@@ -35,8 +39,10 @@ export function connect(options: ConnectOptions): Connection {
     connectionString: options.url,
     application_name: options.application_name,
     max: options.connections_max ?? CONNECTIONS_MAX,
-    // Both would start a timer for every query: connections are kept, and only opening one is timed (below).
-    idleTimeoutMillis: 0,
+    // A burst opens more than are used afterwards, and each is a process with some MB. The one that was used last is used
+    // again, so those of a busy role stay. Only opening one is timed (below): that would be a timer for every query.
+    idleTimeoutMillis: IDLE_MS_MAX,
+    min: CONNECTIONS_MIN,
     connectionTimeoutMillis: 0,
     Client: TimedClient,
     statement_timeout: STATEMENT_MS_MAX,

@@ -41,6 +41,11 @@ const SETTINGS: Record<string, string> = {
   shared_buffers: '128MB',
   max_wal_size: '512MB',
   wal_compression: 'on',
+  // Commits write the log themselves; what these two do ahead of time may wait, so that an idle server sleeps.
+  wal_writer_delay: '2s',
+  bgwriter_delay: '1s',
+  // Data that is in memory anyway is read at once.
+  io_workers: '1',
   // Small machines, small queries.
   jit: 'off',
   max_parallel_workers_per_gather: '0',

@@ -5,7 +5,8 @@
 // The database is read a few times a second, with one query for all callers that are followed. So no writer has to say
 // that it changed something, and no lost word keeps a feed open.
 import type { Context } from '../context.ts'
-import { type Looks, watchEvery } from '../database/watch.ts'
+import { createLooks, type Looks } from '../database/watch.ts'
+import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 
 /** With the time that revoked tokens take to get here, less than a second. */
 const LOOK_MS = 250
@@ -49,12 +50,17 @@ export class CallerWatch {
   readonly #ctx: Context
   readonly #followed = new Map<string, Followed>()
   readonly #looks: Looks
+  /** Runs while somebody is followed. */
+  readonly #timer = createTimerWhileNeeded(LOOK_MS, () => {
+    this.#looks.wake()
+    return this.#followed.size > 0
+  })
   #revoked_count = 0
 
   constructor(ctx: Context) {
     this.#ctx = ctx
     const failure = 'whether callers are still allowed could not be read; trying again'
-    this.#looks = watchEvery(ctx, LOOK_MS, { look: () => this.#look(), failure })
+    this.#looks = createLooks(ctx, { look: () => this.#look(), failure })
   }
 
   /**
@@ -71,6 +77,7 @@ export class CallerWatch {
     const followed = this.#followed.get(key) ?? { row, value, followers: new Set() }
     this.#followed.set(key, followed)
     followed.followers.add(follower)
+    this.#timer.need()
     const has_ended = row.session_id !== null && !value.startsWith(row.session_id)
     if (follower.is_revoked || has_ended || followed.value !== value) changed()
     return () => {
@@ -80,6 +87,7 @@ export class CallerWatch {
   }
 
   async close(): Promise<void> {
+    this.#timer.close()
     await this.#looks.close()
   }
 

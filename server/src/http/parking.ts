@@ -17,6 +17,7 @@ import {
   PARKING_OFFER,
   parkingLine,
 } from '../net/parking-protocol.ts'
+import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 
 /** Most requests have ended by then, and are spared the detour. Looked at every PARK_LOOK_MS. */
 const PARK_AFTER_MS = 100
@@ -79,12 +80,10 @@ export class Parking {
   readonly #parked = new Map<number, Parked>()
   #last_number = 0
   #is_closing = false
-  readonly #timer: NodeJS.Timeout
+  readonly #looks = createTimerWhileNeeded(PARK_LOOK_MS, () => this.#look())
 
   constructor(proof: string) {
     this.#proof = proof
-    this.#timer = setInterval(() => this.#look(), PARK_LOOK_MS)
-    this.#timer.unref()
   }
 
   /** Requests that wait without a connection. */
@@ -101,6 +100,7 @@ export class Parking {
     const { socket } = request.raw
     const { raw: response } = reply
     this.#waiting.add(waiting)
+    this.#looks.need()
     return {
       isGone: () => waiting.parked?.is_gone ?? (socket.destroyed && !response.writableEnded),
       onGone: (listener) => {
@@ -163,11 +163,12 @@ export class Parking {
     while (this.#parked.size > 0 && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
     }
-    clearInterval(this.#timer)
+    this.#looks.close()
     for (const channel of this.#channels.values()) channel.destroy()
   }
 
-  #look(): void {
+  /** Returns whether there is more to look at. */
+  #look(): boolean {
     const now = performance.now()
     for (const waiting of this.#waiting) {
       if (now - waiting.since < PARK_AFTER_MS || this.#parked.size >= PARKED_MAX || this.#is_closing) break
@@ -186,6 +187,7 @@ export class Parking {
       if (now - parked.done_at! < CLAIM_MS_MAX) break
       this.#remove(parked)
     }
+    return this.#waiting.size > 0 || this.#done.size > 0
   }
 
   #park(waiting: Waiting, channel: Duplex): void {
@@ -245,6 +247,7 @@ export class Parking {
     if (parked.is_gone) return
     parked.done_at = performance.now()
     this.#done.add(parked)
+    this.#looks.need()
     if (parked.is_confirmed) parked.channel.write(parkingLine('done', parked.number))
   }
 

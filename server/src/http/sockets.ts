@@ -14,6 +14,7 @@ import { ClientShare } from '../net/client-share.ts'
 import { RAY_HEADER } from '../net/edge-proof.ts'
 import { phase, type Ray, type RayService } from '../observe/ray.ts'
 import { createShapeCheck, type ShapeCheck } from '../shape.ts'
+import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 import { authenticate, bearerOf } from './auth.ts'
 import { refuseUpgrade } from './errors.ts'
 import { addressOf, type Door, requireRate } from './implement.ts'
@@ -125,7 +126,7 @@ export function openSockets(
   /** A socket has one turn of them. */
   const ping_turns = Array.from({ length: PING_TURNS }, () => new Set<WebSocket>())
   let turn = 0
-  const timer = setInterval(ping, PING_EVERY_MS / PING_TURNS)
+  const pinging = createTimerWhileNeeded(PING_EVERY_MS / PING_TURNS, ping)
 
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     // It may break while it is looked at.
@@ -197,6 +198,7 @@ export function openSockets(
   function enter(socket: WebSocket, listener: Listener): AbortSignal {
     const over = new AbortController()
     sockets.set(socket, listener)
+    pinging.need()
     // The turn that was a moment ago: its first ping comes after PING_EVERY_MS.
     const own_turn = ping_turns[turn]!
     own_turn.add(socket)
@@ -223,7 +225,8 @@ export function openSockets(
     return over.signal
   }
 
-  function ping(): void {
+  /** Returns whether there is anybody. */
+  function ping(): boolean {
     turn = (turn + 1) % PING_TURNS
     for (const socket of ping_turns[turn]!) {
       const listener = sockets.get(socket)!
@@ -235,6 +238,7 @@ export function openSockets(
         void requireStill(socket, listener)
       }
     }
+    return sockets.size > 0
   }
 
   /** Asks the rules again as soon as what they rest on has changed. */
@@ -273,7 +277,7 @@ export function openSockets(
 
   return {
     close() {
-      clearInterval(timer)
+      pinging.close()
       for (const socket of sockets.keys()) end(socket, GOING_AWAY, '')
     },
   }

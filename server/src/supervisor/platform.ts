@@ -8,6 +8,7 @@ import { migrate } from '../database/migrate.ts'
 import { credentialsOf } from '../observe/credentials.ts'
 import { createLog } from '../observe/log.ts'
 import { openKeys } from '../tokens/keys.ts'
+import { compileOnce } from './compile.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
 import { deployExample, findExample } from './example.ts'
 import { adminToken, makeFolders, requireFinishedRestore } from './folders.ts'
@@ -68,6 +69,7 @@ async function startParts(
   { lock, ports, log }: { lock: FolderLock; ports: PortChoice; log: Logger },
 ): Promise<void> {
   const { env, config, terminal, signal } = start
+  const compiled = compileOnce(roleEnvironment(env, config, ports.settings), { signal, log })
   const postgres = await inStep(
     terminal,
     'PostgreSQL',
@@ -92,6 +94,8 @@ async function startParts(
     signal.throwIfAborted()
 
     const resolved = { ...ports.settings, DATABASE_URL: postgres.url }
+    await compiled
+    signal.throwIfAborted()
     const began = startRoleProcesses(start, {
       env: roleEnvironment(env, config, resolved),
       lock,

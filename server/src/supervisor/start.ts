@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config.ts'
 import { StartError, startSentence } from '../start-error.ts'
+import { collectStartGarbage } from '../start-garbage.ts'
 import { type Part, startPlatform } from './platform.ts'
 import { listenForStop, type StopHow } from './signals.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
@@ -42,6 +43,7 @@ export async function supervise(env: NodeJS.ProcessEnv): Promise<void> {
   try {
     await startPlatform({ env, config, terminal, parts, signal: wish.signal, now: Date.now, elapsed })
     terminal.line(`ready in ${((elapsed() - begin_ms) / 1_000).toFixed(1)} s. Ctrl-C ends everything.`)
+    collectStartGarbage()
   } catch (error) {
     // A start that is broken off by Ctrl-C fails somewhere, and that is no news.
     isFailed = !wish.signal.aborted

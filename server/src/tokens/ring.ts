@@ -38,7 +38,7 @@ const SECRET_BYTES = 32
 const KEYS_MAX = 256
 const RING_BYTES_MAX = 128 * 1024
 /** Running processes look at the ring every RING_READ_MS; a new key waits for the slowest of them. */
-export const RING_READ_MS = 1_000
+export const RING_READ_MS = 3_000
 export const SPREAD_MS = 10_000
 
 export function createRing({ algorithms } = TOKEN_RING): Ring {

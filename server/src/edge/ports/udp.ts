@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { isIPv6 } from 'node:net'
 import type { Context } from '../../context.ts'
 import { clientBucket } from '../../net/client-ip.ts'
+import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { Crowd } from '../crowd.ts'
 import {
   UDP_DATAGRAMS_PER_SECOND_MAX,
@@ -96,6 +97,7 @@ export function createUdp(ctx: Context, options: UdpOptions): Udp {
     tell(datagrams.sent, 'sent')
   })
   let unproven_bytes = 0
+  const sweeping = createTimerWhileNeeded(UDP_SWEEP_MS, sweep)
   /** Whoever forges sources must not take the places of connections. */
   const sessions_max = Math.min(UDP_SESSIONS_MAX, Math.floor(crowd.connections_max * UDP_SESSIONS_SHARE))
 
@@ -290,6 +292,7 @@ export function createUdp(ctx: Context, options: UdpOptions): Udp {
   function clientOf(name: string): Client {
     const client = clients.get(name) ?? { name, sessions: new Set(), datagrams: 0, unproven_bytes: 0 }
     clients.set(name, client)
+    sweeping.need()
     return client
   }
 
@@ -297,7 +300,8 @@ export function createUdp(ctx: Context, options: UdpOptions): Udp {
     if (client.sessions.size === 0) clients.delete(client.name)
   }
 
-  function sweep(): void {
+  /** Returns whether there is a client. */
+  function sweep(): boolean {
     unproven_bytes = 0
     for (const client of clients.values()) {
       client.datagrams = 0
@@ -311,6 +315,7 @@ export function createUdp(ctx: Context, options: UdpOptions): Udp {
       const is_over = owners.known('udp', session.front.number)?.lobby_id !== session.lobby_id
       if (is_over || session.idle_ms >= idle_ms_max) end(session)
     }
+    return clients.size > 0
   }
 
   async function open(number: number): Promise<OpenPort | null> {
@@ -326,8 +331,7 @@ export function createUdp(ctx: Context, options: UdpOptions): Udp {
     }
   }
 
-  const timer = setInterval(sweep, UDP_SWEEP_MS)
-  return { open, close: () => clearInterval(timer) }
+  return { open, close: sweeping.close }
 }
 
 /** Null: another program has the port. Null for a host is every address of the machine. */

@@ -4,7 +4,7 @@ import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/watch.ts'
 import type { Books } from '../shards/books.ts'
 
-const PORTS_EVERY_MS = 1_000
+const PORTS_EVERY_MS = 5_000
 
 export type PortWatch = Pick<Watch, 'close'>
 

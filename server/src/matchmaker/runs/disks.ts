@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import { type Watch, watchEvery } from '../../database/watch.ts'
 import type { Books } from '../shards/books.ts'
 
-const DISKS_EVERY_MS = 1_000
+const DISKS_EVERY_MS = 2_000
 /** What was said longer ago says nothing: the runner is gone, and so is what it knew. By the database's clock. */
 const FRESH = '10 seconds'
 

@@ -2,6 +2,7 @@
 // has become durable and looks for himself; he is also woken when his time is over, or when he has gone.
 import { ApiError } from '@muster/contract'
 import type { Change } from '../../journal/changes.ts'
+import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { Book } from '../book/book.ts'
 
 /** Of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
@@ -31,7 +32,7 @@ type Waiter = { patience: Patience; wake: () => void }
 export function createIdentityWatch(elapsed: () => number): IdentityWatch {
   const waiters = new Map<string, Set<Waiter>>()
   let count = 0
-  const timer = setInterval(wakeImpatient, LOOK_MS)
+  const looks = createTimerWhileNeeded(LOOK_MS, wakeImpatient)
 
   function next(identity_id: string, patience: Patience): Promise<void> {
     const own = waiters.get(identity_id) ?? new Set()
@@ -48,6 +49,7 @@ export function createIdentityWatch(elapsed: () => number): IdentityWatch {
       }
       waiters.set(identity_id, own.add(waiter))
       count++
+      looks.need()
     })
   }
 
@@ -55,8 +57,8 @@ export function createIdentityWatch(elapsed: () => number): IdentityWatch {
     for (const waiter of [...(waiters.get(identity_id) ?? [])]) waiter.wake()
   }
 
-  function wakeImpatient(): void {
-    if (count === 0) return
+  /** Returns whether anybody waits on. */
+  function wakeImpatient(): boolean {
     const now_ms = elapsed()
     for (const own of [...waiters.values()]) {
       for (const waiter of [...own]) {
@@ -64,6 +66,7 @@ export function createIdentityWatch(elapsed: () => number): IdentityWatch {
         if (deadline_ms <= now_ms || isGone()) waiter.wake()
       }
     }
+    return count > 0
   }
 
   function told(book: Book | undefined, changes: readonly Change[]): void {
@@ -94,7 +97,7 @@ export function createIdentityWatch(elapsed: () => number): IdentityWatch {
     told,
     wakeAll,
     close() {
-      clearInterval(timer)
+      looks.close()
       wakeAll()
     },
   }

@@ -14,7 +14,8 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { getCompileCacheDir } from 'node:module'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { folderOfLobby, outputPipe, outputPipesFolder } from '../../logs/folder.ts'
@@ -23,6 +24,8 @@ import { codeOf, readStat } from '../../procfs.ts'
 import { controlPipe, loggerErrorFile, platformFolder } from './control.ts'
 
 const LOGGER = fileURLToPath(new URL('./logger.ts', import.meta.url))
+/** It keeps no objects for long, and lives as long as the platform. */
+const LOGGER_FLAGS = ['--max-semi-space-size=1']
 const SPARE_PIPES_MAX = 32
 const SPARE_PIPES_MIN = 16
 /** Beyond it the oldest are forgotten: a new logger finds all lobbies by itself. */
@@ -130,11 +133,13 @@ export function openLoggerClient(lobbies_folder: string): LoggerClient {
 
   function startLogger(): void {
     if (starting !== null) return
+    const compiled = getCompileCacheDir()
     const error_file = openSync(loggerErrorFile(lobbies_folder), 'w', 0o600)
-    starting = spawn(process.execPath, [LOGGER, lobbies_folder], {
+    starting = spawn(process.execPath, [...LOGGER_FLAGS, LOGGER, lobbies_folder], {
       detached: true,
       stdio: ['ignore', 'ignore', error_file],
-      env: {},
+      // With what is compiled already it does not load the TypeScript compiler, which takes 17 MB.
+      env: { ...(compiled !== undefined && { NODE_COMPILE_CACHE: dirname(compiled) }) },
       cwd: '/',
     })
     closeSync(error_file)

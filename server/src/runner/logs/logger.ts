@@ -28,6 +28,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { folderOfLobby, formerOutputPipe, isLobbyId, outputPipe, outputPipesFolder } from '../../logs/folder.ts'
 import { LOG_FILE_BYTES_MAX, LOG_FILES_MAX, LOG_STREAMS, type LogStream, logFile, newestFile } from '../../logs/kept.ts'
 import { codeOf, isAlive, isGone, readBootId } from '../../procfs.ts'
+import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import { unfinishedFolder } from '../drivers/unfinished.ts'
 import { controlPipe, loggerPidFile } from './control.ts'
 import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
@@ -39,7 +40,7 @@ const READ_BYTES_PER_TICK_MIN = 64 * 1024
 /** More than fits into a pipe: whoever has filled it by then again is alive. */
 const READS_AT_OPEN_MAX = 32
 const TICK_MS = 100
-const HOUSEKEEPING_TICKS = 10
+const HOUSEKEEPING_MS = 1_000
 /** Without a runner and without a lobby it stays for this long: a runner that is being restarted finds it. */
 const IDLE_MS_MAX = 10_000
 const MESSAGE_BYTES_MAX = 64 * 1024
@@ -54,7 +55,8 @@ async function runLogger(lobbies_folder: string): Promise<void> {
   const streams = new Map<string, Stream>()
   let runner: { pid: number; start_time: string } | null = null
   let idle_since_ms = performance.now()
-  let ticks = 0
+  /** Runs while a stream may not read as much as it might in a second. */
+  const refilling = createTimerWhileNeeded(TICK_MS, refill)
 
   function attach(lobby_id: string): void {
     const folder = folderOfLobby(lobbies_folder, lobby_id)
@@ -81,6 +83,7 @@ async function runLogger(lobbies_folder: string): Promise<void> {
     const take = (chunk: Buffer): void => {
       keep(takeChunk(lines, chunk, Date.now()))
       state.allowance_bytes -= chunk.length
+      refilling.need()
       if (state.allowance_bytes <= 0) socket.pause()
     }
     const state: Stream = {
@@ -107,15 +110,21 @@ async function runLogger(lobbies_folder: string): Promise<void> {
     if (verb === 'bye') endIfIdle(0)
   }
 
-  function tick(): void {
+  /** Returns whether some stream is not full yet. */
+  function refill(): boolean {
     const share = READ_BYTES_PER_SECOND_OF_ALL_MAX / Math.max(1, streams.size)
     const per_second = Math.min(READ_BYTES_PER_SECOND_MAX, share)
     const per_tick = Math.max(READ_BYTES_PER_TICK_MIN, (per_second * TICK_MS) / 1000)
+    let is_needed = false
     for (const state of streams.values()) {
       state.allowance_bytes = Math.min(per_second, state.allowance_bytes + per_tick)
       if (state.allowance_bytes > 0 && state.socket.isPaused()) state.socket.resume()
+      if (state.allowance_bytes < per_second) is_needed = true
     }
-    if (++ticks % HOUSEKEEPING_TICKS !== 0) return
+    return is_needed
+  }
+
+  function keepHouse(): void {
     for (const state of streams.values()) state.tell()
     // Of two that were started at once the later one stays: the other sees here that it is not named any more.
     if (readPid(lobbies_folder) !== process.pid) process.exit(0)
@@ -136,7 +145,7 @@ async function runLogger(lobbies_folder: string): Promise<void> {
   }
   for (const lobby_id of lobbiesWithPipes(lobbies_folder)) attach(lobby_id)
   listen(lobbies_folder, obey)
-  setInterval(tick, TICK_MS)
+  setInterval(keepHouse, HOUSEKEEPING_MS)
 }
 
 /** Those that have pipes, and those that may have them where an older platform made them. */
@@ -255,6 +264,8 @@ function say(text: string): void {
   process.stderr.write(`${new Date().toISOString()} ${text}\n`)
 }
 
-const lobbies_folder = process.argv[2]
-if (lobbies_folder === undefined) throw new Error('The logger needs the folder of the lobbies.')
-await runLogger(lobbies_folder)
+if (import.meta.main) {
+  const lobbies_folder = process.argv[2]
+  if (lobbies_folder === undefined) throw new Error('The logger needs the folder of the lobbies.')
+  await runLogger(lobbies_folder)
+}

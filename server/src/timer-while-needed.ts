@@ -1,0 +1,31 @@
+// A repeated look that runs only while there is something to look at: an idle process is not woken for it.
+
+export type TimerWhileNeeded = {
+  /** Starts the timer, unless it runs. Cheap. */
+  need: () => void
+  close: () => void
+}
+
+/** `look` returns whether to go on; the timer stops when it does not. It never keeps the process alive. */
+export function createTimerWhileNeeded(every_ms: number, look: () => boolean): TimerWhileNeeded {
+  let timer: NodeJS.Timeout | null = null
+  let is_closed = false
+
+  function stop(): void {
+    if (timer !== null) clearInterval(timer)
+    timer = null
+  }
+
+  return {
+    need() {
+      if (is_closed || timer !== null) return
+      timer = setInterval(() => {
+        if (!look()) stop()
+      }, every_ms).unref()
+    },
+    close() {
+      is_closed = true
+      stop()
+    },
+  }
+}
