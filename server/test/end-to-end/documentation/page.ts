@@ -1,4 +1,11 @@
 // What a page of the documentation shows and asks for, in order: its blocks of code, and the addresses to open.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
 
 export type Block = {
   kind: 'block'
@@ -39,4 +46,23 @@ export function stepsOf(markdown: string): Step[] {
 export function readMark({ mark }: Block): { name: string; value: string } {
   const [name = '', ...rest] = (mark ?? '').split(': ')
   return { name, value: rest.join(': ') }
+}
+
+/** A file of this repository, by its path from the root. */
+export function readPage(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8')
+}
+
+/** For a block that is not run here: another test reads it from the page, or the page says why none can. */
+export function explain(t: TestContext, page: string, step: Block): void {
+  const place = `${page}:${step.line}`
+  const { name, value } = readMark(step)
+  if (name === 'run by') {
+    const text = readPage(value)
+    assert.ok(text.includes(basename(page)) && text.includes('readFile'), `${value} does not read ${page}`)
+    return
+  }
+  assert.equal(name, 'not run', `${place} is neither run nor explained`)
+  assert.ok(value.length > 10, `${place} does not say why it is not run`)
+  t.diagnostic(`${place} is not run: ${value}`)
 }
