@@ -221,7 +221,6 @@ export type VersionConfig = Static<typeof VersionConfig>
 export type PortConfig = {
   name: string
   protocol: PortProtocol
-  port: number | null
   port_range: PortRange | null
   proxy_protocol: boolean
   require_player_token: boolean
@@ -302,7 +301,6 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
         protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,
-        port: port.port ?? null,
         port_range: port.port_range ?? null,
         proxy_protocol: port.proxy_protocol ?? false,
         require_player_token: port.require_player_token ?? false,

@@ -24,7 +24,7 @@ export const BuildSummary = object({
   create_ts: Timestamp,
   content_length: Bytes('Bytes.'),
   complete: Type.Boolean({ description: 'True when the build has been fully uploaded.' }),
-  tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build.' }),
+  tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build. Builds can be listed by them.' }),
 })
 
 const door = {
@@ -80,6 +80,15 @@ export const listGameBuilds = operation({
   method: 'GET',
   summary: 'Lists builds of a game, newest first.',
   role: 'viewer',
+  query: object({
+    tags: Type.Optional(
+      Type.Array(Type.String({ pattern: '^[^=]+=', maxLength: 641 }), {
+        maxItems: BUILD_TAGS_MAX,
+        description:
+          'Lists only builds with all of these tags, each as `name=value`. Repeat the member for several tags.',
+      }),
+    ),
+  }),
   response: object({ builds: Type.Array(BuildSummary), is_cut: IsCut('It has the 1,000 newest.') }),
   errors: ['GAME_NOT_FOUND'],
 })

@@ -1,5 +1,6 @@
 // Builds: what a lobby runs. A build is as complete as its upload.
-import type { BodyOf, createGameBuild, ErrorDetail, listGameBuilds, ResponseOf } from '@muster/contract'
+import type { BodyOf, createGameBuild, ErrorDetail, listGameBuilds, QueryOf, ResponseOf } from '@muster/contract'
+import { sql } from 'kysely'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -71,11 +72,19 @@ function compressionOf(path: string): 'none' | 'gzip' | 'lz4' {
   return /\.lz4$/i.test(path) ? 'lz4' : 'none'
 }
 
+/** `tag`: name=value. The name has no equals sign, the value may have some. */
+function hasTag(tag: string) {
+  const equals = tag.indexOf('=')
+  const wanted = { [tag.slice(0, equals)]: tag.slice(equals + 1) }
+  return sql<boolean>`builds.tags @> ${JSON.stringify(wanted)}::jsonb`
+}
+
 /** Throws GAME_NOT_FOUND. */
 export async function listBuilds(
   ctx: Context,
   caller: Caller,
   game_id: string,
+  { tags = [] }: QueryOf<typeof listGameBuilds>,
 ): Promise<ResponseOf<typeof listGameBuilds>> {
   await requireGame(ctx, caller, game_id)
   const found = await ctx.db
@@ -84,6 +93,7 @@ export async function listBuilds(
     .select(['builds.build_id', 'builds.upload_id', 'builds.display_name', 'builds.create_ts', 'builds.tags'])
     .select(['uploads.content_length', 'uploads.complete_ts'])
     .where('builds.game_id', '=', game_id)
+    .where(({ and }) => and(tags.map((tag) => hasTag(tag))))
     .orderBy('builds.create_ts', 'desc')
     .orderBy('builds.build_id', 'desc')
     .limit(LIST_MAX + 1)

@@ -4,5 +4,5 @@ import { implement } from '../implement.ts'
 
 export const builds = [
   implement(createGameBuild, ({ ctx, caller, params, body }) => cloud.createBuild(ctx, caller, params.game_id, body)),
-  implement(listGameBuilds, ({ ctx, caller, params }) => cloud.listBuilds(ctx, caller, params.game_id)),
+  implement(listGameBuilds, ({ ctx, caller, params, query }) => cloud.listBuilds(ctx, caller, params.game_id, query)),
 ]

@@ -159,6 +159,27 @@ test('uploads', async (t) => {
     assert.deepEqual((await client.call(listGameBuilds, { params: { game_id: other.game_id } })).builds, [])
   })
 
+  await t.test('builds are listed by their tags', async () => {
+    const own = await newGame(platform)
+    const make = async (tags: Record<string, string>): Promise<string> => {
+      const body = { ...buildBody(Buffer.alloc(4)), tags }
+      return (await client.call(createGameBuild, { params: { game_id: own.game_id }, body })).build_id
+    }
+    const [first, second] = [await make({ branch: 'main', flags: 'a=b' }), await make({ branch: 'main', run: '7' })]
+    const plain = await make({})
+    const listed = async (...tags: string[]): Promise<string[]> => {
+      const { builds } = await client.call(listGameBuilds, { params: { game_id: own.game_id }, query: { tags } })
+      return builds.map(({ build_id }) => build_id)
+    }
+    assert.deepEqual(await listed(), [plain, second, first])
+    assert.deepEqual(await listed('branch=main'), [second, first])
+    assert.deepEqual(await listed('branch=main', 'run=7'), [second])
+    assert.deepEqual(await listed('flags=a=b'), [first])
+    assert.deepEqual(await listed('branch='), [])
+    assert.deepEqual(await listed('branch=mai'), [])
+    await refused('VALIDATION_ERROR', listed('branch'))
+  })
+
   await t.test('an image tag is name:tag, unique in the game', async () => {
     const body = { ...buildBody(Buffer.alloc(1)), image_tag: 'twice:1' }
     await prepareBuild(body)
