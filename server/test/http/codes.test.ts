@@ -17,6 +17,7 @@ import { type GameOptions, type Platform, startPlatform, type TestGame } from '.
 import {
   closeRegion,
   create,
+  deployUnchecked,
   endRun,
   failureOf,
   find,
@@ -60,7 +61,7 @@ const ONE_SEAT: GameModes = {
 const verified = (url: string): GameModes => ({
   default: { actions: { find: { enabled: true, verification_config: { url, headers: {} } } } },
 })
-const asking = (identity_requirement: 'guest' | 'registered'): GameModes => ({
+const asking = <R extends string>(identity_requirement: R) => ({
   default: { actions: { find: { enabled: true, identity_requirement } } },
 })
 
@@ -109,8 +110,11 @@ const CASES: Record<MatchmakerCode, Case> = {
   },
   MATCHMAKER_IDENTITY_REQUIRED: async ({ ownGame }) =>
     find(await ownGame({ matchmaker: { game_modes: asking('guest') } })),
-  MATCHMAKER_REGISTRATION_REQUIRED: async (world) =>
-    find(await guestOf(world, await world.ownGame({ matchmaker: { game_modes: asking('registered') } }))),
+  MATCHMAKER_REGISTRATION_REQUIRED: async (world) => {
+    const game = await world.ownGame()
+    await deployUnchecked(world.platform, game, asking('registered'))
+    return find(await guestOf(world, game))
+  },
   MATCHMAKER_PARTY_TOO_LARGE: async (world) => {
     const game = await world.ownGame({ matchmaker: { game_modes: { default: { max_players: 1 } } } })
     const [leader, other] = [await guestOf(world, game), await guestOf(world, game)]

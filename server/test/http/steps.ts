@@ -21,6 +21,7 @@ import {
 } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
 import { sql } from 'kysely'
+import { newId } from '../../src/ids.ts'
 import type { Platform, TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
@@ -55,6 +56,19 @@ export const MODES: GameModes = {
     actions: { create: { enabled: true, enable_public: true, enable_private: true } },
   },
   secret: { idle_grace_ms: LONG_MS, actions: { create: { enabled: true, enable_private: true } } },
+}
+
+/** Deploys a version that today's checks would refuse, as one of an earlier release: with these game modes besides. */
+export async function deployUnchecked({ ctx, client }: Platform, game: TestGame, game_modes: object): Promise<void> {
+  const { game_id, namespace_id } = game
+  const version_id = newId(ctx.now())
+  await ctx.pool.query(
+    `insert into versions (version_id, game_id, display_name, config)
+      select $1, game_id, 'earlier', jsonb_set(config, '{matchmaker,game_modes}', config #> '{matchmaker,game_modes}' || $2)
+      from versions where version_id = $3`,
+    [version_id, JSON.stringify(game_modes), game.version_id],
+  )
+  await client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
 }
 
 /** `signal` hangs up. */

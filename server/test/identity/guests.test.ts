@@ -7,12 +7,10 @@ import {
   joinLobby,
   listLobbies,
   setupIdentity,
-  updateGameNamespaceVersion,
   updateProfile,
   validateProfile,
 } from '@muster/contract'
-import { newId } from '../../src/ids.ts'
-import { LONG_MS, refused } from '../http/steps.ts'
+import { deployUnchecked, LONG_MS, refused } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -40,19 +38,6 @@ const MEMBERS = {
     find: { enabled: true, identity_requirement: 'registered' },
     create: { enabled: true, enable_public: true, identity_requirement: 'registered' },
   },
-}
-
-/** Deploys a version that today's checks would refuse. */
-async function deployMembers({ ctx, client }: Platform, game: TestGame): Promise<void> {
-  const { game_id, namespace_id } = game
-  const version_id = newId(ctx.now())
-  await ctx.pool.query(
-    `insert into versions (version_id, game_id, display_name, create_ts, config)
-      select $1, game_id, 'earlier', now(), jsonb_set(config, '{matchmaker,game_modes,members}', $2)
-      from versions where version_id = $3`,
-    [version_id, JSON.stringify(MEMBERS), game.version_id],
-  )
-  await client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
 }
 
 const setUp = (game: TestGame, existing_identity_token?: string) =>
@@ -171,7 +156,7 @@ test('a game mode that asks who plays takes no strangers; the strictest of those
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
-  await deployMembers(platform, game)
+  await deployUnchecked(platform, game, { members: MEMBERS })
   const guest = platform.as((await setUp(game)).identity_token)
   const find = (client: typeof guest, ...game_modes: string[]) => client.call(findLobby, { body: { game_modes } })
 
