@@ -22,8 +22,6 @@ const OTHERS = [
   // The token in its address names the game and the program; it confirms nothing without a session.
   'GET /devices/link/*',
   'GET /images/avatar.svg',
-  // The token in the address is the credential of a page.
-  'GET /devices/link/*',
   // A browser asks what it may send.
   'OPTIONS /*',
   'OPTIONS /kv/*',
