@@ -35,7 +35,7 @@ const web = http.createServer((request, response) => response.end('hello'))
 web.on('upgrade', (request, socket) => {
   const key = request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
   const accept = createHash('sha1').update(key).digest('base64')
-  socket.on('error', () => {})
+  socket.on('error', () => {}).on('end', () => socket.end()).resume()
   socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
 })
 const game = net.createServer((socket) => socket.on('error', () => {}).pipe(socket))
