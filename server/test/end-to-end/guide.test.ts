@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { freePorts } from '../free-ports.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { openBrowser } from './browser.ts'
@@ -26,12 +27,18 @@ test('the guide works to its last line in an empty folder, every block twice, an
   const shell = openShell(t, ROOT, {
     HOME: temporaryFolder(t),
     MUSTER_URL: `http://localhost:${visitor.port}`,
+    TRY_PORT: String((await freePorts(1))[0]),
     MUSTER_TOKEN: readFileSync(join(folder, 'admin-token'), 'utf8').trim(),
   })
   await t.test(GUIDE, (guide_test) => followGuide(guide_test, shell, visitor))
   await t.test('the complete game of sdk/README.md, deployed as the guide deploys', (game_test) =>
     playSdkGame(game_test, shell, visitor),
   )
+})
+
+test('a block that fails ends its shell, also beside a program in the background', async (t) => {
+  const shell = openShell(t, ROOT, {})
+  await assert.rejects(shell.run('a block', 'sleep 1000 & false'), /a block: bash ended with 1/)
 })
 
 test('a refusal is shown with its code and message, and without a stack trace', async (t) => {

@@ -33,9 +33,14 @@ export function openShell(t: TestContext, folder: string, env: Record<string, st
     cwd: folder,
     env: { PATH: readersPath(), ...REGISTRY, ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
+    // A group of its own, so that every command that a block started ends with its bash: they share the output, and a
+    // block has failed only when that has ended.
+    detached: true,
   })
+  const end = (): void => endGroup(bash.pid!)
+  bash.once('exit', end)
   t.after(() => {
-    bash.kill('SIGKILL')
+    end()
     rmSync(blocks, { recursive: true })
   })
   let output = ''
@@ -50,20 +55,29 @@ export function openShell(t: TestContext, folder: string, env: Record<string, st
 
   return {
     async run(name, block) {
-      const end = `end of block ${randomUUID()}`
+      const end_mark = `end of block ${randomUUID()}`
       const file = join(blocks, `${randomUUID()}.sh`)
       writeFileSync(file, `${block}\n`)
       output = ''
       const done = new Promise<null>((resolve) => {
-        onOutput = () => output.includes(end) && resolve(null)
+        onOutput = () => output.includes(end_mark) && resolve(null)
       })
-      const timer = setTimeout(() => bash.kill('SIGKILL'), BLOCK_MS_MAX)
-      bash.stdin.write(`source ${file} < /dev/null; echo '${end}'\n`)
+      const timer = setTimeout(end, BLOCK_MS_MAX)
+      bash.stdin.write(`source ${file} < /dev/null; echo '${end_mark}'\n`)
       const failure = await Promise.race([done, ended])
       clearTimeout(timer)
       if (failure !== null) throw new Error(`${name}: bash ended with ${failure}:\n${output}`)
-      return output.replace(`${end}\n`, '')
+      return output.replace(`${end_mark}\n`, '')
     },
+  }
+}
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch (error) {
+    // All of its processes have ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 
