@@ -1,6 +1,8 @@
 // Feeds that are open when what let their caller in ends: long polls and WebSockets end too, with the refusal that a new
 // call would get. Nobody has to say anything on them for that.
 import assert from 'node:assert/strict'
+import { subscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import {
   ApiError,
@@ -29,6 +31,7 @@ import { WebSocket } from 'ws'
 import { startMailServer } from '../identity/mail-server.ts'
 import { hub, logIn, say } from '../identity/people.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 import { identityOf, personOf } from './calls.ts'
 import { find, LONG_MS } from './steps.ts'
 
@@ -38,7 +41,15 @@ const ENDED_MS_MAX = 15_000
 /** Resolves with the code that it was refused with, or with `answered`. */
 type Feed = { name: string; ended: Promise<string> }
 
+/** Long polls that were sent, and those that a role has begun to serve. */
+let [polls_sent, polls_begun] = [0, 0]
+subscribe('http.server.request.start', (message) => {
+  const { request } = message as { request: IncomingMessage }
+  if (request.url?.includes('watch_index=')) polls_begun++
+})
+
 function poll(name: string, call: Promise<unknown>): Feed {
+  polls_sent++
   const refused = (error: unknown): string => {
     if (error instanceof ApiError) return error.code
     throw error
@@ -84,7 +95,16 @@ async function memberFeed({ client }: { client: Client }, group_id: string): Pro
 }
 
 /** All of them end, with these codes in their order. */
-async function requireEnd(t: TestContext, feeds: readonly Feed[], end: () => Promise<unknown>, codes: string[]) {
+async function requireEnd(
+  t: TestContext,
+  { ctx: { pool } }: Platform,
+  feeds: readonly Feed[],
+  end: () => Promise<unknown>,
+  codes: string[],
+) {
+  // A long poll that comes after the end begins with what is so then, and a viewer's would last.
+  await until('the long polls have arrived', () => polls_begun === polls_sent)
+  await pool.query('select')
   const still = await Promise.race([Promise.any(feeds.map(({ ended }) => ended)), end().then(() => 'still open')])
   assert.equal(still, 'still open')
   const since = performance.now()
@@ -129,6 +149,7 @@ test('the feeds of a member who leaves, is kicked, or loses the right to them, e
   const leaver = await member()
   await requireEnd(
     t,
+    platform,
     [...(await feedsOfDeveloper(platform, game, leaver.token)), await memberFeed(leaver, group_id)],
     () => leaver.client.call(leaveGroup, { params: { group_id } }),
     [...UNKNOWN, 'GROUP_NOT_FOUND'],
@@ -137,6 +158,7 @@ test('the feeds of a member who leaves, is kicked, or loses the right to them, e
   const identity_id = kicked.user_id
   await requireEnd(
     t,
+    platform,
     [...(await feedsOfDeveloper(platform, game, kicked.token)), await memberFeed(kicked, group_id)],
     () => platform.client.call(kickGroupMember, { params: { group_id, identity_id } }),
     [...UNKNOWN, 'GROUP_NOT_FOUND'],
@@ -147,9 +169,15 @@ test('the feeds of a member who leaves, is kicked, or loses the right to them, e
   const lower = { params: { group_id, identity_id: lowered.user_id }, body: { role: 'viewer' } } as const
   const polls = feeds.filter(({ name }) => name !== 'socket of lobbies')
   const refusal = 'GROUP_INSUFFICIENT_PERMISSIONS'
-  await requireEnd(t, polls, () => platform.client.call(setGroupMemberRole, lower), [refusal, 'answered', refusal])
+  await requireEnd(t, platform, polls, () => platform.client.call(setGroupMemberRole, lower), [
+    refusal,
+    'answered',
+    refusal,
+  ])
   const lobbies = feeds.find(({ name }) => name === 'socket of lobbies')!
-  await requireEnd(t, [lobbies], () => lowered.client.call(leaveGroup, { params: { group_id } }), ['GAME_NOT_FOUND'])
+  await requireEnd(t, platform, [lobbies], () => lowered.client.call(leaveGroup, { params: { group_id } }), [
+    'GAME_NOT_FOUND',
+  ])
 })
 
 test('the feeds of a session that has ended, and of a cloud token that was revoked, end', async (t) => {
@@ -163,12 +191,12 @@ test('the feeds of a session that has ended, and of a cloud token that was revok
   const member = { group_id, user_id: person.user_id, role: 'developer', join_ts: new Date() } as const
   await db.insertInto('group_members').values(member).execute()
   const logOut = () => say(platform, refreshIdentityToken, { logout: true }, hub(platform, person.cookie))
-  await requireEnd(t, await feedsOfDeveloper(platform, game, person.token), logOut, REVOKED)
+  await requireEnd(t, platform, await feedsOfDeveloper(platform, game, person.token), logOut, REVOKED)
 
   const { token } = await platform.client.call(createCloudToken, { params: { game_id } })
   const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
   const revoke = () => platform.client.call(revokeGameCloudToken, { params: { game_id, token_id } })
-  await requireEnd(t, await feedsOfDeveloper(platform, game, token), revoke, REVOKED)
+  await requireEnd(t, platform, await feedsOfDeveloper(platform, game, token), revoke, REVOKED)
 })
 
 test('the feeds of a player, and of a program that waits for its link, end with their token', async (t) => {
@@ -189,13 +217,13 @@ test('the feeds of a player, and of a program that waits for its link, end with 
     poll('entry', player.call(getKvEntry, { query: { key: 'k', watch_index: '0' } })),
   ]
   const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
-  await requireEnd(t, feeds, () => platform.client.call(revokeToken, { params: { token_id } }), REVOKED)
+  await requireEnd(t, platform, feeds, () => platform.client.call(revokeToken, { params: { token_id } }), REVOKED)
 
   const anyone = createClient({ url: platform.api_url })
   const { device_link_token, device_link_id } = await anyone.call(prepareDeviceLink, {})
   const link = poll('link', anyone.call(getDeviceLink, { query: { device_link_token, watch_index: 'pending' } }))
   const revoke = () => platform.client.call(revokeToken, { params: { token_id: device_link_id } })
-  await requireEnd(t, [link], revoke, ['CLOUD_DEVICE_LINK_INVALID'])
+  await requireEnd(t, platform, [link], revoke, ['CLOUD_DEVICE_LINK_INVALID'])
 })
 
 test('the feeds of a lobby that has ended, and on a namespace that is deleted, end', async (t) => {
@@ -205,7 +233,7 @@ test('the feeds of a lobby that has ended, and on a namespace that is deleted, e
   const lobby = platform.as(platform.lobbyToken({ lobby_id, namespace_id: game.namespace_id }))
   const entry = poll('entry', lobby.call(getKvEntry, { query: { key: 'k', watch_index: '0' } }))
   const stop = () => platform.client.call(deleteMatchmakerLobby, { params: { game_id, lobby_id } })
-  await requireEnd(t, [entry], stop, ['TOKEN_REVOKED'])
+  await requireEnd(t, platform, [entry], stop, ['TOKEN_REVOKED'])
 
   const body = { display_name: 'Short', name_id: 'short', version_id }
   const { namespace_id } = await platform.client.call(createGameNamespace, { params: { game_id }, body })
@@ -224,5 +252,5 @@ test('the feeds of a lobby that has ended, and on a namespace that is deleted, e
     ),
   ]
   const remove = () => platform.client.call(deleteGameNamespace, { params: { game_id, namespace_id } })
-  await requireEnd(t, feeds, remove, ['NAMESPACE_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'NAMESPACE_NOT_FOUND'])
+  await requireEnd(t, platform, feeds, remove, ['NAMESPACE_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'NAMESPACE_NOT_FOUND'])
 })
