@@ -74,10 +74,17 @@ export function createWriteBehind(handle: FileHandle, bytes_expected: number): W
   function take(bytes: Uint8Array): void {
     filling.set(bytes, filled)
     filled += bytes.length
-    writing ??= writeFilled()
+    startWrite()
+  }
+
+  /** Bytes may arrive after the last look of a write and before its end: it is started once more for them. */
+  function startWrite(): void {
+    if (writing !== null || filled === 0 || failure !== null) return
+    writing = writeFilled()
       .catch(fail)
       .finally(() => {
         writing = null
+        startWrite()
         giveRoom()
       })
   }
@@ -97,8 +104,10 @@ export function createWriteBehind(handle: FileHandle, bytes_expected: number): W
   }
 
   async function settle(): Promise<void> {
-    await writing
-    await flushing
+    while (writing !== null || flushing !== null) {
+      await writing
+      await flushing
+    }
   }
 
   return {
