@@ -23,6 +23,7 @@ const MADE = new Map([
   ['server/src/http/sockets.ts', "Of the contract's paths."],
   ['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.'],
   ['server/src/tokens/credentials.ts', 'Of the labels of our own tokens.'],
+  ['server/src/tsig-key.ts', "Of fixed parts; it reads the operator's own file."],
 ])
 
 function sources(): { path: string; text: string }[] {

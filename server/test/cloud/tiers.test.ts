@@ -80,7 +80,7 @@ test('regions and tiers', async (t) => {
 
   await t.test('a version names tiers that its regions have', async () => {
     const { game_id } = await newGame(platform)
-    const docker = { image_id: await newBuild(platform, game_id), args: ['server.js'] }
+    const docker = { image_id: await newBuild(platform, game_id), args: ['node', 'server.js'] }
     const check = async (matchmaker: VersionConfig['matchmaker']) => {
       const body = { display_name: 'V', config: { matchmaker } }
       const { errors } = await client.call(validateGameVersion, { params: { game_id }, body })
