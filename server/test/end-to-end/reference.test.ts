@@ -137,6 +137,14 @@ test('the reference in a browser: whole without a script, searched by the keyboa
     await context.close()
   })
 
+  await t.test('the page of a section opens at its top, with the section in view in the list', async () => {
+    const { page } = await open({ viewport: SIZES[0] })
+    await page.goto(`${platform.edge_url}/docs/api/lobbies`)
+    assert.equal(await page.evaluate('scrollY'), 0)
+    assert.ok(((await page.evaluate("document.querySelector('.side nav').scrollTop")) as number) > 0)
+    await page.context().close()
+  })
+
   await t.test('without a script everything is there but the search', async () => {
     const { page } = await open({ javaScriptEnabled: false, viewport: SIZES[1] })
     await page.goto(`${platform.edge_url}/docs/api#lobbies.find`)

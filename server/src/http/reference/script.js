@@ -108,8 +108,12 @@ for (const list of [nav, found]) {
 }
 
 const link_of = new Map(links.map((link) => [link.dataset.id, link]))
-// The list begins where the page is.
-links.find((link) => link.pathname === location.pathname)?.scrollIntoView({ block: 'center', behavior: 'instant' })
+// The list begins where the page is. scrollIntoView would move the page too.
+const first = links.find((link) => link.pathname === location.pathname)
+if (first !== undefined) {
+  const down = first.getBoundingClientRect().top - nav.getBoundingClientRect().top
+  nav.scrollTop = down - nav.clientHeight / 2
+}
 let current = null
 const watcher = new IntersectionObserver(
   (entries) => {
