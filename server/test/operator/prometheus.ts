@@ -29,6 +29,8 @@ export async function startPrometheus(t: TestContext, metrics_port: number, toke
   const config = readFileSync(file, 'utf8')
     .replaceAll('15s', '1s')
     .replace('127.0.0.1:9480', `127.0.0.1:${metrics_port}`)
+    // Nobody listens there; at the documented ports there may be a platform of the developer.
+    .replaceAll(/127\.0\.0\.1:948[123]/g, '127.0.0.1:1')
     .replace('# authorization:', 'authorization:')
     .replace('#   credentials_file: /etc/prometheus/muster-token', `  credentials: ${token}`)
   writeFileSync(file, config)
