@@ -41,6 +41,7 @@ async function openConnection(target: Target, connection: number): Promise<Conne
     socket,
     ask: () =>
       new Promise((resolve, reject) => {
+        if (socket.destroyed) return reject(new Error('the connection was closed'))
         waiting = { resolve, reject }
         socket.write(request)
       }),
@@ -96,7 +97,8 @@ export async function runSteadily(
         due.push(started + (sent / options.per_second) * 1_000)
         sent++
       }
-      while (due.length > 0 && idle.length > 0) serve(idle.pop()!, due.shift()!)
+      // The one that was idle longest: a server closes connections that it hears nothing from.
+      while (due.length > 0 && idle.length > 0) serve(idle.shift()!, due.shift()!)
       if (answers.length === total) resolve()
       else setTimeout(pump, 1)
     }

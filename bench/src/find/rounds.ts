@@ -24,7 +24,7 @@ export async function gameWithLobbies(
   const find = typeof by === 'object' ? by?.action : undefined
   const game = await newGame(platform, {
     archive: archive([{ path: 'server', content: Buffer.from('#!/bin/sh\n') }]),
-    docker: { args: ['server'], ports: { game: { protocol: 'http' } } },
+    docker: { args: ['sh', 'server'], ports: { game: { protocol: 'http' } } },
     matchmaker: {
       max_players: SEATS,
       ...(is_guarded && { captcha: CAPTCHA }),
