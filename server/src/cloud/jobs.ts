@@ -101,11 +101,15 @@ export async function addDomainCheck(db: Kysely<Schema>, domain_id: string, run_
     )`.execute(db)
 }
 
-/** There is one run ahead at most: the one that is planned is moved. Runs follow one another. */
-export async function addCertificateRun(db: Kysely<Schema>, run_ms: number): Promise<void> {
+/**
+ * There is one run ahead at most, and runs follow one another. A wish moves the run that is ahead. A run that plans the next
+ * one does not: a wish may have come since it looked.
+ */
+export async function addCertificateRun(db: Kysely<Schema>, run_ms: number, by: 'wish' | 'plan'): Promise<void> {
   await sql`
     select graphile_worker.add_job(
       'order_certificates', '{}'::json, queue_name := 'certificates', run_at := ${new Date(run_ms)}::timestamptz,
-      job_key := 'certificates', max_attempts := ${ATTEMPTS_MAX}
+      job_key := 'certificates', max_attempts := ${ATTEMPTS_MAX},
+      job_key_mode := ${by === 'wish' ? 'replace' : 'preserve_run_at'}
     )`.execute(db)
 }

@@ -17,6 +17,7 @@ import {
   ORDER_BACK_OFF_MS,
   orderCertificates,
 } from '../../src/cloud/domains/certificates.ts'
+import { addCertificateRun } from '../../src/cloud/jobs.ts'
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
@@ -29,6 +30,8 @@ import { until } from '../until.ts'
 import { insertRawLobby } from './platform.ts'
 
 const MAIN = 'muster.example'
+/** How far ahead the wish of a test is: less than a run plans ahead. */
+const WISH_MS = 60_000
 
 async function start(t: TestContext, env: Record<string, string> = {}) {
   const authority = await makeAuthority()
@@ -277,6 +280,20 @@ test('a platform that was restored shows the same certificate, orders nothing, a
   assert.equal(countOrders(acme, MAIN), 2)
   await until('the new one', async () => (await shown(restored, MAIN, ca))?.fingerprint256 !== before?.fingerprint256)
   assert.equal(acme.accounts.size, 1)
+})
+
+test('a wish that comes while a run is under way does not wait for the run after it', async (t) => {
+  const { ctx } = (await start(t)).platform
+  const nextRun = async (): Promise<number | undefined> => {
+    const { rows } = await sql<{ run_at: Date }>`
+      select run_at from graphile_worker.jobs where key = 'certificates' and locked_at is null`.execute(ctx.db)
+    return rows[0]?.run_at.getTime()
+  }
+  await until('the run of the start has planned the next', async () => ((await nextRun()) ?? 0) > ctx.now() + WISH_MS)
+  const wish_ms = ctx.now() + WISH_MS
+  await addCertificateRun(ctx.db, wish_ms, 'wish')
+  await orderCertificates(ctx)
+  assert.equal(await nextRun(), wish_ms)
 })
 
 test('what fails is told and tried again after growing pauses', async (t) => {

@@ -34,7 +34,7 @@ export function startOrdering(ctx: Context): () => void {
   reportWildcards(ctx, wildcardNames(ctx.config))
   if (ctx.config.acme === null) return () => {}
   const run = (): void => {
-    addCertificateRun(ctx.db, ctx.now()).catch((error: unknown) =>
+    addCertificateRun(ctx.db, ctx.now(), 'wish').catch((error: unknown) =>
       ctx.log.warn({ err: error }, 'a wish for a certificate waits for the next run'),
     )
   }
@@ -83,7 +83,7 @@ export async function orderCertificates(ctx: Context, signal?: AbortSignal): Pro
     .select((query) => query.fn.min('next_ts').as('next_ts'))
     .executeTakeFirstOrThrow()
   const latest_ms = ctx.now() + RUN_MS_MAX
-  await addCertificateRun(ctx.db, pause_until_ms ?? Math.min(next_ts?.getTime() ?? latest_ms, latest_ms))
+  await addCertificateRun(ctx.db, pause_until_ms ?? Math.min(next_ts?.getTime() ?? latest_ms, latest_ms), 'plan')
 }
 
 type Acme = NonNullable<Context['config']['acme']>
