@@ -20,7 +20,7 @@ export function mayChange(text: string): boolean {
   return MAY_CHANGE.test(text)
 }
 
-/** As JSON.parse, except that JSON.stringify of the result writes every number as it stands in `text`. */
+/** As JSON.parse, except that JSON.stringify of the result writes every number with the characters that it has in `text`. */
 export function parseExact(text: string): unknown {
   if (!mayChange(text)) return JSON.parse(text)
   return parse(text, (_name, value, { source }) =>

@@ -1,15 +1,15 @@
 // Debian's Knot DNS as the authoritative name server of a test: zones of its own on a free port, and updates signed with a
 // TSIG key. It keeps everything in a temporary folder and serves in the foreground.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { createNames } from '../src/net/resolve.ts'
 import type { TsigKey } from '../src/tsig-key.ts'
 import { freePorts } from './free-ports.ts'
+import { endWithTest, outputOf } from './programs.ts'
 import { until } from './until.ts'
 
 /** Of Debian: a user's PATH may not name /usr/sbin. */
@@ -48,13 +48,7 @@ export async function startKnot(t: TestContext, zones: Record<string, readonly s
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = outputOf(child)
-  t.after(async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-    }
-    await rm(folder, { recursive: true, force: true })
-  })
+  endWithTest(t, child, folder)
   const address = `127.0.0.1:${port}`
   const names = createNames([address])
   const texts = (of_name: string) =>
@@ -106,16 +100,4 @@ function configOf(
     ]),
     '',
   ].join('\n')
-}
-
-/** The last of what the program wrote. */
-export function outputOf({ stdout, stderr }: ChildProcess): () => string {
-  const OUTPUT_CHARACTERS_MAX = 4_096
-  let output = ''
-  for (const stream of [stdout, stderr]) {
-    stream?.setEncoding('utf8').on('data', (chunk: string) => {
-      output = (output + chunk).slice(-OUTPUT_CHARACTERS_MAX)
-    })
-  }
-  return () => output
 }

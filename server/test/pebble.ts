@@ -2,7 +2,7 @@
 // test names, and refuses some good nonces, as its authors intend.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { get } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { makeAuthority } from './certificates.ts'
 import { freePorts } from './free-ports.ts'
-import { outputOf } from './knot.ts'
+import { endWithTest, outputOf } from './programs.ts'
 import { until } from './until.ts'
 
 const PATH = '/usr/local/bin:/usr/bin:/bin'
@@ -57,13 +57,7 @@ export async function startPebble(
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = outputOf(child)
-  t.after(async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-    }
-    await rm(folder, { recursive: true, force: true })
-  })
+  endWithTest(t, child, folder)
   const root = () => getText(`https://localhost:${management_port}/roots/0`, authority.cert)
   await until('pebble to serve', async () => {
     if (child.exitCode !== null) throw new Error(`pebble ended with ${child.exitCode}: ${output()}`)

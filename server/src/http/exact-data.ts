@@ -1,6 +1,6 @@
 // What a request may set to any JSON (verification_data, lobby_config, the state of a lobby) must arrive as it was sent:
 // its numbers are kept to the last digit (exact-json.ts). Of a name that stands twice only the last would be left, and
-// whoever checks the first would be deceived: that is refused. The contract says which parts of a body these are.
+// a program that checks the first would be deceived. Such a text is refused. The contract says which parts of a body these are.
 import Type, { type TSchema } from 'typebox'
 import { mayChange, parseExact } from '../exact-json.ts'
 import { refuseDuplicate } from './body-places.ts'
@@ -19,7 +19,7 @@ export function freeJsonOf(schema: TSchema): FreeJson {
 const STRINGS = /"(?:[^"\\]|\\.)*"?/gs
 
 /**
- * Returns `body` with its free JSON as it stands in `text`. `body` is what JSON.parse made of `text`. Throws
+ * Returns `body` with the numbers of its free JSON as `text` has them. `body` is what JSON.parse made of `text`. Throws
  * VALIDATION_ERROR.
  */
 export function keepExactData(body: unknown, text: string, free: FreeJson): unknown {

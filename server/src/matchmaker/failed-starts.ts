@@ -1,6 +1,6 @@
 // Starts of lobbies that failed one after the other, by namespace, version, region and game mode. A broken build would
 // otherwise start processes as fast as players ask for seats: three in a row are allowed, then a request starts one
-// lobby, then pauses begin (start-pauses.ts). Lobbies that run are found all the same. A server that calls ready ends it.
+// lobby, then pauses begin (start-pauses.ts). Running lobbies are still found. A server that calls ready ends it.
 import type { Change } from '../journal/changes.ts'
 import type { FailedBefore } from './book/commands.ts'
 import type { Place } from './book/shelves.ts'

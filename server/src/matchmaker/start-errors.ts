@@ -2,6 +2,7 @@
 // explanation is. The last lines of its log are for the game's own backend: a player's client must not see them.
 import { ApiError, type ErrorMetadata } from '@muster/contract'
 import type { Context } from '../context.ts'
+import { exitCodeOf } from '../database/exit-code.ts'
 import type { Listening } from '../database/schema.ts'
 import { logTail } from '../logs/tail.ts'
 import type { FailedBefore } from './book/commands.ts'
@@ -15,8 +16,6 @@ type StartContext = { ctx: Pick<Context, 'db' | 'lobby_logs' | 'log'>; books: Pi
 /** What the row of a run has for the caller; null: the lobby has no run. */
 type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null }
 
-const NO_SUCH_PROGRAM = 127
-const UNKNOWN = -1
 /** Exit codes above it are of signals. */
 const SIGNAL_CODE = 128
 
@@ -93,10 +92,6 @@ function endOf({ books }: StartContext, { namespace_id }: Asking, lobby_id: stri
   const by_platform = stop_reason === 'exited' ? null : stop_reason
   const exit_reason = by_platform ?? run?.exit_reason ?? stop_reason
   return { exit_reason, exit_code: exitCodeOf({ exit_reason, exit_code: run?.exit_code ?? null }) }
-}
-
-function exitCodeOf({ exit_reason, exit_code }: RunEnd): number {
-  return exit_code ?? (exit_reason === 'no_such_file' ? NO_SUCH_PROGRAM : UNKNOWN)
 }
 
 /** Of an end; it begins in lower case, and ends with a full stop. */

@@ -147,7 +147,7 @@ export async function recordStalls(ctx: Context, lobby_ids: readonly string[], i
   })
 }
 
-/** Where the server of a run listens. Nobody is notified: whoever explains a failed start reads it. */
+/** Where the server of a run listens. Nobody is notified: the explanation of a failed start reads it. */
 export async function recordListening(ctx: Context, lobby_id: string, listening: Listening): Promise<void> {
   await ctx.pool.query({
     name: 'runner-listening',

@@ -20,7 +20,7 @@ const LEFT_MAX = 20
 type Acme = NonNullable<Context['config']['acme']>
 type TextRecord = { name: string; value: string }
 
-/** `wildcard`: `*.` and a domain. `signal` ends the waiting of `publish`; the record is removed all the same. */
+/** `wildcard`: `*.` and a domain. `signal` ends the waiting of `publish`; the record is still removed. */
 export async function dnsChallenge(
   ctx: Context,
   { dns }: Acme,

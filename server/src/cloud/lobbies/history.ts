@@ -9,6 +9,7 @@ import {
 } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
+import { exitCodeOf } from '../../database/exit-code.ts'
 import { idOfName } from '../../ids.ts'
 import { busyCores } from '../../logs/lobby-metrics.ts'
 import { requireGame, requireNamespace } from '../access.ts'
@@ -17,7 +18,7 @@ import { startPerf } from '../rays.ts'
 import { timestamp } from '../times.ts'
 import type { Window } from './csv.ts'
 import { historyUrl, logUrl } from './exports.ts'
-import { exitCodeOf, hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
+import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
 /** Cores in use are told to the ten-thousandth. */
 const CORE_PARTS = 10_000

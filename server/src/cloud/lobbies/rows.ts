@@ -25,12 +25,3 @@ export function hasFailed({ stop_reason, exit_reason, exit_code }: LobbyRow): bo
   if (exit_reason === null || exit_reason === 'stopped') return false
   return exit_reason !== 'exit' || exit_code !== 0
 }
-
-/** As a shell reports it. */
-const NO_SUCH_PROGRAM = 127
-const UNKNOWN = -1
-
-/** The code that clients require of every lobby that has stopped. */
-export function exitCodeOf({ exit_code, exit_reason }: LobbyRow): number {
-  return exit_code ?? (exit_reason === 'no_such_file' ? NO_SUCH_PROGRAM : UNKNOWN)
-}

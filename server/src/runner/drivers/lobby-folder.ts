@@ -6,7 +6,7 @@
 //   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act: so its age is the lobby's
 //   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
 //   stdout.1.log, ...         what is kept of its output (logs/kept.ts). The pipes that it writes into are elsewhere, so that
-//                             whoever reads all files of this folder neither waits nor takes lines from the logger
+//                             a program that reads all files of this folder neither waits nor takes lines
 //   metrics.json what it has used over its life (logs/lobby-metrics.ts)
 //   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
 //
