@@ -60,7 +60,8 @@ test('a find whose servers exit says how the last one ended; its log is for the 
   assert.ok(refused.message.includes(`/cloud/rays/${refused.ray_id}/explain`), refused.message)
   assert.equal(await lobbiesEver(platform, game), 3)
 
-  // Three starts in a row have failed: a request makes one attempt.
+  // Three starts in a row have failed: a request makes one attempt. The pause after it lasts until the clock goes on.
+  platform.holdClock()
   const player = { address: '203.0.113.7' }
   const as_game = { namespace_id: game.namespace_id, clients: [player] }
   const told = await findAs(platform, token, as_game)
