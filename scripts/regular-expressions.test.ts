@@ -18,10 +18,10 @@ const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours 
 /** Where expressions are put together at run time. */
 const MADE = new Map([
   ['contract/src/visible-text.ts', 'Of another one, with other flags.'],
+  ['server/src/addresses/ip-data/folder.ts', 'Of a fixed list of words.'],
   ['server/src/cloud/lobbies/exports.ts', 'Of fixed parts.'],
-  ['server/src/edge/http/request-class.ts', "Of the contract's paths."],
+  ['server/src/edge/proxy/request-class.ts', "Of the contract's paths."],
   ['server/src/http/sockets.ts', "Of the contract's paths."],
-  ['server/src/net/ip-data/folder.ts', 'Of a fixed list of words.'],
   ['server/src/tokens/credentials.ts', 'Of the labels of our own tokens.'],
   ['server/src/tsig-key.ts', "Of fixed parts; it reads the operator's own file."],
 ])

@@ -10,18 +10,21 @@ const ROOT_FILES = [
   'context',
   'caller',
   'ids',
-  'place',
-  'prepared',
+  'free-buffer',
+  'json-text',
+  'mail',
+  'parking-protocol',
   'procfs',
-  'shape',
+  'schema-check',
   'start-error',
   'start-garbage',
   'suggestion',
   'timer-while-needed',
   'toml',
+  'text-position',
   'tsig-key',
 ] as const
-const TOOLS = ['tokens', 'objects', 'logs', 'net', 'observe', 'database', 'contract'] as const
+const TOOLS = ['tokens', 'objects', 'lobby-logs', 'addresses', 'outbound', 'observe', 'database', 'contract'] as const
 const ROOM = [...ROOT_FILES, ...TOOLS]
 
 /**
@@ -46,20 +49,24 @@ export const ARROWS: Record<string, readonly string[]> = {
   ],
   // It loads what the roles load, so that Node keeps what it has compiled.
   compile: ['main', 'http', 'runner', 'edge'],
-  context: ['config', 'start-error', ...TOOLS],
+  context: ['config', 'start-error', 'mail', ...TOOLS],
   config: ['regions', 'suggestion', 'tsig-key'],
-  regions: ['place', 'shape', 'toml'],
+  regions: ['text-position', 'schema-check', 'toml'],
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
   'exact-json': [],
   ids: [],
-  place: [],
-  prepared: [],
+  'free-buffer': [],
+  'json-text': [],
+  // Mails are shared among the clients that asked for them.
+  mail: ['addresses'],
+  'parking-protocol': [],
   procfs: [],
-  shape: ['contract', 'absent-nulls', 'suggestion'],
+  'schema-check': ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
   'timer-while-needed': [],
-  toml: ['place'],
+  'text-position': [],
+  toml: ['text-position'],
   'tsig-key': [],
   'start-error': ['config'],
   'start-garbage': [],
@@ -67,9 +74,11 @@ export const ARROWS: Record<string, readonly string[]> = {
   // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
   journal: ['context', 'database'],
   // Who checks a captcha: seats and logins require one.
-  captcha: ['context', 'net', 'contract'],
-  http: [...ROOM, 'cloud', 'captcha', 'matchmaker', 'identity', 'kv'],
-  cloud: [...ROOM, 'journal'],
+  captcha: ['context', 'outbound', 'contract'],
+  http: [...ROOM, 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
+  cloud: [...ROOM, 'journal', 'analytics'],
+  // The journal folded into facts and roll-ups, and the queries over them.
+  analytics: [...ROOM, 'journal'],
   identity: [...ROOM, 'captcha'],
   kv: ROOM,
   matchmaker: [...ROOM, 'journal', 'captcha'],
@@ -84,8 +93,9 @@ export const ARROWS: Record<string, readonly string[]> = {
   // What a process has left behind is told by whether it lives.
   objects: ['tokens', 'procfs', 'contract'],
   // Other machines are asked through the database.
-  logs: ['config', 'database', 'contract'],
-  net: ['tokens', 'tsig-key'],
+  'lobby-logs': ['config', 'database', 'contract'],
+  addresses: ['outbound', 'tokens'],
+  outbound: ['tokens', 'tsig-key'],
   observe: ['config'],
   database: ['start-error', 'contract'],
 
@@ -94,7 +104,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // A stranger's: it knows openapi.json and nothing of ours.
   'examples/generated-client': [],
   // Analytics are measured on roll-ups that the platform itself has made.
-  bench: ['cloud', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
+  bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
   scripts: ['config', 'contract'],
 }
 
@@ -106,7 +116,6 @@ export const FILE_ARROWS = [
     to: 'matchmaker',
     why: 'Asks a game as the platform does, so that both pay for it.',
   },
-  { file: 'bench/src/find/captcha.ts', to: 'net', why: "The edge's proof: requests come as the edge sends them." },
   { file: 'bench/src/find/switched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
   { file: 'bench/src/find/watched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
 ] as const

@@ -42,7 +42,7 @@ type Papers = {
 }
 
 /** Which lobby you wish for. */
-export type FindWish = Papers & {
+export type FindRequest = Papers & {
   game_modes: string[]
   /** Best first. Absent: the platform chooses. */
   regions?: string[]
@@ -87,7 +87,7 @@ export type Client = {
    * A seat in a lobby that fits, started if need be: this may take as long as your server needs to start.
    * Throws a MusterError, e.g. `MATCHMAKER_NO_AVAILABLE_LOBBIES`.
    */
-  find(wish: FindWish, options?: CallOptions): Promise<Seat>
+  find(wish: FindRequest, options?: CallOptions): Promise<Seat>
   /** A seat in this very lobby. Throws a MusterError, e.g. `MATCHMAKER_LOBBY_NOT_FOUND`, `MATCHMAKER_LOBBY_FULL`. */
   join(wish: JoinWish, options?: CallOptions): Promise<Seat>
   /** A new lobby of your own, and the first seat in it. Throws a MusterError, e.g. `MATCHMAKER_CUSTOM_LOBBIES_DISABLED`. */

@@ -8,18 +8,18 @@ import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
-import type { LobbyLogs } from './logs/lobby-logs.ts'
-import { createLobbyLogs } from './logs/logs.ts'
-import { createMailer, type Mailer } from './net/mail.ts'
-import { createTrust, type Trust } from './net/trust.ts'
+import type { LobbyLogs } from './lobby-logs/lobby-logs.ts'
+import { createLobbyLogs } from './lobby-logs/open.ts'
+import { createMailer, type Mailer } from './mail.ts'
 import { createFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
-import { credentialsOf } from './observe/credentials.ts'
 import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
 import { createRecorder, RAYS_CHANNEL, type Recorder } from './observe/recorder.ts'
+import { credentialsOf } from './observe/redact.ts'
 import { createTraceExport } from './observe/trace-export.ts'
+import { type CertificateAuthorities, readCertificateAuthorities } from './outbound/certificate-authorities.ts'
 import { StartError } from './start-error.ts'
 import { type Keys, openKeys } from './tokens/keys.ts'
 import { RING_READ_MS } from './tokens/ring.ts'
@@ -40,7 +40,7 @@ export type Context = {
   /** The tokens that are not valid any more, whatever their signature says. */
   revoked: Revoked
   /** Whose certificates outgoing calls believe. */
-  trust: Trust
+  trust: CertificateAuthorities
   /** What lobbies have written. */
   lobby_logs: LobbyLogs
   objects: Objects
@@ -138,7 +138,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     keys,
     seals,
     revoked,
-    trust: createTrust(config.fetch_authorities),
+    trust: readCertificateAuthorities(config.fetch_authorities),
     lobby_logs,
     objects,
     recorder,

@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import Type, { type Static } from 'typebox'
-import { placeText } from './place.ts'
-import { createShapeCheck } from './shape.ts'
+import { createShapeCheck } from './schema-check.ts'
+import { placeText } from './text-position.ts'
 import { parseToml, type Toml, TomlSyntaxError } from './toml.ts'
 
 /** In the order and with the members of the answer to GET /cloud/region-tiers. */

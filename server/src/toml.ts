@@ -1,6 +1,6 @@
 // A TOML text, with the place of each member: what is wrong with one can be said with its line and column.
 import { type AST, getStaticTOMLValue, ParseError, parseTOML, traverseNodes } from 'toml-eslint-parser'
-import type { Place } from './place.ts'
+import type { Place } from './text-position.ts'
 
 export type Toml = {
   value: Record<string, unknown>

@@ -1,5 +1,5 @@
 // Settings of a platform under test, whose clients are all on this machine. Where a test plays a trusted proxy,
-// MUSTER_TRUSTED_PROXIES has loopback addresses, which a real platform refuses (net/client-ip.test.ts).
+// MUSTER_TRUSTED_PROXIES has loopback addresses, which a real platform refuses (addresses/client-ip.test.ts).
 import { type Config, readConfig } from '../src/config.ts'
 
 export function readTestConfig({ MUSTER_TRUSTED_PROXIES = '', ...env }: Record<string, string>): Config {

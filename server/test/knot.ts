@@ -6,7 +6,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { createNames } from '../src/net/resolve.ts'
+import { createDns } from '../src/outbound/dns.ts'
 import type { TsigKey } from '../src/tsig-key.ts'
 import { freePorts } from './free-ports.ts'
 import { endWithTest, outputOf } from './programs.ts'
@@ -50,7 +50,7 @@ export async function startKnot(t: TestContext, zones: Record<string, readonly s
   const output = outputOf(child)
   endWithTest(t, child, folder)
   const address = `127.0.0.1:${port}`
-  const names = createNames([address])
+  const names = createDns([address])
   const texts = (of_name: string) =>
     names.texts(of_name).catch((error: { reason?: string }) => {
       if (error.reason === 'not_found') return []

@@ -11,7 +11,7 @@ import {
   getAnalytics,
   getGameById,
 } from '@muster/contract'
-import { bucketsOf, type Window } from '@muster/server/cloud/analytics/buckets'
+import { bucketsOf, type Window } from '@muster/server/analytics/buckets'
 import { type BenchPlatform, startPlatform } from '../platform.ts'
 import { verdict } from '../report.ts'
 import { DAYS, makeTraffic } from './traffic.ts'

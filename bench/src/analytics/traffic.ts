@@ -1,7 +1,7 @@
 // Traffic of thirty days, written as the folder would have left it: events, and the roll-ups that the platform itself makes
 // of them. Visits of players and lives of lobbies come evenly over thirty days, up to now.
-import { addUpSql } from '@muster/server/cloud/analytics/roll-ups'
-import { type Series, seriesIds } from '@muster/server/cloud/analytics/series'
+import { addUpSql } from '@muster/server/analytics/roll-ups'
+import { type Series, seriesIds } from '@muster/server/analytics/series'
 import { makeDayPartitions } from '@muster/server/database/day-partitions'
 import type { BenchPlatform } from '../platform.ts'
 

@@ -18,7 +18,7 @@ export function readGuest(url: string): Guest {
 
 /** Whether the guest is a player now and still there. If not, the socket is closed and no seat is held. */
 export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): Promise<boolean> {
-  const giveBack = () => {
+  const freeBuffer = () => {
     // The platform removes a player whose lobby ends; more than to say so cannot be done here.
     lobby.disconnected(token).catch((error: unknown) => console.error('A seat was not given back:', error))
   }
@@ -27,7 +27,7 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
   } catch (error) {
     const refusal = error instanceof MusterError ? error : new MusterError('INTERNAL_ERROR', 'The lobby has a fault.')
     // No answer may mean that the token was consumed all the same.
-    if (refusal.status < 400 || refusal.status >= 500) giveBack()
+    if (refusal.status < 400 || refusal.status >= 500) freeBuffer()
     socket.close(
       CLOSE.REFUSED,
       Buffer.from(refusal.message)
@@ -38,9 +38,9 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
     return false
   }
   if (socket.readyState !== socket.OPEN) {
-    giveBack()
+    freeBuffer()
     return false
   }
-  socket.once('close', giveBack)
+  socket.once('close', freeBuffer)
   return true
 }

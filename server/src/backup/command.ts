@@ -6,12 +6,12 @@ import { type Config, readConfig } from '../config.ts'
 import { createFilesystemObjects } from '../objects/filesystem.ts'
 import { createLog } from '../observe/log.ts'
 import { StartError, startSentence } from '../start-error.ts'
-import { checkBackup, lackingSentence } from './check.ts'
-import { checkPlatform } from './platform.ts'
-import { counted, inMegabytes, type Report, reportLines, reportOf } from './report.ts'
 import { restoreBackup } from './restore.ts'
 import { openSource, type Source } from './source.ts'
 import { type Platform, takeBackup } from './take.ts'
+import { checkBackup, lackingSentence } from './verify/backup.ts'
+import { checkPlatform } from './verify/platform.ts'
+import { counted, inMegabytes, type Report, reportLines, reportOf } from './verify/report.ts'
 
 /** What a person is told, and whether it is what he hoped for. */
 export type Outcome = { lines: string[]; is_good: boolean }

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import type { ClientBase } from 'pg'
-import { holdObjects } from '../database/objects-lock.ts'
+import { lockObjects } from '../database/objects-lock.ts'
 import { ObjectNotFound, type Objects } from '../objects/objects.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
 import { StartError } from '../start-error.ts'
@@ -44,7 +44,7 @@ export async function takeBackup(platform: Platform, target: string): Promise<Ma
 
 async function writeAll(platform: Platform, files: FileWriter): Promise<Manifest> {
   const { client, data_dir, muster_version } = platform
-  await holdObjects(client)
+  await lockObjects(client)
   await client.query('begin isolation level repeatable read read only')
   const manifest = await beginManifest(client, muster_version)
   for (const table of await readTables(client)) {

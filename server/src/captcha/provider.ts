@@ -3,10 +3,10 @@
 // a time until it answers again; meanwhile everybody is told when to come again.
 import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { CircuitBreaker } from '../net/circuit-breaker.ts'
-import { parseNetworks } from '../net/public-address.ts'
-import { createNames } from '../net/resolve.ts'
-import { FetchFailure, type FetchRules, safeFetch } from '../net/safe-fetch.ts'
+import { CircuitBreaker } from '../outbound/circuit-breaker.ts'
+import { createDns } from '../outbound/dns.ts'
+import { parseNetworks } from '../outbound/public-address.ts'
+import { FetchFailure, type FetchRules, safeFetch } from '../outbound/safe-fetch.ts'
 
 const ANSWER_MS_MAX = 5_000
 const ANSWER_BYTES_MAX = 64 * 1024
@@ -40,7 +40,7 @@ export function createAskProvider(ctx: Context): AskProvider {
   const question_counts: Record<CaptchaProvider, number> = { hcaptcha: 0, turnstile: 0 }
   const rules: FetchRules = {
     schemes: ['http', 'https'],
-    names: createNames(ctx.config.dns_servers),
+    names: createDns(ctx.config.dns_servers),
     // Where providers are is the operator's own word.
     private_networks: parseNetworks(['0.0.0.0/0', '::/0']),
     own_ports: [],

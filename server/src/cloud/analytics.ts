@@ -2,17 +2,17 @@
 // made of is in analytics/.
 import { ApiError, type getAnalytics, type QueryOf, type ResponseOf, validationError } from '@muster/contract'
 import type { ClientBase } from 'pg'
+import { bucketsOf, startsOf, type Window } from '../analytics/buckets.ts'
+import { isCut, type Numbers, VARIANTS } from '../analytics/data-sets.ts'
+import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from '../analytics/read.ts'
+import { fineFromMs } from '../analytics/retention.ts'
+import { readExits, readTail } from '../analytics/tail.ts'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { inSnapshot } from '../database/transaction.ts'
 import { shardOf } from '../journal/pages.ts'
 import { JournalGap } from '../journal/read.ts'
 import { requireGames } from './access.ts'
-import { bucketsOf, startsOf, type Window } from './analytics/buckets.ts'
-import { isCut, type Numbers, VARIANTS } from './analytics/data-sets.ts'
-import { hasOlder, type LineKind, readExitCodes, readLines, readNow } from './analytics/read.ts'
-import { fineFromMs } from './analytics/retention.ts'
-import { readExits, readTail } from './analytics/tail.ts'
 
 /** Of a shard, beyond what is folded: more are there only while the folder catches up, and are left to it. */
 const TAIL_ROWS_MAX = 500

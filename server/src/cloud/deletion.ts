@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { lockDomains, releaseDomains } from './domains/ownership.ts'
-import { holdGroup, holdGroupOf } from './quotas.ts'
+import { holdGroupOf, lockGroup } from './quotas.ts'
 import { deleteUploads } from './sweep/removed-objects.ts'
 
 /** How many of what holds a thing an error names. */
@@ -21,7 +21,7 @@ type Holder = { kind: 'game' | 'namespace' | 'version' | 'lobby'; id: string }
 export async function deleteGroup(ctx: Context, caller: Caller, group_id: string): Promise<void> {
   await requireGroup(ctx, caller, group_id)
   await ctx.db.transaction().execute(async (trx) => {
-    await holdGroup(trx, group_id)
+    await lockGroup(trx, group_id)
     const games = await trx
       .selectFrom('games')
       .select('game_id as id')
@@ -158,7 +158,7 @@ export async function deleteBuild(ctx: Context, caller: Caller, game_id: string,
       .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The build', holders('version', versions))
-    await holdUpload(trx, build.upload_id)
+    await lockUpload(trx, build.upload_id)
     await trx.deleteFrom('builds').where('build_id', '=', build_id).execute()
     await deleteUploads(ctx, trx, [build.upload_id])
   })
@@ -182,7 +182,7 @@ export async function deleteSite(ctx: Context, caller: Caller, game_id: string, 
       .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The site', holders('version', versions))
-    await holdUpload(trx, site.upload_id)
+    await lockUpload(trx, site.upload_id)
     await trx.deleteFrom('sites').where('site_id', '=', site_id).execute()
     await deleteUploads(ctx, trx, [site.upload_id])
   })
@@ -202,7 +202,7 @@ async function inGame(
 }
 
 /** Waits for files that are being published, and for who completes or abandons it. */
-async function holdUpload(trx: Trx, upload_id: string): Promise<void> {
+async function lockUpload(trx: Trx, upload_id: string): Promise<void> {
   await trx.selectFrom('uploads').select('upload_id').where('upload_id', '=', upload_id).forUpdate().execute()
 }
 

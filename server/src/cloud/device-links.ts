@@ -5,7 +5,7 @@ import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, typ
 import type { Caller } from '../caller.ts'
 import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
-import { createWaiting } from '../database/waiting.ts'
+import { createLongPoll } from '../database/long-poll.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
 import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'
@@ -88,7 +88,7 @@ export function describeLink(ctx: Context, device_link_token: string): { code: s
 }
 
 export function openDeviceLinks(ctx: Context): DeviceLinks {
-  const waiting = createWaiting(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+  const waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   return {
     async get({ device_link_token, watch_index }, gone) {
       const device_link_id = readLink(ctx, device_link_token)

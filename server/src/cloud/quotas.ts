@@ -9,7 +9,7 @@ type Trx = Transaction<Schema>
 export type Quota = 'games' | 'namespaces' | 'builds' | 'sites' | 'bytes' | 'domains' | 'members'
 
 /** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */
-export async function holdGroup(trx: Trx, group_id: string): Promise<void> {
+export async function lockGroup(trx: Trx, group_id: string): Promise<void> {
   const row = await trx
     .selectFrom('groups')
     .select('group_id')
@@ -28,7 +28,7 @@ export async function holdGroupOf(trx: Trx, game_id: string): Promise<string> {
     return row.developer_group_id
   }
   const group_id = await groupOf()
-  await holdGroup(trx, group_id)
+  await lockGroup(trx, group_id)
   if ((await groupOf()) === group_id) return group_id
   const message = 'The game is being moved to another group.'
   throw new ApiError('API_NOT_AVAILABLE', {}, { message, retry_after_s: 1 })

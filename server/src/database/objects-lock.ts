@@ -9,7 +9,7 @@ import type { Schema } from './schema.ts'
 const LOCK_KEY = '7365882111'
 
 /** From here on until the connection ends nothing stored is removed. Waits for a removal that is under way. */
-export async function holdObjects(client: ClientBase): Promise<void> {
+export async function lockObjects(client: ClientBase): Promise<void> {
   await client.query('select pg_advisory_lock_shared($1)', [LOCK_KEY])
 }
 

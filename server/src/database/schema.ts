@@ -353,7 +353,7 @@ type AnalyticsSeriesTable = {
   line_ids: number[]
 }
 
-/** Lobbies until they are stopped and their process has ended, and their players (cloud/analytics/standing.ts). */
+/** Lobbies until they are stopped and their process has ended, and their players (analytics/live-state.ts). */
 type AnalyticsLobbyTable = {
   lobby_id: string
   series_id: number
@@ -469,7 +469,7 @@ type PlayerTable = {
   lobby_id: string
   namespace_id: string
   shard: number
-  /** The client bucket of net/client-ip.ts: an IPv4 address or an IPv6 /64. */
+  /** The client bucket of addresses/client-ip.ts: an IPv4 address or an IPv6 /64. */
   client: string
   create_ts: Date
   /** A reserved player must connect, a connected one leave, before this. */

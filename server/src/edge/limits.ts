@@ -10,7 +10,7 @@ const DESCRIPTORS_PER_CONNECTION = 2
 const DESCRIPTORS_RESERVED = 256
 /**
  * One client may hold this share of them. When all are taken, a new client gets a connection of the client that holds most
- * (net/client-share.ts), so a few clients cannot keep the others out.
+ * (addresses/client-share.ts), so a few clients cannot keep the others out.
  */
 export const CONNECTIONS_PER_SOURCE_SHARE = 0.5
 

@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../context.ts'
+import { watchEvery } from '../database/poller.ts'
 import { inTransaction } from '../database/transaction.ts'
-import { watchEvery } from '../database/watch.ts'
 import { CONNECTIONS_REPORT_EVERY_MS, CONNECTIONS_REPORT_START_MS_MAX, REPORTED_ZERO_KEPT } from './limits.ts'
 import type { ConnectionChange, LobbyConnections } from './lobby-connections.ts'
 

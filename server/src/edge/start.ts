@@ -3,34 +3,34 @@
 
 import { once } from 'node:events'
 import { type AddressInfo, isIPv6, type Server } from 'node:net'
+import { parseTrustedProxies } from '../addresses/client-ip.ts'
+import { OwnAddresses } from '../addresses/own-addresses.ts'
 import { publicUrl } from '../config.ts'
 import type { Context, RunningRole } from '../context.ts'
-import { parseTrustedProxies } from '../net/client-ip.ts'
-import { OwnAddresses } from '../net/own-addresses.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { createCdn } from './cdn/cdn.ts'
 import { watchDamaged } from './cdn/damaged.ts'
 import { createMedia } from './cdn/media.ts'
 import { createSend } from './cdn/send.ts'
 import { createSites } from './cdn/sites.ts'
-import { type Crowd, createCrowd } from './crowd.ts'
+import { type ConnectionLimits, createConnectionLimits } from './connection-limits.ts'
 import { createDomains } from './domains.ts'
 import { createHosts } from './hosts.ts'
-import { createDoor } from './http/door.ts'
-import { createHttp, type Edge, type HttpLimits } from './http/http.ts'
 import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
 import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
 import { LobbyConnections } from './lobby-connections.ts'
 import { createLookups, type Lookups } from './lookups.ts'
-import { type EdgePorts, keepPortsOpen } from './ports/edge-ports.ts'
-import { createPortOwners } from './ports/owners.ts'
-import { createSeats } from './ports/seats.ts'
-import { createTcp } from './ports/tcp.ts'
-import { createUdp } from './ports/udp.ts'
+import { createDispatch, type Edge, type HttpLimits } from './proxy/dispatch.ts'
+import { createListener } from './proxy/listener.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
 import { reportConnections } from './report-connections.ts'
 import { createRoutes } from './routes.ts'
+import { type EdgePorts, keepPortsOpen } from './streams/edge-ports.ts'
+import { createPortOwners } from './streams/port-owners.ts'
+import { createSeats } from './streams/seats.ts'
+import { createTcp } from './streams/tcp.ts'
+import { createUdp } from './streams/udp.ts'
 import { createCertificates } from './tls/certificates.ts'
 import { tlsOptions } from './tls/tls.ts'
 
@@ -45,7 +45,7 @@ export type RunningEdge = RunningRole & { https_port: number | null }
  */
 export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS): Promise<RunningEdge> {
   await using opened = new AsyncDisposableStack()
-  const crowd = createCrowd()
+  const crowd = createConnectionLimits()
   crowd.tell(ctx.metrics)
   let { edge_http_port: http_port, edge_https_port: https_port } = ctx.config
   const mainUrl = () => {
@@ -85,9 +85,9 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
     own_addresses: new OwnAddresses(ctx.elapsed),
   }
   for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
-  const http = createHttp(edge)
+  const http = createDispatch(edge)
   opened.defer(() => http.close())
-  const door = createDoor(crowd, http)
+  const door = createListener(crowd, http)
 
   // Before HTTP, over which addresses are found: those are good at once, also after a crash.
   const ports = await openPorts(ctx, edge, crowd, lookups)
@@ -119,7 +119,7 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   }
 }
 
-async function openPorts(ctx: Context, edge: Edge, crowd: Crowd, lookups: Lookups): Promise<EdgePorts> {
+async function openPorts(ctx: Context, edge: Edge, crowd: ConnectionLimits, lookups: Lookups): Promise<EdgePorts> {
   const { host } = ctx.config.edge_ports
   const owners = createPortOwners(ctx, lookups)
   const { routes, certificates, meaningOf, lobby_connections } = edge

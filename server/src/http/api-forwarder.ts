@@ -5,14 +5,14 @@ import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeade
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ClientShare } from '../addresses/client-share.ts'
 import type { Context } from '../context.ts'
-import { ClientShare } from '../net/client-share.ts'
-import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../net/edge-proof.ts'
 import { endForwarded, readForwardedHead } from '../observe/forwarded-ray.ts'
 import { phase } from '../observe/ray.ts'
+import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
 import { bucketOf } from './implement.ts'
+import { lingerClose } from './lingering-close.ts'
 import { rayOf } from './ray.ts'
-import { closeGently } from './rest-of-body.ts'
 
 /** Requests that are being forwarded, and those of one lobby. As many of one client may watch entries at the api. */
 const FORWARDED_MAX = 4_096
@@ -64,7 +64,7 @@ export class ApiForwarder {
     // The api has refused the body before its end.
     if (!from.raw.complete) {
       headers.push(['connection', 'close'])
-      closeGently(from.raw)
+      lingerClose(from.raw)
     }
     return reply.code(response.statusCode!).headers(Object.fromEntries(headers)).send(response)
   }

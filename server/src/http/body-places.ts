@@ -2,7 +2,7 @@
 // something in it was refused. A body on one line was written by a program: its messages stay as they are.
 import { type ErrorDetail, validationError } from '@muster/contract'
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
-import { type Place, placeText } from '../place.ts'
+import { type Place, placeText } from '../text-position.ts'
 
 /** Larger bodies are not kept to be read again. The largest version configs are a few tens of KiB. */
 export const PLACED_BODY_BYTES_MAX = 256 * 1024

@@ -2,7 +2,7 @@
 // numbers are asked for, a number that a double cannot hold is refused with its digits instead of being rounded.
 import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
-import { shown } from '../shape.ts'
+import { shown } from '../schema-check.ts'
 import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
 import { type FreeJson, hasDuplicateMember, keepExactData } from './exact-data.ts'
 import { InexactNumber, requireExact } from './numbers.ts'

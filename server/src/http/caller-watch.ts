@@ -5,7 +5,7 @@
 // The database is read a few times a second, with one query for all callers that are followed. So no writer has to say
 // that it changed something, and no lost word keeps a feed open.
 import type { Context } from '../context.ts'
-import { createLooks, type Looks } from '../database/watch.ts'
+import { createPoller, type Poller } from '../database/poller.ts'
 import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 
 /** With the time that revoked tokens take to get here, less than a second. */
@@ -49,7 +49,7 @@ const VALUES = `
 export class CallerWatch {
   readonly #ctx: Context
   readonly #followed = new Map<string, Followed>()
-  readonly #looks: Looks
+  readonly #looks: Poller
   /** Runs while somebody is followed. */
   readonly #timer = createTimerWhileNeeded(LOOK_MS, () => {
     this.#looks.wake()
@@ -60,7 +60,7 @@ export class CallerWatch {
   constructor(ctx: Context) {
     this.#ctx = ctx
     const failure = 'whether callers are still allowed could not be read; trying again'
-    this.#looks = createLooks(ctx, { look: () => this.#look(), failure })
+    this.#looks = createPoller(ctx, { look: () => this.#look(), failure })
   }
 
   /**

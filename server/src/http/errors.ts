@@ -9,10 +9,10 @@ import { mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { Ray } from '../observe/ray.ts'
-import { toDetails } from '../shape.ts'
+import { toDetails } from '../schema-check.ts'
 import { addPlaces } from './body-places.ts'
+import { lingerClose } from './lingering-close.ts'
 import { endRay } from './ray.ts'
-import { closeGently } from './rest-of-body.ts'
 
 /** Codes of the framework that are the caller's doing. */
 const FRAMEWORK_CODES: Record<string, ErrorCode> = {
@@ -94,7 +94,7 @@ export function createErrorHandler(ctx: Context) {
     }
     endRay(ctx, request, reply, refusal.code)
     ctx.metrics.requests.inc({ operation, code: refusal.code })
-    if (!request.raw.complete && reply.getHeader('connection') === 'close') closeGently(request.raw)
+    if (!request.raw.complete && reply.getHeader('connection') === 'close') lingerClose(request.raw)
     const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
     if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))
     reply

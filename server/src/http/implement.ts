@@ -14,15 +14,15 @@ import {
   validationError,
 } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { clientIp, clientKey, type TrustedProxies } from '../addresses/client-ip.ts'
+import type { ClientShare } from '../addresses/client-share.ts'
+import type { OwnAddresses } from '../addresses/own-addresses.ts'
+import type { RateLimiter } from '../addresses/rate-limit.ts'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { clientAddress, clientBucket, type TrustedProxies } from '../net/client-ip.ts'
-import type { ClientShare } from '../net/client-share.ts'
-import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
-import type { OwnAddresses } from '../net/own-addresses.ts'
-import type { RateLimiter } from '../net/rate-limit.ts'
+import { type Prepared, preparedText } from '../json-text.ts'
 import { phase, type Ray } from '../observe/ray.ts'
-import { type Prepared, preparedText } from '../prepared.ts'
+import { EDGE_PROOF_HEADER } from '../tokens/edge-proof.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
@@ -70,7 +70,7 @@ export function implement<O extends Operation>(operation: O, handler: Handler<O>
   return { operation, handle: handler as unknown as Implementation['handle'] }
 }
 
-export type Door = {
+export type MountOptions = {
   ctx: Context
   trusted: TrustedProxies
   own_addresses: OwnAddresses
@@ -109,11 +109,11 @@ declare module 'fastify' {
 type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
 
 /** Before the body is read: who calls, whether the contract lets them, their rate, and their share of the requests under way. */
-export function createAdmission(door: Door, operation: Operation): OnRequest {
+export function createAdmission(door: MountOptions, operation: Operation): OnRequest {
   const { ctx } = door
   const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller): void => {
     const address = addressOf(door, request.raw)
-    const client = clientBucket(address)
+    const client = clientKey(address)
     const ray = rayOf(request)
     if (ray !== null) ray.owner = ownerOf(caller)
     requireRate(door, operation, caller, client)
@@ -141,7 +141,7 @@ export function createAdmission(door: Door, operation: Operation): OnRequest {
   }
 }
 
-export function mount(app: FastifyInstance, door: Door, { operation, handle }: Implementation): void {
+export function mount(app: FastifyInstance, door: MountOptions, { operation, handle }: Implementation): void {
   const { ctx } = door
   const { requests, request_seconds } = ctx.metrics
   const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
@@ -242,16 +242,16 @@ function noBodyIsEmpty(request: FastifyRequest, _reply: FastifyReply, done: () =
 }
 
 /** The edge has made one address of what it was told; anybody else is believed by the proxies that are trusted. */
-export function addressOf(door: Door, request: IncomingMessage): string {
+export function addressOf(door: MountOptions, request: IncomingMessage): string {
   const forwarded_for = request.headers['x-forwarded-for']
   const peer = request.socket.remoteAddress ?? '0.0.0.0'
   if (typeof forwarded_for !== 'string') return peer
   if (request.headers[EDGE_PROOF_HEADER] === door.edge_proof) return forwarded_for
-  return door.own_addresses.has(peer) ? peer : clientAddress({ peer, forwarded_for }, door.trusted)
+  return door.own_addresses.has(peer) ? peer : clientIp({ peer, forwarded_for }, door.trusted)
 }
 
 /** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */
-export function requireRate(door: Door, operation: Operation, caller: Caller, client: string): void {
+export function requireRate(door: MountOptions, operation: Operation, caller: Caller, client: string): void {
   if (operation.rate_limit === 'none') return
   const key = bucketOf(caller) ?? client
   // A backend asks for all its players: what is counted is how often it calls, as everywhere.
@@ -265,7 +265,7 @@ export function requireRate(door: Door, operation: Operation, caller: Caller, cl
  * Requests that did not come through the edge, which has its own limits: those of lobbies (lobby-listener.ts). Each lobby
  * has a share of its own, like everybody whose requests are not counted by client. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
  */
-function takePlace({ direct }: Door, { raw }: FastifyReply, key: string): void {
+function takePlace({ direct }: MountOptions, { raw }: FastifyReply, key: string): void {
   const place = direct.enter(key)
   if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 1 })
   if (place === 'full') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })

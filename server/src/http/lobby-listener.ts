@@ -6,7 +6,7 @@ import { OPERATIONS } from '@muster/contract/operations'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ApiForwarder } from './api-forwarder.ts'
 import { limitConnections } from './connection-limit.ts'
-import { createAdmission, type Door, type Implementation, mount, urlsOf } from './implement.ts'
+import { createAdmission, type Implementation, type MountOptions, mount, urlsOf } from './implement.ts'
 
 /** Some connections for each of a thousand lobbies. The number of open descriptors bounds them too. */
 const LOBBY_CONNECTIONS_MAX = 8_192
@@ -14,7 +14,7 @@ const LOBBY_CONNECTIONS_MAX = 8_192
 /** `implementations`: the matchmaker's own. */
 export function serveLobbies(
   app: FastifyInstance,
-  door: Door,
+  door: MountOptions,
   implementations: readonly Implementation[],
   forwarder: ApiForwarder,
 ): void {

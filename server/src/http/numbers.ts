@@ -1,7 +1,7 @@
 // Numbers of JSON that no double can hold. Unsigned 64-bit lengths are compared by their digits: one that would be
 // rounded is refused with exactly what was sent, and never reaches a room.
 import { type ErrorDetail, validationError } from '@muster/contract'
-import { shown } from '../shape.ts'
+import { shown } from '../schema-check.ts'
 
 /** The first ones help most. */
 const ERRORS_MAX = 32

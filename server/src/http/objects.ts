@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireDisk } from '../cloud/uploads/disk.ts'
 import { requireAwaited, storeObject } from '../cloud/uploads/uploads.ts'
 import type { Context } from '../context.ts'
-import { giveBack } from '../net/give-back.ts'
+import { freeBuffer } from '../free-buffer.ts'
 import { type PutGrant, verifyPut } from '../objects/presign.ts'
 
 /** A sender who is silent for so long is given up. */
@@ -104,7 +104,7 @@ async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): 
 async function* passing(raw: FastifyRequest['raw']): AsyncGenerator<Uint8Array> {
   for await (const chunk of raw) {
     yield chunk
-    giveBack(chunk)
+    freeBuffer(chunk)
   }
 }
 

@@ -1,4 +1,4 @@
-// Requests of an edge that wait here without a connection (net/parking-protocol.ts). A request that takes longer than
+// Requests of an edge that wait here without a connection (parking-protocol.ts). A request that takes longer than
 // PARK_AFTER_MS is parked, whatever it waits for: a lobby that starts, a long poll, somebody else's service. Its
 // connection returns an empty response and serves other requests; the handler notices nothing. The response is kept until
 // the edge fetches it. When the edge's client hangs up, or the channel is lost, the caller is gone, as when its connection
@@ -7,7 +7,6 @@ import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from '
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { EDGE_PROOF_HEADER } from '../net/edge-proof.ts'
 import {
   CHANNEL_PROTOCOL,
   CLAIM_HEADER,
@@ -16,8 +15,9 @@ import {
   PARKED_HEADER,
   PARKING_OFFER,
   parkingLine,
-} from '../net/parking-protocol.ts'
+} from '../parking-protocol.ts'
 import { createTimerWhileNeeded } from '../timer-while-needed.ts'
+import { EDGE_PROOF_HEADER } from '../tokens/edge-proof.ts'
 
 /** Most requests have ended by then, and are spared the detour. Looked at every PARK_LOOK_MS. */
 const PARK_AFTER_MS = 100
@@ -44,7 +44,7 @@ export type Stay = {
   end: () => void
 }
 
-type Waiting = {
+type LongPoll = {
   request: FastifyRequest
   reply: FastifyReply
   edge_id: string
@@ -74,7 +74,7 @@ export class Parking {
   /** By the id of the edge. */
   readonly #channels = new Map<string, Duplex>()
   /** In the order in which they came. */
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new Set<LongPoll>()
   /** With a response that is not fetched yet, in the order in which it came. */
   readonly #done = new Set<Parked>()
   readonly #parked = new Map<number, Parked>()
@@ -96,7 +96,7 @@ export class Parking {
     const edge_id = request.headers[PARK_HEADER]
     if (typeof edge_id !== 'string' || request.headers[EDGE_PROOF_HEADER] !== this.#proof) return null
     if (!this.#channels.has(edge_id)) reply.header(PARKED_HEADER, PARKING_OFFER)
-    const waiting: Waiting = { request, reply, edge_id, since, parked: null, has_offer: false, onGone: [] }
+    const waiting: LongPoll = { request, reply, edge_id, since, parked: null, has_offer: false, onGone: [] }
     const { socket } = request.raw
     const { raw: response } = reply
     this.#waiting.add(waiting)
@@ -190,7 +190,7 @@ export class Parking {
     return this.#waiting.size > 0 || this.#done.size > 0
   }
 
-  #park(waiting: Waiting, channel: Duplex): void {
+  #park(waiting: LongPoll, channel: Duplex): void {
     const { request, reply } = waiting
     const { raw: response } = reply
     const number = ++this.#last_number

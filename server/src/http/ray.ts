@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { newRayId } from '../ids.ts'
-import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../net/edge-proof.ts'
 import { ownerText, type Ray, type RayOwner, type RayService } from '../observe/ray.ts'
+import { EDGE_PROOF_HEADER, edgeProof, RAY_HEADER, RAY_KEPT_HEADER } from '../tokens/edge-proof.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

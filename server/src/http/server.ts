@@ -10,11 +10,15 @@ import {
   watchEvents,
 } from '@muster/contract'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { parseTrustedProxies } from '../addresses/client-ip.ts'
+import { createClientRateLimiter } from '../addresses/client-rate.ts'
+import { ClientShare } from '../addresses/client-share.ts'
+import { OwnAddresses } from '../addresses/own-addresses.ts'
+import { startAggregation } from '../analytics/aggregate.ts'
+import { createReadLimit } from '../analytics/read-limit.ts'
 import { createAskProvider } from '../captcha/provider.ts'
-import { startFolding } from '../cloud/analytics/fold.ts'
-import { createTurns } from '../cloud/analytics/turns.ts'
+import { orderCertificates, startOrdering } from '../cloud/certificates/certificates.ts'
 import { openDeviceLinks } from '../cloud/device-links.ts'
-import { orderCertificates, startOrdering } from '../cloud/domains/certificates.ts'
 import { checkDomain } from '../cloud/domains/check.ts'
 import { startJobs } from '../cloud/jobs.ts'
 import { createLiveFeeds } from '../cloud/lobbies/live-feeds.ts'
@@ -27,12 +31,8 @@ import type { Context, RunningRole } from '../context.ts'
 import { GuestQuota } from '../identity/guest-quota.ts'
 import { openKv } from '../kv/entries.ts'
 import { createMatchmaker } from '../matchmaker/start.ts'
-import { parseTrustedProxies } from '../net/client-ip.ts'
-import { createClientRateLimiter } from '../net/client-rate.ts'
-import { ClientShare } from '../net/client-share.ts'
-import { edgeProof } from '../net/edge-proof.ts'
-import { OwnAddresses } from '../net/own-addresses.ts'
 import type { RayService } from '../observe/ray.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
 import { ApiForwarder } from './api-forwarder.ts'
 import type { OriginLookup } from './auth.ts'
 import { type Numbers, parseBody } from './body.ts'
@@ -68,7 +68,7 @@ import { guests } from './identity/guests.ts'
 import { liveEvents } from './identity/live.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
-import { type Door, mount } from './implement.ts'
+import { type MountOptions, mount } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
 import { refuseToLobbies, serveLobbies } from './lobby-listener.ts'
 import { hands } from './matchmaker/hands.ts'
@@ -78,10 +78,10 @@ import { players } from './matchmaker/players.ts'
 import { explanations } from './matchmaker/rays.ts'
 import { regions } from './matchmaker/regions.ts'
 import { registerObjectRoutes } from './objects.ts'
-import { keepToItself } from './own-pages.ts'
 import { registerPages } from './pages.ts'
 import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
+import { addSecurityHeaders } from './security-headers.ts'
 import { isSocketUpgrade, openSockets } from './sockets.ts'
 import { compileValidator } from './validator.ts'
 import { WatchedRecords } from './watched-records.ts'
@@ -115,7 +115,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   const door = createDoor(ctx, () => null)
   const app = createApp(door, 'api', API_BODY_BYTES_MAX, API_REQUEST_TIMEOUT_MS, 'exact', API_SOCKETS)
-  keepToItself(app)
+  addSecurityHeaders(app)
   const links = openDeviceLinks(ctx)
   const log_readers = openLogReaders(ctx)
   const records = new WatchedRecords(ctx)
@@ -130,7 +130,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     ...games(records),
     ...namespaces,
     ...namespaceCdn,
-    ...analytics(createTurns()),
+    ...analytics(createReadLimit()),
     ...tokens,
     ...versions,
     ...builds,
@@ -173,7 +173,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     const sweeper = startSweeping(ctx)
     const scrub = startScrub(ctx)
     const stopOrdering = startOrdering(ctx)
-    const folder = startFolding(ctx)
+    const folder = startAggregation(ctx)
     return {
       address: role.address,
       async stop(how) {
@@ -254,7 +254,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   }
 }
 
-function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
+function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): MountOptions {
   const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
   const limiter = (per_minute: number) => createClientRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
   const edge_proof = edgeProof(ctx.keys)
@@ -279,7 +279,7 @@ function createDoor(ctx: Context, namespaceOfOrigin: OriginLookup): Door {
 }
 
 function createApp(
-  { ctx, parking }: Door,
+  { ctx, parking }: MountOptions,
   service: RayService,
   body_bytes_max: number,
   request_timeout_ms: number,

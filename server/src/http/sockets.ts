@@ -8,16 +8,16 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError, type Operation, validationError } from '@muster/contract'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { clientKey } from '../addresses/client-ip.ts'
+import { ClientShare } from '../addresses/client-share.ts'
 import type { Caller } from '../caller.ts'
-import { clientBucket } from '../net/client-ip.ts'
-import { ClientShare } from '../net/client-share.ts'
-import { RAY_HEADER } from '../net/edge-proof.ts'
 import { phase, type Ray, type RayService } from '../observe/ray.ts'
-import { createShapeCheck, type ShapeCheck } from '../shape.ts'
+import { createShapeCheck, type ShapeCheck } from '../schema-check.ts'
 import { createTimerWhileNeeded } from '../timer-while-needed.ts'
+import { RAY_HEADER } from '../tokens/edge-proof.ts'
 import { authenticate, bearerOf } from './auth.ts'
 import { refuseUpgrade } from './errors.ts'
-import { addressOf, type Door, requireRate } from './implement.ts'
+import { addressOf, type MountOptions, requireRate } from './implement.ts'
 import { ownerOf } from './ray.ts'
 import { groundsOfToken, noPlace } from './watches.ts'
 
@@ -97,7 +97,7 @@ function patternOf({ path }: Operation): RegExp {
 
 export function openSockets(
   server: Server,
-  door: Door,
+  door: MountOptions,
   service: RayService,
   routes: readonly SocketRoute[],
 ): { close: () => void } {
@@ -170,7 +170,7 @@ export function openSockets(
     if (ray !== null) ray.owner = ownerOf(caller)
     const { origin } = request.headers
     if (origin !== undefined) await requireOrigin(origin, caller)
-    const client = clientBucket(addressOf(door, request))
+    const client = clientKey(addressOf(door, request))
     requireRate(door, operation, caller, client)
     const params = { ...known.pattern.exec(path)?.groups }
     requireShape(known.checkParams, params, 'params')

@@ -3,7 +3,7 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import type { TSchema } from 'typebox'
-import { createFaultFinder } from '../shape.ts'
+import { createFaultFinder } from '../schema-check.ts'
 
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const findFaults = createFaultFinder(schema, { coerce: httpPart !== 'body' })

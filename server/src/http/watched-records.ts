@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { createWaiting, type Waiting } from '../database/waiting.ts'
+import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import type { OperationRequest } from './implement.ts'
 
 const LOOK_MS = 5_000
@@ -17,10 +17,10 @@ type Watching = { query: { watch_index?: string } } & Pick<OperationRequest<neve
 type Watched<Records> = Records & { watch: { index: string } }
 
 export class WatchedRecords {
-  readonly #waiting: Waiting
+  readonly #waiting: LongPoll
 
   constructor(ctx: Context) {
-    this.#waiting = createWaiting(ctx, { channel: 'namespaces', look_ms: LOOK_MS, waiting_max: WAITING_MAX })
+    this.#waiting = createLongPoll(ctx, { channel: 'namespaces', look_ms: LOOK_MS, waiting_max: WAITING_MAX })
   }
 
   /**

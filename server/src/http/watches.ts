@@ -3,13 +3,13 @@
 // call is made once more, without waiting: the rules decide what the caller gets now.
 import { ApiError, type Operation } from '@muster/contract'
 import type { FastifyRequest } from 'fastify'
+import { ClientShare } from '../addresses/client-share.ts'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { ClientShare } from '../net/client-share.ts'
 import { isValid } from '../tokens/keys.ts'
 import { authenticate, bearerOf } from './auth.ts'
 import type { Grounds } from './caller-watch.ts'
-import type { Door, OperationRequest } from './implement.ts'
+import type { MountOptions, OperationRequest } from './implement.ts'
 
 type Places = { places_max: number; client_max: number }
 
@@ -39,7 +39,7 @@ export function isWatch(query: unknown): boolean {
 
 /** Throws API_RATE_LIMIT and API_NOT_AVAILABLE when there is no place, and what the call is refused with. */
 export async function answerWatch(
-  door: Door,
+  door: MountOptions,
   operation: Operation,
   { request, onGone }: { request: FastifyRequest; onGone: (listener: () => void) => void },
   call: OperationRequest<Operation>,
@@ -76,7 +76,7 @@ export function noPlace(reason: 'client_full' | 'full'): ApiError {
   return new ApiError(code, {}, { retry_after_s: RETRY_AFTER_S })
 }
 
-function shareOf({ watches }: Door, { id }: Operation): ClientShare {
+function shareOf({ watches }: MountOptions, { id }: Operation): ClientShare {
   const share = watches.get(id) ?? watches.get(id.split('.', 1)[0]!)
   if (share === undefined) throw new Error(`watches.ts has no places for ${id}`)
   return share

@@ -7,11 +7,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type completeEmailVerification, type ResponseOf } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
+import { type ClientNetwork, clientNetworks } from '../addresses/client-networks.ts'
 import { hasEmailLogin, mainUrl } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
-import { type ClientNetwork, clientNetworks } from '../net/client-networks.ts'
 import { newCode, readCode } from '../tokens/codes.ts'
 import { openSession, type Session } from './sessions.ts'
 
@@ -36,7 +36,7 @@ export function requireEmailLogin(ctx: Context): void {
   throw new ApiError('API_FORBIDDEN', {}, { message })
 }
 
-/** Throws API_RATE_LIMIT, or API_NOT_AVAILABLE when the mail cannot be sent. `client`: who asks (net/client-ip.ts). */
+/** Throws API_RATE_LIMIT, or API_NOT_AVAILABLE when the mail cannot be sent. `client`: who asks (addresses/client-ip.ts). */
 export async function startEmailLogin(
   ctx: Context,
   client: string,

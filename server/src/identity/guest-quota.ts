@@ -1,11 +1,11 @@
 // How many guests may be made: by a client in a time, and in a namespace at all. A namespace that is full makes room by
 // forgetting guests that were never used, so guests that somebody makes in great numbers keep no player out.
 import { ApiError } from '@muster/contract'
+import { createClientRateLimiter } from '../addresses/client-rate.ts'
+import type { RateLimiter } from '../addresses/rate-limit.ts'
 import type { Context } from '../context.ts'
 import { removeOldSql } from '../database/remove-old.ts'
 import { UNUSED_GUESTS } from '../database/unused-guests.ts'
-import { createClientRateLimiter } from '../net/client-rate.ts'
-import type { RateLimiter } from '../net/rate-limit.ts'
 
 /** New guests of one client at once: a school in which everybody begins to play. */
 const CLIENT_GUESTS_AT_ONCE = 512

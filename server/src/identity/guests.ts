@@ -1,7 +1,7 @@
 // Identities of games' players: guests, each of one namespace, known by a token that the player's device keeps. A guest
 // is made when a game asks for one (guest-quota.ts says how many), is seen whenever his device comes back, and is forgotten
 // once no token of his can be good any more; after a day when it never came back and never played
-// (matchmaker/shards/retention.ts).
+// (matchmaker/retention.ts).
 import { randomInt } from 'node:crypto'
 import { ApiError, type BodyOf, type ResponseOf, type setupIdentity, type updateProfile } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'

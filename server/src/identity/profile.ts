@@ -2,7 +2,7 @@
 import { ApiError, type BodyOf, updateProfile } from '@muster/contract'
 import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
-import { createShapeCheck } from '../shape.ts'
+import { createShapeCheck } from '../schema-check.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 
 const ACCOUNT_NUMBER_MAX = 9_999

@@ -1,7 +1,7 @@
 // Following a shard: its rows after a seq, handed over in order as they are committed. The matchmaker says on the channel
-// 'journal' which shards have new rows (matchmaker/shards/wake-readers.ts); every second they are looked for in any case.
+// 'journal' which shards have new rows (matchmaker/watch/readers.ts); every second they are looked for in any case.
 import type { Context } from '../context.ts'
-import { type Watch, watchChannel } from '../database/watch.ts'
+import { type Watch, watchChannel } from '../database/poller.ts'
 import { JournalGap, READ_ROWS_MAX, type Row, readRows } from './read.ts'
 
 /** Its payload: the numbers of the shards, between commas; an empty one stands for all of them. */

@@ -1,6 +1,6 @@
 // Reading the journal by seq. A shard's rows become visible in the order of their seq and without a gap: whoever has read
 // up to one and asks for what is after it misses nothing. Only what is old goes, from the beginning on, and of that not
-// what a reader still waits for who says so (matchmaker/shards/retention.ts).
+// what a reader still waits for who says so (matchmaker/retention.ts).
 import type { ClientBase, Pool } from 'pg'
 import { decodePage, type Page } from './pages.ts'
 

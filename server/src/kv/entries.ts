@@ -17,8 +17,8 @@ import {
   validationError,
 } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { createWaiting } from '../database/waiting.ts'
-import { type Prepared, prepare } from '../prepared.ts'
+import { createLongPoll } from '../database/long-poll.ts'
+import { type Prepared, prepare } from '../json-text.ts'
 import { requireBatch, requireKey, requireKeys } from './keys.ts'
 import { type Found, indexOf, readDirectory, readEntries, readIndex, readRevisions } from './reads.ts'
 import { createTurns } from './turns.ts'
@@ -47,7 +47,7 @@ export type Kv = {
 }
 
 export function openKv(ctx: Context): Kv {
-  const waiting = createWaiting(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
+  const waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
   const inTurn = createTurns()
 
   const topic = (namespace_id: string, key: string): string => `${namespace_id} ${key}`

@@ -2,7 +2,7 @@
 // which keeps so many and stops the rest; what is missing is started here, a few at a time. Looked at when a version is
 // deployed, when players took a lobby or one stopped, and every RETRY_MS for what could not be started.
 //
-// A place whose lobbies end at once is given a pause, twice as long each time (start-pauses.ts), until one has run for
+// A place whose lobbies end at once is given a pause, twice as long each time (watch/start-pauses.ts), until one has run for
 // STEADY_MS.
 import { ApiError, type ErrorCode, idleLobbiesIn } from '@muster/contract'
 import { sql } from 'kysely'
@@ -11,11 +11,11 @@ import { newId } from '../ids.ts'
 import type { Change } from '../journal/changes.ts'
 import type { LobbyPlan } from './book/commands.ts'
 import { type IdleRules, NO_IDLE_RULES } from './book/idle.ts'
-import type { Place } from './book/shelves.ts'
-import type { Namespaces } from './namespaces.ts'
+import type { Place } from './book/open-lobbies.ts'
+import { plansOf } from './seats/request.ts'
 import type { Books } from './shards/books.ts'
-import { StartPauses } from './start-pauses.ts'
-import { plansOf } from './wishes.ts'
+import type { Namespaces } from './watch/namespaces.ts'
+import { StartPauses } from './watch/start-pauses.ts'
 
 /** How often the versions of namespaces are read, in case the word of a deploy was lost. */
 const LOOK_EVERY_MS = 30_000

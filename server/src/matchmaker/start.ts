@@ -6,38 +6,38 @@ import { createAskProvider } from '../captcha/provider.ts'
 import type { Context } from '../context.ts'
 import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
-import { createRays } from '../observe/rays.ts'
-import { openAddressData } from './address-data.ts'
 import { NONE_REPORTED_MS, UNREAD_IDLE_RULES } from './book/idle.ts'
-import type { Desk } from './desk.ts'
-import { type EdgeReports, watchEdgeReports } from './edge-reports.ts'
-import { FailedStarts } from './failed-starts.ts'
-import { tellMatchmaker } from './gauges.ts'
+import { createDecisionRecorder } from './explanations/decision-log.ts'
+import { createRays } from './explanations/store.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
-import { createNamespaces, type Namespaces } from './namespaces.ts'
-import { notePlayedGuests, type PlayedGuests } from './played-guests.ts'
-import { type PortWatch, watchPorts } from './ports/edge-ports.ts'
-import { createTeller } from './rays/tale.ts'
-import { type DiskWatch, watchDisks } from './runs/disks.ts'
-import { type RunWatch, watchRuns } from './runs/runs.ts'
-import { type RunStarts, watchRunStarts } from './runs/starts.ts'
+import { tellMatchmaker } from './metrics/metrics.ts'
+import { createProjection, type Projection } from './projection/projection.ts'
+import { startRetention } from './retention.ts'
+import { openAddressData } from './seats/address-data.ts'
+import type { MatchmakerContext } from './seats/seats.ts'
+import { createAskGame } from './seats/verification/calls.ts'
 import { type Books, createBooks } from './shards/books.ts'
 import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
-import { createProjection, type Projection } from './shards/project.ts'
-import { startRetention } from './shards/retention.ts'
-import { type ReaderWaker, wakeReaders } from './shards/wake-readers.ts'
-import { createAskGame } from './verification/calls.ts'
+import { type DiskWatch, watchDisks } from './watch/disks.ts'
+import { type PortWatch, watchPorts } from './watch/edge-ports.ts'
+import { type EdgeReports, watchEdgeReports } from './watch/edge-reports.ts'
+import { FailedStarts } from './watch/failed-starts.ts'
+import { createNamespaces, type Namespaces } from './watch/namespaces.ts'
+import { notePlayedGuests, type PlayedGuests } from './watch/played-guests.ts'
+import { type ReaderWaker, wakeReaders } from './watch/readers.ts'
+import { type RunWatch, watchRuns } from './watch/runs.ts'
+import { type RunStarts, watchRunStarts } from './watch/starts.ts'
 
 export type Matchmaker = {
   namespaces: Namespaces
   /** Throws API_NOT_AVAILABLE while another process writes. */
-  desk: () => Desk
+  desk: () => MatchmakerContext
   /** No new commands, and nobody waits for a lobby any longer: the process is about to stop. */
   refuse: () => void
   close: () => Promise<void>
 }
 
-type Office = {
+type Leadership = {
   books: Books
   projection: Projection
   runs: RunWatch
@@ -50,7 +50,7 @@ type Office = {
   played_guests: PlayedGuests
   captcha_sweep: { stop: () => Promise<void> }
   waker: ReaderWaker
-  desk: Desk
+  desk: MatchmakerContext
 }
 
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
@@ -60,7 +60,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   const askProvider = createAskProvider(ctx)
   const askGame = createAskGame(ctx)
   const writer = newId(ctx.now())
-  let office: Office | null = null
+  let office: Leadership | null = null
   let opening: Books | null = null
   let is_restart = true
   let is_refusing = false
@@ -91,7 +91,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
     const rays = createRays(ctx)
     const run_starts = watchRunStarts(ctx, books)
-    const desk: Desk = {
+    const desk: MatchmakerContext = {
       ctx,
       books,
       namespaces,
@@ -103,7 +103,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       askGame,
       verifying: new Map(),
       rays,
-      teller: createTeller(ctx, rays),
+      teller: createDecisionRecorder(ctx, rays),
       run_starts,
       failed_starts,
     }

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { readConfig } from '../config.ts'
 import { openKeys } from '../tokens/keys.ts'
-import { credentialsOf } from './credentials.ts'
 import { createLog } from './log.ts'
+import { credentialsOf } from './redact.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'muster-log-'))
 after(() => rmSync(folder, { recursive: true }))

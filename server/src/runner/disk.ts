@@ -1,7 +1,7 @@
 // The runner says how much of its disk is free: every other second, in its row of `runners`. What is done about it is the
-// matchmaker's to decide (matchmaker/runs/disks.ts). A row that is not renewed is that of a runner that is gone.
+// matchmaker's to decide (matchmaker/watch/disks.ts). A row that is not renewed is that of a runner that is gone.
 import type { Context } from '../context.ts'
-import { type Watch, watchEvery } from '../database/watch.ts'
+import { type Watch, watchEvery } from '../database/poller.ts'
 import { freeBytes } from '../observe/disk.ts'
 
 const REPORT_MS = 2_000

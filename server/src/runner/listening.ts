@@ -2,8 +2,8 @@
 // and the developer cannot see that from the outside. So the processes of such a run are looked at now and then, and what
 // was found is in its row when the request that waits for it gives up.
 import type { Context } from '../context.ts'
+import { createPoller, type Poller } from '../database/poller.ts'
 import type { Listening } from '../database/schema.ts'
-import { createLooks, type Looks } from '../database/watch.ts'
 import type { Driver } from './drivers/driver.ts'
 import type { Run } from './launch.ts'
 import { recordListening } from './rows.ts'
@@ -27,7 +27,7 @@ export function watchListening(
   ctx: Context,
   driver: Pick<Driver, 'listening'>,
   starting: () => readonly StartingRun[],
-): Omit<Looks, 'looking'> {
+): Omit<Poller, 'looking'> {
   let looks = new Map<string, Look>()
 
   async function look(): Promise<void> {
@@ -53,7 +53,7 @@ export function watchListening(
     state.recorded = text
   }
 
-  return createLooks(ctx, { look, failure: 'it could not be seen where servers that start listen' })
+  return createPoller(ctx, { look, failure: 'it could not be seen where servers that start listen' })
 }
 
 /** `sockets`: those of the run; null where nobody knows. */

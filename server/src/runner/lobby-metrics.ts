@@ -1,10 +1,10 @@
-// What the lobbies that run here use, looked at now and then and kept beside their logs (logs/lobby-metrics.ts). All that
+// What the lobbies that run here use, looked at now and then and kept beside their logs (lobby-logs/lobby-metrics.ts). All that
 // are due are looked at in the same moment, the young ones each five seconds, the older ones each minute at least.
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { folderOfLobby } from '../logs/folder.ts'
-import { addSample, beginMetrics, type LobbyMetrics, METRICS_FILE, readMetrics } from '../logs/lobby-metrics.ts'
+import { addSample, beginMetrics, type LobbyMetrics, METRICS_FILE, readMetrics } from '../lobby-logs/lobby-metrics.ts'
+import { folderOfLobby } from '../lobby-logs/local.ts'
 import { isGone } from '../procfs.ts'
 import type { Driver, Handle } from './drivers/driver.ts'
 

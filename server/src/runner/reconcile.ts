@@ -7,9 +7,9 @@
 // A row of ours with neither a process nor a start under way is settled: a crash came between the row and the process,
 // or the answer to a write was lost. One lobby is started once; whatever becomes of it, it is never tried again.
 import type { Context } from '../context.ts'
-import { createLooks } from '../database/watch.ts'
-import { seatsWarning, stopWarning } from '../logs/connection-warnings.ts'
-import { logTail } from '../logs/tail.ts'
+import { createPoller } from '../database/poller.ts'
+import { seatsWarning, stopWarning } from '../lobby-logs/connection-warnings.ts'
+import { logTail } from '../lobby-logs/tail.ts'
 import type { BuildState, Builds } from './builds.ts'
 import type { Driver, Exit } from './drivers/driver.ts'
 import { inheritFormerRuns } from './inherit.ts'
@@ -71,7 +71,7 @@ export function createLoop(ctx: Context, driver: Driver, builds: Builds, ports: 
     [...runs.values()].filter(({ is_ready, is_ending }) => !is_ready && !is_ending),
   )
   let is_closed = false
-  const { wake, close } = createLooks(ctx, {
+  const { wake, close } = createPoller(ctx, {
     look: pass,
     // The database is away, most likely. The next pass is a second off.
     failure: 'the runner could not compare what is wanted with what runs',

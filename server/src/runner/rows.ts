@@ -5,7 +5,7 @@ import type { VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
 import type { Listening, RunPort } from '../database/schema.ts'
-import type { ConnectionFacts } from '../logs/connection-warnings.ts'
+import type { ConnectionFacts } from '../lobby-logs/connection-warnings.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
 
 /** A lobby that should run and has no run yet, with all that is needed to start it. */

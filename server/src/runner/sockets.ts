@@ -32,11 +32,11 @@ export type Transport = keyof typeof LISTS
 export type ListeningSocket = { transport: Transport; address: string; port: number }
 
 /** `amount`: connections, or bytes of datagrams. `dropped`: datagrams for which there was no room, ever. */
-export type Waiting = { amount: number; dropped: number }
+export type LongPoll = { amount: number; dropped: number }
 
 /** What waits at each of these ports at which somebody listens; where several do, at the first. None without such lists. */
-export async function readListeners(transport: Transport, ports: Iterable<number>): Promise<Map<number, Waiting>> {
-  const found = new Map<number, Waiting>()
+export async function readListeners(transport: Transport, ports: Iterable<number>): Promise<Map<number, LongPoll>> {
+  const found = new Map<number, LongPoll>()
   const missing = new Set(ports)
   for (const path of LISTS[transport]) {
     if (missing.size === 0) break
@@ -49,7 +49,7 @@ async function findIn(
   path: string,
   transport: Transport,
   missing: Set<number>,
-  found: Map<number, Waiting>,
+  found: Map<number, LongPoll>,
 ): Promise<void> {
   for await (const lines of readList(path, transport)) {
     for (const [, port = '', amount = '', dropped = '0'] of lines.matchAll(LISTENER[transport])) {

@@ -9,11 +9,11 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../context.ts'
-import { createLooks, type Looks } from '../database/watch.ts'
+import { createPoller, type Poller } from '../database/poller.ts'
 import type { Driver } from './drivers/driver.ts'
 import type { Run } from './launch.ts'
 import { recordStalls } from './rows.ts'
-import { readListeners, type Transport, type Waiting } from './sockets.ts'
+import { type LongPoll, readListeners, type Transport } from './sockets.ts'
 
 /** Looks that follow one another, a second apart, at which somebody waits and nobody is let in. */
 const TCP_LOOKS = 5
@@ -25,13 +25,13 @@ export const LATE_MS_MAX = 250
 const PAUSE_PER_LOOK = 10
 
 const LOOKS_MAX = { tcp: TCP_LOOKS, udp: UDP_LOOKS }
-const NOTHING: Waiting = { amount: 0, dropped: 0 }
+const NOTHING: LongPoll = { amount: 0, dropped: 0 }
 
 /** `is_stalled`: as its row says. */
 export type StallRun = Pick<Run, 'handle' | 'ports'> & { is_stalled: boolean }
 
 /** A port of a run: what waited there at the last look, and at how many looks nobody had been let in. */
-export type Door = { waiting: Waiting; looks: number }
+export type Door = { waiting: LongPoll; looks: number }
 export const NEW_DOOR: Door = { waiting: NOTHING, looks: 0 }
 
 /** To be woken every second. */
@@ -39,7 +39,7 @@ export function watchStalls(
   ctx: Context,
   driver: Pick<Driver, 'isSuspended'>,
   runs: () => readonly StallRun[],
-): Omit<Looks, 'looking'> {
+): Omit<Poller, 'looking'> {
   let doors = new Map<string, Door>()
   let look_again = 0
 
@@ -81,10 +81,10 @@ export function watchStalls(
     else ctx.log.info({ lobby_ids }, 'servers of lobbies answer again')
   }
 
-  return createLooks(ctx, { look, failure: 'servers of lobbies could not be looked at' })
+  return createPoller(ctx, { look, failure: 'servers of lobbies could not be looked at' })
 }
 
-type Listeners = Readonly<Record<Transport, ReadonlyMap<number, Waiting>>>
+type Listeners = Readonly<Record<Transport, ReadonlyMap<number, LongPoll>>>
 
 async function readAll(runs: readonly StallRun[]): Promise<Listeners> {
   const ports: Record<Transport, number[]> = { tcp: [], udp: [] }
@@ -107,7 +107,7 @@ export function isShut(transport: Transport, { looks }: Door): boolean {
 }
 
 /** After another look. */
-export function nextDoor(transport: Transport, waiting: Waiting, before: Door): Door {
+export function nextDoor(transport: Transport, waiting: LongPoll, before: Door): Door {
   const { amount, dropped } = waiting
   if (amount === 0 || amount < before.waiting.amount) return { waiting, looks: 0 }
   const is_more = amount > before.waiting.amount || dropped > before.waiting.dropped

@@ -1,7 +1,7 @@
 // The embedded PostgreSQL, kept alive: when it dies it is started again at the same address, and the roles find it there
 // by themselves. States: starting -> running -> died -> (a delay) -> starting..., stopping -> stopped.
 import type { Logger } from 'pino'
-import { type Embedded, type Exit, startEmbedded } from '../database/embedded.ts'
+import { type Embedded, type Exit, startEmbedded } from '../database/embedded/embedded.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'
 import type { Terminal } from './terminal.ts'
 

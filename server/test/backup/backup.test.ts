@@ -8,16 +8,16 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
 import fc from 'fast-check'
-import { checkBackup } from '../../src/backup/check.ts'
 import { backup, restore, verify } from '../../src/backup/command.ts'
 import { filesOf } from '../../src/backup/files.ts'
 import type { Manifest } from '../../src/backup/manifest.ts'
+import { checkBackup } from '../../src/backup/verify/backup.ts'
 import { addDomainCheck } from '../../src/cloud/jobs.ts'
 import { sweep } from '../../src/cloud/sweep/sweep.ts'
 import { connect } from '../../src/database/connect.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { MIGRATIONS } from '../../src/database/migrations/index.ts'
-import { holdObjects } from '../../src/database/objects-lock.ts'
+import { lockObjects } from '../../src/database/objects-lock.ts'
 import { newObjectKey } from '../../src/objects/objects.ts'
 import { createDatabase } from '../database.ts'
 import { administer } from '../database-server.ts'
@@ -271,7 +271,7 @@ test('backup, restore, verify', async (t) => {
 
   await t.test('while a backup is taken nothing that is stored is removed', async (t) => {
     const client = await openClient(t, env.DATABASE_URL)
-    await holdObjects(client)
+    await lockObjects(client)
     const key = newObjectKey()
     await ctx.objects.put(key, [Buffer.from('x')] as unknown as AsyncIterable<Uint8Array>, 1)
     await ctx.db

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { resolveAlias } from '../../src/cloud/domains/dns-challenge.ts'
-import { authoritativeServers, waitUntilServed } from '../../src/cloud/domains/dns-served.ts'
-import { createNames } from '../../src/net/resolve.ts'
+import { resolveAlias } from '../../src/cloud/certificates/dns-challenge.ts'
+import { authoritativeServers, waitUntilServed } from '../../src/cloud/certificates/dns-served.ts'
+import { createDns } from '../../src/outbound/dns.ts'
 import { knotObstacle, startKnot } from '../knot.ts'
-import { startNameServer } from '../net/name-server.ts'
+import { startNameServer } from '../outbound/name-server.ts'
 
 const PROOF = '_acme-challenge.lobby.local.lobbies.test'
 
 test('a proof is shown to the authority once every name server serves it', async (t) => {
   const [fast, slow] = [await startNameServer(t), await startNameServer(t)]
-  const names = createNames([fast.address])
+  const names = createDns([fast.address])
   const record = { name: PROOF, value: 'proof' }
   fast.zones.set(PROOF, { TXT: ['other', 'proof'] })
   // A server that is behind, then one that does not respond, then the record.
@@ -28,7 +28,7 @@ test('a proof is shown to the authority once every name server serves it', async
 
 test('an alias of the name is followed, and a circle is not followed for ever', async (t) => {
   const server = await startNameServer(t)
-  const names = createNames([server.address])
+  const names = createDns([server.address])
   assert.equal(await resolveAlias(names, PROOF), PROOF)
   server.zones.set(PROOF, { CNAME: 'a.proofs.test' })
   server.zones.set('a.proofs.test', { CNAME: 'b.proofs.test' })
@@ -47,7 +47,7 @@ test('the name servers of a name are those of the closest zone above it', async 
     'local.lobbies.test': ['@ NS one.servers.test.', '@ NS two.servers.test.'],
     'servers.test': ['@ NS ns', 'ns A 127.0.0.9', 'one A 127.0.0.1', 'one AAAA ::1', 'two A 127.0.0.2'],
   })
-  const names = createNames([knot.address])
+  const names = createDns([knot.address])
   const found = await authoritativeServers(names, PROOF)
   const sorted = found.map(({ server, addresses }) => [server, ...addresses]).sort()
   assert.deepEqual(sorted, [

@@ -11,7 +11,7 @@ import {
   PENDING_FAILURES_MAX,
 } from '../../src/cloud/domains/check.ts'
 import { startJobs } from '../../src/cloud/jobs.ts'
-import type { Zone } from '../net/name-server.ts'
+import type { Zone } from '../outbound/name-server.ts'
 import { until } from '../until.ts'
 import { ask, createDomainSteps, HERE, start } from './domain-steps.ts'
 import { newGame, refused, UNKNOWN_ID } from './steps.ts'

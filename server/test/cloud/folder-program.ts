@@ -1,10 +1,10 @@
 // A folder in a process of its own, for tests that kill it: a few rows of the journal at a time.
 import { pino } from 'pino'
-import { startFolding } from '../../src/cloud/analytics/fold.ts'
+import { startAggregation } from '../../src/analytics/aggregate.ts'
 import { connect } from '../../src/database/connect.ts'
 
 const ROWS_AT_ONCE = 3
 
 const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 const { pool } = connect({ url: process.argv[2]!, application_name: 'folder program', log })
-startFolding({ pool, now: Date.now, log }, ROWS_AT_ONCE)
+startAggregation({ pool, now: Date.now, log }, ROWS_AT_ONCE)

@@ -15,7 +15,7 @@ import {
   listGroups,
   listNamespaceLobbies,
 } from '@muster/contract'
-import { isCut } from '../../src/cloud/analytics/data-sets.ts'
+import { isCut } from '../../src/analytics/data-sets.ts'
 import { LIST_MAX } from '../../src/cloud/lists.ts'
 import { lobbyCsv } from '../../src/cloud/lobbies/csv.ts'
 import { startPlatform } from '../platform.ts'

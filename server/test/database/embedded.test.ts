@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../src/database/embedded.ts'
+import { type Embedded, type EmbeddedOptions, startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { StartError } from '../../src/start-error.ts'
 import { makeFolder, openClient, silent, undoAfter } from './harness.ts'
 

@@ -3,7 +3,7 @@
 // standard input ends. Run as: platform.ts DATA_DIR
 import { once } from 'node:events'
 import pino from 'pino'
-import { startEmbedded } from '../../src/database/embedded.ts'
+import { startEmbedded } from '../../src/database/embedded/embedded.ts'
 
 const STARTS_MAX = 5
 const [data_dir = ''] = process.argv.slice(2)

@@ -8,14 +8,14 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
 import { validateGameVersion } from '@muster/contract'
-import { ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/domains/certificates.ts'
+import { ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/certificates/certificates.ts'
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
-import { updateText } from '../../src/net/dns-update.ts'
+import { updateText } from '../../src/outbound/dns-update.ts'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
 import { type Knot, knotObstacle, startKnot } from '../knot.ts'
-import { startNameServer } from '../net/name-server.ts'
+import { startNameServer } from '../outbound/name-server.ts'
 import { type Pebble, pebbleObstacle, startPebble } from '../pebble.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
@@ -192,7 +192,7 @@ test("the operator's program proves wildcards; while it fails, hosts of sites ke
     string,
     string,
   ]
-  const update = new URL('../../src/net/dns-update.ts', import.meta.url).href
+  const update = new URL('../../src/outbound/dns-update.ts', import.meta.url).href
   await writeFile(
     hook,
     `#!${process.execPath}

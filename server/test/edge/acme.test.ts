@@ -16,7 +16,7 @@ import {
   DOMAIN_BUDGET_MS,
   ORDER_BACK_OFF_MS,
   orderCertificates,
-} from '../../src/cloud/domains/certificates.ts'
+} from '../../src/cloud/certificates/certificates.ts'
 import { addCertificateRun } from '../../src/cloud/jobs.ts'
 import { readConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
@@ -24,7 +24,7 @@ import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
 import { LEAST_SERVER, uploadBuild } from '../builds.ts'
 import { makeAuthority } from '../certificates.ts'
 import { createDatabase } from '../database.ts'
-import { startNameServer } from '../net/name-server.ts'
+import { startNameServer } from '../outbound/name-server.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { insertRawLobby } from './platform.ts'

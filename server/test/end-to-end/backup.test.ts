@@ -16,7 +16,7 @@ import {
 import { createClient } from '@muster/contract/client'
 import pino from 'pino'
 import WebSocket from 'ws'
-import { embeddedUrl, startEmbedded } from '../../src/database/embedded.ts'
+import { embeddedUrl, startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { openKeys } from '../../src/tokens/keys.ts'
 import { runCommand, startCommand } from '../backup/commands.ts'
 import { query, rowsOf, temporary } from '../backup/steps.ts'

@@ -19,7 +19,7 @@ import {
 import { type Block, explain, ROOT, readMark, readPage, stepsOf } from './documentation/page.ts'
 import { requireTypes, type Script } from './documentation/scripts.ts'
 import { openShell, type Shell } from './documentation/shell.ts'
-import { openAddress, type Visitor } from './documentation/visitor.ts'
+import { openAddress, type Requester } from './documentation/visitor.ts'
 
 const GUIDE = 'docs/first-game.md'
 const INDEX = 'docs/README.md'
@@ -40,7 +40,7 @@ test('every block and example of the documentation works, in order, against one 
     MUSTER_URL: `http://localhost:${port}`,
     MUSTER_TOKEN: readFileSync(join(folder, 'admin-token'), 'utf8').trim(),
   }
-  const visitor: Visitor = { browser, port }
+  const visitor: Requester = { browser, port }
 
   await t.test('README.md', async (page_test) => {
     for (const step of stepsOf(readPage('README.md'))) {
@@ -158,7 +158,7 @@ function requireStartLines(shown: string, started: Started): void {
 }
 
 /** The example that is deployed at the start: two windows, each with its name given and Play clicked. */
-async function visitArena(visitor: Visitor, address: string): Promise<void> {
+async function visitArena(visitor: Requester, address: string): Promise<void> {
   const players = []
   for (const name of ['Ada', 'Grace'])
     players.push(await playerOf(await openAddress(visitor, `${address}?name=${name}&autoplay`)))

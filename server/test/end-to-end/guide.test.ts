@@ -10,7 +10,7 @@ import { until } from '../until.ts'
 import { openBrowser } from './browser.ts'
 import { explain, ROOT, readPage, stepsOf } from './documentation/page.ts'
 import { openShell, type Shell } from './documentation/shell.ts'
-import { openAddress, type Visitor } from './documentation/visitor.ts'
+import { openAddress, type Requester } from './documentation/visitor.ts'
 
 const GUIDE = 'docs/first-game.md'
 const DOTS_URL = 'http://dots.cdn.localhost/'
@@ -23,7 +23,7 @@ test('the guide works to its last line in an empty folder, every block twice, an
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
   await startMuster(settings).ready
-  const visitor: Visitor = { browser, port: settings.MUSTER_EDGE_HTTP_PORT }
+  const visitor: Requester = { browser, port: settings.MUSTER_EDGE_HTTP_PORT }
   const shell = openShell(t, ROOT, {
     HOME: temporaryFolder(t),
     MUSTER_URL: `http://localhost:${visitor.port}`,
@@ -57,7 +57,7 @@ test('a refusal is shown with its code and message, and without a stack trace', 
 })
 
 /** Every block twice, as the guide promises, and both versions of the game in two windows. */
-async function followGuide(t: TestContext, shell: Shell, visitor: Visitor): Promise<void> {
+async function followGuide(t: TestContext, shell: Shell, visitor: Requester): Promise<void> {
   const steps = stepsOf(readPage(GUIDE))
   assert.ok(steps.length >= GUIDE_STEPS_MIN, `${GUIDE} has ${steps.length} steps`)
   const visits: Visit[] = []
@@ -76,7 +76,7 @@ async function followGuide(t: TestContext, shell: Shell, visitor: Visitor): Prom
 }
 
 /** In the folder of the guide, with its functions, and the SDK installed as its package has it. */
-async function playSdkGame(t: TestContext, shell: Shell, visitor: Visitor): Promise<void> {
+async function playSdkGame(t: TestContext, shell: Shell, visitor: Requester): Promise<void> {
   const folder = temporaryFolder(t)
   const blocks = stepsOf(readPage('sdk/README.md')).filter((step) => step.kind === 'block')
   const server = blocks.find(({ language, text }) => language === 'js' && text.startsWith('// server/main.js'))
@@ -105,7 +105,7 @@ async function playSdkGame(t: TestContext, shell: Shell, visitor: Visitor): Prom
 type Visit = { lobby_id: string; dot_color: string }
 
 /** Two players: both in one lobby, and a click of one is seen by the other. */
-async function visitDots(visitor: Visitor, address: string): Promise<Visit> {
+async function visitDots(visitor: Requester, address: string): Promise<Visit> {
   const [ada, bob] = [await openAddress(visitor, address), await openAddress(visitor, address)]
   const lobby_id = await lobbyOf(ada)
   assert.equal(await lobbyOf(bob), lobby_id, 'both have the same lobby')

@@ -18,7 +18,7 @@ import {
 } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
 import pg from 'pg'
-import { embeddedUrl } from '../../src/database/embedded.ts'
+import { embeddedUrl } from '../../src/database/embedded/embedded.ts'
 import { type Keys, openKeys } from '../../src/tokens/keys.ts'
 import { uploadBuild } from '../builds.ts'
 import { endProcessesOf, freeSettings, type Started, startMuster } from '../supervisor/started.ts'

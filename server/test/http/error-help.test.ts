@@ -16,7 +16,7 @@ import { ERROR_HELP } from '@muster/contract/error-help'
 import { errorsOf } from '@muster/contract/openapi'
 import { OPERATIONS } from '@muster/contract/operations'
 import { createReference } from '../../src/http/reference/pages.ts'
-import { createShapeCheck } from '../../src/shape.ts'
+import { createShapeCheck } from '../../src/schema-check.ts'
 
 const run = promisify(execFile)
 const WORDS_MAX = 25

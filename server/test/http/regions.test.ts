@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createGameNamespaceTokenDevelopment, getPlayerStatistics, listLobbies, listRegions } from '@muster/contract'
-import { mmdbFile } from '../net/mmdb-file.ts'
+import { mmdbFile } from '../addresses/mmdb-file.ts'
 import { startPlatform } from '../platform.ts'
 import { deploy, find, from, LONG_MS, TRUSTING } from './steps.ts'
 

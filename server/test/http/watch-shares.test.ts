@@ -9,14 +9,14 @@ import { until } from '../until.ts'
 import { identityOf } from './calls.ts'
 import { from, TRUSTING } from './steps.ts'
 
-type Crowd = { refused: Map<number, number>; waiting: () => number; end: () => void }
+type ConnectionLimits = { refused: Map<number, number>; waiting: () => number; end: () => void }
 
 /** Long polls of `client_count` addresses, `each` of every address, sent and not waited for. */
 async function crowd(
   t: TestContext,
   url: string,
   { client_count, each, headers = {} }: { client_count: number; each: number; headers?: Record<string, string> },
-): Promise<Crowd> {
+): Promise<ConnectionLimits> {
   const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })
   const refused = new Map<number, number>()
   const open = new Set<ClientRequest>()

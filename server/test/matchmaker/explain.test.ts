@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Explanation, explainRay, findLobby, setLobbyClosed } from '@muster/contract'
-import { createRays, NAMESPACE_RAYS_MAX } from '../../src/observe/rays.ts'
+import { createRays, NAMESPACE_RAYS_MAX } from '../../src/matchmaker/explanations/store.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { CALLERS, createWorld } from '../http/calls.ts'
 import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'

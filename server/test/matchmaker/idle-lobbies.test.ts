@@ -11,7 +11,7 @@ import {
   setMatchmakerVersionDraining,
   validateGameVersion,
 } from '@muster/contract'
-import { PAUSE_MS_FIRST } from '../../src/matchmaker/start-pauses.ts'
+import { PAUSE_MS_FIRST } from '../../src/matchmaker/watch/start-pauses.ts'
 import { createDatabase } from '../database.ts'
 import {
   deploy,

@@ -267,14 +267,14 @@ function bestOf(
     .sort((a, b) => free(a) - free(b) || a.created - b.created || (a.id < b.id ? -1 : 1))[0]
 }
 
-export type FindWish = Wish & {
+export type FindRequest = Wish & {
   modes: string[]
   regions: string[]
   tags: Record<string, string>
   plan: LobbyPlan | null
 }
 
-export function find(book: PlainBook, wish: FindWish, ids: Ids, now: number): Answer {
+export function find(book: PlainBook, wish: FindRequest, ids: Ids, now: number): Answer {
   const before = answered(book, wish.key, now)
   if (before !== null) return before
   const comers = comersOf(book, wish, ids)
@@ -383,7 +383,7 @@ function seat(
 }
 
 /** The fullest, then oldest, of the planned lobbies that a find may share. */
-function bestPlanned(book: PlainBook, wish: FindWish, party: number | null): PlainPlan | undefined {
+function bestPlanned(book: PlainBook, wish: FindRequest, party: number | null): PlainPlan | undefined {
   const free = ({ id, plan }: PlainPlan): number => placesOf(plan, party) - takenIn(book, id)
   return plannedIn(book)
     .filter(({ plan }) => !plan.is_custom && plan.publicity === 'public')
@@ -394,7 +394,7 @@ function bestPlanned(book: PlainBook, wish: FindWish, party: number | null): Pla
 }
 
 export type PlainAsked =
-  | { action: 'find'; wish: FindWish; verified: ReadonlySet<string> }
+  | { action: 'find'; wish: FindRequest; verified: ReadonlySet<string> }
   | { action: 'join'; wish: Wish & { lobby: string } }
   | { action: 'create'; wish: Wish & { plan: LobbyPlan } }
 

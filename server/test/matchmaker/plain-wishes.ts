@@ -2,7 +2,7 @@
 import assert from 'node:assert'
 import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish, Undo } from '../../src/matchmaker/book/commands.ts'
-import type { Place, Tags } from '../../src/matchmaker/book/shelves.ts'
+import type { Place, Tags } from '../../src/matchmaker/book/open-lobbies.ts'
 
 export const VERSION = '00000000-0000-7000-8000-00000000feed'
 export const PLACE: Place = { version_id: VERSION, region: 'local', game_mode: 'default' }
@@ -55,9 +55,9 @@ export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
   }
 }
 
-type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
+type FindRequest = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
 
-export function findWish(changes: Partial<FindWish> = {}): FindWish {
+export function findWish(changes: Partial<FindRequest> = {}): FindRequest {
   return { ...seatWish(), places: [PLACE], tags: [], plan: null, ...changes }
 }
 

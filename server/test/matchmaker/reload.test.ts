@@ -7,7 +7,7 @@ import { newId } from '../../src/ids.ts'
 import { shardOf } from '../../src/journal/pages.ts'
 import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
-import { toLobby, toPlayer } from '../../src/matchmaker/shards/load.ts'
+import { toLobby, toPlayer } from '../../src/matchmaker/projection/load.ts'
 import { createDatabase } from '../database.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'
 import {

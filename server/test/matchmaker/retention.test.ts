@@ -10,7 +10,6 @@ import { UNUSED_GUESTS } from '../../src/database/unused-guests.ts'
 import { newId } from '../../src/ids.ts'
 import { shardOf } from '../../src/journal/pages.ts'
 import type { Book } from '../../src/matchmaker/book/book.ts'
-import { append, takeOver } from '../../src/matchmaker/shards/fence.ts'
 import {
   OLD_IDENTITIES,
   OLD_LOBBIES,
@@ -20,7 +19,8 @@ import {
   REMOVE_PAGES_SQL,
   removeEnded,
   removeOldJournal,
-} from '../../src/matchmaker/shards/retention.ts'
+} from '../../src/matchmaker/retention.ts'
+import { append, takeOver } from '../../src/matchmaker/shards/fence.ts'
 import { OLD_RUNS } from '../../src/runner/rows.ts'
 import { createDatabase } from '../database.ts'
 import { findWish, lobbyPlan } from './plain-wishes.ts'

@@ -8,6 +8,7 @@ import { join as joinPath } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { explainRay, findLobby, joinLobby, setLobbyClosed } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
+import { mmdbFile } from '../addresses/mmdb-file.ts'
 import { ask, bearer } from '../http/ask.ts'
 import {
   create,
@@ -27,8 +28,7 @@ import {
   TRUSTING,
   withKey,
 } from '../http/steps.ts'
-import { mmdbFile } from '../net/mmdb-file.ts'
-import { startNameServer } from '../net/name-server.ts'
+import { startNameServer } from '../outbound/name-server.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from './captcha-server.ts'

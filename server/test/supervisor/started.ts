@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { isLobbyId } from '../../src/logs/folder.ts'
+import { isLobbyId } from '../../src/lobby-logs/local.ts'
 import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { getDomain } from 'tldts'
 import type { Context } from '../../context.ts'
-import { createNames, DnsFailure, type Names } from '../../net/resolve.ts'
+import { createDns, type Dns, DnsFailure } from '../../outbound/dns.ts'
 
 const SIBLING_BYTES = 10
 const OTHER_CLAIM = /^claim-[0-9a-f]+$/
@@ -33,7 +33,7 @@ export function isApex(domain: string): boolean {
 }
 
 export async function readProofs(ctx: Context, claim: Claim): Promise<Proofs> {
-  const names = createNames(ctx.config.dns_servers)
+  const names = createDns(ctx.config.dns_servers)
   const [cname, txt] = await Promise.all([
     inOneLine(() => cnameError(ctx, names, claim)),
     inOneLine(() => txtError(names, claim)),
@@ -41,7 +41,7 @@ export async function readProofs(ctx: Context, claim: Claim): Promise<Proofs> {
   return { cname, txt }
 }
 
-async function cnameError(ctx: Context, names: Names, claim: Claim): Promise<string | null> {
+async function cnameError(ctx: Context, names: Dns, claim: Claim): Promise<string | null> {
   const { domain } = claim
   if (isApex(domain)) return `${domain} is the top of a zone, which has no CNAME record.`
   const target = cnameTarget(ctx, claim)
@@ -56,7 +56,7 @@ async function cnameError(ctx: Context, names: Names, claim: Claim): Promise<str
   return of_sibling === target ? fromWildcard(`The CNAME record of ${domain}`) : null
 }
 
-async function txtError(names: Names, { domain, txt_value }: Claim): Promise<string | null> {
+async function txtError(names: Dns, { domain, txt_value }: Claim): Promise<string | null> {
   const name = txtName(domain)
   const alias = await orNothing(names.alias(name))
   if (alias !== null) return `${name} is a CNAME record to ${alias}: the TXT record must be its own.`

@@ -21,7 +21,7 @@ import { handleOf, listGroups } from '../groups/groups.ts'
 import { cut, LIST_MAX } from '../lists.ts'
 import { recordDeploys } from '../namespaces/deploys.ts'
 import { listNamespaces } from '../namespaces/namespaces.ts'
-import { holdGroup, requireQuota } from '../quotas.ts'
+import { lockGroup, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { listVersions } from '../versions/versions.ts'
 import { imageUrls } from './images.ts'
@@ -53,7 +53,7 @@ export async function createGame(
   const version_id = newId(now)
   await orNameTaken(nameTaken(name_id), () =>
     ctx.db.transaction().execute(async (trx) => {
-      await holdGroup(trx, developer_group_id)
+      await lockGroup(trx, developer_group_id)
       await requireQuota(ctx, trx, developer_group_id, 'games')
       await requireQuota(ctx, trx, developer_group_id, 'namespaces', FIRST_NAMESPACES.length)
       await trx.insertInto('games').values({ game_id, developer_group_id, name_id, display_name, create_ts }).execute()

@@ -8,8 +8,8 @@ import { timingSafeEqual } from 'node:crypto'
 import { ApiError, visibleText } from '@muster/contract'
 import { mainUrl } from '../../config.ts'
 import type { Context } from '../../context.ts'
-import type { LogStream } from '../../logs/kept.ts'
-import { wholeLog } from '../../logs/lobby-logs.ts'
+import type { LogStream } from '../../lobby-logs/files.ts'
+import { wholeLog } from '../../lobby-logs/lobby-logs.ts'
 import { lobbyCsv, type Window } from './csv.ts'
 
 const LIFETIME_MS = 60 * 60_000

@@ -1,12 +1,12 @@
 // What changes about the lobbies of a namespace, for all who stay to hear of it: one copy of them in memory a namespace,
 // which follows the journal and what is deployed for as long as somebody listens.
 import { ApiError, type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@muster/contract'
+import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import { watchChannel } from '../../database/watch.ts'
+import { watchChannel } from '../../database/poller.ts'
 import { followShard } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
-import { type ClientPlace, ClientShare } from '../../net/client-share.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'
 import { applyRow, loadLiveLobbies } from './load-live.ts'

@@ -1,5 +1,5 @@
 // A lobby's log, as its developers read it: the last lines, and then what comes behind a place, waited for. The index of
-// an answer is that place (logs/read.ts), so it means the same after a restart of the api, the runner or the logger.
+// an answer is that place (lobby-logs/read.ts), so it means the same after a restart of the api, the runner or the logger.
 import {
   ApiError,
   type getLobbyLogs,
@@ -12,10 +12,10 @@ import {
 } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import { createWaiting } from '../../database/waiting.ts'
-import type { LogLine, LogStream } from '../../logs/kept.ts'
-import type { LogPart } from '../../logs/lobby-logs.ts'
-import type { LogPlace } from '../../logs/read.ts'
+import { createLongPoll } from '../../database/long-poll.ts'
+import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
+import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
+import type { LogPlace } from '../../lobby-logs/read.ts'
 import { requireGame } from '../access.ts'
 import { timestamp } from '../times.ts'
 import { logUrl } from './exports.ts'
@@ -52,7 +52,7 @@ export type LogReaders = {
 export function openLogReaders(ctx: Context): LogReaders {
   // Its end is told by the runner, its lines by nobody.
   let is_closed = false
-  const waiting = createWaiting(ctx, { channel: 'lobby_runs', look_ms: LOOK_MS, waiting_max: READERS_MAX })
+  const waiting = createLongPoll(ctx, { channel: 'lobby_runs', look_ms: LOOK_MS, waiting_max: READERS_MAX })
 
   async function look(
     lobby_id: string,

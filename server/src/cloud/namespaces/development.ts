@@ -1,5 +1,5 @@
 // Development tokens: what one may say. The game then runs on the developer's own machine, at the host and the ports that
-// the token names; matchmaker/development.ts answers it.
+// the token names; matchmaker/calls/development.ts answers it.
 import { isIP } from 'node:net'
 import {
   type BodyOf,
@@ -13,7 +13,7 @@ import {
 } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
-import { createShapeCheck } from '../../shape.ts'
+import { createShapeCheck } from '../../schema-check.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { refuse } from '../field-errors.ts'
 import { issueToken } from '../tokens.ts'

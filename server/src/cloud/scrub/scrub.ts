@@ -4,7 +4,7 @@
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { DAMAGE_CHANNEL, reportDamage } from '../../database/damaged-objects.ts'
-import { watchChannel } from '../../database/watch.ts'
+import { watchChannel } from '../../database/poller.ts'
 import { digestSound, ObjectDamaged, type Recorded } from '../../objects/damage.ts'
 import { type Digest, hasBlockHashes } from '../../objects/digest.ts'
 import { createPace } from '../../objects/pace.ts'

@@ -1,10 +1,10 @@
 // What the management side remembers of what is over, and for how long: a table, the column that says when a row ended,
 // and a setting. Nothing here is needed for an answer any more: what is gone is refused like what has ended.
 import { sql } from 'kysely'
+import { analyticsSteps } from '../../analytics/retention.ts'
 import type { Context } from '../../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../../database/remove-old.ts'
 import type { SweepStep } from '../../database/sweeper.ts'
-import { analyticsSteps } from '../analytics/retention.ts'
 
 type Setting = 'tokens_ms' | 'sessions_ms' | 'login_codes_ms' | 'device_links_ms' | 'invites_ms'
 

@@ -8,9 +8,9 @@ import {
   type VersionConfig,
 } from '@muster/contract'
 import type { Config } from '../../config.ts'
-import { FetchFailure, parseTarget } from '../../net/safe-fetch.ts'
-import { webhookRules } from '../../net/webhook-rules.ts'
-import { shown } from '../../shape.ts'
+import { FetchFailure, parseTarget } from '../../outbound/safe-fetch.ts'
+import { webhookRules } from '../../outbound/webhook-rules.ts'
+import { shown } from '../../schema-check.ts'
 
 const HEADER_NAME_LENGTH_MAX = 128
 /** Of one endpoint, names and values together. */

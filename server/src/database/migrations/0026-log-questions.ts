@@ -1,4 +1,4 @@
-// What the api asks runners of other machines about the logs of lobbies, and what they answer (server/src/logs/far.ts).
+// What the api asks runners of other machines about the logs of lobbies, and what they answer (server/src/lobby-logs/remote.ts).
 // Without a log: it lives for seconds, and whoever asked before a crash asks again.
 export const statements = `
   create unlogged table log_questions (

@@ -5,8 +5,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { ApiError } from '@muster/contract'
 import { verify } from '@node-rs/bcrypt'
+import { createRateLimiter } from '../../addresses/rate-limit.ts'
 import type { Context } from '../../context.ts'
-import { createRateLimiter } from '../../net/rate-limit.ts'
 import {
   AUTH_ATTEMPTS_BURST,
   AUTH_ATTEMPTS_PER_MINUTE,

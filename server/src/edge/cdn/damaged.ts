@@ -2,7 +2,7 @@
 // without a read. The edge does not depend on the marks for safety, because it proves every byte that it reads.
 import type { Context } from '../../context.ts'
 import { DAMAGE_CHANNEL } from '../../database/damaged-objects.ts'
-import { watchChannel } from '../../database/watch.ts'
+import { watchChannel } from '../../database/poller.ts'
 import { DAMAGED_EVERY_MS, DAMAGED_MAX } from '../limits.ts'
 
 export type DamagedObjects = { has: (object_key: string) => boolean; close: () => Promise<void> }

@@ -1,7 +1,7 @@
 // The answer to a request. Whoever answers (a site, a redirect, a backend, a refusal) writes the answer here, so that what
 // belongs to the client's connection is written in one place: whether it goes on, and the date.
 import { STATUS_CODES } from 'node:http'
-import { RAY_HEADER } from '../../net/edge-proof.ts'
+import { RAY_HEADER } from '../../tokens/edge-proof.ts'
 import { KEEP_ALIVE_MS_MAX, READ_AHEAD_BYTES_MAX, SMALL_BYTES_MAX } from '../limits.ts'
 import type { Exchange } from './exchange.ts'
 import { linesOf } from './head.ts'

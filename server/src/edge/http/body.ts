@@ -2,7 +2,7 @@
 // strictly (RFC 9112, 7.1): sizes without signs or spaces, CRLF after each, extensions and trailers checked and left out.
 // A chunk is passed on as soon as a part of it is there, and small ones of one read become one.
 import type { Socket } from 'node:net'
-import { giveBack } from '../../net/give-back.ts'
+import { freeBuffer } from '../../free-buffer.ts'
 import {
   CHUNK_EXTENSIONS_BYTES_MAX,
   CHUNK_LINE_BYTES_MAX,
@@ -220,7 +220,7 @@ function write(to: Socket, before: string, from: Carried, start: number, end: nu
   if (before !== '') to.write(before, 'latin1')
   to.write(piece, (error) => {
     // Of a piece that was not written, the system may still hold the memory.
-    if (error == null) giveBack(piece)
+    if (error == null) freeBuffer(piece)
   })
   if (after !== '') to.write(after, 'latin1')
   to.uncork()

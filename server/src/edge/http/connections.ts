@@ -3,7 +3,7 @@
 // take yet. Each wait has its maximum, looked at with every tick.
 import type { Socket } from 'node:net'
 import { ApiError } from '@muster/contract'
-import type { Guest } from '../crowd.ts'
+import type { Guest } from '../connection-limits.ts'
 import {
   DRAIN_BYTES_MAX,
   DRAIN_MS_MAX,
@@ -14,16 +14,16 @@ import {
   READ_AHEAD_BYTES_MAX,
   REQUEST_IDLE_MS_MAX,
 } from '../limits.ts'
+import type { ArrivingBodies } from '../proxy/arriving-bodies.ts'
 import { isSecure } from '../tls/tls.ts'
 import { breakAnswer } from './answer.ts'
-import type { ArrivingBodies } from './arriving.ts'
 import { type Body, carryBody, createBody, skipBody } from './body.ts'
-import { outliveWrites } from './early-answers.ts'
-import type { Connection, Exchange, Keeper } from './exchange.ts'
+import { tolerateWriteErrors } from './early-responses.ts'
+import type { ClientConnectionHandlers, Connection, Exchange } from './exchange.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
 import { findHeadEnd, mayBecomeHead } from './lines.ts'
-import { listen } from './listen.ts'
 import type { Refuse } from './refuse.ts'
+import { listen } from './socket-listeners.ts'
 import { type Ticks, ticksOf } from './ticks.ts'
 
 export type Connections = {
@@ -50,7 +50,7 @@ const DRAIN_TICKS = ticksOf(DRAIN_MS_MAX)
 export function createConnections(options: ConnectionsOptions): Connections {
   const { ticks, refuse, bodies } = options
   const open = new Set<Connection>()
-  const keeper: Keeper = { onAnswered, sendBody, release }
+  const keeper: ClientConnectionHandlers = { onAnswered, sendBody, release }
   let is_closing = false
   /** Where the look for late connections goes on; null: it has come to its end. */
   let looking: Iterator<Connection> | null = null
@@ -187,7 +187,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     const bytes = connection.pending
     const { socket } = wire!
     connection.since = ticks.now
-    if (!isAllThere(body, bytes)) outliveWrites(wire!)
+    if (!isAllThere(body, bytes)) tolerateWriteErrors(wire!)
     if (body.is_done || bytes === null) {
       if (before !== '') socket.write(before, 'latin1')
     } else {

@@ -2,18 +2,18 @@
 // carries it, where one does. Types only: who reads, who answers and who forwards all know these, and not each other.
 import type { Socket } from 'node:net'
 import type { ApiError } from '@muster/contract'
-import type { ClientPlace } from '../../net/client-share.ts'
+import type { ClientPlace } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
-import type { Guest } from '../crowd.ts'
+import type { Guest } from '../connection-limits.ts'
 import type { HostMeaning } from '../hosts.ts'
+import type { Turns } from '../proxy/client-queue.ts'
+import type { ParkingChannel } from '../proxy/parking.ts'
+import type { PoolName, RolePools } from '../proxy/pools.ts'
 import type { Address, LobbyPort } from '../routes.ts'
 import type { Body } from './body.ts'
 import type { RequestHead } from './head.ts'
 import type { NameTable } from './lines.ts'
-import type { ParkingChannel } from './parking.ts'
-import type { PoolName, RolePools } from './pools.ts'
 import type { Ticks } from './ticks.ts'
-import type { Turns } from './turns.ts'
 
 /** A client's connection, and what is known of it. */
 export type Connection = {
@@ -45,12 +45,12 @@ export type Connection = {
   skip_left: number
   /** Since when the rate of a large body is measured, and how many bytes had come by then. */
   pace: { since: number; bytes: number } | null
-  readonly keeper: Keeper
+  readonly keeper: ClientConnectionHandlers
   unlisten: () => void
 }
 
 /** What those who answer say to those who read. */
-export type Keeper = {
+export type ClientConnectionHandlers = {
   /** The answer has been written whole: what comes next? */
   onAnswered: (exchange: Exchange) => void
   /** There is somebody to take the request's body now, or again. `before` goes to the wire in front of it. */
@@ -86,10 +86,10 @@ export type Exchange = {
   /** What it is forwarded to; null: nothing yet. */
   target: { upstream: Upstream; address: Address; attempt: number } | null
   /** Where its body goes and its answer comes from, once there is a connection. */
-  wire: Wire | null
-  /** Its place in a pool of the role that it goes to (pools.ts). */
+  wire: UpstreamConnection | null
+  /** Its place in a pool of the role that it goes to (proxy/pools.ts). */
   place: ClientPlace | null
-  /** Whose turn it has or waits for (turns.ts). */
+  /** Whose turn it has or waits for (proxy/client-queue.ts). */
   turns: Turns | null
   /** It waits at the role without a connection, or its response is being fetched from there. */
   parked: ParkedRequest | null
@@ -113,10 +113,10 @@ export type ArrivingBody = { bytes: Buffer; received: number; since: number; pla
 export type ParkedRequest = { number: number; claim_line: string }
 
 /** What is connected to one address. */
-export type Target = { key: string; count: number; free: Wire[] }
+export type Target = { key: string; count: number; free: UpstreamConnection[] }
 
-/** A connection to a backend: wires.ts makes and keeps them, forward.ts has them carry. */
-export type Wire = {
+/** A connection to a backend: proxy/upstream-pool.ts makes and keeps them, proxy/forward.ts has them carry. */
+export type UpstreamConnection = {
   readonly socket: Socket
   readonly target: Target
   /** For a handshake, after which it belongs to one client. */
@@ -131,7 +131,7 @@ export type Wire = {
   is_begun: boolean
   /** The tick at which what is waited for began. */
   since: number
-  /** What has broken it; a write that failed leaves it open for an answer (early-answers.ts). */
+  /** What has broken it; a write that failed leaves it open for an answer (early-responses.ts). */
   error: NodeJS.ErrnoException | null
   outlives_writes: boolean
   /** Of an answer whose head has not come to its end; of it, how much has been looked at. */

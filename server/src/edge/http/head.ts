@@ -3,8 +3,8 @@
 // neither is passed on as it stands, whole lines at a time.
 import { METHODS } from 'node:http'
 import { ApiError } from '@muster/contract'
-import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../../net/edge-proof.ts'
-import { CLAIM_HEADER, PARK_HEADER, PARKED_HEADER } from '../../net/parking-protocol.ts'
+import { CLAIM_HEADER, PARK_HEADER, PARKED_HEADER } from '../../parking-protocol.ts'
+import { EDGE_PROOF_HEADER, RAY_HEADER, RAY_KEPT_HEADER } from '../../tokens/edge-proof.ts'
 import { ANSWER_LINES_MAX, HEADERS_MAX } from '../limits.ts'
 import {
   createNameTable,

@@ -4,8 +4,8 @@
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext, TLSSocket, type TlsOptions } from 'node:tls'
 import { ApiError } from '@muster/contract'
+import { clientKey } from '../../addresses/client-ip.ts'
 import type { Context } from '../../context.ts'
-import { clientBucket } from '../../net/client-ip.ts'
 import { canonicalHost, type HostMeaning } from '../hosts.ts'
 import { TLS_HANDSHAKE_MS_MAX } from '../limits.ts'
 import { TLS_VERSION_MIN } from './certificate.ts'
@@ -31,7 +31,7 @@ export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsO
     ...(own && { cert: own.chain, key: own.key }),
     // It is called as a method of the connection, of which its type does not tell.
     SNICallback(this: unknown, name, done) {
-      choose(name, this instanceof TLSSocket ? clientBucket(this.remoteAddress ?? '') : '').then(
+      choose(name, this instanceof TLSSocket ? clientKey(this.remoteAddress ?? '') : '').then(
         (context) => done(null, context),
         (error: Error) => {
           ctx.log.debug({ err: error, name }, 'a handshake is given up')

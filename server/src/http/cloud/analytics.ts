@@ -1,5 +1,5 @@
 import { getAnalytics } from '@muster/contract'
-import type { Turns } from '../../cloud/analytics/turns.ts'
+import type { Turns } from '../../analytics/read-limit.ts'
 import { tellAnalytics } from '../../cloud/analytics.ts'
 import { type Implementation, implement } from '../implement.ts'
 

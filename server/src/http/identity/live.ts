@@ -4,13 +4,13 @@
 import { ApiError, watchEvents } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { mainUrl } from '../../config.ts'
-import { eventsFor, requireIndex } from '../../matchmaker/events.ts'
+import { preparedText } from '../../json-text.ts'
+import { eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
-import { preparedText } from '../../prepared.ts'
-import type { Door } from '../implement.ts'
+import type { MountOptions } from '../implement.ts'
 import type { Opening, SocketRoute } from '../sockets.ts'
 
-export function liveEvents({ ctx, namespaceOfOrigin }: Door, matchmaker: Matchmaker): SocketRoute {
+export function liveEvents({ ctx, namespaceOfOrigin }: MountOptions, matchmaker: Matchmaker): SocketRoute {
   return {
     operation: watchEvents,
     token_member: 'identity_token',

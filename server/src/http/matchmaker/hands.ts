@@ -6,7 +6,7 @@ import {
 } from '@muster/contract'
 import { requireGame } from '../../cloud/access.ts'
 import type { Context } from '../../context.ts'
-import { drainVersion, playersOfLobby, removePlayer, stopLobby } from '../../matchmaker/hands.ts'
+import { drainVersion, playersOfLobby, removePlayer, stopLobby } from '../../matchmaker/calls/lobby-admin.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 

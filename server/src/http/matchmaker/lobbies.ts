@@ -10,11 +10,17 @@ import {
   setLobbyState,
 } from '@muster/contract'
 import type { Caller, CallerOf } from '../../caller.ts'
-import { createSeat, findSeat, joinSeat } from '../../matchmaker/desk.ts'
-import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/development.ts'
-import { closeLobby, listOpenLobbies, readyLobby, stateOfLobby, writeLobbyState } from '../../matchmaker/lobbies.ts'
+import { developmentList, developmentNothing, developmentSeat } from '../../matchmaker/calls/development.ts'
+import {
+  closeLobby,
+  listOpenLobbies,
+  readyLobby,
+  stateOfLobby,
+  writeLobbyState,
+} from '../../matchmaker/calls/lobbies.ts'
+import { type Requester, requesterOf, type SeatRequest } from '../../matchmaker/seats/requester.ts'
+import { createSeat, findSeat, joinSeat } from '../../matchmaker/seats/seats.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
-import { type SeatRequest, type Visitor, visitorOf } from '../../matchmaker/visitor.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const lobbies = (matchmaker: Matchmaker): Implementation[] => [
@@ -65,9 +71,9 @@ async function told<T>(
   matchmaker: Matchmaker,
   operation: string,
   request: SeatRequest,
-  take: (visitor: Visitor) => Promise<T>,
+  take: (visitor: Requester) => Promise<T>,
 ): Promise<T> {
-  const visitor = await visitorOf(matchmaker.namespaces, request)
+  const visitor = await requesterOf(matchmaker.namespaces, request)
   const { ray_id, body } = request
   return matchmaker.desk().teller.tell({ ray_id, operation, body }, visitor, () => take(visitor))
 }

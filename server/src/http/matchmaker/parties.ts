@@ -7,8 +7,8 @@ import {
   setPartyLeader,
   watchEvents,
 } from '@muster/contract'
-import { eventsFor } from '../../matchmaker/events.ts'
-import * as desk from '../../matchmaker/party-desk.ts'
+import { eventsFor } from '../../matchmaker/calls/events.ts'
+import * as desk from '../../matchmaker/calls/parties.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { implement } from '../implement.ts'
 import { requireKind } from './lobbies.ts'

@@ -1,8 +1,8 @@
 import { getPlayerStatistics, playerConnected, playerDisconnected } from '@muster/contract'
-import { developmentPlayer, developmentStatistics } from '../../matchmaker/development.ts'
-import { connectPlayer, disconnectPlayer } from '../../matchmaker/players.ts'
+import { developmentPlayer, developmentStatistics } from '../../matchmaker/calls/development.ts'
+import { connectPlayer, disconnectPlayer } from '../../matchmaker/calls/players.ts'
+import { playerStatistics } from '../../matchmaker/calls/statistics.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
-import { playerStatistics } from '../../matchmaker/statistics.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { requireKind } from './lobbies.ts'
 

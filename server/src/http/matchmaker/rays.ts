@@ -1,7 +1,7 @@
 import { explainRay } from '@muster/contract'
 import { requireDeveloper } from '../../cloud/rays.ts'
 import type { Context } from '../../context.ts'
-import { readExplanation } from '../../matchmaker/rays/rays.ts'
+import { readExplanation } from '../../matchmaker/explanations/read.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 

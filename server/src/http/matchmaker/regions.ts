@@ -1,6 +1,6 @@
 import { listRegions } from '@muster/contract'
-import { developmentRegions } from '../../matchmaker/development.ts'
-import { answerRegions } from '../../matchmaker/regions.ts'
+import { developmentRegions } from '../../matchmaker/calls/development.ts'
+import { answerRegions } from '../../matchmaker/calls/regions.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { requireKind } from './lobbies.ts'

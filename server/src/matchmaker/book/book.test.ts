@@ -16,7 +16,7 @@ import {
 } from '../../../test/matchmaker/plain-wishes.ts'
 import { Book, BrokenLaw, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS } from './book.ts'
 import type { Undo } from './commands.ts'
-import { TAG_CANDIDATES_MAX } from './shelves.ts'
+import { TAG_CANDIDATES_MAX } from './open-lobbies.ts'
 
 const refused = (code: string) => ({ refused: code })
 const NO_ROOM = refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')

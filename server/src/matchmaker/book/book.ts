@@ -23,7 +23,7 @@ import type {
   ChoosePorts,
   CreateWish,
   Decision,
-  FindWish,
+  FindRequest,
   FreshIds,
   Granted,
   HasRoom,
@@ -42,9 +42,9 @@ import { createHolds, HOLD_MS, type Hold, type PlannedLobby } from './holds.ts'
 import { ALL_REPORTED_MS, createIdle, type Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing } from './listing.ts'
 import type { Lobby, Player, StoredLobby } from './lobby.ts'
+import { createShelves, type Place } from './open-lobbies.ts'
 import { createParties, type NetworksOf, type Parties } from './parties.ts'
 import { takenPlaces } from './rules.ts'
-import { createShelves, type Place } from './shelves.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
 export const MEMORY_MS = 10 * 60_000
@@ -63,7 +63,7 @@ const ALWAYS: HasRoom = () => true
 const NONE: ChoosePorts = (wanted) => (wanted.length === 0 ? [] : null)
 
 /** Who is about to sit down: the one who asks, or all of his party, he first. */
-type Sitter = {
+type Entrant = {
   player_id: string
   client: string
   players_max: number
@@ -138,7 +138,7 @@ export class Book {
 
   /** A seat in the fullest open lobby of these places, else in a lobby after `plan`, else a refusal. */
   find(
-    wish: FindWish,
+    wish: FindRequest,
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom = ALWAYS,
@@ -610,7 +610,7 @@ export class Book {
   }
 
   /** Who sits down by this wish, if the limits of their clients let all of them. */
-  #sitters(wish: SeatWish, ids: HeldIds): Sitter[] | Refused {
+  #sitters(wish: SeatWish, ids: HeldIds): Entrant[] | Refused {
     const sitters = this.#comers(wish, ids)
     if ('refused' in sitters) return sitters
     const counts = new Map<string, number>()
@@ -622,7 +622,7 @@ export class Book {
     return sitters
   }
 
-  #comers(wish: SeatWish, { player_id, member_ids = [] }: HeldIds): Sitter[] | Refused {
+  #comers(wish: SeatWish, { player_id, member_ids = [] }: HeldIds): Entrant[] | Refused {
     const { client, client_players_max, identity_id } = wish
     if (wish.party === null) return [{ player_id, client, players_max: client_players_max, identity_id, member: null }]
     const party = identity_id === null ? undefined : this.parties.ofMember(identity_id)
@@ -632,7 +632,7 @@ export class Book {
     const others = party.members.filter((member) => member !== leader)
     // Where the leader is he has shown just now.
     const first = { player_id, client, players_max: client_players_max, identity_id, member: leader }
-    const rest = others.map((member, index): Sitter => {
+    const rest = others.map((member, index): Entrant => {
       const players_max = wish.party!.playersMaxOf(member.address)
       return { ...member, player_id: member_ids[index]!, players_max, member }
     })
@@ -640,7 +640,7 @@ export class Book {
   }
 
   /** Those whose places are held by these ids; null: one of the holds is over, or the party is another one by now. */
-  #seated(wish: SeatWish, ids: HeldIds): Sitter[] | null {
+  #seated(wish: SeatWish, ids: HeldIds): Entrant[] | null {
     const sitters = this.#comers(wish, ids)
     if ('refused' in sitters) return null
     const are_held = sitters.every(({ player_id, member }) => {
@@ -651,7 +651,7 @@ export class Book {
     return are_held && (more === undefined || this.#holds.get(more) === undefined) ? sitters : null
   }
 
-  #joinable(wish: JoinWish, ids: FreshIds): { lobby: Lobby; sitters: Sitter[] } | Refused {
+  #joinable(wish: JoinWish, ids: FreshIds): { lobby: Lobby; sitters: Entrant[] } | Refused {
     const lobby = this.lobbies.get(wish.lobby_id)
     if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
     if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
@@ -666,7 +666,7 @@ export class Book {
   #keep(
     on: Pick<Hold, 'lobby' | 'plan'>,
     { action }: HoldWish,
-    sitters: readonly Sitter[],
+    sitters: readonly Entrant[],
     now_ms: number,
   ): Granted<Held> {
     const holds = sitters.map(({ player_id, client, member }): Hold => {
@@ -715,7 +715,7 @@ export class Book {
   #open(
     plan: LobbyPlan,
     wish: SeatWish,
-    sitters: readonly Sitter[],
+    sitters: readonly Entrant[],
     ids: FreshIds,
     now_ms: number,
     hasRoom: HasRoom,
@@ -732,7 +732,7 @@ export class Book {
     lobby: LobbyRecord,
     is_ready: boolean,
     wish: SeatWish,
-    sitters: readonly Sitter[],
+    sitters: readonly Entrant[],
     now_ms: number,
   ): Granted<SeatTaken> {
     // Time to connect counts from ready: until then only the lobby's own deadline can end the seat.
@@ -1049,11 +1049,11 @@ function countIn(counts: Map<string, number>, key: string, difference: 1 | -1): 
 }
 
 /** Null: no party comes. */
-function partySize(sitters: readonly Sitter[]): number | null {
+function partySize(sitters: readonly Entrant[]): number | null {
   return sitters[0]!.member === null ? null : sitters.length
 }
 
-function isTooLarge(sitters: readonly Sitter[], { max_players_party }: LobbyPlan): boolean {
+function isTooLarge(sitters: readonly Entrant[], { max_players_party }: LobbyPlan): boolean {
   return (partySize(sitters) ?? 0) > max_players_party
 }
 

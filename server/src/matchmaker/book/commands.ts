@@ -2,7 +2,7 @@
 import type { ErrorCode, ErrorMetadata } from '@muster/contract'
 import type { Change, EdgePort, LobbyRecord } from '../../journal/changes.ts'
 import type { Lobby } from './lobby.ts'
-import type { Place, Tags } from './shelves.ts'
+import type { Place, Tags } from './open-lobbies.ts'
 
 export type Granted<T> = { changes: readonly Change[]; result: T }
 /** `noted`: what comes true although the command is refused. */
@@ -56,13 +56,13 @@ export type PartyWish = {
   playersMaxOf: (address: string) => number
 }
 
-export type FindWish = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
+export type FindRequest = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
 export type JoinWish = SeatWish & { lobby_id: string }
 export type CreateWish = SeatWish & { plan: LobbyPlan }
 
 /** A wish whose game wants to be asked first; a find may also meet lobbies of game modes that do not. */
 export type HoldWish =
-  | { action: 'find'; wish: FindWish; verified_modes: ReadonlySet<string> }
+  | { action: 'find'; wish: FindRequest; verified_modes: ReadonlySet<string> }
   | { action: 'join'; wish: JoinWish }
   | { action: 'create'; wish: CreateWish }
 

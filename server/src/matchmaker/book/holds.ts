@@ -7,7 +7,7 @@ import type { PartyMember } from '../../journal/changes.ts'
 import type { LobbyPlan } from './commands.ts'
 import { createHeap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
-import { createShelves, type Place, type Tags } from './shelves.ts'
+import { createShelves, type Place, type Tags } from './open-lobbies.ts'
 
 /** The game's endpoint must have answered by then. */
 export const HOLD_MS = 10_000

@@ -8,8 +8,8 @@
 
 import { createHeap, type Heap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
+import type { Place } from './open-lobbies.ts'
 import { isOlder } from './rules.ts'
-import type { Place } from './shelves.ts'
 
 /** What is wanted of a namespace's lobbies. */
 export type IdleRules = {

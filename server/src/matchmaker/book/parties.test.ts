@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { clientKey } from '../../addresses/client-ip.ts'
+import { clientNetworks } from '../../addresses/client-networks.ts'
 import type { Change } from '../../journal/changes.ts'
-import { clientBucket } from '../../net/client-ip.ts'
-import { clientNetworks } from '../../net/client-networks.ts'
 import type { Decision } from './commands.ts'
 import { CLIENT_MEMBERS_MAX, createParties, PARTIES_MAX, type Parties } from './parties.ts'
 
@@ -13,7 +13,7 @@ const TOO_MANY = { refused: 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' }
 let people = 0
 
 function member(client_ip: string, join_ms = START_MS, identity_id = `person ${people++}`) {
-  return { identity_id, address: client_ip, client: clientBucket(client_ip), user_agent: null, join_ms }
+  return { identity_id, address: client_ip, client: clientKey(client_ip), user_agent: null, join_ms }
 }
 
 /** Makes the changes true, as the book does. */

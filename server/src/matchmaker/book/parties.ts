@@ -16,7 +16,7 @@ import { createHeap } from './heap.ts'
 export const PARTY_MEMBERS_MAX = 32
 /** Of a namespace, about a kilobyte each. */
 export const PARTIES_MAX = 50_000
-/** Members of one client; a network of IPv6 has more (net/client-networks.ts). A large school or office is one client. */
+/** Members of one client; a network of IPv6 has more (addresses/client-networks.ts). A large school or office is one client. */
 export const CLIENT_MEMBERS_MAX = 512
 /** How long a party that has no seats is kept without being used: it waits for friends on a page that looks at it. */
 const UNPLAYED_MS = 30 * 60_000

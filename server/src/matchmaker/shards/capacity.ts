@@ -21,7 +21,7 @@ export type Capacity = {
   /** What the lobbies of a region use, and what they may use; null: no limit. */
   account: (region: string) => { used: RegionUse; limit: Region['capacity'] }
   take: (shard: number, lobby: RegionUse) => void
-  giveBack: (shard: number, lobby: RegionUse) => void
+  release: (shard: number, lobby: RegionUse) => void
   /** The shard has been read anew: what it uses is what its books say. */
   replace: (shard: number, books: Iterable<Book>) => void
 }
@@ -63,7 +63,7 @@ export function createCapacity(regions: readonly Pick<Region, 'name' | 'capacity
     },
     isClosed: (region) => closed.has(region),
     take: (shard, lobby) => add(shard, lobby, 1),
-    giveBack: (shard, lobby) => add(shard, lobby, -1),
+    release: (shard, lobby) => add(shard, lobby, -1),
     replace(shard, books) {
       shards[shard]!.clear()
       for (const book of books) {

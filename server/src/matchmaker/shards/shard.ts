@@ -7,22 +7,22 @@
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
+import { clientNetworks } from '../../addresses/client-networks.ts'
 import { newId } from '../../ids.ts'
 import type { Change } from '../../journal/changes.ts'
 import { encodePage } from '../../journal/pages.ts'
-import { clientNetworks } from '../../net/client-networks.ts'
 import type { Metrics } from '../../observe/metrics.ts'
 import { Book, BrokenLaw } from '../book/book.ts'
 import type { Decision, Undo } from '../book/commands.ts'
 import type { IdleRules } from '../book/idle.ts'
-import type { PortPool } from '../ports/pool.ts'
+import { imagesOf, touchedBy } from '../projection/affected-rows.ts'
+import { bookOf, loadShard } from '../projection/load.ts'
+import type { Projection } from '../projection/projection.ts'
+import { emptyImages } from '../projection/rows.ts'
 import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
-import { bookOf, loadShard } from './load.ts'
-import type { Projection } from './project.ts'
-import { emptyImages } from './rows.ts'
-import { imagesOf, touchedBy } from './touched.ts'
+import type { PortPool } from './port-pool.ts'
 
 /** Commands of one journal row; what comes beyond waits for the next. */
 const BATCH_COMMANDS_MAX = 1_024
@@ -112,7 +112,7 @@ export function createShard(options: ShardOptions): Shard {
   /** What its planned lobbies will need is kept for them. After a reload none of them are left: see Capacity.replace. */
   const newBook = (): Book =>
     new Book(
-      (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.giveBack(shard, lobby)),
+      (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
       options.idle_rules,
       clientNetworks,
       options.reported_ms,
@@ -184,7 +184,7 @@ export function createShard(options: ShardOptions): Shard {
     if (change.kind === 'lobby_created') {
       const { lobby } = change
       capacity.take(shard, lobby)
-      batch.undos.push(() => capacity.giveBack(shard, lobby))
+      batch.undos.push(() => capacity.release(shard, lobby))
       ports.take(shard, lobby)
       batch.undos.push(() => ports.undo(shard, lobby))
     }
@@ -252,7 +252,7 @@ export function createShard(options: ShardOptions): Shard {
       if (change.kind !== 'lobby_stopped') continue
       const lobby = books.get(namespace_id)?.lobbies.get(change.lobby_id)
       if (lobby === undefined) continue
-      capacity.giveBack(shard, lobby)
+      capacity.release(shard, lobby)
       ports.retire(shard, lobby)
     }
   }

@@ -1,7 +1,7 @@
 // A driver turns one lobby into something that runs. It is told what to run, says what the operating system knows to
 // run, and ends it. It decides nothing: which lobbies are wanted is the reconcile loop's, which knows the database.
 // What runs outlives the process that started it, and is found again by `list`.
-import type { LogLine, LogStream } from '../../logs/kept.ts'
+import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
 /** What a lobby may use at most. */

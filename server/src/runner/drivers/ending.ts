@@ -1,8 +1,8 @@
 // How a run ends: how it is ended, how its end is noticed, and why it ended.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hasOutputPipe } from '../../logs/folder.ts'
-import { LOG_STREAMS } from '../../logs/kept.ts'
-import { lastLines } from '../../logs/read.ts'
+import { LOG_STREAMS } from '../../lobby-logs/files.ts'
+import { hasOutputPipe } from '../../lobby-logs/local.ts'
+import { lastLines } from '../../lobby-logs/read.ts'
 import { isAlive, readStat, signal } from '../../procfs.ts'
 import type { Cgroups } from './cgroups.ts'
 import type { Exit, Handle } from './driver.ts'

@@ -5,9 +5,9 @@
 //   launch       what the monitor did to become the lobby (monitor.ts)
 //   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act: so its age is the lobby's
 //   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
-//   stdout.1.log, ...         what is kept of its output (logs/kept.ts). The pipes that it writes into are elsewhere, so that
+//   stdout.1.log, ...         what is kept of its output (lobby-logs/files.ts). The pipes that it writes into are elsewhere, so that
 //                             a program that reads all files of this folder neither waits nor takes lines
-//   metrics.json what it has used over its life (logs/lobby-metrics.ts)
+//   metrics.json what it has used over its life (lobby-logs/lobby-metrics.ts)
 //   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
 //
 // When all of it is over, the log, the metrics and the exit stay, and the rest is removed (logs/ended.ts). Until then the

@@ -9,9 +9,9 @@ import { once } from 'node:events'
 import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { folderOfLobby, hasOutputPipe } from '../../logs/folder.ts'
-import { LOG_STREAMS, logFile, newestFile } from '../../logs/kept.ts'
-import { lastLines } from '../../logs/read.ts'
+import { LOG_STREAMS, logFile, newestFile } from '../../lobby-logs/files.ts'
+import { folderOfLobby, hasOutputPipe } from '../../lobby-logs/local.ts'
+import { lastLines } from '../../lobby-logs/read.ts'
 import {
   isAlive,
   type ProcessId,

@@ -2,7 +2,7 @@
 // Folders of lobbies stay after the end, by the thousand; what runs is found without looking at all of them.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isLobbyId } from '../../logs/folder.ts'
+import { isLobbyId } from '../../lobby-logs/local.ts'
 
 export type UnfinishedLobbies = {
   /** To be called before the lobby's folder is made. */

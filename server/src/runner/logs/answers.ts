@@ -1,13 +1,19 @@
-// What an api on another machine asks about the logs of lobbies that ran here (logs/far.ts): read from this machine's disk
+// What an api on another machine asks about the logs of lobbies that ran here (lobby-logs/remote.ts): read from this machine's disk
 // and answered. A question is: asked (a row, and a word) -> held, where it waits for what comes next -> answered (a row,
 // and a word), or left alone, when the lobby never ran here.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../../context.ts'
-import { ANSWERS_CHANNEL, type LogAnswer, type LogQuestion, QUESTIONS_CHANNEL, writePart } from '../../logs/far.ts'
-import { createFolderLogs, folderOfLobby } from '../../logs/folder.ts'
-import type { LogPart } from '../../logs/lobby-logs.ts'
+import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
+import { createFolderLogs, folderOfLobby } from '../../lobby-logs/local.ts'
+import {
+  ANSWERS_CHANNEL,
+  type LogAnswer,
+  type LogQuestion,
+  QUESTIONS_CHANNEL,
+  writePart,
+} from '../../lobby-logs/remote.ts'
 
 /** Beyond it whoever asks is told to come again. */
 const HELD_MAX = 1_000

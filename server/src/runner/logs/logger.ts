@@ -25,8 +25,15 @@ import {
 } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { folderOfLobby, formerOutputPipe, isLobbyId, outputPipe, outputPipesFolder } from '../../logs/folder.ts'
-import { LOG_FILE_BYTES_MAX, LOG_FILES_MAX, LOG_STREAMS, type LogStream, logFile, newestFile } from '../../logs/kept.ts'
+import {
+  LOG_FILE_BYTES_MAX,
+  LOG_FILES_MAX,
+  LOG_STREAMS,
+  type LogStream,
+  logFile,
+  newestFile,
+} from '../../lobby-logs/files.ts'
+import { folderOfLobby, formerOutputPipe, isLobbyId, outputPipe, outputPipesFolder } from '../../lobby-logs/local.ts'
 import { codeOf, isAlive, isGone, readBootId } from '../../procfs.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import { unfinishedFolder } from '../drivers/unfinished.ts'

@@ -14,7 +14,7 @@ import {
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { idOfName } from '../../../src/ids.ts'
-import { STEP_MS_MIN } from '../../../src/logs/lobby-metrics.ts'
+import { STEP_MS_MIN } from '../../../src/lobby-logs/lobby-metrics.ts'
 import { unfinishedFolder } from '../../../src/runner/drivers/unfinished.ts'
 import { endRun, failureOf, find, LONG_MS, told } from '../../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../../platform.ts'

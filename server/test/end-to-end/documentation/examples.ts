@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { OPERATIONS } from '@muster/contract/operations'
 import { readRegions, thisMachine } from '../../../src/regions.ts'
-import { createShapeCheck } from '../../../src/shape.ts'
+import { createShapeCheck } from '../../../src/schema-check.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 

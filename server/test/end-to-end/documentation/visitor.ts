@@ -2,9 +2,9 @@
 import type { Browser, Page } from 'playwright-core'
 import { openPage } from '../browser.ts'
 
-export type Visitor = { browser: Browser; port: string }
+export type Requester = { browser: Browser; port: string }
 
-export function openAddress({ browser, port }: Visitor, address: string): Promise<Page> {
+export function openAddress({ browser, port }: Requester, address: string): Promise<Page> {
   const url = new URL(address)
   url.port = port
   return openPage(browser, url.href)

@@ -1,0 +1,181 @@
+// The folder: every few seconds it reads the journal behind its position, makes facts of it, and adds them up. The facts,
+// their sums, what is known of lobbies and players, and the position move in one transaction: a kill at any point costs
+// nothing and counts nothing twice. The row of the position is its guard: of several api processes the one that holds it
+// folds the shard, and the others pass it by.
+import { setTimeout } from 'node:timers/promises'
+import type { ClientBase } from 'pg'
+import type { Context } from '../context.ts'
+import { makeDayPartitions } from '../database/day-partitions.ts'
+import { inTransaction } from '../database/transaction.ts'
+import { SHARD_COUNT } from '../journal/pages.ts'
+import { JournalGap } from '../journal/read.ts'
+import { exitOf, type Fact } from './facts.ts'
+import { rowsOfEnded } from './gap.ts'
+import { writeStanding } from './live-state.ts'
+import { addFacts } from './roll-ups.ts'
+import { type Series, seriesIds } from './series.ts'
+import { factsOfRows, readTail, type Tail } from './tail.ts'
+
+const FOLD_EVERY_MS = 2_000
+/** Of a shard in one transaction. */
+const ROWS_MAX = 50
+/** Transactions of one round; what is left is for the next. */
+const ROUND_MAX = 100
+/** Who is behind rests for as long as each transaction took: the machine and its database are the players' first. */
+const REST_MS_MAX = 1_000
+/** Ends of processes that are counted at a time. */
+const EXITS_MAX = 1_000
+/** A stopped lobby of which no run is known by then never had one. */
+const NO_RUN_MS = 10 * 60_000
+/** A run whose end nobody tells. */
+const NO_END_MS = 7 * 24 * 60 * 60_000
+
+export type Folder = { stop: () => Promise<void> }
+type Ctx = Pick<Context, 'pool' | 'now' | 'log'>
+
+export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Folder {
+  let is_stopped = false
+  let has_begun = false
+  let folding: Promise<void> | null = null
+
+  async function round(): Promise<void> {
+    try {
+      if (!has_begun) await begin(ctx)
+      has_begun = true
+      for (let count = 0; count < ROUND_MAX && !is_stopped; count++) {
+        const began = performance.now()
+        if (!(await fold(ctx, rows_max))) return
+        await setTimeout(Math.min(performance.now() - began, REST_MS_MAX))
+      }
+    } catch (error) {
+      ctx.log.warn({ err: error }, 'the journal could not be folded for analytics; trying again')
+    }
+  }
+  const wake = (): void => {
+    folding ??= round().finally(() => {
+      folding = null
+    })
+  }
+  const timer = setInterval(wake, FOLD_EVERY_MS)
+  wake()
+  return {
+    async stop() {
+      is_stopped = true
+      clearInterval(timer)
+      await folding
+    },
+  }
+}
+
+/** One step. Answers whether there may be more to do at once. */
+export async function fold(ctx: Ctx, rows_max = ROWS_MAX): Promise<boolean> {
+  try {
+    const has_more_rows = await foldJournal(ctx, rows_max)
+    const has_more_exits = await foldExits(ctx)
+    return has_more_rows || has_more_exits
+  } catch (error) {
+    if (!(error instanceof JournalGap)) throw error
+    ctx.log.error({ err: error }, 'a part of the journal was removed before analytics had read it; it is not counted')
+    return begin(ctx)
+  }
+}
+
+async function foldJournal(ctx: Ctx, rows_max: number): Promise<boolean> {
+  return inTransaction(ctx.pool, async (client) => {
+    const { rows } = await client.query<{ shard: number; read_seq: number }>({
+      name: 'analytics-behind',
+      text: BEHIND_SQL,
+    })
+    if (rows.length === 0) return false
+    const tail = await readTail(client, new Map(rows.map(({ shard, read_seq }) => [shard, read_seq])), { rows_max })
+    await write(client, tail)
+    await client.query(MOVE_SQL, [[...tail.read.keys()], [...tail.read.values()]])
+    return tail.is_cut
+  })
+}
+
+async function write(client: ClientBase, { facts, standing }: Pick<Tail, 'facts' | 'standing'>): Promise<void> {
+  const { lobbies } = standing.touched()
+  const idOf = await seriesIds(
+    client,
+    [...facts, ...lobbies].map(({ series }) => series),
+  )
+  await add(client, facts, idOf)
+  await writeStanding(client, standing, idOf)
+}
+
+/** Ends of processes, and lobbies whose process nobody will tell of any more. */
+async function foldExits(ctx: Ctx): Promise<boolean> {
+  return inTransaction(ctx.pool, async (client) => {
+    const { rows } = await client.query<Series & { lobby_id: string; stop_ts: Date; exit_code: number | null }>({
+      name: 'analytics-exits',
+      text: EXITS_SQL,
+      values: [new Date(ctx.now() - NO_RUN_MS), new Date(ctx.now() - NO_END_MS), EXITS_MAX],
+    })
+    if (rows.length === 0) return false
+    const facts = rows.flatMap(({ stop_ts, exit_code, namespace_id, region, game_mode }) =>
+      exit_code === null ? [] : [exitOf({ namespace_id, region, game_mode }, stop_ts.getTime(), exit_code)],
+    )
+    const idOf = await seriesIds(
+      client,
+      facts.map(({ series }) => series),
+    )
+    await add(client, facts, idOf)
+    await client.query('delete from analytics_lobbies where lobby_id = any($1)', [rows.map(({ lobby_id }) => lobby_id)])
+    return rows.length === EXITS_MAX
+  })
+}
+
+async function add(client: ClientBase, facts: readonly Fact[], idOf: (series: Series) => number): Promise<void> {
+  await makeDayPartitions(
+    client,
+    'analytics_events',
+    facts.map(({ ms }) => ms),
+  )
+  await addFacts(client, facts, idOf)
+}
+
+/**
+ * Where nobody has folded yet, and where what comes next is not there any more: from the first row that is there. Answers
+ * whether that is somewhere else than before.
+ */
+async function begin(ctx: Ctx): Promise<boolean> {
+  return inTransaction(ctx.pool, async (client) => {
+    const { rows } = await client.query<{ shard: number; read_seq: number }>(BEGIN_SQL, [SHARD_COUNT - 1])
+    if (rows.length === 0) return false
+    const positions = new Map(rows.map(({ shard, read_seq }) => [shard, read_seq]))
+    for (let count = 0; count < ROUND_MAX; count++) {
+      const ended = await rowsOfEnded(client, positions, ctx.now())
+      if (ended.length === 0) break
+      await write(client, await factsOfRows(client, ended))
+    }
+    return true
+  })
+}
+
+const FIRST_SQL = `
+  select shard, 'analytics', coalesce((select seq - 1 from journal where journal.shard = shards.shard order by seq limit 1), 0)
+  from generate_series(0, $1::integer) as shards (shard)`
+const BEGIN_SQL = `
+  insert into journal_readers (shard, reader, read_seq) ${FIRST_SQL}
+  on conflict (shard, reader) do update set read_seq = excluded.read_seq
+  where journal_readers.read_seq < excluded.read_seq
+  returning shard, read_seq`
+const BEHIND_SQL = `
+  select shard, read_seq from journal_readers
+  where reader = 'analytics'
+    and exists (select from journal where journal.shard = journal_readers.shard and seq > read_seq)
+  for update skip locked`
+const MOVE_SQL = `
+  update journal_readers set read_seq = moved.seq
+  from unnest($1::integer[], $2::bigint[]) as moved (shard, seq)
+  where reader = 'analytics' and journal_readers.shard = moved.shard`
+const EXITS_SQL = `
+  select lobby_id, analytics_series.namespace_id, analytics_series.region, game_mode, stop_ts, exit_code
+  from analytics_lobbies
+  join analytics_series using (series_id)
+  left join lobby_runs using (lobby_id)
+  where stop_ts is not null
+    and (exit_ts is not null or (lobby_runs.create_ts is null and stop_ts < $1) or stop_ts < $2)
+  limit $3
+  for update of analytics_lobbies skip locked`

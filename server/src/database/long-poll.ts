@@ -1,0 +1,80 @@
+// Waiting for what another process writes: woken when it says that it has, and looking by oneself every so often in case
+// the word was lost.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Listener } from './listen.ts'
+
+/** Below the minute at which proxies give up. */
+const WAIT_MS_MAX = 40_000
+
+export type LongPoll = {
+  /**
+   * Looks at once, at every word about one of the `keys` and every `look_ms`, until `look` answers something. Null when
+   * 40 s are over, nobody waits any more, or the process ends. `busy`: too many wait already.
+   * `isGone` is asked after each look, and at once when `gone` is aborted.
+   */
+  until: <T>(
+    keys: readonly string[],
+    look: () => Promise<T | null>,
+    isGone: () => boolean,
+    gone?: AbortSignal,
+  ) => Promise<T | null | 'busy'>
+  /** Answers everybody who waits. */
+  close: () => void
+}
+
+/** The payload of a word is the key it is about; an empty one is about all. */
+export function createLongPoll(
+  ctx: { listener: Pick<Listener, 'on'> },
+  { channel, look_ms, waiting_max }: { channel: Parameters<Listener['on']>[0]; look_ms: number; waiting_max: number },
+): LongPoll {
+  const closing = new AbortController()
+  const waiting = new Map<string, Set<() => void>>()
+  let waiting_count = 0
+  const unsubscribe = ctx.listener.on(channel, (woken) => {
+    const woken_sets = woken === '' ? [...waiting.values()] : [waiting.get(woken) ?? []]
+    for (const wakes of woken_sets) for (const wake of wakes) wake()
+  })
+
+  async function pause(woken: Promise<void>): Promise<void> {
+    const over = new AbortController()
+    const signal = AbortSignal.any([over.signal, closing.signal])
+    // Its timer must not outlive the wait; that it was cut short is no fault.
+    const slept = delay(look_ms, undefined, { signal }).catch(() => {})
+    await Promise.race([woken, slept])
+    over.abort()
+  }
+
+  return {
+    async until(keys, look, isGone, gone) {
+      if (waiting_count >= waiting_max) return 'busy'
+      waiting_count++
+      let wakeUp = (): void => {}
+      const wake = (): void => wakeUp()
+      for (const key of keys) waiting.set(key, (waiting.get(key) ?? new Set()).add(wake))
+      gone?.addEventListener('abort', wake)
+      try {
+        const end_ms = performance.now() + WAIT_MS_MAX
+        for (;;) {
+          // Before the look, so that a word right after it is heard.
+          const { promise, resolve } = Promise.withResolvers<void>()
+          wakeUp = resolve
+          const found = await look()
+          if (found !== null || closing.signal.aborted || isGone() || performance.now() >= end_ms) return found
+          await pause(promise)
+        }
+      } finally {
+        waiting_count--
+        gone?.removeEventListener('abort', wake)
+        for (const key of keys) {
+          const wakes = waiting.get(key)
+          wakes?.delete(wake)
+          if (wakes?.size === 0) waiting.delete(key)
+        }
+      }
+    },
+    close() {
+      unsubscribe()
+      closing.abort()
+    },
+  }
+}

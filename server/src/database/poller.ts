@@ -1,0 +1,89 @@
+// Looking at what another role writes: when it says that something happened, and every so often in case the word was
+// lost. One look at a time; a word that comes during one is followed by another.
+import type { Logger } from 'pino'
+import type { Listener } from './listen.ts'
+
+type Look = {
+  look: () => Promise<void>
+  /** What the log says of a look that failed. It is made again in time. */
+  failure: string
+}
+
+export type Poller = {
+  /** There may be something to see. Cheap, and never waits. */
+  wake: () => void
+  /** The look that is under way, and those that follow it at once; null: none. */
+  looking: () => Promise<void> | null
+  /** No further look begins. Resolves when none is under way. */
+  close: () => Promise<void>
+}
+
+export type Watch = Omit<Poller, 'wake'>
+
+/** Looks whenever it is woken. */
+export function createPoller({ log }: { log: Logger }, { look, failure }: Look): Poller {
+  let is_closed = false
+  let is_due = false
+  let looking: Promise<void> | null = null
+
+  async function lookAll(): Promise<void> {
+    while (is_due && !is_closed) {
+      is_due = false
+      try {
+        await look()
+      } catch (error) {
+        log.warn({ err: error }, failure)
+      }
+    }
+    looking = null
+  }
+
+  return {
+    wake() {
+      is_due = true
+      if (!is_closed) looking ??= lookAll()
+    },
+    looking: () => looking,
+    async close() {
+      is_closed = true
+      await looking
+    },
+  }
+}
+
+/** Looks at once, and every so often. */
+export function watchEvery(ctx: { log: Logger }, every_ms: number, look: Look): Poller {
+  const looks = createPoller(ctx, look)
+  const timer = setInterval(looks.wake, every_ms)
+  looks.wake()
+  return {
+    ...looks,
+    close() {
+      clearInterval(timer)
+      return looks.close()
+    },
+  }
+}
+
+/** Looks at once, every so often, and at each word on the channel; `concerns` chooses by the payload. */
+export function watchChannel(
+  ctx: { listener: Pick<Listener, 'on'>; log: Logger },
+  options: Look & {
+    channel: Parameters<Listener['on']>[0]
+    concerns?: (payload: string) => boolean
+    every_ms: number
+  },
+): Watch {
+  const { channel, concerns = () => true } = options
+  const looks = watchEvery(ctx, options.every_ms, options)
+  const unsubscribe = ctx.listener.on(channel, (payload) => {
+    if (concerns(payload)) looks.wake()
+  })
+  return {
+    looking: looks.looking,
+    close() {
+      unsubscribe()
+      return looks.close()
+    },
+  }
+}

@@ -1,0 +1,47 @@
+// The class of a request to a role, which decides from which pool it gets a place (pools.ts). It follows from what the
+// operation declares in the contract, so a new operation has its class without a line here:
+// - `seat`: an operation that only lobby servers call, or that takes a seat. This is the reserve.
+// - `wait`: an operation with a watch_index in its query, when the request sends one.
+// - `live`: a WebSocket. `upload`: a body that is large, or whose length the head does not tell.
+// - `call`: everything else.
+import type { Operation } from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import type { RequestHead } from '../http/head.ts'
+import { type ROLE_POOLS, SMALL_BODY_BYTES_MAX } from '../limits.ts'
+
+export type RequestClass = Exclude<keyof typeof ROLE_POOLS, 'parked'>
+
+/** `path` as the role sees it, with its query. */
+export function classOf({ method, is_upgrade, framing }: RequestHead, path: string): RequestClass {
+  if (is_upgrade) return 'live'
+  if (framing === 'chunked' || (framing !== 'none' && framing > SMALL_BODY_BYTES_MAX)) return 'upload'
+  const query = path.indexOf('?')
+  if (query === -1) return SEAT_METHODS.get(path) === method ? 'seat' : 'call'
+  const pathname = path.slice(0, query)
+  if (SEAT_METHODS.get(pathname) === method) return 'seat'
+  const is_watch = method === 'GET' && WATCH_MEMBER.test(path.slice(query + 1)) && isWatched(pathname)
+  return is_watch ? 'wait' : 'call'
+}
+
+/** A name that is percent-encoded may be this one. */
+const WATCH_MEMBER = /(?:^|&)(?:watch_index|[^=&%]*%[^=&]*)=/
+
+const isForSeats = ({ auth, rate_limit, idempotent }: Operation): boolean =>
+  auth.every((kind) => kind === 'lobby' || kind === 'development') || (rate_limit === 'seats' && idempotent)
+
+/** The method of each path; no two operations of this class share a path. */
+const SEAT_METHODS: ReadonlyMap<string, string> = new Map(
+  OPERATIONS.filter(isForSeats).flatMap(({ method, path, aliases }) =>
+    [path, ...aliases].map((one): [string, string] => [one, method]),
+  ),
+)
+
+const WATCH_PATHS: readonly RegExp[] = OPERATIONS.filter(
+  ({ method, query }) => method === 'GET' && 'watch_index' in query.properties,
+)
+  .flatMap(({ path, aliases }) => [path, ...aliases])
+  .map((path) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`))
+
+function isWatched(pathname: string): boolean {
+  return WATCH_PATHS.some((pattern) => pattern.test(pathname))
+}

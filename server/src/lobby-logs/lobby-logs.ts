@@ -1,0 +1,44 @@
+// What the logs of a lobby can be asked, wherever they are kept.
+import type { LogLine, LogStream } from './files.ts'
+import type { LobbyMetrics } from './lobby-metrics.ts'
+import { type LinesRead, LOG_START, type LogPlace } from './read.ts'
+
+/** `is_open`: somebody may still write into it, or what was written was not all kept yet, before it was read. */
+export type LogPart = LinesRead & { is_open: boolean }
+
+/** How long it may take where there are no lines yet and asking is dear: a folder of this machine answers at once. */
+export type LogPatience = { wait_ms: number; isOver: () => boolean }
+
+export type LobbyLogs = {
+  /** The last lines, oldest first; none of a lobby that has written nothing, or of which nothing is kept. */
+  last(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogPart>
+  /** The lines behind a place. Cheap where there are none: to be asked again and again. */
+  after(
+    lobby_id: string,
+    stream: LogStream,
+    place: LogPlace,
+    lines_max: number,
+    patience?: LogPatience,
+  ): Promise<LogPart>
+  /** What it used; null when nobody looked, or nothing of it is kept. */
+  metrics(lobby_id: string): Promise<LobbyMetrics | null>
+}
+
+const LINES_AT_ONCE = 1_000
+
+/** All that is kept by the time at which the end of it is reached, `bytes_max` at most. */
+export async function* wholeLog(
+  logs: LobbyLogs,
+  lobby_id: string,
+  stream: LogStream,
+  bytes_max: number,
+): AsyncGenerator<LogLine[]> {
+  let place = LOG_START
+  for (let bytes = 0; bytes < bytes_max; ) {
+    const { lines, end } = await logs.after(lobby_id, stream, place, LINES_AT_ONCE)
+    if (lines.length === 0) return
+    yield lines
+    place = end
+    bytes += lines.reduce((sum, line) => sum + line.bytes.length, lines.length)
+  }
+}

@@ -1,0 +1,129 @@
+// What the matchmaker answers to a development token: as if one lobby ran where the token says, on the developer's own
+// machine. Nothing here looks at a book: no seat is taken, no lobby started, no limit counted, in whatever namespace.
+import { isIPv6 } from 'node:net'
+import {
+  ApiError,
+  type findLobby,
+  type getPlayerStatistics,
+  type listLobbies,
+  type listRegions,
+  type QueryOf,
+  type ResponseOf,
+} from '@muster/contract'
+import type { CallerOf } from '../../caller.ts'
+import { newId } from '../../ids.ts'
+import { gameModeNames } from '../seats/game-mode-names.ts'
+import { requireNoBackend, type SeatRequest } from '../seats/requester.ts'
+import type { MatchmakerContext } from '../seats/seats.ts'
+
+type Developer = CallerOf<'development'>
+type Seat = ResponseOf<typeof findLobby>
+
+const LOBBY_ID = '00000000-0000-0000-0000-000000000000'
+const REGION = { region_id: 'dev-lcl', display_name: 'Local' }
+const REGION_INFO = {
+  region_id: REGION.region_id,
+  provider_display_name: 'Development',
+  region_display_name: REGION.display_name,
+  datacenter_coord: { latitude: 0, longitude: 0 },
+  datacenter_distance_from_client: { kilometers: 0, miles: 0 },
+}
+const PLAYER_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
+/** What the lobby of a list tells of itself. */
+const STATE = { foo: 'bar' }
+
+/** To find, join and create alike. Throws NAMESPACE_NOT_FOUND when the token's namespace is gone. */
+export async function developmentSeat(
+  { ctx, namespaces }: MatchmakerContext,
+  developer: Developer,
+  body: SeatRequest['body'],
+): Promise<Seat> {
+  requireNoBackend(body)
+  const { namespace_id } = await namespaces.get(developer.namespace_id)
+  const now_ms = ctx.now()
+  const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms) } as const
+  const player = { token: ctx.keys.issue(subject, { now_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS }) }
+  const ports = portsOf(developer)
+  return { lobby: { lobby_id: LOBBY_ID, region: REGION, ports, player }, ports, player }
+}
+
+/** To ready, closed and both of state. */
+export async function developmentNothing(
+  { namespaces }: MatchmakerContext,
+  developer: Developer,
+): Promise<Record<string, never>> {
+  await namespaces.get(developer.namespace_id)
+  return {}
+}
+
+/** The real game modes, each with one lobby. */
+export async function developmentList(
+  { namespaces }: MatchmakerContext,
+  developer: Developer,
+  query: QueryOf<typeof listLobbies>,
+): Promise<ResponseOf<typeof listLobbies>> {
+  const { game_id, game_modes } = await namespaces.get(developer.namespace_id)
+  return {
+    game_modes: [...game_modes.keys()].map((name) => gameModeNames(game_id, name)),
+    regions: [REGION_INFO],
+    lobbies: [...game_modes.values()].map((mode) => ({
+      region_id: REGION.region_id,
+      ...gameModeNames(game_id, mode.name),
+      lobby_id: LOBBY_ID,
+      max_players_normal: mode.max_players_normal,
+      max_players_direct: mode.max_players_direct,
+      max_players_party: mode.max_players_party,
+      total_player_count: 0,
+      ...(query.include_state === true ? { state: STATE } : {}),
+    })),
+  }
+}
+
+export async function developmentRegions(
+  { namespaces }: MatchmakerContext,
+  developer: Developer,
+): Promise<ResponseOf<typeof listRegions>> {
+  await namespaces.get(developer.namespace_id)
+  return { regions: [REGION_INFO] }
+}
+
+/** Nobody plays, in each of the real game modes. */
+export async function developmentStatistics(
+  { namespaces }: MatchmakerContext,
+  developer: Developer,
+): Promise<ResponseOf<typeof getPlayerStatistics>> {
+  const { game_modes } = await namespaces.get(developer.namespace_id)
+  const nobody = { player_count: 0, regions: { [REGION.region_id]: { player_count: 0 } } }
+  return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, nobody])) }
+}
+
+/** To connected and disconnected. Throws PLAYER_TOKEN_INVALID for every token but a development player's own. */
+export async function developmentPlayer(
+  { ctx, namespaces }: MatchmakerContext,
+  developer: Developer,
+  player_token: string,
+): Promise<Record<string, never>> {
+  await namespaces.get(developer.namespace_id)
+  try {
+    const token = ctx.keys.verify(player_token, ctx.now())
+    if (token.kind === 'dev_player' && token.namespace_id === developer.namespace_id) return {}
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+  }
+  throw new ApiError('PLAYER_TOKEN_INVALID')
+}
+
+function portsOf({ hostname, ports }: Developer): Seat['ports'] {
+  const address = isIPv6(hostname) ? `[${hostname}]` : hostname
+  return Object.fromEntries(
+    ports.map(({ name, protocol, port, port_range }): [string, Seat['ports'][string]] => {
+      const is_tls = protocol === 'https' || protocol === 'tcp_tls'
+      const scheme = protocol === 'tcp_tls' ? 'tls' : protocol
+      if (port !== null) {
+        return [name, { host: `${address}:${port}`, hostname, port, is_tls, url: `${scheme}://${address}:${port}` }]
+      }
+      const range = port_range ?? { min: 0, max: 0 }
+      return [name, { hostname, port_range: range, is_tls, url: `${scheme}://${address}:${range.min}` }]
+    }),
+  )
+}

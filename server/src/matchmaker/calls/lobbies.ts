@@ -1,0 +1,88 @@
+// What lobbies say of themselves, and what is told of them.
+import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
+import type { CallerOf } from '../../caller.ts'
+import { type Prepared, prepare } from '../../json-text.ts'
+import type { Lobby } from '../book/lobby.ts'
+import { type GameModeNames, gameModeNames } from '../seats/game-mode-names.ts'
+import type { MatchmakerContext } from '../seats/seats.ts'
+import { answerRegions } from './regions.ts'
+
+const STATE_BYTES_MAX = 16 * 1024
+
+export async function readyLobby(desk: MatchmakerContext, caller: CallerOf<'lobby'>) {
+  await desk.books.commit(caller.namespace_id, (book, now_ms) => book.ready(caller.lobby_id, now_ms))
+  return {}
+}
+
+export async function closeLobby(desk: MatchmakerContext, caller: CallerOf<'lobby'>, is_closed: boolean) {
+  await desk.books.commit(caller.namespace_id, (book) => book.setClosed(caller.lobby_id, is_closed))
+  return {}
+}
+
+/** No body and null both clear it. */
+export async function writeLobbyState(desk: MatchmakerContext, caller: CallerOf<'lobby'>, state: unknown) {
+  const text = state === undefined || state === null ? null : JSON.stringify(state)
+  if (text !== null && Buffer.byteLength(text) > STATE_BYTES_MAX) {
+    throw new ApiError('API_BODY_TOO_LARGE', { bytes_max: STATE_BYTES_MAX })
+  }
+  await desk.books.commit(caller.namespace_id, (book) => book.setState(caller.lobby_id, text))
+  return {}
+}
+
+/**
+ * Waits for what is being committed: nobody is told a state that is then undone. A lobby's own token dies with it
+ * (TOKEN_REVOKED).
+ */
+export function stateOfLobby(desk: MatchmakerContext, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string) {
+  return desk.books.commit(caller.namespace_id, (book) => {
+    if (caller.kind === 'lobby' && book.lobbies.get(caller.lobby_id)?.stop_ms !== null) {
+      return { refused: 'TOKEN_REVOKED' }
+    }
+    const lobby = book.lobbies.get(lobby_id)
+    if (lobby === undefined || lobby.stop_ms !== null) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
+    return { changes: [], result: prepare<unknown>(lobby.state ?? 'null') }
+  })
+}
+
+export async function listOpenLobbies(
+  desk: MatchmakerContext,
+  namespace_id: string,
+  address: string,
+  query: QueryOf<typeof listLobbies>,
+): Promise<Prepared<ResponseOf<typeof listLobbies>>> {
+  const { game_id, version_id, game_modes } = await desk.namespaces.get(namespace_id)
+  const listable = new Set([...game_modes.values()].filter((mode) => mode.listable).map((mode) => mode.name))
+  const names = new Map([...game_modes.keys()].map((name) => [name, gameModeNames(game_id, name)]))
+  const page = await desk.books.commit(namespace_id, (book) => {
+    const { lobbies, more } = book.list({ version_id, game_modes: listable, after: query.anchor ?? null })
+    return {
+      changes: [],
+      result: {
+        texts: lobbies.map((lobby) => infoText(lobby, names.get(lobby.game_mode), query.include_state === true)),
+        anchor: more ? lobbies.at(-1)?.lobby_id : undefined,
+      },
+    }
+  })
+  const { regions } = await answerRegions(desk, namespace_id, address)
+  const rest = JSON.stringify({
+    game_modes: [...names.values()],
+    regions,
+    anchor: page.anchor,
+  })
+  return prepare(`{"lobbies":[${page.texts.join(',')}],${rest.slice(1)}`)
+}
+
+/** As JSON text: a state is not parsed, so its numbers stay as they are and a large one costs little. */
+function infoText(lobby: Lobby, game_mode: GameModeNames | undefined, include_state: boolean): string {
+  const text = JSON.stringify({
+    region_id: lobby.region,
+    ...game_mode,
+    lobby_id: lobby.lobby_id,
+    max_players_normal: lobby.max_players_normal,
+    max_players_direct: lobby.max_players_direct,
+    max_players_party: lobby.max_players_party,
+    total_player_count: lobby.players.size,
+    ...(lobby.is_stalled ? { is_stalled: true } : {}),
+  })
+  return include_state ? `${text.slice(0, -1)},"state":${lobby.state ?? 'null'}}` : text
+}

@@ -1,0 +1,104 @@
+// What an identity does about parties. Each is a command of its namespace's book; the answer is as durable as a seat.
+import { randomInt } from 'node:crypto'
+import type { getParty, ResponseOf } from '@muster/contract'
+import type { CallerOf } from '../../caller.ts'
+import { newId } from '../../ids.ts'
+import type { PartyMember, PartyRecord } from '../../journal/changes.ts'
+import type { Book } from '../book/book.ts'
+import type { Decision } from '../book/commands.ts'
+import type { MatchmakerContext } from '../seats/seats.ts'
+
+/** Letters and digits that are not taken for one another when they are told by voice. */
+const CODE_LETTERS = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789'
+const CODE_LENGTH = 8
+const USER_AGENT_LENGTH_MAX = 1_024
+/** A look at a party is answered after this, changed or not. */
+const WATCH_MS = 40_000
+
+type Player = CallerOf<'identity'>
+type Answer = { party: ResponseOf<typeof getParty>['party'] }
+/** From where a member comes. */
+export type From = { address: string; client: string; user_agent: string | null }
+
+export async function createParty(desk: MatchmakerContext, caller: Player, from: From): Promise<Answer> {
+  return decide(desk, caller, (book, now_ms) =>
+    book.parties.create(memberOf(caller, from, now_ms), { party_id: newId(now_ms), code: newCode() }),
+  )
+}
+
+export async function joinParty(desk: MatchmakerContext, caller: Player, from: From, code: string): Promise<Answer> {
+  const as_told = code.trim().toUpperCase()
+  return decide(desk, caller, (book, now_ms) => book.parties.join(memberOf(caller, from, now_ms), as_told))
+}
+
+export async function leaveParty(desk: MatchmakerContext, caller: Player): Promise<Record<string, never>> {
+  const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
+  await desk.books.commit(namespace_id, (book, now_ms) => book.parties.leave(caller.identity_id, now_ms))
+  return {}
+}
+
+export async function setLeader(desk: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
+  return decide(desk, caller, (book, now_ms) => book.parties.lead(caller.identity_id, identity_id, now_ms))
+}
+
+export async function removeMember(desk: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
+  return decide(desk, caller, (book, now_ms) =>
+    book.parties.remove(caller.identity_id, identity_id, { code: newCode() }, now_ms),
+  )
+}
+
+/** With a watch_index it waits for a change behind it. Throws PARTY_NOT_FOUND, also when a party that was watched is over. */
+export async function partyOf(
+  desk: MatchmakerContext,
+  caller: Player,
+  watch_index: string | undefined,
+  isGone: () => boolean,
+): Promise<ResponseOf<typeof getParty>> {
+  const { books, ctx } = desk
+  const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
+  const deadline_ms = ctx.elapsed() + WATCH_MS
+  for (;;) {
+    const woken = watch_index === undefined ? null : books.watch.next(caller.identity_id, { deadline_ms, isGone })
+    const party = await books.commit(namespace_id, (book, now_ms) => book.parties.look(caller.identity_id, now_ms))
+    const index = `${party.party_id}.${party.revision}`
+    const is_over = books.isWaitingOver() || deadline_ms <= ctx.elapsed() || isGone()
+    if (index !== watch_index || woken === null || is_over) return { ...answerOf(party), watch: { index } }
+    await woken
+  }
+}
+
+async function decide(
+  desk: MatchmakerContext,
+  caller: Player,
+  command: (book: Book, now_ms: number) => Decision<PartyRecord>,
+): Promise<Answer> {
+  const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
+  return answerOf(await desk.books.commit(namespace_id, command))
+}
+
+function memberOf({ identity_id }: Player, { address, client, user_agent }: From, join_ms: number): PartyMember {
+  const agent = user_agent === null ? null : user_agent.slice(0, USER_AGENT_LENGTH_MAX)
+  return { identity_id, address, client, user_agent: agent, join_ms }
+}
+
+function answerOf(party: PartyRecord): Answer {
+  const { party_id, code, leader_identity_id, members, create_ms, expire_ms } = party
+  return {
+    party: {
+      party_id,
+      code,
+      leader_identity_id,
+      members: members.map(({ identity_id, join_ms }) => ({ identity_id, join_ts: timestamp(join_ms) })),
+      create_ts: timestamp(create_ms),
+      expire_ts: timestamp(expire_ms),
+    },
+  }
+}
+
+function newCode(): string {
+  return Array.from({ length: CODE_LENGTH }, () => CODE_LETTERS.charAt(randomInt(CODE_LETTERS.length))).join('')
+}
+
+function timestamp(ms: number): string {
+  return new Date(ms).toISOString()
+}

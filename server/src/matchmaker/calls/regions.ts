@@ -1,0 +1,32 @@
+// Regions, as a client is told of them: those that the current version's game modes run in, the best first.
+import type { GameModeConfig, listRegions, ResponseOf } from '@muster/contract'
+import type { Coordinates } from '../../addresses/ip-intelligence.ts'
+import type { Config } from '../../config.ts'
+import { byDistance } from '../seats/nearest.ts'
+import { regionsOf } from '../seats/request.ts'
+import type { MatchmakerContext } from '../seats/seats.ts'
+
+type RegionInfos = ResponseOf<typeof listRegions>['regions']
+
+const KM_PER_MILE = 1.609_344
+
+export async function answerRegions(
+  desk: MatchmakerContext,
+  namespace_id: string,
+  address: string,
+): Promise<ResponseOf<typeof listRegions>> {
+  const { game_modes } = await desk.namespaces.get(namespace_id)
+  await desk.ip_intelligence.opening()
+  const { coordinates } = desk.ip_intelligence.factsOf(address)
+  return { regions: regionInfos(desk.ctx.config, [...game_modes.values()], coordinates) }
+}
+
+function regionInfos(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): RegionInfos {
+  return byDistance(regionsOf(config, modes), client).map(({ region, kilometers }) => ({
+    region_id: region.name,
+    provider_display_name: region.provider_display_name,
+    region_display_name: region.display_name,
+    datacenter_coord: { latitude: region.latitude, longitude: region.longitude },
+    datacenter_distance_from_client: { kilometers, miles: kilometers / KM_PER_MILE },
+  }))
+}

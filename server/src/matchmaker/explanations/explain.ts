@@ -1,0 +1,109 @@
+// A decision of the book, explained: which lobbies were there and why each was taken or passed over, and the limits as
+// they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
+import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
+import type { Book, Held } from '../book/book.ts'
+import type {
+  CreateWish,
+  Decision,
+  FailedBefore,
+  FindRequest,
+  JoinWish,
+  SeatTaken,
+  SeatWish,
+} from '../book/commands.ts'
+import type { Lobby } from '../book/lobby.ts'
+import type { Place } from '../book/open-lobbies.ts'
+import { hasTags, takenPlaces } from '../book/rules.ts'
+import type { ClientLimit } from '../seats/client-limit.ts'
+
+const LOOKED_AT_MAX = 1_024
+const CANDIDATES_MAX = 32
+const PLACES_MAX = 32
+
+type Result = SeatTaken | Held | null
+export type Decided = { wish: SeatWish; decision: Decision<unknown>; limit: ClientLimit }
+
+export function explainDecision(book: Book, { wish, decision, limit }: Decided): Omit<Attempt, 'offset'> {
+  const outcome = outcomeOf(decision as Decision<Result>)
+  const failed = 'plan' in wish ? (wish as FindRequest | CreateWish).plan?.failed_before : undefined
+  const candidates = candidatesOf(book, wish, outcome.lobby_id)
+  const lobby_count = isFind(wish) ? book.lobbies.size : candidates.length
+  return {
+    ...outcome,
+    ...(failed === undefined ? {} : { failed_starts: failedStarts(failed) }),
+    places: isFind(wish) ? wish.places.slice(0, PLACES_MAX) : [],
+    candidates: candidates.slice(0, CANDIDATES_MAX),
+    candidates_left_out: Math.max(0, lobby_count - CANDIDATES_MAX),
+    limits: {
+      client_limit: limit.limit,
+      client_players: book.playersOf(wish.client),
+      client_players_max: limit.players_max,
+      lobbies: book.live_lobby_count,
+      lobby_count_max: wish.lobby_count_max,
+    },
+  }
+}
+
+function failedStarts({ failure_count, pause_ms, lobby_id }: FailedBefore): Attempt['failed_starts'] {
+  return { count: failure_count, pause: pause_ms * 1_000, last_lobby_id: lobby_id }
+}
+
+function outcomeOf(decision: Decision<Result>): Pick<Attempt, 'outcome' | 'code' | 'lobby_id'> {
+  if ('refused' in decision) return { outcome: 'refused', code: decision.refused }
+  const { changes, result } = decision
+  if (result === null) return { outcome: 'lost' }
+  if ('hold' in result) return { outcome: 'held', lobby_id: result.hold.lobby.lobby_id }
+  const { lobby_id } = 'seat' in result ? result.seat : result
+  if (changes.some(({ kind }) => kind === 'lobby_created')) return { outcome: 'created', lobby_id }
+  return { outcome: changes.length === 0 ? 'remembered' : 'seated', lobby_id }
+}
+
+const isFind = (wish: SeatWish): wish is FindRequest => 'places' in wish
+const isJoin = (wish: SeatWish): wish is JoinWish => 'lobby_id' in wish
+
+function candidatesOf(book: Book, wish: SeatWish, chosen_id: string | undefined): Attempt['candidates'] {
+  const candidates: Attempt['candidates'] = []
+  const look = (lobby: Lobby, why: Verdict): void => {
+    const { lobby_id, game_mode, region, max_players_normal, max_players_direct } = lobby
+    const verdict = lobby_id === chosen_id ? 'chosen' : why
+    const player_count = takenPlaces(lobby)
+    candidates.push({ lobby_id, game_mode, region, player_count, max_players_normal, max_players_direct, verdict })
+  }
+  if (isJoin(wish)) {
+    const lobby = book.lobbies.get(wish.lobby_id)
+    if (lobby !== undefined) look(lobby, joinVerdict(book, lobby))
+  } else if (isFind(wish)) {
+    let looked_at = 0
+    const chosen = chosen_id === undefined ? undefined : book.lobbies.get(chosen_id)
+    if (chosen !== undefined) look(chosen, 'chosen')
+    for (const lobby of book.lobbies.values()) {
+      if (++looked_at > LOOKED_AT_MAX) break
+      if (lobby !== chosen) look(lobby, findVerdict(book, lobby, wish))
+    }
+  }
+  return candidates.sort((a, b) => VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict))
+}
+
+function joinVerdict(book: Book, lobby: Lobby): Verdict {
+  if (lobby.stop_ms !== null) return 'stopped'
+  if (book.draining.has(lobby.version_id)) return 'draining'
+  if (lobby.is_stalled) return 'stalled'
+  return takenPlaces(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
+}
+
+/** What is furthest from fitting is told first. */
+function findVerdict(book: Book, lobby: Lobby, { places, tags }: FindRequest): Verdict {
+  const isThere = (member: keyof Place): boolean => places.some((place) => place[member] === lobby[member])
+  if (lobby.stop_ms !== null) return 'stopped'
+  if (!isThere('version_id')) return 'other_version'
+  if (!isThere('game_mode')) return 'other_game_mode'
+  if (!places.some(({ region, game_mode }) => region === lobby.region && game_mode === lobby.game_mode)) {
+    return 'other_region'
+  }
+  if (book.draining.has(lobby.version_id)) return 'draining'
+  if (lobby.publicity !== 'public') return 'not_public'
+  if (lobby.is_closed) return 'closed'
+  if (lobby.is_stalled) return 'stalled'
+  if (!hasTags(lobby, tags)) return 'other_tags'
+  return takenPlaces(lobby) >= lobby.max_players_normal ? 'full' : 'not_best'
+}

@@ -1,0 +1,67 @@
+// Explanations, as they are asked for: what was told of a request, and what has become of the lobbies that it was given.
+import { ApiError, type Explanation } from '@muster/contract'
+import type { Context } from '../../context.ts'
+import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
+import type { Rays } from './store.ts'
+
+type Told = Pick<Explanation, 'asked' | 'captcha' | 'verification' | 'attempts' | 'waits'>
+
+/** Throws RAY_NOT_FOUND: there is none, it was not kept, or it is too old. `game_id`: whose it is. */
+export async function readExplanation(
+  { db }: Context,
+  rays: Rays,
+  ray_id: string,
+): Promise<{ game_id: string; explanation: Explanation }> {
+  await rays.flush()
+  const ray = await db
+    .selectFrom('rays')
+    .innerJoin('namespaces', 'namespaces.namespace_id', 'rays.namespace_id')
+    .where('ray_id', '=', ray_id)
+    .select(['game_id', 'rays.namespace_id', 'operation', 'rays.create_ts', 'duration_us', 'code', 'explanation'])
+    .executeTakeFirst()
+  if (ray === undefined) throw new ApiError('RAY_NOT_FOUND')
+  const told = JSON.parse(ray.explanation) as Told
+  const failed = told.attempts.map(({ failed_starts }) => ({ lobby_id: failed_starts?.last_lobby_id }))
+  const lobby_ids = new Set([...told.attempts, ...told.waits, ...failed].flatMap(({ lobby_id }) => lobby_id ?? []))
+  return {
+    game_id: ray.game_id,
+    explanation: {
+      ray_id,
+      create_ts: ray.create_ts.toISOString(),
+      operation: ray.operation,
+      namespace_id: ray.namespace_id,
+      duration: Number(ray.duration_us),
+      ...(ray.code === null ? {} : { code: ray.code }),
+      ...told,
+      lobbies: await lobbyEnds({ db }, [...lobby_ids]),
+    },
+  }
+}
+
+async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Promise<Explanation['lobbies']> {
+  if (lobby_ids.length === 0) return []
+  const rows = await db
+    .selectFrom('lobbies')
+    .leftJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
+    .where('lobbies.lobby_id', 'in', lobby_ids)
+    .orderBy('lobbies.create_ts')
+    .select(['lobbies.lobby_id', 'ready_ts', 'stop_reason', 'exit_code', 'exit_reason', 'log_tail', 'listening'])
+    .select(['seats_expired_while_connected', 'connections_at_stop'])
+    .execute()
+  return rows.map(
+    ({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail, listening, ...connections }) => {
+      // A server that did not call ready in time was ended by us: that is the reason, and not how it took it.
+      const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
+      return {
+        lobby_id,
+        is_ready: ready_ts !== null,
+        ...(stop_reason === null ? {} : { stop_reason }),
+        ...(exit_code === null ? {} : { exit_code }),
+        ...(reason === null ? {} : { exit_reason: reason }),
+        ...(listening === null ? {} : { listening: { ...listening, others: listening.others ?? undefined } }),
+        log_lines: log_tail ?? [],
+        warnings: connectionWarnings({ stop_reason, ...connections }),
+      }
+    },
+  )
+}

@@ -1,0 +1,91 @@
+// What of the journal and of its tables is removed: what is over for longer than a setting says, and of which nothing is
+// needed any more. ARCHITECTURE.md, section 8, says why the fence stays safe.
+//
+// A row of the journal goes when it is old by the database's own clock, when the tables reflect it (below projected_seq,
+// so that a shard's last row always stays), and when everybody who reads the journal by seq has read it: a reader says
+// how far in a row of journal_readers for each shard, which it makes before it relies on it. What a book still remembers
+// is never removed from the tables, whatever the settings say.
+import type { Pool } from 'pg'
+import type { Context } from '../context.ts'
+import { type OldRows, removeInBatches, removeOld } from '../database/remove-old.ts'
+import { type Sweeper, startSweeper } from '../database/sweeper.ts'
+import { UNUSED_GUESTS } from '../database/unused-guests.ts'
+import { SHARD_COUNT } from '../journal/pages.ts'
+import { MEMORY_MS } from './book/book.ts'
+import type { Rays } from './explanations/store.ts'
+
+const SWEEP_EVERY_MS = 60_000
+
+export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
+const OLD_RAYS: OldRows = { table: 'rays', ended: 'create_ts' }
+/** Of all roles: they write them, and this one removes them. */
+const OLD_RAY_PARTS: OldRows = { table: 'ray_parts', ended: 'ts' }
+export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
+export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
+/** A guest who was not seen for so long has no token that is good any more. */
+export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
+/** How long a guest is kept that never came back and never played. */
+const UNUSED_GUEST_MS = 24 * 60 * 60_000
+const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
+
+/** `bookTime`: lobbies, players and parties end by it. */
+export function startRetention(ctx: Context, rays: Rays, bookTime: () => number): Sweeper {
+  const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
+  return startSweeper(ctx.log, SWEEP_EVERY_MS, [
+    { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
+    { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
+    { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, bookTime()) },
+    {
+      what: 'rays',
+      remove: async () =>
+        (await rays.trim()) + (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_RAYS, ctx.now() - rays_ms)),
+    },
+    {
+      what: 'parts of rays',
+      remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_PARTS, ctx.now() - rays_ms)),
+    },
+    { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, bookTime()) },
+    {
+      what: 'unused guests',
+      remove: async () => removeOld(ctx.pool, UNUSED_GUESTS, ctx.now() - UNUSED_GUEST_MS),
+    },
+    {
+      what: 'identities',
+      remove: async () =>
+        identities_ms === null
+          ? 0
+          : removeOld(ctx.pool, OLD_IDENTITIES, ctx.now() - Math.max(identities_ms, IDENTITY_MS_MIN)),
+    },
+  ])
+}
+
+/** `kept_ms` null: for ever. */
+export async function removeEnded(pool: Pool, rows: OldRows, kept_ms: number | null, now_ms: number): Promise<number> {
+  return kept_ms === null ? 0 : removeOld(pool, rows, now_ms - Math.max(kept_ms, MEMORY_MS))
+}
+
+export async function removeOldJournal(pool: Pool, kept_ms: number): Promise<number> {
+  const { rows } = await pool.query<{ shard: number }>(OLD_SHARDS_SQL, [SHARD_COUNT - 1, kept_ms / 1_000])
+  let count = 0
+  for (const { shard } of rows) {
+    count += await removeInBatches(async (rows_max) => {
+      const { rowCount } = await pool.query(REMOVE_PAGES_SQL, [shard, kept_ms / 1_000, rows_max])
+      return rowCount ?? 0
+    })
+  }
+  return count
+}
+
+/** Shards whose first row is old: one look at an index each. */
+export const OLD_SHARDS_SQL = `
+  select shard from generate_series(0, $1::integer) as shards (shard)
+  where (select ts from journal where journal.shard = shards.shard order by seq limit 1)
+    < now() - make_interval(secs => $2)`
+
+/** Of the first rows of a shard those that are old and may go: it never looks at more than it may remove. */
+export const REMOVE_PAGES_SQL = `
+  delete from journal
+  where shard = $1 and ts < now() - make_interval(secs => $2) and seq < least(
+    coalesce((select projected_seq from shards where shard = $1), 0),
+    (select min(read_seq) + 1 from journal_readers where shard = $1),
+    (select seq from journal where shard = $1 order by seq limit 1) + $3)`

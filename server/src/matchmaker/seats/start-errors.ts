@@ -1,0 +1,165 @@
+// What a caller is told when no lobby became ready for a request: how the server of the last one ended, and where the
+// explanation is. The last lines of its log are for the game's own backend: a player's client must not see them.
+import { ApiError, type ErrorMetadata } from '@muster/contract'
+import type { Context } from '../../context.ts'
+import { exitCodeOf } from '../../database/exit-code.ts'
+import type { Listening } from '../../database/schema.ts'
+import { logTail } from '../../lobby-logs/tail.ts'
+import type { FailedBefore } from '../book/commands.ts'
+import type { Books } from '../shards/books.ts'
+import type { RunEnd } from '../watch/failed-starts.ts'
+import type { Requester } from './requester.ts'
+
+type Asking = Pick<Requester, 'namespace_id' | 'ray_id' | 'is_backend' | 'isGone'>
+type StartContext = { ctx: Pick<Context, 'db' | 'lobby_logs' | 'log'>; books: Pick<Books, 'lobby'> }
+
+/** What the row of a run has for the caller; null: the lobby has no run. */
+type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null }
+
+/** Exit codes above it are of signals. */
+const SIGNAL_CODE = 128
+
+/** The error that the caller receives for one that names the lobby that did not start. All others stay as they are. */
+export async function startError(desk: StartContext, asking: Asking, error: unknown): Promise<unknown> {
+  if (!(error instanceof ApiError) || asking.isGone()) return error
+  try {
+    return await explained(desk, asking, error)
+  } catch (cause) {
+    desk.ctx.log.warn({ err: cause }, 'what became of a lobby that did not start could not be read')
+    return error
+  }
+}
+
+async function explained(desk: StartContext, asking: Asking, error: ApiError): Promise<ApiError> {
+  const { code, metadata, retry_after_s } = error
+  const { lobby_id } = metadata
+  if (typeof lobby_id !== 'string') return error
+  if (code === 'MATCHMAKER_LOBBY_NOT_STARTED') return notStarted(desk, asking, lobby_id, retry_after_s)
+  if (code !== 'MATCHMAKER_LOBBY_STOPPED') return error
+  return isPaused(metadata) ? paused(desk, asking, metadata) : stopped(desk, asking, lobby_id)
+}
+
+const isPaused = (metadata: ErrorMetadata): metadata is FailedBefore => 'pause_ms' in metadata
+
+async function stopped(desk: StartContext, asking: Asking, lobby_id: string): Promise<ApiError> {
+  const run = await readRun(desk, lobby_id)
+  const end = endOf(desk, asking, lobby_id, run)
+  const where = end.exit_reason === 'never_ready' ? whereListening(run) : ''
+  const message = `The lobby ended before it was ready: ${sentenceOf(end)}${where} ${whereExplained(asking)}`
+  const log_lines = await logLines(desk, asking, lobby_id, run)
+  return new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id, ...end, ...log_lines }, { message })
+}
+
+/** No query for a player: while a version is paused, every request of its players comes here. */
+async function paused(desk: StartContext, asking: Asking, failed: FailedBefore): Promise<ApiError> {
+  const { lobby_id, failure_count, pause_ms } = failed
+  const retry_after_s = Math.ceil(pause_ms / 1_000)
+  const end = { exit_reason: failed.exit_reason, exit_code: exitCodeOf(failed) }
+  const message = `The last ${failure_count} starts of this version failed, so no lobby is started for ${retry_after_s} s. Of the last one ${sentenceOf(end)} ${whereExplained(asking)}`
+  const log_lines = asking.is_backend ? await logLines(desk, asking, lobby_id, await readRun(desk, lobby_id)) : {}
+  return new ApiError(
+    'MATCHMAKER_LOBBY_STOPPED',
+    { lobby_id, ...end, failed_starts: failure_count, ...log_lines },
+    { message, retry_after_s },
+  )
+}
+
+async function notStarted(
+  desk: StartContext,
+  asking: Asking,
+  lobby_id: string,
+  retry_after_s: number | undefined,
+): Promise<ApiError> {
+  const run = await readRun(desk, lobby_id)
+  const message = `The lobby did not become ready in time.${whereListening(run)} ${whereExplained(asking)}`
+  const log_lines = await logLines(desk, asking, lobby_id, run)
+  const options = { message, ...(retry_after_s === undefined ? {} : { retry_after_s }) }
+  return new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id, ...log_lines }, options)
+}
+
+async function readRun({ ctx }: StartContext, lobby_id: string): Promise<Run | null> {
+  const run = await ctx.db
+    .selectFrom('lobby_runs')
+    .select(['exit_reason', 'exit_code', 'log_tail', 'listening'])
+    .where('lobby_id', '=', lobby_id)
+    .executeTakeFirst()
+  return run ?? null
+}
+
+/** A server that did not call ready in time was ended by the platform: that is the reason, and not how it took it. */
+function endOf({ books }: StartContext, { namespace_id }: Asking, lobby_id: string, run: Run | null): RunEnd {
+  const stop_reason = books.lobby(namespace_id, lobby_id)?.stop_reason ?? null
+  const by_platform = stop_reason === 'exited' ? null : stop_reason
+  const exit_reason = by_platform ?? run?.exit_reason ?? stop_reason
+  return { exit_reason, exit_code: exitCodeOf({ exit_reason, exit_code: run?.exit_code ?? null }) }
+}
+
+/** Of an end; it begins in lower case, and ends with a full stop. */
+function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
+  switch (exit_reason) {
+    case 'exit':
+      return `its server exited with code ${exit_code}.`
+    case 'signal':
+      return `signal ${Number(exit_code) - SIGNAL_CODE} ended its server.`
+    case 'oom':
+      return 'its server used more memory than its tier has.'
+    case 'pids':
+      return 'its server started more processes than a lobby may have.'
+    case 'no_such_file':
+      return 'the first of args names a program that is not there.'
+    case 'not_executable':
+      return 'the first of args names a file that is not executable.'
+    case 'missing_library':
+      return 'a library or an interpreter of its program is missing.'
+    case 'build_damaged':
+      return 'the stored build is damaged.'
+    case 'no_build':
+      return 'its build cannot be unpacked.'
+    case 'never_ready':
+      return 'its server did not call ready in time.'
+    case null:
+      return 'its seat was taken back.'
+    default:
+      return `the reason is ${exit_reason}.`
+  }
+}
+
+/** Of a server that is not ready; it begins with a space, or is empty. */
+function whereListening(run: Run | null): string {
+  if (run === null) return ' Its server has not been started yet.'
+  if (run.listening === null) return ''
+  const { open, shut, others } = run.listening
+  const elsewhere =
+    others === null ? '' : ` It listens on ${others.length === 0 ? 'no other port' : others.join(', ')}.`
+  if (shut.length === 0)
+    return ` Its server listens on its ports (${namesOf(open)}), but did not call ready.${elsewhere}`
+  const listed = open.length === 0 ? '' : `, only on ${namesOf(open)}`
+  return ` Its server does not listen on ${namesOf(shut)}${listed}.${elsewhere}`
+}
+
+/** As the server knows them: by the variables that have their numbers. */
+function namesOf(ports: readonly string[]): string {
+  return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${name.toUpperCase().replaceAll('-', '_')}`).join(', ')
+}
+
+const whereExplained = ({ ray_id }: Asking): string =>
+  `For the game's developers, GET /cloud/rays/${ray_id}/explain has more.`
+
+/** Nothing for players. A lobby that still runs, or ends, has no lines in its row: its log is read. */
+async function logLines(
+  { ctx }: StartContext,
+  { is_backend }: Asking,
+  lobby_id: string,
+  run: Run | null,
+): Promise<{ log_lines?: readonly string[] }> {
+  if (!is_backend) return {}
+  if (run?.log_tail) return { log_lines: run.log_tail }
+  try {
+    const read = async (...what: [stream: 'stdout' | 'stderr', lines_max: number]) =>
+      (await ctx.lobby_logs.last(lobby_id, ...what)).lines
+    return { log_lines: await logTail(read) }
+  } catch (error) {
+    ctx.log.warn({ err: error, lobby_id }, 'the log of a lobby that did not start could not be read')
+    return { log_lines: [] }
+  }
+}

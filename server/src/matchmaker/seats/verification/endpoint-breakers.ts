@@ -1,0 +1,76 @@
+// A circuit breaker for each namespace and endpoint of a game. An endpoint that keeps failing is left alone: requests for
+// it are refused at once, except for a probe every OPEN_MS, until one gets an answer.
+import type { Context } from '../../../context.ts'
+import { CircuitBreaker } from '../../../outbound/circuit-breaker.ts'
+
+/** Failures in a row after which an endpoint is left alone. */
+const FAILURES_MAX = 5
+/** From one probe to the next. An endpoint that returns is found within this and the time of its answer. */
+const OPEN_MS = 2_000
+/** Beyond it the endpoint that was asked first is forgotten. One that has answered is not remembered. */
+const BREAKERS_MAX = 10_000
+
+export type EndpointCall = {
+  is_probe: boolean
+  /** Milliseconds until the endpoint may be asked; 0: now. Other calls may have failed since this one was let through. */
+  waitMs: () => number
+  answered: () => void
+  failed: () => void
+}
+
+export type EndpointBreakers = {
+  /** Lets a call through; else the milliseconds after which the next one is. */
+  enter: (namespace_id: string, url: string) => EndpointCall | number
+  countRefused: () => void
+}
+
+export function createEndpointBreakers(ctx: Pick<Context, 'log' | 'elapsed' | 'metrics'>): EndpointBreakers {
+  const breakers = new Map<string, CircuitBreaker>()
+  const ends = { answered: 0, failed: 0, not_asked: 0 }
+  ctx.metrics.sum(
+    'verification_calls_total',
+    "Calls to games' own verification, by how they ended.",
+    ['end'],
+    (tell) => {
+      for (const [end, count] of Object.entries(ends)) tell(count, end)
+    },
+  )
+  ctx.metrics.gauge('verification_endpoints_left_alone', 'Endpoints of games that keep failing.', [], (tell) =>
+    tell([...breakers.values()].filter((breaker) => breaker.isOpen()).length),
+  )
+
+  function breakerOf(key: string): CircuitBreaker {
+    const known = breakers.get(key)
+    if (known !== undefined) return known
+    if (breakers.size >= BREAKERS_MAX) breakers.delete(breakers.keys().next().value!)
+    const breaker = new CircuitBreaker({ failures_max: FAILURES_MAX, open_ms: OPEN_MS }, ctx.elapsed)
+    breakers.set(key, breaker)
+    return breaker
+  }
+
+  return {
+    enter(namespace_id, url) {
+      const key = `${namespace_id} ${url}`
+      const breaker = breakerOf(key)
+      const is_probe = breaker.isOpen()
+      const call = breaker.enter()
+      if (call === null) return breaker.waitMs()
+      return {
+        is_probe,
+        waitMs: () => breaker.waitMs(),
+        answered() {
+          ends.answered++
+          if (call.succeeded()) ctx.log.info({ namespace_id }, "a game's verification answers again")
+          if (breakers.get(key) === breaker) breakers.delete(key)
+        },
+        failed() {
+          ends.failed++
+          if (call.failed()) ctx.log.warn({ namespace_id }, "a game's verification keeps failing and is left alone")
+        },
+      }
+    },
+    countRefused() {
+      ends.not_asked++
+    },
+  }
+}

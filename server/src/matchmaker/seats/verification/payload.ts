@@ -1,0 +1,88 @@
+// What a game's endpoint is told, member for member as the interface has it, and what of it a player may say himself.
+import { type SeatAction, validationError } from '@muster/contract'
+import type { AddressFacts } from '../../../addresses/ip-intelligence.ts'
+import { isExactNumber, parseExact } from '../../../exact-json.ts'
+import { gameModeId, idOfName } from '../../../ids.ts'
+import type { Hold } from '../../book/holds.ts'
+
+const DATA_BYTES_MAX = 16 * 1024
+const DATA_DEPTH_MAX = 32
+
+/** A player for whom a seat is asked: one, or all of a party. */
+export type VerifiedPlayer = {
+  /** In canonical form. */
+  address: string
+  user_agent: string | null
+  coordinates: AddressFacts['coordinates']
+}
+
+/** The request's own words; a join has no tags and no max_players. */
+export type RequestWords = {
+  verification_data?: unknown
+  tags?: Readonly<Record<string, string>>
+  max_players?: number
+  lobby_config?: unknown
+}
+
+export function verificationPayload(question: {
+  game_id: string
+  namespace_id: string
+  hold: Hold
+  players: readonly VerifiedPlayer[]
+  join_kind: 'normal' | 'party'
+  words: RequestWords
+}): string {
+  const { game_id, namespace_id, hold, players, join_kind, words } = question
+  const { lobby } = hold
+  return JSON.stringify({
+    verification_data: words.verification_data ?? null,
+    game: {
+      namespace_id,
+      game_mode_id: gameModeId(game_id, lobby.game_mode),
+      game_mode_name_id: lobby.game_mode,
+      lobby: hold.plan !== null ? null : lobbyOf(hold),
+      state: hold.plan !== null || lobby.state === null ? null : parseExact(lobby.state),
+      config: words.lobby_config ?? null,
+      tags: words.tags ?? {},
+      dynamic_max_players: words.max_players ?? null,
+    },
+    clients: Object.fromEntries(
+      players.map(({ address, user_agent, coordinates }) => [
+        address,
+        { user_agent, latitude: coordinates?.latitude ?? null, longitude: coordinates?.longitude ?? null },
+      ]),
+    ),
+    join_kind,
+    kind: hold.action satisfies SeatAction,
+  })
+}
+
+function lobbyOf({ lobby }: Hold) {
+  return {
+    lobby_id: lobby.lobby_id,
+    region_id: idOfName(lobby.region),
+    region_name_id: lobby.region,
+    // RFC 9110, IMF-fixdate.
+    create_ts: new Date(lobby.create_ms).toUTCString(),
+    is_closed: lobby.is_closed,
+  }
+}
+
+/** Throws VALIDATION_ERROR. Its numbers are as they were sent (http/exact-data.ts). */
+export function requireSmallData(verification_data: unknown): void {
+  if (verification_data === undefined) return
+  const refuse = (reason: string, message: string) =>
+    validationError([{ path: ['verification_data'], reason, message }])
+  if (isDeeperThan(DATA_DEPTH_MAX, verification_data)) {
+    throw refuse('too_deep', `verification_data is nested deeper than ${DATA_DEPTH_MAX}.`)
+  }
+  if (Buffer.byteLength(JSON.stringify(verification_data)) > DATA_BYTES_MAX) {
+    throw refuse('too_long', `verification_data is larger than ${DATA_BYTES_MAX} bytes.`)
+  }
+}
+
+/** A depth of 1 is a list or an object with nothing but texts and numbers in it. */
+function isDeeperThan(depth: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || isExactNumber(value)) return false
+  return depth === 0 || Object.values(value).some((member) => isDeeperThan(depth - 1, member))
+}

@@ -1,0 +1,158 @@
+// Which of the edge's ports lobbies have, over all namespaces and shards: the account behind law L5, that a port is of one
+// live lobby at most. Like room (capacity.ts) a port is taken in the very step that decides on a lobby, which says it in
+// the journal, so that a load finds it again. A port is unopened until the edge listens at it; then free; taken; and
+// after its lobby's end is durable, quarantined, so that whoever still sends to that lobby does not reach the next.
+import type { Logger } from 'pino'
+import type { EdgePort } from '../../journal/changes.ts'
+import { SHARD_COUNT } from '../../journal/pages.ts'
+import type { Book } from '../book/book.ts'
+import type { ChoosePorts } from '../book/commands.ts'
+
+const QUARANTINE_MS = 60_000
+
+type Transport = EdgePort['transport']
+type Holder = { lobby_id: string; edge_ports: readonly EdgePort[] }
+type Ended = Holder & { stop_ms: number | null }
+
+export type PortPool = {
+  /** Ports that are free, the longest unused first. Nothing is taken yet. */
+  choose: ChoosePorts
+  /** Throws when another lobby has one of them: the command that wanted it must fail. */
+  take: (shard: number, lobby: Holder) => void
+  /** The lobby was never told to anybody: its ports are as good as before. */
+  undo: (shard: number, lobby: Holder) => void
+  /** The lobby's end is durable. */
+  retire: (shard: number, lobby: Ended) => void
+  /** The shard has been read anew: what it has is what its books say. */
+  replace: (shard: number, books: Iterable<Book>) => void
+  /** Where the edge listens now. Answers whether there is more than before. */
+  open: (ports: Iterable<{ transport: Transport; port: number }>) => boolean
+}
+
+export function createPortPool(log: Logger): PortPool {
+  const tables: Record<Transport, Table> = { tcp: createTable(), udp: createTable() }
+  const all = Object.values(tables)
+  const shards = Array.from({ length: SHARD_COUNT }, () => new Map<string, readonly EdgePort[]>())
+
+  function clash({ lobby_id, edge_ports }: Holder): string | null {
+    for (const { transport, port } of edge_ports) {
+      const other = tables[transport].users.get(port)
+      if (other !== undefined && other !== lobby_id) return `L5: ${transport} ${port} is given to two lobbies`
+    }
+    return null
+  }
+
+  function take(shard: number, lobby: Holder): void {
+    const law = clash(lobby)
+    if (law !== null) throw new Error(law)
+    if (lobby.edge_ports.length === 0) return
+    shards[shard]!.set(lobby.lobby_id, lobby.edge_ports)
+    for (const { transport, port } of lobby.edge_ports) tables[transport].take(port, lobby.lobby_id)
+  }
+
+  function release(shard: number, lobby_id: string, until_ms: number): void {
+    for (const { transport, port } of shards[shard]!.get(lobby_id) ?? []) tables[transport].release(port, until_ms)
+    shards[shard]!.delete(lobby_id)
+  }
+
+  return {
+    choose(wanted, now_ms) {
+      if (wanted.length === 0) return []
+      const chosen: EdgePort[] = []
+      for (const [transport, table] of Object.entries(tables) as [Transport, Table][]) {
+        const wishes = wanted.filter((wish) => wish.transport === transport)
+        const numbers = table.free(wishes.length, now_ms)
+        if (numbers === null) return null
+        for (const [index, wish] of wishes.entries()) chosen.push({ ...wish, port: numbers[index]! })
+      }
+      return chosen
+    },
+    take,
+    undo: (shard, { lobby_id }) => release(shard, lobby_id, 0),
+    retire: (shard, { lobby_id, stop_ms }) => release(shard, lobby_id, (stop_ms ?? 0) + QUARANTINE_MS),
+    replace(shard, books) {
+      for (const lobby_id of [...shards[shard]!.keys()]) release(shard, lobby_id, 0)
+      for (const book of books) {
+        for (const lobby of book.lobbies.values()) {
+          if (lobby.stop_ms !== null) {
+            for (const { transport, port } of lobby.edge_ports) {
+              tables[transport].quarantine(port, lobby.stop_ms + QUARANTINE_MS)
+            }
+            continue
+          }
+          const law = clash(lobby)
+          // What was promised stands, and all the other lobbies of the shard must be read.
+          if (law === null) take(shard, lobby)
+          else log.fatal({ lobby_id: lobby.lobby_id }, law)
+        }
+      }
+    },
+    open(ports) {
+      const opened = { tcp: new Set<number>(), udp: new Set<number>() }
+      for (const { transport, port } of ports) opened[transport].add(port)
+      const before = all.reduce((sum, table) => sum + table.open_count(), 0)
+      tables.tcp.open(opened.tcp)
+      tables.udp.open(opened.udp)
+      return all.reduce((sum, table) => sum + table.open_count(), 0) > before
+    },
+  }
+}
+
+type Table = ReturnType<typeof createTable>
+
+/** The numbers of one transport. */
+function createTable() {
+  let opened: ReadonlySet<number> = new Set()
+  /** In the order in which they are to be given out. */
+  const unused = new Set<number>()
+  const users = new Map<number, string>()
+  /** Until when, by port: the first to end first, or nearly so. */
+  const quarantined = new Map<number, number>()
+
+  function release(port: number, until_ms: number): void {
+    users.delete(port)
+    if (until_ms > 0) quarantine(port, until_ms)
+    else if (opened.has(port) && !quarantined.has(port)) unused.add(port)
+  }
+
+  function quarantine(port: number, until_ms: number): void {
+    if (users.has(port)) return
+    const until = Math.max(until_ms, quarantined.get(port) ?? 0)
+    quarantined.delete(port)
+    quarantined.set(port, until)
+    unused.delete(port)
+  }
+
+  return {
+    users,
+    release,
+    quarantine,
+    open_count: () => opened.size,
+    take(port: number, lobby_id: string): void {
+      users.set(port, lobby_id)
+      unused.delete(port)
+      quarantined.delete(port)
+    },
+    /** Null: there are not as many. */
+    free(count: number, now_ms: number): number[] | null {
+      for (const [port, until_ms] of quarantined) {
+        if (until_ms > now_ms) continue
+        quarantined.delete(port)
+        if (opened.has(port)) unused.add(port)
+      }
+      const numbers: number[] = []
+      for (const port of unused) {
+        if (numbers.length === count) break
+        numbers.push(port)
+      }
+      return numbers.length === count ? numbers : null
+    },
+    open(ports: ReadonlySet<number>): void {
+      for (const port of opened) if (!ports.has(port)) unused.delete(port)
+      for (const port of ports) {
+        if (!opened.has(port) && !users.has(port) && !quarantined.has(port)) unused.add(port)
+      }
+      opened = ports
+    },
+  }
+}

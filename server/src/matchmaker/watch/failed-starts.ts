@@ -1,0 +1,88 @@
+// Starts of lobbies that failed one after the other, by namespace, version, region and game mode. A broken build would
+// otherwise start processes as fast as players ask for seats: three in a row are allowed, then a request starts one
+// lobby, then pauses begin (start-pauses.ts). Running lobbies are still found. A server that calls ready ends it.
+import type { Change } from '../../journal/changes.ts'
+import type { FailedBefore } from '../book/commands.ts'
+import type { Place } from '../book/open-lobbies.ts'
+import type { Books } from '../shards/books.ts'
+import { StartPauses } from './start-pauses.ts'
+
+/** Failures in a row that are not the version's bad luck any more. */
+const FAILURES_IN_A_ROW = 3
+
+/** How a run ends when its build or its server is at fault. All other ends are the machine's or the platform's. */
+const FAULTS_OF_THE_VERSION: ReadonlySet<string> = new Set([
+  ...['exit', 'signal', 'oom', 'pids'],
+  ...['no_such_file', 'not_executable', 'missing_library', 'no_build', 'build_damaged', 'never_ready'],
+])
+
+/** As the row of a run has it. */
+export type RunEnd = { exit_reason: string | null; exit_code: number | null }
+type LastFailure = RunEnd & { lobby_id: string }
+
+export class FailedStarts {
+  readonly #books: Books
+  readonly #pauses: StartPauses<LastFailure>
+  /** Ends of runs that are being told to the books, by lobby: the journal does not have them. */
+  readonly #ends = new Map<string, RunEnd>()
+  readonly close: () => void
+
+  constructor(books: Books) {
+    this.#books = books
+    this.#pauses = new StartPauses(books.nowMs, FAILURES_IN_A_ROW)
+    this.close = books.onCommits({
+      onCommit: (namespace_id, changes) => {
+        for (const change of changes) this.#take(namespace_id, change)
+      },
+      onReload() {},
+    })
+  }
+
+  /** Stops a lobby whose run has ended, by `stop`, and remembers how. */
+  async ended(lobby_id: string, end: RunEnd, stop: () => Promise<unknown>): Promise<void> {
+    this.#ends.set(lobby_id, end)
+    try {
+      await stop()
+    } finally {
+      this.#ends.delete(lobby_id)
+    }
+  }
+
+  /** What failed in this place just before; undefined where the last start did not. */
+  before(namespace_id: string, place: Place): FailedBefore | undefined {
+    // Each find asks.
+    if (this.#pauses.isEmpty()) return undefined
+    const key = keyOf(namespace_id, place)
+    const pause = this.#pauses.get(key)
+    if (pause === undefined) return undefined
+    return { failure_count: pause.failure_count, pause_ms: this.#pauses.remainingMs(key), ...pause.last }
+  }
+
+  /** Whether a request that has just seen a start fail in this place must not make another. */
+  isFailing(namespace_id: string, place: Place): boolean {
+    return (this.#pauses.get(keyOf(namespace_id, place))?.failure_count ?? 0) >= FAILURES_IN_A_ROW
+  }
+
+  #take(namespace_id: string, change: Change): void {
+    if (change.kind !== 'lobby_ready' && change.kind !== 'lobby_stopped') return
+    const lobby = this.#books.lobby(namespace_id, change.lobby_id)
+    if (lobby === undefined) return
+    const key = keyOf(namespace_id, lobby)
+    if (change.kind === 'lobby_ready') {
+      this.#pauses.succeeded(key)
+      return
+    }
+    if (lobby.ready_ms !== null) return
+    const { lobby_id, reason } = change
+    const end = reason === 'never_ready' ? { exit_reason: reason, exit_code: null } : this.#ends.get(lobby_id)
+    if (end === undefined || !FAULTS_OF_THE_VERSION.has(end.exit_reason ?? '')) return
+    const pause = this.#pauses.get(key)
+    // Lobbies that were started at the same time fail together: that is one more failure, and not many.
+    const is_same = pause !== undefined && pause.failure_count > FAILURES_IN_A_ROW && lobby.create_ms < pause.begin_ms
+    if (!is_same) this.#pauses.failed(key, { lobby_id, ...end })
+  }
+}
+
+function keyOf(namespace_id: string, { version_id, region, game_mode }: Place): string {
+  return `${namespace_id}\n${version_id}\n${region}\n${game_mode}`
+}

@@ -1,0 +1,69 @@
+// What became of the lobbies' processes: the runner writes lobby_runs; a lobby whose run has ended is stopped here, and
+// one whose server does not answer is stalled until it does. Looked at when the runner says that something happened, and
+// every RUNS_EVERY_MS in case the word was lost.
+import { setTimeout as delay } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Context } from '../../context.ts'
+import { type Watch, watchChannel } from '../../database/poller.ts'
+import type { Books } from '../shards/books.ts'
+import type { FailedStarts } from './failed-starts.ts'
+
+const RUNS_EVERY_MS = 1_000
+/** Longer than this a matchmaker that starts does not wait for its first look. */
+const RUNS_START_MS_MAX = 5_000
+/** Runs with news that are taken in together; the next ones follow at once. */
+const RUNS_MAX = 500
+/** Before all ids. */
+const NO_ID = '00000000-0000-0000-0000-000000000000'
+
+export type RunWatch = Pick<Watch, 'close'>
+
+/** Resolves when what came to pass while nobody looked has been taken in: nobody gets a seat in what has ended. */
+export async function watchRuns(
+  ctx: Pick<Context, 'db' | 'listener' | 'log'>,
+  books: Books,
+  failed_starts: Pick<FailedStarts, 'ended'>,
+): Promise<RunWatch> {
+  let is_closed = false
+
+  /** By id: the table still has those that were taken in just now as they were. */
+  async function takeInAll(): Promise<void> {
+    let after: string | null = NO_ID
+    while (after !== null && !is_closed) {
+      const runs = await ctx.db
+        .selectFrom('lobbies')
+        .innerJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
+        .where('lobbies.stop_ts', 'is', null)
+        .where(sql<boolean>`(exit_ts is not null or (stall_ts is not null) <> is_stalled)`)
+        .where('lobbies.lobby_id', '>', after)
+        .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'exit_reason', 'exit_code', 'stall_ts'])
+        .orderBy('lobbies.lobby_id')
+        .limit(RUNS_MAX)
+        .execute()
+      await Promise.all(
+        runs.map(({ namespace_id, lobby_id, exit_ts, stall_ts, ...end }) =>
+          exit_ts === null
+            ? books.commit(namespace_id, (book, now_ms) => book.setStalled(lobby_id, stall_ts !== null, now_ms))
+            : failed_starts.ended(lobby_id, end, () =>
+                books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
+              ),
+        ),
+      )
+      after = runs.length < RUNS_MAX ? null : runs.at(-1)!.lobby_id
+    }
+  }
+
+  const watch = watchChannel(ctx, {
+    channel: 'lobby_runs',
+    every_ms: RUNS_EVERY_MS,
+    look: takeInAll,
+    failure: 'what became of lobby runs could not be taken in; trying again',
+  })
+  await Promise.race([watch.looking(), delay(RUNS_START_MS_MAX, undefined, { ref: false })])
+  return {
+    close() {
+      is_closed = true
+      return watch.close()
+    },
+  }
+}

@@ -1,0 +1,16 @@
+// How api and matchmaker know that a request came through the edge, and that its X-Forwarded-For is therefore true: a
+// header that only processes with the platform's keys can send. Lobbies run on the same machine; their word for a
+// client's address is worth nothing.
+import type { Keys } from './keys.ts'
+
+export const EDGE_PROOF_HEADER = 'x-muster-edge'
+
+/** The same for the life of the keys. It goes to api and matchmaker only, over the internal address. */
+export function edgeProof(keys: Keys): string {
+  return keys.mac('edge', 'forwarded').toString('base64url')
+}
+
+/** The id of a request's ray: in every answer, and with the proof in what the edge forwards. */
+export const RAY_HEADER = 'x-ray-id'
+/** In answers to the edge, which takes it out: the ray is kept, and is this owner's. */
+export const RAY_KEPT_HEADER = 'x-muster-kept'
