@@ -38,7 +38,7 @@ const CALLERS: Record<CallerKind, string> = {
 export type OpenapiOperation = Json & {
   parameters?: readonly { name: string; in: string; required: boolean; description?: string; schema: Json }[]
   requestBody?: Json & Content
-  responses: { 200: Json & Content }
+  responses: { 200: Json & Content } & Record<string, Json & Content>
 }
 export type OpenapiDocument = Json & {
   paths: Record<string, Record<string, OpenapiOperation>>
@@ -179,7 +179,7 @@ function requestBodyOf(operation: Operation): Pick<OpenapiOperation, 'requestBod
 }
 
 /** One answer for each status, naming the codes that come with it. */
-function refusalsOf(codes: readonly ErrorCode[]): Json {
+function refusalsOf(codes: readonly ErrorCode[]): Record<string, Json & Content> {
   const by_status = new Map<number, Set<ErrorCode>>()
   for (const code of codes) {
     const { status } = ERRORS[code]
