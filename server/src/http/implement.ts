@@ -1,9 +1,10 @@
-// An operation of the contract, made to answer: schema in, schema out, caller, rate limit, ray id. Written once, used
-// by every operation; a handler only says what is done.
+// Connects an operation of the contract with its handler: checks the request and the caller, counts the rate limit, opens
+// the ray and serialises the response. It is written once for all operations, so a handler contains only the operation.
 import type { IncomingMessage } from 'node:http'
 import {
   ApiError,
   type BodyOf,
+  type CallerKind,
   type ErrorDetail,
   NO_BODY,
   type Operation,
@@ -18,7 +19,7 @@ import { clientIp, clientKey, type TrustedProxies } from '../addresses/client-ip
 import type { ClientShare } from '../addresses/client-share.ts'
 import type { OwnAddresses } from '../addresses/own-addresses.ts'
 import type { RateLimiter } from '../addresses/rate-limit.ts'
-import type { Caller } from '../caller.ts'
+import type { Caller, CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { type Prepared, preparedText } from '../json-text.ts'
 import { phase, type Ray } from '../observe/ray.ts'
@@ -31,9 +32,9 @@ import type { Parking } from './parking.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 import { answerWatch, isWatch, type WatchShares } from './watches.ts'
 
-export type OperationRequest<O extends Operation> = {
+export type OperationRequest<O extends Operation, K extends CallerKind = CallerKind> = {
   ctx: Context
-  caller: Caller
+  caller: CallerOf<K>
   params: ParamsOf<O>
   query: QueryOf<O>
   body: BodyOf<O>
@@ -60,14 +61,32 @@ export type OperationRequest<O extends Operation> = {
   hangUpSignal: () => AbortSignal
 }
 
-type Answer<O extends Operation> = ResponseOf<O> | Prepared<ResponseOf<O>>
-type Handler<O extends Operation> = (request: OperationRequest<O>) => Answer<O> | Promise<Answer<O>>
+type Response<O extends Operation> = ResponseOf<O> | Prepared<ResponseOf<O>>
+type Handler<O extends Operation, K extends CallerKind = CallerKind> = (
+  request: OperationRequest<O, K>,
+) => Response<O> | Promise<Response<O>>
+
+/** One handler for each kind of caller that the contract lets in. */
+type HandlersByCaller<O extends Operation> = { [K in CallerKind]?: Handler<O, K> }
 
 /** An operation and its handler; the types meet in implement() and are not needed afterwards. */
 export type Implementation = { operation: Operation; handle: (request: OperationRequest<Operation>) => unknown }
 
-export function implement<O extends Operation>(operation: O, handler: Handler<O>): Implementation {
-  return { operation, handle: handler as unknown as Implementation['handle'] }
+/**
+ * Without `handlers` by caller, one handler serves every caller that the contract lets in. Throws an Error where the
+ * handlers are not exactly those of the operation's `auth`: a missing one would be found by its first caller.
+ */
+export function implement<O extends Operation>(
+  operation: O,
+  handler: Handler<O> | HandlersByCaller<O>,
+): Implementation {
+  if (typeof handler === 'function') return { operation, handle: handler as unknown as Implementation['handle'] }
+  const handlers = handler as unknown as Readonly<Record<string, Implementation['handle']>>
+  const kinds = Object.keys(handlers).sort()
+  if (kinds.join() !== [...operation.auth].sort().join()) {
+    throw new Error(`${operation.id} takes ${operation.auth.join(', ')}, but has handlers for ${kinds.join(', ')}`)
+  }
+  return { operation, handle: (request) => handlers[request.caller.kind]!(request) }
 }
 
 export type MountOptions = {

@@ -1,5 +1,4 @@
 import {
-  ApiError,
   consumeGroupInvite,
   createGroupInvite,
   getGroupInvite,
@@ -9,7 +8,6 @@ import {
   setGroupMemberRole,
   transferGroupOwnership,
 } from '@muster/contract'
-import type { Caller, CallerOf } from '../../caller.ts'
 import * as invites from '../../cloud/groups/invites.ts'
 import * as cloud from '../../cloud/groups/members.ts'
 import { type Implementation, implement } from '../implement.ts'
@@ -27,9 +25,11 @@ export const members = (records: WatchedRecords): Implementation[] => [
     await cloud.kickMember(ctx, caller, params.group_id, params.identity_id)
     return {}
   }),
-  implement(leaveGroup, async ({ ctx, caller, params }) => {
-    await cloud.leaveGroup(ctx, requireUser(caller), params.group_id)
-    return {}
+  implement(leaveGroup, {
+    user: async ({ ctx, caller, params }) => {
+      await cloud.leaveGroup(ctx, caller, params.group_id)
+      return {}
+    },
   }),
   implement(transferGroupOwnership, async ({ ctx, caller, params, body }) => {
     await cloud.transferOwnership(ctx, caller, params.group_id, body.new_owner_identity_id)
@@ -41,13 +41,7 @@ export const members = (records: WatchedRecords): Implementation[] => [
   implement(getGroupInvite, async ({ ctx, params }) => ({
     group: await invites.findInvite(ctx, params.group_invite_code),
   })),
-  implement(consumeGroupInvite, ({ ctx, caller, params }) =>
-    invites.consumeInvite(ctx, requireUser(caller), params.group_invite_code),
-  ),
+  implement(consumeGroupInvite, {
+    user: ({ ctx, caller, params }) => invites.consumeInvite(ctx, caller, params.group_invite_code),
+  }),
 ]
-
-/** The contract lets nobody else through; the types do not know it. */
-function requireUser(caller: Caller): CallerOf<'user'> {
-  if (caller.kind !== 'user') throw new ApiError('API_FORBIDDEN')
-  return caller
-}

@@ -1,13 +1,13 @@
-import { ApiError, setupIdentity } from '@muster/contract'
+import { setupIdentity } from '@muster/contract'
 import type { GuestQuota } from '../../identity/guest-quota.ts'
 import { setUpGuest } from '../../identity/guests.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const guests = (quota: GuestQuota): Implementation[] => [
-  implement(setupIdentity, ({ ctx, caller, client, body }) => {
-    if (caller.kind !== 'namespace' && caller.kind !== 'development') throw new ApiError('API_FORBIDDEN')
-    const { namespace_id } = caller
-    const identity_id = caller.kind === 'namespace' ? caller.identity_id : null
-    return setUpGuest(ctx, quota, { namespace_id, identity_id, client_key: client }, body.existing_identity_token)
+  implement(setupIdentity, {
+    namespace: ({ ctx, caller: { namespace_id, identity_id }, client, body }) =>
+      setUpGuest(ctx, quota, { namespace_id, identity_id, client_key: client }, body.existing_identity_token),
+    development: ({ ctx, caller: { namespace_id }, client, body }) =>
+      setUpGuest(ctx, quota, { namespace_id, identity_id: null, client_key: client }, body.existing_identity_token),
   }),
 ]

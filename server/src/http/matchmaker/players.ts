@@ -4,22 +4,18 @@ import { connectPlayer, disconnectPlayer } from '../../matchmaker/calls/players.
 import { playerStatistics } from '../../matchmaker/calls/statistics.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
-import { requireKind } from './lobbies.ts'
 
-export const players = (matchmaker: Matchmaker): Implementation[] => [
-  implement(playerConnected, ({ caller, body, idempotency_key }) =>
-    caller.kind === 'development'
-      ? developmentPlayer(matchmaker.desk(), caller, body.player_token)
-      : connectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body.player_token, idempotency_key),
-  ),
-  implement(playerDisconnected, ({ caller, body, idempotency_key }) =>
-    caller.kind === 'development'
-      ? developmentPlayer(matchmaker.desk(), caller, body.player_token)
-      : disconnectPlayer(matchmaker.desk(), requireKind(caller, 'lobby'), body, idempotency_key),
-  ),
-  implement(getPlayerStatistics, ({ caller, query }) =>
-    caller.kind === 'development'
-      ? developmentStatistics(matchmaker.desk(), caller)
-      : playerStatistics(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, query),
-  ),
+export const players = ({ desk }: Matchmaker): Implementation[] => [
+  implement(playerConnected, {
+    lobby: ({ caller, body, idempotency_key }) => connectPlayer(desk(), caller, body.player_token, idempotency_key),
+    development: ({ caller, body }) => developmentPlayer(desk(), caller, body.player_token),
+  }),
+  implement(playerDisconnected, {
+    lobby: ({ caller, body, idempotency_key }) => disconnectPlayer(desk(), caller, body, idempotency_key),
+    development: ({ caller, body }) => developmentPlayer(desk(), caller, body.player_token),
+  }),
+  implement(getPlayerStatistics, {
+    namespace: ({ caller, query }) => playerStatistics(desk(), caller.namespace_id, query),
+    development: ({ caller }) => developmentStatistics(desk(), caller),
+  }),
 ]

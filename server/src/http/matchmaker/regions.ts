@@ -3,12 +3,10 @@ import { developmentRegions } from '../../matchmaker/calls/development.ts'
 import { answerRegions } from '../../matchmaker/calls/regions.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
-import { requireKind } from './lobbies.ts'
 
-export const regions = (matchmaker: Matchmaker): Implementation[] => [
-  implement(listRegions, ({ caller, address }) =>
-    caller.kind === 'development'
-      ? developmentRegions(matchmaker.desk(), caller)
-      : answerRegions(matchmaker.desk(), requireKind(caller, 'namespace').namespace_id, address),
-  ),
+export const regions = ({ desk }: Matchmaker): Implementation[] => [
+  implement(listRegions, {
+    namespace: ({ caller, address }) => answerRegions(desk(), caller.namespace_id, address),
+    development: ({ caller }) => developmentRegions(desk(), caller),
+  }),
 ]
