@@ -1,5 +1,5 @@
-// What our documents point at is there: every relative link and picture, every heading that a link names, and every
-// source file that ARCHITECTURE and CONTRIBUTING name.
+// The targets of our documents exist: every relative link and picture, every heading that a link names, and every
+// path in backticks in ARCHITECTURE.md, CONTRIBUTING.md and docs/design.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { glob, readFile } from 'node:fs/promises'
@@ -10,10 +10,25 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const NOT_OURS = /(^|\/)(node_modules|\.git|\.muster[^/]*)(\/|$)/
 const LINK = /\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"/g
-/** A word in backticks that ends like a source file. */
-const SOURCE = /`([a-z0-9/.-]+\.(?:ts|md|json|yaml))`/g
-/** Named as files of a data folder, or as examples. */
-const NOT_SOURCES = new Set(['keys/seals.json', 'kebab-case.ts', 'x.test.ts'])
+/** A path in backticks: a source file by its ending, a folder by its slash. */
+const PATH = /`([a-z0-9/.-]+(?:\.(?:ts|md|json|yaml)|\/))`/g
+/** Paths of a data folder, addresses, and examples of names. */
+const NOT_SOURCES = new Set([
+  '.ended/',
+  '.well-known/',
+  'builds.manifests/',
+  'builds/',
+  'compiled/',
+  'ip-feeds/',
+  'kebab-case.ts',
+  'keys/',
+  'keys/seals.json',
+  'lobbies/.output-pipes/',
+  'lobbies/.unfinished/',
+  'objects/damaged/',
+  'postgres/',
+  'x.test.ts',
+])
 
 async function filesOf(pattern: string): Promise<string[]> {
   const files: string[] = []
@@ -56,18 +71,19 @@ test('every link of every document leads somewhere', async () => {
   assert.deepEqual(broken, [])
 })
 
-test('every source file that a document names exists', async () => {
-  const sources = (await filesOf('**/*.{ts,md,json,yaml}')).map((file) => `/${file.replaceAll('\\', '/')}`)
+test('every file and folder that a document about the code names exists', async () => {
+  const files = (await filesOf('**/*')).map((file) => `/${file.replaceAll('\\', '/')}`)
   const missing: string[] = []
   let count = 0
-  for (const document of ['ARCHITECTURE.md', 'CONTRIBUTING.md']) {
+  for (const document of ['ARCHITECTURE.md', 'CONTRIBUTING.md', ...(await filesOf('docs/design/**/*.md'))]) {
     const text = await readFile(join(ROOT, document), 'utf8')
-    for (const [, name = ''] of text.matchAll(SOURCE)) {
-      if (NOT_SOURCES.has(name)) continue
+    for (const [, path = ''] of text.matchAll(PATH)) {
+      if (NOT_SOURCES.has(path)) continue
       count++
-      if (!sources.some((source) => source.endsWith(`/${name}`))) missing.push(`${document}: ${name}`)
+      const exists = files.some((file) => (path.endsWith('/') ? file.includes(`/${path}`) : file.endsWith(`/${path}`)))
+      if (!exists) missing.push(`${document}: ${path}`)
     }
   }
-  assert.ok(count > 50, `${count} names`)
+  assert.ok(count > 100, `${count} paths`)
   assert.deepEqual(missing, [])
 })
