@@ -1,9 +1,9 @@
 // The manifest of an unpacked build: size, mode, inode, times and SHA-256 of everything in its folder. It lies beside the
-// folder, where no lobby sees it, and is written before the folder appears under its name.
+// folder, where no lobby can read it, and is written before the folder gets its final name.
 //
-// The full check reads every byte. The quick check, made at each start, compares sizes, modes, inodes and times. It sees
-// whatever was changed through the file system (written, replaced, added, removed, made executable, even with the time of
-// change set back, because nobody can set ctime). It does not see bytes that the disk itself changed: those are for the full check.
+// The full check reads every byte. The quick check, made at each start, compares sizes, modes, inodes and times. It finds
+// every change made through the file system, even with the time of modification set back, because ctime cannot be set.
+// Only the full check finds bytes that the disk itself changed.
 import { createHash, hash } from 'node:crypto'
 import { type BigIntStats, createReadStream, lstatSync, readdirSync } from 'node:fs'
 import { lstat, open, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -11,14 +11,14 @@ import { join } from 'node:path'
 import type { UnpackedFile } from '../objects/archive/writer.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
 
-/** Looked at by a quick check: 2 ms on an idle machine. Of a larger build as many, evenly spread. */
+/** Entries that a quick check compares: 2 ms on an idle machine. In a larger build they are evenly spread. */
 const QUICK_ENTRIES_MAX = 500
-/** Read at once by a full check. */
+/** Bytes of a file that a full check reads in one piece. Larger files are streamed. */
 const WHOLE_BYTES_MAX = 1024n ** 2n
-/** 100,000 entries, the most that an archive has, with the longest paths. */
+/** Bytes of a manifest: 100,000 entries, the most of an archive, with the longest paths. */
 const MANIFEST_BYTES_MAX = 256 * 1024 * 1024
 
-/** A file, or a folder with `sha256` null. Whole numbers as text: times in nanoseconds are larger than a number holds. */
+/** A file, or a folder with `sha256` null. Integers are text, because times in nanoseconds exceed a safe number. */
 type Entry = {
   path: string
   content_length: string
@@ -28,17 +28,17 @@ type Entry = {
   change_ns: string
   sha256: string | null
 }
-/** `names`: what lies in the build's folder itself, sorted. Its own times say when the build was used last. */
+/** `names`: the sorted entries of the build's folder itself, whose own times are those of the last use of the build. */
 export type BuildManifest = { names: string[]; entries: Entry[] }
 
-/** What is different, in a few words; null: nothing is. */
+/** The first difference, as a short phrase; null when there is none. */
 export type Difference = string | null
 
 type Pace = (bytes: number) => Promise<void> | void
 
 /**
- * Looks at what was unpacked into `folder`, reads all of it once more against the hashes of what was written, and writes
- * the manifest durably. Throws when a file is not what was written.
+ * Makes the manifest of the unpacked `folder` and writes it durably. Reads every file back first, and throws when one
+ * differs from the written bytes.
  */
 export async function makeManifest(folder: string, files: readonly UnpackedFile[], path: string): Promise<void> {
   const entries: Entry[] = []
@@ -47,11 +47,11 @@ export async function makeManifest(folder: string, files: readonly UnpackedFile[
   }
   const manifest: BuildManifest = { names: (await readdir(folder)).sort(), entries }
   const difference = await fullDifference(folder, manifest)
-  if (difference !== null) throw new Error(`An unpacked build is not what was written: ${difference}.`)
+  if (difference !== null) throw new Error(`An unpacked build differs from the written bytes: ${difference}.`)
   await writeManifest(path, manifest)
 }
 
-/** The first line is the hash of the rest, so that a damaged manifest is none. */
+/** The first line is the hash of the rest, so that a damaged manifest is recognised. */
 async function writeManifest(path: string, manifest: BuildManifest): Promise<void> {
   const text = JSON.stringify(manifest)
   const draft = `${path}.draft`
@@ -67,7 +67,7 @@ async function writeManifest(path: string, manifest: BuildManifest): Promise<voi
   await syncFolder(join(path, '..'))
 }
 
-/** Null when there is none, or none that is whole. */
+/** Null when there is none, or it is damaged. */
 export async function readManifest(path: string): Promise<BuildManifest | null> {
   try {
     const bytes = await readFile(path)
@@ -82,14 +82,14 @@ export async function readManifest(path: string): Promise<BuildManifest | null> 
   }
 }
 
-/** What a quick check looks at: all of it is kept in memory while the build is in use. */
+/** The part of a manifest that a quick check compares. It is kept in memory while the build is in use. */
 export function quickPart({ names, entries }: BuildManifest): BuildManifest {
   if (entries.length <= QUICK_ENTRIES_MAX) return { names, entries }
   const step = entries.length / QUICK_ENTRIES_MAX
   return { names, entries: Array.from({ length: QUICK_ENTRIES_MAX }, (_, index) => entries[Math.floor(index * step)]!) }
 }
 
-/** Waits for no disk where the file system remembers the folder: a player waits for it. */
+/** Synchronous and fast where the file system caches the folder: a player waits for it. */
 export function quickDifference(folder: string, { names, entries }: BuildManifest): Difference {
   try {
     if (!isSameList(readdirSync(folder).sort(), names)) return 'its folder has other entries'
@@ -114,17 +114,17 @@ export async function fullDifference(
   const quick = quickDifference(folder, { names: manifest.names, entries: [] })
   if (quick !== null) return quick
   for (const entry of manifest.entries) {
-    const place = join(folder, entry.path)
-    const stats = await lstat(place, { bigint: true }).catch(nullIfGone)
+    const path = join(folder, entry.path)
+    const stats = await lstat(path, { bigint: true }).catch(nullIfGone)
     const difference = differenceOf(entry, stats)
     if (difference !== null) return difference
-    if (entry.sha256 !== null && (await hashOfFile(place, stats!.size, pace)) !== entry.sha256)
+    if (entry.sha256 !== null && (await hashOfFile(path, stats!.size, pace)) !== entry.sha256)
       return `${entry.path} has other bytes`
   }
   return null
 }
 
-/** A build has mostly small files, for which a stream each is the larger part of the time. */
+/** Most files of a build are small. For those a stream takes longer than one read. */
 async function hashOfFile(path: string, content_length: bigint, pace: Pace): Promise<string> {
   if (content_length <= WHOLE_BYTES_MAX) {
     await pace(Number(content_length))

@@ -12,11 +12,11 @@ import { openBuilds } from './builds.ts'
 
 const DAY_MS = 24 * 3_600_000
 
-test('an unpacked build is removed when nothing has run on it for as long as is set, and never one in use', async (t) => {
+test('an unused build is removed after the configured time, a used one never', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-builds-'))
   t.after(() => Promise.all([folder, `${folder}.manifests`].map((path) => rm(path, { recursive: true }))))
   let now_ms = Date.now()
-  // All of a context that a sweep asks for.
+  // The members of a context that a sweep reads.
   const ctx = {
     now: () => now_ms,
     elapsed: () => now_ms,
@@ -38,24 +38,21 @@ test('an unpacked build is removed when nothing has run on it for as long as is 
   await builds.sweep(new Set(['used']))
   assert.deepEqual((await readdir(folder)).sort(), ['used', 'young'])
   now_ms += 2 * DAY_MS
-  await until(
-    'asked for just now: a lobby is about to be started on it',
-    () => typeof builds.find('young') === 'object',
-  )
+  await until('the build is found: a lobby is about to start on it', () => typeof builds.find('young') === 'object')
   await builds.sweep(new Set())
   assert.deepEqual((await readdir(folder)).sort(), ['used', 'young'])
   now_ms += 8 * DAY_MS
   await builds.sweep(new Set())
   assert.deepEqual(await readdir(folder), [])
-  assert.deepEqual(await readdir(`${folder}.manifests`), [], 'nor their manifests')
+  assert.deepEqual(await readdir(`${folder}.manifests`), [], 'the manifests are removed too')
 })
 
-test('bytes that decay without a trace in the file system are found once a week, and are not run', async (t) => {
+test('decayed bytes of a build are found by the weekly check, and the build is not started', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-builds-'))
   t.after(() => Promise.all([folder, `${folder}.manifests`].map((path) => rm(path, { recursive: true }))))
   let now_ms = Date.now()
   const found: string[] = []
-  // All of a context that a check asks for. There is no stored archive, so the build cannot be unpacked again.
+  // The members of a context that a check reads. There is no stored archive, so the build cannot be unpacked again.
   const ctx = {
     now: () => now_ms,
     elapsed: () => now_ms,
@@ -70,7 +67,7 @@ test('bytes that decay without a trace in the file system are found once a week,
   await writeFile(join(folder, 'build/run'), 'sound')
   await makeManifest(join(folder, 'build'), [{ path: 'run', sha256: hash('sha256', 'sound') }], manifest)
   await writeFile(join(folder, 'build/run'), 'decay')
-  // As a disk decays: sizes and times are those of before. Here the manifest gets those of now.
+  // A decaying disk leaves size and times unchanged. Here the manifest gets the current ones instead.
   const { size, mtimeNs, ctimeNs } = await stat(join(folder, 'build/run'), { bigint: true })
   const [, text = ''] = (await readFile(manifest, 'utf8')).split('\n')
   const changed = JSON.parse(text) as { entries: Record<string, string>[] }
@@ -83,7 +80,7 @@ test('bytes that decay without a trace in the file system are found once a week,
 
   const builds = await openBuilds(ctx as unknown as Context, folder, () => {})
   t.after(() => builds.close())
-  await until('a quick check sees nothing', () => 'folder' in Object(builds.find('build')))
+  await until('a quick check finds no difference', () => 'folder' in Object(builds.find('build')))
   builds.check()
   now_ms += 8 * DAY_MS
   await until('the full check finds it', () => {
@@ -91,6 +88,6 @@ test('bytes that decay without a trace in the file system are found once a week,
     return found.length > 0
   })
   assert.deepEqual(found, ['unpacked_build'])
-  await until('it is not run', () => 'failure' in Object(builds.find('build')))
+  await until('the build has failed', () => 'failure' in Object(builds.find('build')))
   assert.ok((await readdir(folder)).every((name) => name.startsWith('.replaced-')))
 })

@@ -1,10 +1,11 @@
-// Builds on this machine: each unpacked once, into `<data>/builds/<build_id>/`, and read-only from then on. A build is
-// asked for on the way to a start, so the answer is immediate: where it is, or that it cannot be had, or that it is being
-// prepared, and then the asker is woken when there is more to say. A folder that is there is complete: unpackArchive
-// makes it appear in one step, durably, after its manifest (build-manifest.ts).
+// Builds on this machine: each is unpacked once, into `<data>/builds/<build_id>/`, and read-only from then on. `find` never
+// waits: it returns the folder, a failure, or 'unpacking', and `onChange` is called when the build is ready or has failed.
+// An existing folder is complete: unpackArchive makes it appear in one step, durably, after its manifest
+// (build-manifest.ts).
 //
-// Each start compares the folder with its manifest, quickly; once in `check_ms` all of it is read. A folder that differs is
-// put aside, for lobbies may run on it, and the build is unpacked again: once. If it differs again, starts are refused.
+// Each start compares the folder with its manifest, quickly. Once in `check_ms` the whole folder is read. A folder that
+// differs is moved aside, because lobbies may run on it, and the build is unpacked once more. If that copy differs too,
+// starts fail.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
@@ -17,21 +18,24 @@ import { ObjectDamaged } from '../objects/damage.ts'
 import { createPace } from '../objects/pace.ts'
 import { type BuildManifest, fullDifference, quickDifference, quickPart, readManifest } from './build-manifest.ts'
 import type { ExitReason } from './drivers/driver.ts'
-import { TEMPORARY, unpackBuild } from './unpack-build.ts'
+import { JOINED_ARCHIVE, unpackBuild } from './unpack-build.ts'
 
+/** Builds unpacked at once. Unpacking is bound by one disk. */
 const UNPACK_CONCURRENCY_MAX = 2
-/** A build that failed is tried again after this: the fault may have been the disk's. */
+/** A build that could not be unpacked is tried again after this time: the fault may have been the disk's. */
 const FAILURE_KEPT_MS = 10_000
-/** A build whose copy differed, and differed again after it was unpacked anew within this time, fails for as long. */
+/** A build whose copy differs twice within this time fails for as long. */
 const REPLACED_AGAIN_MS = 10 * 60_000
+/** Failures, and times of replacement, that are remembered. Beyond it all of them are forgotten. */
 const FAILURES_KEPT_MAX = 1_000
-/** Unpacked builds that no lobby runs on: of those used last so many are kept, for as long as is set; all that were asked for a short time ago. */
+/** Unpacked builds without a lobby that are kept: the ones used last, and for the configured time at most. */
 const UNUSED_KEPT_MAX = 20
+/** An unused build is kept for this time after the last start that needed it. */
 const UNUSED_KEPT_MS_MIN = 3_600_000
 const REMOVED = '.removed-'
 /** `.replaced-<build_id>-<random>`: a copy that differed from its manifest. It stays while a lobby runs on the build. */
 const REPLACED = '.replaced-'
-/** Beside the folder of the builds. */
+/** Suffix of the folder of the manifests, beside the folder of the builds. */
 const MANIFESTS = '.manifests'
 const BUILD_ID_LENGTH = 36
 
@@ -44,21 +48,22 @@ type Failure = { failure: string; reason: ExitReason }
 export type BuildState = { folder: string } | Failure | 'unpacking'
 
 export type Builds = {
-  /** Never waits. `failure` is a sentence for the developer. */
+  /** Never waits. `failure`: a sentence for the developer. */
   find(build_id: string): BuildState
-  /** Removes the unused ones beyond those that are kept; they are made again when they are needed. */
+  /** Removes unused builds. A later start unpacks them again. */
   sweep(used_build_ids: ReadonlySet<string>): Promise<void>
-  /** Reads builds that were not read for long against their manifests, slowly, one after the other. Never waits. */
+  /** Begins to read every build that is due for a check, one after the other, at a bounded rate. Never waits. */
   check(): void
-  /** Waits for what is being unpacked. */
+  /** Waits for builds that are being unpacked. */
   close(): Promise<void>
 }
 
-/** Removes what a killed runner left half way. `onChange` is called when a build has become ready, or has failed. */
+/** Removes partial folders of a killed runner. `onChange` is called when a build has become ready, or has failed. */
 export async function openBuilds(ctx: Context, builds_folder: string, onChange: () => void): Promise<Builds> {
   await removePartialFolders(builds_folder)
   for (const name of await readdir(builds_folder)) {
-    if (name.startsWith(TEMPORARY) || name.startsWith(REMOVED)) await rm(join(builds_folder, name), { recursive: true })
+    if (name.startsWith(JOINED_ARCHIVE) || name.startsWith(REMOVED))
+      await rm(join(builds_folder, name), { recursive: true })
   }
   await mkdir(`${builds_folder}${MANIFESTS}`, { recursive: true, mode: 0o700 })
   return new UnpackedBuilds(ctx, builds_folder, onChange)
@@ -68,11 +73,11 @@ class UnpackedBuilds implements Builds {
   readonly #ctx: Context
   readonly #folder: string
   readonly #onChange: () => void
-  /** What a quick check of each compares, and when each was asked for last. */
+  /** `manifest`: the part that a quick check compares. `asked_ms`: the last call of `find`. */
   readonly #ready = new Map<string, { manifest: BuildManifest; asked_ms: number }>()
   readonly #failures = new Map<string, Failure & { until_ms: number }>()
   readonly #preparing = new Map<string, Promise<void>>()
-  /** When a copy of each was put aside last. */
+  /** By build id: when its copy was last found to differ. */
   readonly #replaced = new Map<string, number>()
   readonly #closing = new AbortController()
   #checking: Promise<void> | null = null
@@ -97,7 +102,7 @@ class UnpackedBuilds implements Builds {
     const failed = this.#failures.get(build_id)
     if (failed !== undefined && now_ms < failed.until_ms) return { failure: failed.failure, reason: failed.reason }
     this.#failures.delete(build_id)
-    // The others are asked for again when one of these is done.
+    // Further builds are requested again when one of these is done.
     if (!this.#preparing.has(build_id) && this.#preparing.size < UNPACK_CONCURRENCY_MAX) {
       this.#preparing.set(build_id, this.#prepare(build_id))
     }
@@ -138,7 +143,7 @@ class UnpackedBuilds implements Builds {
     if (check_ms === null || this.#checking !== null || this.#closing.signal.aborted) return
     this.#checking = this.#checkOld(check_ms)
       .catch((error: unknown) => {
-        if (!this.#closing.signal.aborted) this.#ctx.log.warn({ err: error }, 'unpacked builds could not be checked')
+        if (!this.#closing.signal.aborted) this.#ctx.log.warn({ err: error }, 'check of unpacked builds failed')
       })
       .finally(() => {
         this.#checking = null
@@ -159,14 +164,14 @@ class UnpackedBuilds implements Builds {
     return join(`${this.#folder}${MANIFESTS}`, build_id)
   }
 
-  /** Makes the build ready, from the folder that is there or from the archive; or notes why not. */
+  /** Makes the build ready, from its folder or from the archive, or records the failure. */
   async #prepare(build_id: string): Promise<void> {
     try {
       const manifest = (await this.#existing(build_id)) ?? (await this.#unpacked(build_id))
       this.#ready.set(build_id, { manifest: quickPart(manifest), asked_ms: this.#ctx.elapsed() })
     } catch (error) {
       if (error instanceof ObjectDamaged) await reportDamage(this.#ctx, error)
-      this.#ctx.log.warn({ err: error, build_id }, 'a build cannot be unpacked')
+      this.#ctx.log.warn({ err: error, build_id }, 'build could not be unpacked')
       this.#fail(build_id, failureOf(error), FAILURE_KEPT_MS)
     } finally {
       this.#preparing.delete(build_id)
@@ -174,14 +179,14 @@ class UnpackedBuilds implements Builds {
     }
   }
 
-  /** The manifest of the folder that is there, if it fits. A folder that does not fit is put aside. */
+  /** The manifest of an existing folder that fits it. A folder that does not fit is moved aside. */
   async #existing(build_id: string): Promise<BuildManifest | null> {
     const folder = this.#folderOf(build_id)
     if (!existsSync(folder)) return null
     const manifest = await readManifest(this.#manifestPathOf(build_id))
     const difference = manifest === null ? 'it has no manifest' : quickDifference(folder, quickPart(manifest))
     if (difference === null) return manifest
-    this.#ctx.log.warn({ build_id, difference }, 'an unpacked build is put aside and unpacked again')
+    this.#ctx.log.warn({ build_id, difference }, 'unpacked build differs from its manifest; unpacking it again')
     await rename(folder, join(this.#folder, `${REPLACED}${build_id}-${randomBytes(4).toString('hex')}`))
     return null
   }
@@ -190,18 +195,18 @@ class UnpackedBuilds implements Builds {
     const started_ms = this.#ctx.elapsed()
     const manifest_path = this.#manifestPathOf(build_id)
     await unpackBuild(this.#ctx, build_id, { target: this.#folderOf(build_id), manifest_path })
-    this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.elapsed() - started_ms }, 'a build has been unpacked')
+    this.#ctx.log.info({ build_id, unpack_ms: this.#ctx.elapsed() - started_ms }, 'build unpacked')
     const manifest = await readManifest(manifest_path)
     if (manifest === null) throw new Error('The manifest of an unpacked build cannot be read.')
     return manifest
   }
 
-  /** The next one who asks for the build has it unpacked again, unless that was done a short time ago. */
+  /** The next start unpacks the build again, unless that was done a short time ago. */
   #noteDifference(build_id: string, difference: string): void {
     const now_ms = this.#ctx.elapsed()
     this.#ready.delete(build_id)
     this.#ctx.metrics.damage_found.inc({ reason: 'unpacked_build' })
-    this.#ctx.log.error({ build_id, difference }, 'an unpacked build has changed on the disk; it is not used any more')
+    this.#ctx.log.error({ build_id, difference }, 'unpacked build changed on the disk; its copy is no longer used')
     const before_ms = this.#replaced.get(build_id)
     if (this.#replaced.size >= FAILURES_KEPT_MAX) this.#replaced.clear()
     this.#replaced.set(build_id, now_ms)
@@ -215,12 +220,12 @@ class UnpackedBuilds implements Builds {
     this.#failures.set(build_id, { ...failure, until_ms: this.#ctx.elapsed() + kept_ms })
   }
 
-  /** The manifest's own time of change says when its build was read last. */
+  /** The time of change of the manifest is the time of the last full check. */
   async #checkOld(check_ms: number): Promise<void> {
     const pace = createPace(this.#closing.signal)
     for (const build_id of (await readdir(this.#folder)).filter((name) => !name.startsWith('.'))) {
       const path = this.#manifestPathOf(build_id)
-      // A folder without a manifest is put aside by the next start of it.
+      // The next start moves a folder without a manifest aside.
       if (!existsSync(path) || this.#ctx.now() - (await stat(path)).mtimeMs < check_ms) continue
       const manifest = await readManifest(path)
       if (manifest === null) continue
@@ -229,7 +234,7 @@ class UnpackedBuilds implements Builds {
       if (difference === null) await utimes(path, now, now)
       else {
         this.#noteDifference(build_id, difference)
-        // Without its manifest the folder is put aside by the next start, whatever a quick check sees.
+        // Without its manifest the next start moves the folder aside, even if a quick check finds no difference.
         await rm(path, { force: true })
       }
     }

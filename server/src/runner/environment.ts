@@ -1,16 +1,15 @@
-// What a lobby finds in its environment: who and where it is, its token, its ports, and what the version config adds.
-// Nothing else is there but PATH, HOME and TMPDIR, which are the driver's. What the config names cannot replace what
-// the platform says.
+// The environment of a lobby: its ids, its place, its token, its ports, and the variables of the version config. The
+// driver adds only PATH, HOME and TMPDIR. The config cannot replace variables of the platform.
 import type { GameModeConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
 import type { WantedLobby } from './rows.ts'
 
-/** The token's kind answers for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
+/** The token is valid for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
 const LOBBY_TOKEN_LIFETIME_MS = 365 * 24 * 3_600_000
 
-/** Names that config.env may not set; a loader's or an interpreter's own variables are the lobby's business. */
+/** Names that `env` of the config may not set. Variables of a loader or an interpreter are allowed. */
 const OWN_NAMES = /^(PLATFORM_|PORT_)|^(PATH|HOME|TMPDIR)$/
 
 export function lobbyEnvironment(
@@ -31,14 +30,14 @@ export function lobbyEnvironment(
     PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.lobby_api_port}`,
     PLATFORM_TOKEN: token,
     PLATFORM_LOBBY_ID: lobby_id,
-    // A version whose config is there has a game.
+    // A version with a config has a game.
     PLATFORM_GAME_MODE_ID: gameModeId(lobby.game_id!, mode.name),
     PLATFORM_GAME_MODE_NAME: mode.name,
     PLATFORM_NAMESPACE_ID: namespace_id,
     PLATFORM_NAMESPACE_NAME: lobby.namespace_name,
     PLATFORM_VERSION_ID: lobby.version_id,
     PLATFORM_VERSION_NAME: lobby.version_name,
-    // As in responses of the matchmaker, where the id of a region is its name.
+    // The id of a region is its name, as in responses of the matchmaker.
     PLATFORM_REGION_ID: lobby.region,
     PLATFORM_REGION_NAME: region?.display_name ?? lobby.region,
     PLATFORM_MAX_PLAYERS_NORMAL: String(lobby.max_players_normal),

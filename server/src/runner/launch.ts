@@ -1,6 +1,5 @@
-// The way of one lobby from wanted to running: its game mode, its build, its ports, its row, its process. A player waits
-// at the end of it, so nothing on it waits that need not: the row is written, because it must be there before the
-// process is, and everything after the process is told when it runs.
+// Starts one lobby: its game mode, its build, its ports, its row, its process. A player waits for it, so only the row is
+// written before the process starts, because it must exist first. All else is recorded once the process runs.
 import { type GameModeConfig, gameModesOf } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
@@ -11,18 +10,19 @@ import { lobbyEnvironment } from './environment.ts'
 import type { Ports } from './ports.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
-/** What every tier has the same of. */
+/** Processes and threads of one lobby, in every tier. Stops a fork bomb. */
 const PIDS_MAX = 256
+/** Size of each private writable folder of one lobby, in every tier. */
 const SCRATCH_BYTES = 64 * 1024 ** 2
 
-/** `ports` are by name. `build_id` is null for a run that was found again and whose row does not say. */
+/** `ports`: by name. `build_id`: null for a run that was taken over and whose row has none. */
 export type Run = { handle: Handle; ports: Readonly<Record<string, RunPort>>; build_id: string | null }
 
 export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Ports }
 
 /**
- * A run, or null: the lobby is another runner's, or its start failed, which is recorded and explained in its log. Throws
- * when that could not be recorded; a row that was written then is settled by the loop.
+ * Returns null when another runner starts the lobby, or when its start failed. A failure is recorded and explained in its
+ * log. Throws when that could not be recorded; the reconcile loop then resolves a row that was written.
  */
 export async function launchLobby(
   launch: Launch,
@@ -32,11 +32,11 @@ export async function launchLobby(
 ): Promise<Run | null> {
   const { ctx, driver } = launch
   const mode = modeOf(lobby)
-  if (mode === undefined) return refuse(launch, lobby, 'no_build', 'The version has no such game mode.')
-  // A range is the machine's own, and the server takes of it what it finds free.
+  if (mode === undefined) return recordFailedStart(launch, lobby, 'no_build', 'The version has no such game mode.')
+  // A port range belongs to the whole machine: the server itself chooses a free port of it.
   const with_number = mode.ports.filter(({ port_range }) => port_range === null)
   const numbers = await launch.ports.take(with_number.length)
-  if (numbers === null) return refuse(launch, lobby, 'no_ports', 'No port is free on this machine.')
+  if (numbers === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
 
   const ports: Record<string, RunPort> = {}
   for (const [index, { name, protocol, proxy_protocol, require_player_token }] of with_number.entries()) {
@@ -44,7 +44,7 @@ export async function launchLobby(
     ports[name] = { protocol, hostname: '127.0.0.1', port: numbers[index] ?? 0, ...options }
   }
   try {
-    if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return letGo(launch, numbers)
+    if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return release(launch, numbers)
     phase(ray, 'process')
     const env = lobbyEnvironment(ctx, lobby, mode, ports)
     const started = await driver.start({
@@ -56,17 +56,17 @@ export async function launchLobby(
     })
     if ('refused' in started) {
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
-      return letGo(launch, numbers)
+      return release(launch, numbers)
     }
     return { handle: started.handle, ports, build_id: mode.image_id }
   } catch (error) {
-    letGo(launch, numbers)
+    release(launch, numbers)
     throw error
   }
 }
 
-/** A lobby that cannot be started: its row says so from the beginning to the end. */
-export async function refuse(
+/** Writes the row of a lobby that cannot be started, with its end, and the reason into the lobby's log. */
+export async function recordFailedStart(
   { ctx, driver }: Pick<Launch, 'ctx' | 'driver'>,
   lobby: WantedLobby,
   reason: ExitReason,
@@ -94,7 +94,7 @@ function modeOf(lobby: WantedLobby): GameModeConfig | undefined {
   return lobby.config === null ? undefined : gameModesOf(lobby.config).get(lobby.game_mode)
 }
 
-function letGo({ ports }: Launch, numbers: readonly number[]): null {
+function release({ ports }: Launch, numbers: readonly number[]): null {
   for (const port of numbers) ports.release(port)
   return null
 }

@@ -1,6 +1,6 @@
-// Where servers listen that are not ready. A server that never calls ready often listens at a port of its own choice,
-// and the developer cannot see that from the outside. So the processes of such a run are looked at now and then, and what
-// was found is in its row when the request that waits for it gives up.
+// Where servers listen that are not ready. A server that never calls ready often listens on the wrong port, and the
+// developer cannot see that from the outside. So the sockets of its processes are read every few seconds and stored in its
+// row. The error of the request that waited for it shows them.
 import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
 import type { Listening } from '../database/schema.ts'
@@ -9,43 +9,44 @@ import type { Run } from './launch.ts'
 import { recordListening } from './rows.ts'
 import { type ListeningSocket, readListeners, type Transport } from './sockets.ts'
 
-/** Most servers are ready by then. */
-const FIRST_LOOK_MS = 2_000
-const LOOK_EVERY_MS = 5_000
-/** Runs that one look takes; the others follow. */
+/** After a start. Most servers are ready before. */
+const FIRST_CHECK_MS = 2_000
+const CHECK_EVERY_MS = 5_000
+/** Runs checked at once; the others follow a second later. Bounds the time of one check. */
 const RUNS_MAX = 8
+/** Sockets of one run that are stored beside those of its own ports. Bounds the row. */
 const OTHERS_MAX = 16
-/** Addresses by which a socket gets what is sent to 127.0.0.1. */
+/** Addresses whose sockets receive what is sent to 127.0.0.1. */
 const REACHES_LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0', '::', '::ffff:7f00:1'])
 
 export type StartingRun = Pick<Run, 'handle' | 'ports'>
-/** When a run is looked at next, by performance.now(), and what was recorded last. */
-type Look = { due_ms: number; recorded: string }
+/** `due_ms`: the time of the next check, by performance.now(). `recorded`: the row's current value. */
+type Check = { due_ms: number; recorded: string }
 
-/** `starting`: the runs whose server has not called ready. To be woken every second. */
+/** `starting`: the runs whose server has not called ready. Woken every second. */
 export function watchListening(
   ctx: Context,
   driver: Pick<Driver, 'listening'>,
   starting: () => readonly StartingRun[],
 ): Omit<Poller, 'looking'> {
-  let looks = new Map<string, Look>()
+  let checks = new Map<string, Check>()
 
-  async function look(): Promise<void> {
+  async function checkAll(): Promise<void> {
     const now_ms = performance.now()
     const runs = starting()
-    const known = looks
-    looks = new Map(
+    const known = checks
+    checks = new Map(
       runs.map(({ handle: { lobby_id } }) => [
         lobby_id,
-        known.get(lobby_id) ?? { due_ms: now_ms + FIRST_LOOK_MS, recorded: '' },
+        known.get(lobby_id) ?? { due_ms: now_ms + FIRST_CHECK_MS, recorded: '' },
       ]),
     )
-    const due = runs.filter(({ handle }) => looks.get(handle.lobby_id)!.due_ms <= now_ms)
-    for (const run of due.slice(0, RUNS_MAX)) await lookAt(run, looks.get(run.handle.lobby_id)!)
+    const due = runs.filter(({ handle }) => checks.get(handle.lobby_id)!.due_ms <= now_ms)
+    for (const run of due.slice(0, RUNS_MAX)) await checkRun(run, checks.get(run.handle.lobby_id)!)
   }
 
-  async function lookAt(run: StartingRun, state: Look): Promise<void> {
-    state.due_ms = performance.now() + LOOK_EVERY_MS
+  async function checkRun(run: StartingRun, state: Check): Promise<void> {
+    state.due_ms = performance.now() + CHECK_EVERY_MS
     const listening = await listeningOf(run, await driver.listening(run.handle))
     const text = JSON.stringify(listening)
     if (text === state.recorded) return
@@ -53,10 +54,10 @@ export function watchListening(
     state.recorded = text
   }
 
-  return createPoller(ctx, { look, failure: 'it could not be seen where servers that start listen' })
+  return createPoller(ctx, { look: checkAll, failure: 'listening sockets of starting servers could not be read' })
 }
 
-/** `sockets`: those of the run; null where nobody knows. */
+/** `sockets`: those of the run; null where the system does not show whose they are. */
 async function listeningOf({ ports }: StartingRun, sockets: readonly ListeningSocket[] | null): Promise<Listening> {
   const wanted = Object.entries(ports).map(([name, { protocol, port }]) => {
     const transport: Transport = protocol === 'udp' ? 'udp' : 'tcp'
@@ -77,7 +78,7 @@ async function listeningOf({ ports }: StartingRun, sockets: readonly ListeningSo
   return {
     open: names(wanted.filter(isOpen)),
     shut: names(wanted.filter((port) => !isOpen(port))),
-    others: others === undefined ? null : [...new Set(others.map(shown))].sort().slice(0, OTHERS_MAX),
+    others: others === undefined ? null : [...new Set(others.map(textOf))].sort().slice(0, OTHERS_MAX),
   }
 }
 
@@ -85,6 +86,6 @@ function isSame(socket: ListeningSocket, { transport, port }: { transport: Trans
   return socket.transport === transport && socket.port === port && REACHES_LOOPBACK.has(socket.address)
 }
 
-function shown({ transport, address, port }: ListeningSocket): string {
+function textOf({ transport, address, port }: ListeningSocket): string {
   return `${transport} ${address.includes(':') ? `[${address}]` : address}:${port}`
 }

@@ -1,27 +1,27 @@
 // The ports on which lobbies listen for the edge: 20000 to 25999 of 127.0.0.1, one for each port of a lobby's game mode.
-// A port belongs to a live run, or is free; that nobody else has it is tried by binding it, for TCP and for UDP. It is
-// handed out again only after all others, so that a late packet for one lobby does not reach the next.
+// A port belongs to a live run, or is free. Binding it, for TCP and for UDP, shows whether another program uses it. A
+// released port is assigned again only after all others, so that a late packet for one lobby does not reach the next.
 //
-// The network is the host's (drivers/bubblewrap.ts), so between the trial and the lobby's own bind somebody else may
-// take the port. The lobby then fails to listen and ends.
+// The network is the host's (drivers/bubblewrap.ts). So another program may take the port between this test and the
+// lobby's own bind. The lobby then fails to listen and ends.
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { LOBBY_PORTS } from '../config.ts'
 
 export const PORT_FIRST = LOBBY_PORTS.min
 export const PORT_COUNT = LOBBY_PORTS.max - LOBBY_PORTS.min + 1
-/** Of ports that others have taken; beyond it the machine is not ours to serve on. */
+/** Ports tried for one request while other programs use them. Beyond it the start fails with `no_ports`. */
 const TRIES_MAX = 200
 
 export type Ports = {
-  /** As many different ports as asked for; null when they are not to be had, and then none is taken. */
+  /** Returns `count` different ports; null when there are not as many, and then none is taken. */
   take(count: number): Promise<number[] | null>
-  /** Of a run that was found again. */
-  hold(port: number): void
+  /** Marks the port of a run that was taken over as used. */
+  reserve(port: number): void
   release(port: number): void
 }
 
-/** `start` is where the search begins: any number, so that two platforms on one machine seldom meet. */
+/** `start`: where the search begins. Random, so that two platforms on one machine seldom try the same port. */
 export function createPorts(start: number, host = '127.0.0.1'): Ports {
   const used = new Set<number>()
   let next = start % PORT_COUNT
@@ -37,7 +37,7 @@ export function createPorts(start: number, host = '127.0.0.1'): Ports {
     return null
   }
 
-  /** What is taken by others stays out of the search for as long as it lasts: it is marked used only while it is tried. */
+  /** A port of another program is marked used only while it is tested, so a later search tests it again. */
   async function takeOne(): Promise<number | null> {
     for (let tried = 0; tried < TRIES_MAX; tried++) {
       const port = takeNext()
@@ -56,7 +56,7 @@ export function createPorts(start: number, host = '127.0.0.1'): Ports {
       for (const port of ports) used.delete(port)
       return null
     },
-    hold: (port) => void used.add(port),
+    reserve: (port) => void used.add(port),
     release: (port) => void used.delete(port),
   }
 }

@@ -1,6 +1,6 @@
-// The runner's words with the database. `lobbies` says what is wanted and is only read; `lobby_runs` says what runs and
-// is written here only. One row a lobby, ever: it is there before the process is, and its key decides which runner may
-// start the lobby. Everything is prepared, because a player waits for it.
+// The runner's SQL. `lobbies` says which lobbies are wanted and is only read here. `lobby_runs` says what runs; the runner
+// alone writes it. A lobby has at most one row there. It is written before the process starts, and its primary key decides
+// which runner starts the lobby. All frequent statements are prepared, because a player waits for them.
 import type { VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
@@ -8,33 +8,33 @@ import type { Listening, RunPort } from '../database/schema.ts'
 import type { ConnectionFacts } from '../lobby-logs/connection-warnings.ts'
 import type { Exit, Handle } from './drivers/driver.ts'
 
-/** A lobby that should run and has no run yet, with all that is needed to start it. */
+/** A lobby that should run and has no run yet, with everything that its start needs. */
 export type WantedLobby = {
   lobby_id: string
   namespace_id: string
   namespace_name: string
-  /** Null: the version, or the game, is gone. */
+  /** Null: the version or the game has been deleted. */
   game_id: string | null
   group_id: string | null
   version_id: string
   version_name: string
-  /** Null: the version is gone. */
+  /** Null: the version has been deleted. */
   config: VersionConfig | null
   game_mode: string
   region: string
   max_players_normal: number
   max_players_direct: number
   max_players_party: number
-  /** What it may use. */
+  /** Its limits. */
   cpu_cores: number
   memory_mb: number
   lobby_config: string | null
-  /** Of the request that started it, if one did. */
+  /** The request that started it; null when no request did. */
   ray_id: string | null
   tags: Record<string, string>
 }
 
-/** A run of this runner that has not ended, as its row says. */
+/** A run of this runner without a recorded end, as its row says. */
 export type OpenRun = ConnectionFacts & {
   lobby_id: string
   is_wanted: boolean
@@ -45,7 +45,7 @@ export type OpenRun = ConnectionFacts & {
   build_id: string | null
 }
 
-/** The oldest first. */
+/** The oldest ones, in order of creation. */
 export async function readWanted(ctx: Context, lobbies_max: number): Promise<WantedLobby[]> {
   const { rows } = await ctx.pool.query<WantedLobby>({
     name: 'runner-wanted',
@@ -67,7 +67,7 @@ export async function readWanted(ctx: Context, lobbies_max: number): Promise<Wan
   return rows
 }
 
-/** All of them: as many as lobbies that run here. */
+/** One for each lobby that runs here. */
 export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
   const { rows } = await ctx.pool.query<OpenRun>({
     name: 'runner-open',
@@ -84,7 +84,7 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
   return rows
 }
 
-/** False when the lobby has a run already: it is another's, or was. `build_id`: what it runs on, null when nothing will. */
+/** Returns false when the lobby has a run already, of this or another runner. `build_id`: null for a failed start. */
 export async function insertRun(
   ctx: Context,
   lobby: WantedLobby,
@@ -118,7 +118,7 @@ export async function insertRun(
   return rowCount === 1
 }
 
-/** The process is there: tells the edge and the matchmaker. A second time it changes nothing. */
+/** Records that the process has started, and notifies the edge and the matchmaker. A second call changes nothing. */
 export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
   await ctx.pool.query({
     name: 'runner-start',
@@ -132,7 +132,7 @@ export async function recordStart(ctx: Context, handle: Handle): Promise<void> {
   })
 }
 
-/** Their servers do not answer, or do again: tells the same, of what is news. */
+/** Records that servers do not respond, or respond again. Notifies the edge and the matchmaker of each change. */
 export async function recordStalls(ctx: Context, lobby_ids: readonly string[], is_stalled: boolean): Promise<void> {
   await ctx.pool.query({
     name: 'runner-stall',
@@ -147,7 +147,7 @@ export async function recordStalls(ctx: Context, lobby_ids: readonly string[], i
   })
 }
 
-/** Where the server of a run listens. Nobody is notified: the explanation of a failed start reads it. */
+/** Records where the server of a run listens. Without a notification: only the explanation of a failed start reads it. */
 export async function recordListening(ctx: Context, lobby_id: string, listening: Listening): Promise<void> {
   await ctx.pool.query({
     name: 'runner-listening',
@@ -157,8 +157,9 @@ export async function recordListening(ctx: Context, lobby_id: string, listening:
 }
 
 /**
- * The run has ended: tells the same. The first word stands, and a run never ends before it began, whatever the machine's
- * clock did. Of a server that failed its last lines are kept too. Returns whether this was the first word.
+ * Records the end of a run, and notifies the edge and the matchmaker. Only the first call has an effect, and returns true.
+ * The end is never before the start, even if the machine's clock was set back. The last lines of the log are stored for a
+ * server that failed.
  */
 export async function recordExit(
   ctx: Context,
@@ -192,7 +193,7 @@ export async function recordExit(
   return rowCount === 1
 }
 
-/** Makes the open runs of these lobbies this runner's own, whatever it was called when it started them. Answers which. */
+/** Changes the open runs of these lobbies to this runner, whatever its name was at their start. Returns their lobby ids. */
 export async function claimRuns(ctx: Context, lobby_ids: readonly string[]): Promise<Set<string>> {
   const { rows } = await ctx.pool.query<{ lobby_id: string }>(
     'update lobby_runs set runner_id = $1 where lobby_id = any($2) and exit_ts is null returning lobby_id',
@@ -201,8 +202,8 @@ export async function claimRuns(ctx: Context, lobby_ids: readonly string[]): Pro
   return new Set(rows.map(({ lobby_id }) => lobby_id))
 }
 
-/** Makes the open runs of a former name this runner's own. Answers how many. */
-export async function inheritRuns(ctx: Context, former: string): Promise<number> {
+/** Changes the open runs of a former name to this runner. Returns their number. */
+export async function adoptRuns(ctx: Context, former: string): Promise<number> {
   const { rowCount } = await ctx.pool.query(
     'update lobby_runs set runner_id = $1 where runner_id = $2 and exit_ts is null',
     [ctx.config.node_id, former],
@@ -210,14 +211,14 @@ export async function inheritRuns(ctx: Context, former: string): Promise<number>
   return rowCount ?? 0
 }
 
-/** A lobby that nobody has stopped yet must not be taken for one without a run: it would be started again. */
+/** The row of a lobby that is still wanted stays: without it the lobby would be started again. */
 export const OLD_RUNS: OldRows = {
   table: 'lobby_runs',
   ended: 'exit_ts',
   only: 'not exists (select from lobbies where lobbies.lobby_id = lobby_runs.lobby_id and lobbies.stop_ts is null)',
 }
 
-/** Answers how many. */
+/** Returns how many were removed. */
 export async function removeOldRuns(ctx: Context): Promise<number> {
   const { runs_ms } = ctx.config.retention
   return runs_ms === null ? 0 : removeOld(ctx.pool, OLD_RUNS, ctx.now() - runs_ms)

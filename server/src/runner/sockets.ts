@@ -1,20 +1,23 @@
-// What waits at this machine's ports to be taken in by whoever listens there, as the kernel tells it: connections that
-// nobody has accepted, bytes of datagrams that nobody has read. It is nothing that a server would notice.
+// Reads the kernel's lists of sockets: who listens where, and the backlog of each listener (connections not accepted,
+// bytes of datagrams not read). A server notices nothing of it.
 //
-// The kernel makes its lists while they are read, and what is not read is not made. A machine may have a hundred thousand
-// connections: listeners come before them, and no more is read than it takes to find those that are asked for.
+// The kernel generates a list while it is read. A machine may have a hundred thousand connections, but listeners come
+// first, so reading stops as soon as every requested listener is found.
 import { open } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { isGone } from '../procfs.ts'
 
-/** One for each family of addresses. */
+/** One file for each address family. */
 const LISTS = { tcp: ['/proc/net/tcp', '/proc/net/tcp6'], udp: ['/proc/net/udp', '/proc/net/udp6'] }
-/** A socket is a line of about 150 bytes. */
+/** Bytes read from one list. A socket is a line of about 150 bytes. */
 const LIST_BYTES_MAX = { tcp: 512 * 1024, udp: 4 * 1024 ** 2 }
-/** Of TCP about ten lines: behind the last listener the kernel would go through all connections to fill what is asked for. */
+/**
+ * Bytes of one read. For TCP about ten lines: to fill a larger buffer after the last listener, the kernel would go
+ * through all connections.
+ */
 const READ_BYTES = { tcp: 1_536, udp: 16 * 1024 }
 
-/** A line is `sl: ADDRESS:PORT ADDRESS:PORT STATE UNSENT:WAITING ...` in hexadecimal, of UDP with what was dropped at its end. */
+/** A line is `sl: ADDRESS:PORT ADDRESS:PORT STATE UNSENT:UNREAD ...` in hexadecimal. A UDP line ends with the dropped count. */
 const LISTENER = {
   tcp: /: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 0A [0-9A-F]+:([0-9A-F]+) /g,
   udp: /: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 07 [0-9A-F]+:([0-9A-F]+) .* (\d+) *$/gm,
@@ -28,15 +31,15 @@ const CONNECTION = /: [0-9A-F]+:[0-9A-F]{4} [0-9A-F]+:[0-9A-F]{4} (?!0A)[0-9A-F]
 
 export type Transport = keyof typeof LISTS
 
-/** `address` as it is written, an IPv6 one without brackets. */
+/** `address`: in its usual text form, an IPv6 address without brackets. */
 export type ListeningSocket = { transport: Transport; address: string; port: number }
 
-/** `amount`: connections, or bytes of datagrams. `dropped`: datagrams for which there was no room, ever. */
-export type LongPoll = { amount: number; dropped: number }
+/** `amount`: connections, or bytes of datagrams. `dropped`: datagrams dropped since the socket was opened. */
+export type Backlog = { amount: number; dropped: number }
 
-/** What waits at each of these ports at which somebody listens; where several do, at the first. None without such lists. */
-export async function readListeners(transport: Transport, ports: Iterable<number>): Promise<Map<number, LongPoll>> {
-  const found = new Map<number, LongPoll>()
+/** The backlog of each of these ports that has a listener; of several listeners the first counts. Empty without lists. */
+export async function readListeners(transport: Transport, ports: Iterable<number>): Promise<Map<number, Backlog>> {
+  const found = new Map<number, Backlog>()
   const missing = new Set(ports)
   for (const path of LISTS[transport]) {
     if (missing.size === 0) break
@@ -49,7 +52,7 @@ async function findIn(
   path: string,
   transport: Transport,
   missing: Set<number>,
-  found: Map<number, LongPoll>,
+  found: Map<number, Backlog>,
 ): Promise<void> {
   for await (const lines of readList(path, transport)) {
     for (const [, port = '', amount = '', dropped = '0'] of lines.matchAll(LISTENER[transport])) {
@@ -62,7 +65,7 @@ async function findIn(
   }
 }
 
-/** The sockets that listen and have one of these inodes, of both families. None without such lists. */
+/** The listening sockets with one of these inodes, of both address families. Empty without lists. */
 export async function readListening(transport: Transport, inodes: ReadonlySet<string>): Promise<ListeningSocket[]> {
   const found: ListeningSocket[] = []
   for (const path of LISTS[transport]) {
@@ -76,7 +79,7 @@ export async function readListening(transport: Transport, inodes: ReadonlySet<st
   return found
 }
 
-/** Whole lines of a list, a few at a time, until the listeners end or enough has been read. */
+/** Whole lines of a list, a few at a time, until the listeners end or the limit is reached. */
 async function* readList(path: string, transport: Transport): AsyncGenerator<string> {
   try {
     await using list = await open(path)

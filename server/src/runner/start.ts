@@ -1,31 +1,31 @@
-// The runner role: lobbies into processes. It opens the machine's driver, takes over what lives from before, and then
-// lets the loop (reconcile.ts) compare at every wake-up and every second. It listens nowhere.
+// The runner role turns lobbies into processes. It opens the machine's driver, takes over the runs that live from before,
+// and runs the reconcile loop (reconcile.ts) at every wake-up and every second. It listens on no port.
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import type { Context, RunningRole } from '../context.ts'
 import { startSweeper } from '../database/sweeper.ts'
 import { openBuilds } from './builds.ts'
 import { startDiskReport } from './disk.ts'
-import { createProcessDriver } from './drivers/process.ts'
-import { answerLogQuestions } from './logs/answers.ts'
+import { openProcessDriver } from './drivers/process.ts'
+import { LogAnswers } from './logs/answers.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
-import { createLoop } from './reconcile.ts'
+import { ReconcileLoop } from './reconcile.ts'
 import { removeOldRuns } from './rows.ts'
-import { createStartRays } from './start-rays.ts'
+import { StartTraces } from './start-trace.ts'
 
-/** What a lost wake-up costs. */
+/** How often the loop passes without a wake-up: the delay when a notification is lost. */
 const RECONCILE_MS = 1_000
 const SWEEP_MS = 5_000
 const SWEEP_RUNS_MS = 60_000
 
 /**
- * Serves all regions of the config. Throws a StartError where this machine cannot run lobbies. `stop` with
- * `end_lobbies` ends them all and records it; without, they run on and are found again by the next start.
+ * Serves all regions of the config. Throws a StartError where this machine cannot run lobbies. `stop` with `end_lobbies`
+ * ends all lobbies and records their exits; otherwise they continue, and the next start takes them over.
  */
 export async function startRunner(ctx: Context): Promise<RunningRole> {
   const wakes = { wake: (): void => undefined }
   const { data_dir, sandbox, retention, lobbies } = ctx.config
-  const driver = await createProcessDriver({
+  const driver = await openProcessDriver({
     data_dir,
     sandbox,
     log: ctx.log,
@@ -35,12 +35,12 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     onEnd: () => wakes.wake(),
   })
   const builds = await openBuilds(ctx, join(data_dir, 'builds'), () => wakes.wake())
-  const rays = createStartRays(ctx)
-  const loop = createLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)), rays)
+  const traces = new StartTraces(ctx)
+  const loop = new ReconcileLoop(ctx, driver, builds, createPorts(randomInt(PORT_COUNT)), traces)
   try {
     await loop.adopt()
   } catch (error) {
-    rays.close()
+    traces.close()
     await driver.close({ logger: 'keep' })
     throw error
   }
@@ -50,10 +50,10 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     loop.wake()
     loop.measure()
   }, RECONCILE_MS)
-  const sweeping = setInterval(loop.sweep, SWEEP_MS)
+  const sweeping = setInterval(() => loop.sweep(), SWEEP_MS)
   const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   const disk_report = startDiskReport(ctx)
-  const answers = answerLogQuestions(ctx)
+  const answers = new LogAnswers(ctx)
   loop.wake()
 
   return {
@@ -65,7 +65,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
       await disk_report.close()
       await answers.close()
       unsubscribe()
-      rays.close()
+      traces.close()
       await loop.close()
       if (end_lobbies) await loop.endAll()
       await driver.close({ logger: end_lobbies ? 'end' : 'keep' })

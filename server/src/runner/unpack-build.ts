@@ -1,5 +1,5 @@
-// A stored archive into an unpacked build. The archive's bytes are compared with the recorded hash before the first of
-// them reaches a parser, and what was unpacked is read back before it gets its name.
+// Unpacks the stored archive of a build. The archive's hash is compared with the recorded one before a parser reads its
+// first byte. The unpacked files are read back before their folder gets its final name.
 import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -11,14 +11,14 @@ import { unpackArchive } from '../objects/archive.ts'
 import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import { makeManifest } from './build-manifest.ts'
 
-/** Archives that are put together from parts, beside the builds. */
-export const TEMPORARY = '.archive-'
+/** Prefix of archives that are being joined from parts, in the folder of the builds. */
+export const JOINED_ARCHIVE = '.archive-'
 
 type Part = Recorded & { kind: string; is_complete: boolean; path: string; is_marked: boolean }
 
 /**
- * Unpacks the build into `target` and writes its manifest to `manifest_path`. Throws ObjectDamaged, without a read when
- * the archive is marked as damaged, ApiError ARCHIVE_INVALID, or the system's error.
+ * Unpacks the build into `target` and writes its manifest to `manifest_path`. Throws ObjectDamaged (without reading an
+ * archive that is marked as damaged), ApiError ARCHIVE_INVALID, or the system's error.
  */
 export async function unpackBuild(
   ctx: Context,
@@ -35,12 +35,12 @@ export async function unpackBuild(
     await unpackArchive({ path: local }, target, { accept })
     return
   }
-  const gathered = join(dirname(target), `${TEMPORARY}${build_id}`)
+  const joined = join(dirname(target), `${JOINED_ARCHIVE}${build_id}`)
   try {
-    await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(gathered, { mode: 0o600 }))
-    await unpackArchive({ path: gathered }, target, { accept })
+    await pipeline(Readable.from(bytesOf(ctx, parts)), createWriteStream(joined, { mode: 0o600 }))
+    await unpackArchive({ path: joined }, target, { accept })
   } finally {
-    await rm(gathered, { force: true })
+    await rm(joined, { force: true })
   }
 }
 
@@ -57,11 +57,11 @@ async function readParts(ctx: Context, build_id: string): Promise<Part[]> {
     [build_id],
   )
   const [first] = rows
-  const refused = (message: string): ApiError => new ApiError('ARCHIVE_INVALID', { build_id }, { message })
-  if (first === undefined) throw refused('There is no such build.')
-  if (!first.is_complete) throw refused('The upload of the build is not complete.')
+  const invalid = (message: string): ApiError => new ApiError('ARCHIVE_INVALID', { build_id }, { message })
+  if (first === undefined) throw invalid('There is no such build.')
+  if (!first.is_complete) throw invalid('The upload of the build is not complete.')
   if (first.kind !== 'archive' || rows.some(({ path }) => path !== first.path)) {
-    throw refused('The build is not one archive.')
+    throw invalid('The build is not one archive.')
   }
   const marked = rows.find(({ is_marked }) => is_marked)
   if (marked !== undefined) throw new ObjectDamaged(marked.object_key, 'bytes')

@@ -1,5 +1,5 @@
-// Builds whose bytes have changed on the disk: the stored archive, or the unpacked copy. The attack: one bit is turned,
-// and a lobby is wanted. What is not what was uploaded is never executed.
+// Builds whose bytes have changed on the disk, in the stored archive or in the unpacked copy. Each test flips bits and
+// wants a lobby. Bytes that differ from the upload are never executed.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { appendFile, chmod, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
@@ -29,12 +29,12 @@ async function buildFolder({ ctx }: RunnerFixture): Promise<string> {
 async function requireRefused(fixture: RunnerFixture, lobby_id: string, sentence: RegExp): Promise<void> {
   const row = await fixture.run(lobby_id, 'the start fails', isEnded)
   assert.deepEqual([row.exit_reason, row.exit_code, row.handle.pid], ['build_damaged', null, undefined])
-  await until('the developer is told', async () =>
+  await until('the log explains it', async () =>
     (await fixture.log(lobby_id, 'stderr')).some((line) => sentence.test(line)),
   )
 }
 
-test('a stored archive with one changed bit is not unpacked and not run, is marked, and is not read again', async (t) => {
+test('a stored archive with one changed bit is marked, not run, and not read again', async (t) => {
   for (const place of [0.1, 0.5, 0.99]) {
     await t.test(`at ${place}`, async (step) => {
       const fixture = await openRunner(step)
@@ -50,7 +50,7 @@ test('a stored archive with one changed bit is not unpacked and not run, is mark
         marks.map(({ object_key, reason, found_by }) => ({ object_key, reason, found_by })),
         [{ object_key: archives[1]!.object_key, reason: 'bytes', found_by: 'runner' }],
       )
-      // The next runner knows of it by the mark alone.
+      // The next runner knows it only by the mark.
       await mend()
       await role.stop({ end_lobbies: true })
       await fixture.start()
@@ -59,7 +59,7 @@ test('a stored archive with one changed bit is not unpacked and not run, is mark
   }
 })
 
-test('a changed bit that no parser could notice, in a plain tar, is not run either', async (t) => {
+test('a changed bit in a plain tar, which no parser could notice, is not run either', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const version_id = await fixture.version({ run: 'echo a; exec sleep 60' }, MODE, 'tar')
@@ -72,7 +72,7 @@ test('a changed bit that no parser could notice, in a plain tar, is not run eith
   await requireRefused(fixture, await fixture.lobby(version_id), /damaged/)
 })
 
-test('an archive that is shorter, or gone, is refused too', async (t) => {
+test('a truncated or missing archive is refused too', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const version_id = await fixture.version(FILES, MODE)
@@ -81,7 +81,7 @@ test('an archive that is shorter, or gone, is refused too', async (t) => {
   await requireRefused(fixture, await fixture.lobby(version_id), /damaged/)
 })
 
-test('an unpacked build that was changed is unpacked again and runs as it was uploaded; changed again, it is refused', async (t) => {
+test('a changed unpacked build is unpacked again and runs as uploaded; changed again, it is refused', async (t) => {
   const fixture = await openRunner(t)
   const { ctx } = fixture
   await fixture.start()
@@ -101,15 +101,15 @@ test('an unpacked build that was changed is unpacked again and runs as it was up
   await changeByte(changed, 0.5, 1)
   await requireRefused(fixture, await fixture.lobby(version_id), /unpacked files have changed/)
   const { exit_ts } = (await fixture.row(first))!
-  assert.equal(exit_ts, null, 'what runs goes on')
+  assert.equal(exit_ts, null, 'the running lobby continues')
   for (const lobby_id of [first, second]) await fixture.unwant(lobby_id)
-  await until('the copies are gone when nothing runs on the build', async () => {
+  await until('the copies are removed when no lobby runs on the build', async () => {
     const names = await readdir(join(ctx.config.data_dir, 'builds'))
     return names.every((name) => !name.startsWith('.replaced-'))
   })
 })
 
-test('a quick check sees each kind of change that is made through the file system', async (t) => {
+test('a quick check finds every kind of change made through the file system', async (t) => {
   const changes: Record<string, (folder: string) => Promise<unknown>> = {
     'bytes, with the time set back': async (folder) => {
       const path = join(folder, 'run')
@@ -119,9 +119,9 @@ test('a quick check sees each kind of change that is made through the file syste
     },
     'a longer file': (folder) => appendFile(join(folder, 'lib/more.txt'), '!'),
     'an executable bit': (folder) => chmod(join(folder, 'lib/code.txt'), 0o755),
-    'a file that is gone': (folder) => rm(join(folder, 'lib/code.txt')),
-    'a file more, at the top': (folder) => writeFile(join(folder, 'node'), 'evil'),
-    'a file more, below': (folder) => writeFile(join(folder, 'lib/evil.txt'), 'evil'),
+    'a removed file': (folder) => rm(join(folder, 'lib/code.txt')),
+    'an added file at the top': (folder) => writeFile(join(folder, 'node'), 'evil'),
+    'an added file in a folder': (folder) => writeFile(join(folder, 'lib/evil.txt'), 'evil'),
     'all of it gone': (folder) => rm(folder, { recursive: true }),
   }
   const fixture = await openRunner(t)
@@ -150,7 +150,7 @@ test('a quick check sees each kind of change that is made through the file syste
   }
 })
 
-test('a copy without a manifest, or with a damaged one, is unpacked again by the next runner', async (t) => {
+test('the next runner unpacks a copy with a missing or damaged manifest again', async (t) => {
   for (const what of ['missing', 'damaged']) {
     await t.test(what, async (step) => {
       const fixture = await openRunner(step)

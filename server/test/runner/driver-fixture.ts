@@ -1,4 +1,4 @@
-// A real driver on a temporary data folder, closed with the test: what still runs is ended, the logger too.
+// A real driver on a temporary data folder. It is closed with the test: running lobbies and the logger are ended.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 import pino from 'pino'
 import { newId } from '../../src/ids.ts'
 import type { Driver, Exit, Handle, RunSpec, Tier } from '../../src/runner/drivers/driver.ts'
-import { createProcessDriver } from '../../src/runner/drivers/process.ts'
+import { openProcessDriver } from '../../src/runner/drivers/process.ts'
 import { until } from '../until.ts'
 
 export const TIER: Tier = { cpu_cores: 2, memory_bytes: 512 * 1024 ** 2, pids_max: 64, scratch_bytes: 1024 ** 2 }
@@ -26,22 +26,22 @@ export function hasBubblewrap(): boolean {
 export type DriverFixture = {
   driver: Driver
   data_dir: string
-  /** Files by path; a value that begins with `#!` is executable. Answers the folder. */
+  /** Writes files by path; content that begins with `#!` is executable. Returns the folder. */
   build(files: Record<string, string>): string
-  /** Starts and answers the handle; fails the test when the start is refused. */
+  /** Starts a lobby and returns its handle. Fails the test when the start is refused. */
   start(spec: Partial<RunSpec> & Pick<RunSpec, 'args' | 'build_folder'>): Promise<Handle>
   /** Waits for the end. */
   ended(handle: Handle): Promise<Exit>
-  /** Waits for a line of stdout that matches, and answers its groups. */
+  /** Waits for a line of stdout that matches, and returns its groups. */
   line(handle: Handle, pattern: RegExp): Promise<RegExpExecArray>
 }
 
-/** Without what it used, and when, which no two runs have the same of. */
+/** The exit without usage and times, which differ from run to run. */
 export function howOf(exit: Exit | null): Omit<Exit, 'cpu_ms' | 'ran'> | null {
   return exit === null ? null : { exit_code: exit.exit_code, reason: exit.reason }
 }
 
-/** Removed by the test that uses it. */
+/** The test that uses it removes it. */
 export function makeDataFolder(): string {
   const data_dir = mkdtempSync(join(tmpdir(), 'muster-runner-'))
   chmodSync(data_dir, 0o711)
@@ -53,7 +53,7 @@ export async function openDriver(
   sandbox: Sandbox,
   data_dir: string = makeDataFolder(),
 ): Promise<DriverFixture> {
-  const driver = await createProcessDriver({
+  const driver = await openProcessDriver({
     data_dir,
     sandbox,
     log: pino({ level: 'silent' }),
@@ -76,9 +76,9 @@ export async function openDriver(
       if ('refused' in started) throw new Error(`${started.refused}: ${started.message}`)
       return started.handle
     },
-    ended: (handle) => until('the lobby ends', () => driver.exit(handle)),
+    ended: (handle) => until('the lobby has ended', () => driver.exit(handle)),
     line: (handle, pattern) =>
-      until(`stdout says ${pattern}`, async () => {
+      until(`stdout matches ${pattern}`, async () => {
         for (const { bytes } of await driver.logs(handle.lobby_id, 'stdout', 1_000)) {
           const match = pattern.exec(bytes.toString())
           if (match !== null) return match

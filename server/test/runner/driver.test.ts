@@ -12,7 +12,7 @@ const BURNT_MS = 500
 
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
   for (const sandbox of SANDBOXES) {
-    test(`${name} (${sandbox === 'off' ? 'plainly' : 'in bubblewrap'})`, async (t) => {
+    test(`${name} (${sandbox === 'off' ? 'without a sandbox' : 'in bubblewrap'})`, async (t) => {
       if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
       return run(t, sandbox)
     })
@@ -26,40 +26,43 @@ function hasCgroups(): boolean {
   return true
 }
 
-promise('a lobby runs in its build, knows what it was told, and its streams are told apart', async (t, sandbox) => {
-  const fixture = await openDriver(t, sandbox)
-  const build_folder = fixture.build({
-    'server.js': `
+promise(
+  'a lobby runs in its build with its arguments and environment, and its two streams are logged apart',
+  async (t, sandbox) => {
+    const fixture = await openDriver(t, sandbox)
+    const build_folder = fixture.build({
+      'server.js': `
       console.log('cwd-has ' + require('fs').readdirSync('.').join())
       console.log('env ' + JSON.stringify(process.env))
       console.log('argv ' + JSON.stringify(process.argv.slice(2)))
       console.error('to stderr')
       for (const folder of [process.env.HOME, process.env.TMPDIR]) require('fs').writeFileSync(folder + '/mine', 'x')
       require('fs').writeFileSync('/dev/stdout', 'by name\\n')`,
-  })
-  const env = { PLATFORM_TOKEN: 'a.b.c', QUOTED: `it's "$(id)" \`x\` \\ \n é`, EMPTY: '' }
-  const args = ['node', 'server.js', '--flag', "a b'c", '$(id)', '']
-  const handle = await fixture.start({ build_folder, args, env })
-  assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: 0, reason: 'exit' })
-  await fixture.line(handle, /^cwd-has server\.js$/)
-  await fixture.line(handle, /^by name$/)
-  const [, seen = ''] = await fixture.line(handle, /^env (.*)$/)
-  const { PWD, _, ...told } = JSON.parse(seen) as Record<string, string>
-  assert.deepStrictEqual(Object.keys(told).sort(), ['EMPTY', 'HOME', 'PATH', 'PLATFORM_TOKEN', 'QUOTED', 'TMPDIR'])
-  assert.strictEqual(told.QUOTED, env.QUOTED)
-  const [, argv = ''] = await fixture.line(handle, /^argv (.*)$/)
-  assert.deepStrictEqual(JSON.parse(argv), args.slice(2))
-  const errors = await until('stderr is kept', async () => {
-    const lines = await fixture.driver.logs(handle.lobby_id, 'stderr', 10)
-    return lines.length > 0 ? lines : null
-  })
-  assert.deepStrictEqual(
-    errors.map(({ bytes }) => bytes.toString()),
-    ['to stderr'],
-  )
-})
+    })
+    const env = { PLATFORM_TOKEN: 'a.b.c', QUOTED: `it's "$(id)" \`x\` \\ \n é`, EMPTY: '' }
+    const args = ['node', 'server.js', '--flag', "a b'c", '$(id)', '']
+    const handle = await fixture.start({ build_folder, args, env })
+    assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: 0, reason: 'exit' })
+    await fixture.line(handle, /^cwd-has server\.js$/)
+    await fixture.line(handle, /^by name$/)
+    const [, seen = ''] = await fixture.line(handle, /^env (.*)$/)
+    const { PWD, _, ...told } = JSON.parse(seen) as Record<string, string>
+    assert.deepStrictEqual(Object.keys(told).sort(), ['EMPTY', 'HOME', 'PATH', 'PLATFORM_TOKEN', 'QUOTED', 'TMPDIR'])
+    assert.strictEqual(told.QUOTED, env.QUOTED)
+    const [, argv = ''] = await fixture.line(handle, /^argv (.*)$/)
+    assert.deepStrictEqual(JSON.parse(argv), args.slice(2))
+    const errors = await until('stderr is kept', async () => {
+      const lines = await fixture.driver.logs(handle.lobby_id, 'stderr', 10)
+      return lines.length > 0 ? lines : null
+    })
+    assert.deepStrictEqual(
+      errors.map(({ bytes }) => bytes.toString()),
+      ['to stderr'],
+    )
+  },
+)
 
-promise('exit codes and signals are told apart, and the answer stays the same', async (t, sandbox) => {
+promise('exit codes and signals are distinguished, and a repeated call returns the same exit', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({ run: '#!/bin/sh\neval "$1"\n' })
   for (const [script, exit_code, reason] of [
@@ -77,14 +80,14 @@ promise('exit codes and signals are told apart, and the answer stays the same', 
   }
 })
 
-promise('an end that the disk had no room for is reported once there is room', async (t, sandbox) => {
+promise('an exit that a full disk could not store is returned once there is room', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({ run: '#!/bin/sh\nread -r line\n' })
   const handle = await fixture.start({ build_folder, args: ['run'] })
-  // The file of the end cannot be written, as on a full disk.
+  // As on a full disk, the file of the exit cannot be written.
   const blocked = join(fixture.data_dir, 'lobbies', handle.lobby_id, 'ended.json.new')
   mkdirSync(blocked)
-  const refusal = await until('the end fails to be written', () =>
+  const refusal = await until('the exit cannot be written', () =>
     fixture.driver.exit(handle).then(
       () => null,
       (error: NodeJS.ErrnoException) => error,
@@ -95,7 +98,7 @@ promise('an end that the disk had no room for is reported once there is room', a
   assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: 1, reason: 'exit' })
 })
 
-promise('what cannot be started says why, as a reason and in the log', async (t, sandbox) => {
+promise('a program that cannot be started has a reason and a line in the log', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({
     data: 'not a program',
@@ -124,7 +127,7 @@ promise('what cannot be started says why, as a reason and in the log', async (t,
   }
 })
 
-promise('a lobby that reaches its limit of memory or processes ends for that reason', async (t, sandbox) => {
+promise('a lobby that reaches its limit of memory or of processes ends with that reason', async (t, sandbox) => {
   if (!hasCgroups()) return t.skip('control groups are not writable')
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({
@@ -140,57 +143,57 @@ promise('a lobby that reaches its limit of memory or processes ends for that rea
   for (const { lobby_id } of [fork, hog]) await until('it is gone', () => processesOf(lobby_id).length === 0)
 })
 
-promise('what a run has used is told with its end, its children’s time too, and stays told', async (t, sandbox) => {
-  if (!hasCgroups()) return t.skip('control groups are not writable')
-  const fixture = await openDriver(t, sandbox)
-  const build_folder = fixture.build({
-    'burn.js': `
-      const burnt = ({ user, system } = process.cpuUsage()) => (user + system) / 1e3
-      while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);`,
-    'parent.js': "require('child_process').execFileSync(process.execPath, ['burn.js'])",
-    'idle.js': `setTimeout(() => {}, ${BURNT_MS})`,
-  })
-  const used: Record<string, number> = {}
-  for (const program of ['burn.js', 'parent.js', 'idle.js']) {
-    const handle = await fixture.start({ build_folder, args: ['node', program] })
-    const exit = await fixture.ended(handle)
-    assert.deepStrictEqual(howOf(exit), { exit_code: 0, reason: 'exit' })
-    used[program] = exit.cpu_ms ?? -1
-    await fixture.driver.sweep()
-    assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), exit)
-  }
-  const { 'burn.js': burnt = 0, 'parent.js': with_child = 0, 'idle.js': idle = 0 } = used
-  assert.ok(burnt >= BURNT_MS && burnt < 10 * BURNT_MS, JSON.stringify(used))
-  assert.ok(with_child >= BURNT_MS && with_child < 10 * BURNT_MS, JSON.stringify(used))
-  assert.ok(idle > 0 && idle < burnt, JSON.stringify(used))
-})
-
 promise(
-  'what runs is told with what it uses, children too, whether or not a control group counts it',
+  'the exit of a run includes its processor time with that of its children, and does not change',
   async (t, sandbox) => {
+    if (!hasCgroups()) return t.skip('control groups are not writable')
     const fixture = await openDriver(t, sandbox)
     const build_folder = fixture.build({
       'burn.js': `
+      const burnt = ({ user, system } = process.cpuUsage()) => (user + system) / 1e3
+      while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);`,
+      'parent.js': "require('child_process').execFileSync(process.execPath, ['burn.js'])",
+      'idle.js': `setTimeout(() => {}, ${BURNT_MS})`,
+    })
+    const used: Record<string, number> = {}
+    for (const program of ['burn.js', 'parent.js', 'idle.js']) {
+      const handle = await fixture.start({ build_folder, args: ['node', program] })
+      const exit = await fixture.ended(handle)
+      assert.deepStrictEqual(howOf(exit), { exit_code: 0, reason: 'exit' })
+      used[program] = exit.cpu_ms ?? -1
+      await fixture.driver.sweep()
+      assert.deepStrictEqual(await fixture.driver.exitOf(handle.lobby_id), exit)
+    }
+    const { 'burn.js': burnt = 0, 'parent.js': with_child = 0, 'idle.js': idle = 0 } = used
+    assert.ok(burnt >= BURNT_MS && burnt < 10 * BURNT_MS, JSON.stringify(used))
+    assert.ok(with_child >= BURNT_MS && with_child < 10 * BURNT_MS, JSON.stringify(used))
+    assert.ok(idle > 0 && idle < burnt, JSON.stringify(used))
+  },
+)
+
+promise('the usage of a run includes its children, with and without a control group', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const build_folder = fixture.build({
+    'burn.js': `
       const burnt = ({ user, system } = process.cpuUsage()) => (user + system) / 1e3
       while (burnt() < ${BURNT_MS}) for (let i = 0; i < 1e7; i++);
       const held = Buffer.alloc(${HELD_BYTES}, 1)
       console.log('burnt')
       setInterval(() => held.fill(1), 60_000)`,
-      'parent.js': "require('child_process').spawn(process.execPath, ['burn.js'], { stdio: 'inherit' })",
-    })
-    const handle = await fixture.start({ build_folder, args: ['node', 'parent.js'] })
-    await fixture.line(handle, /burnt/)
-    for (const group of [handle.group, null]) {
-      const { cpu_ms, memory_bytes } = fixture.driver.usage([{ ...handle, group }]).get(handle.lobby_id)!
-      assert.ok(cpu_ms >= BURNT_MS && cpu_ms < 10 * BURNT_MS, `${group}: ${cpu_ms} ms`)
-      assert.ok(memory_bytes >= HELD_BYTES && memory_bytes < 10 * HELD_BYTES, `${group}: ${memory_bytes} bytes`)
-    }
-    await fixture.driver.stop(handle, 0)
-    assert.equal(fixture.driver.usage([handle, { ...handle, group: null }]).size, 0)
-  },
-)
+    'parent.js': "require('child_process').spawn(process.execPath, ['burn.js'], { stdio: 'inherit' })",
+  })
+  const handle = await fixture.start({ build_folder, args: ['node', 'parent.js'] })
+  await fixture.line(handle, /burnt/)
+  for (const group of [handle.group, null]) {
+    const { cpu_ms, memory_bytes } = fixture.driver.usage([{ ...handle, group }]).get(handle.lobby_id)!
+    assert.ok(cpu_ms >= BURNT_MS && cpu_ms < 10 * BURNT_MS, `${group}: ${cpu_ms} ms`)
+    assert.ok(memory_bytes >= HELD_BYTES && memory_bytes < 10 * HELD_BYTES, `${group}: ${memory_bytes} bytes`)
+  }
+  await fixture.driver.stop(handle, 0)
+  assert.equal(fixture.driver.usage([handle, { ...handle, group: null }]).size, 0)
+})
 
-promise('a lobby is asked to end, and one that does not listen is ended', async (t, sandbox) => {
+promise('a stopped lobby gets SIGTERM, and SIGKILL when it ignores it', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({
     'polite.js':
@@ -214,7 +217,7 @@ promise('a lobby is asked to end, and one that does not listen is ended', async 
   assert.deepStrictEqual(await fixture.driver.list(), [])
 })
 
-promise('a lobby is ended even before its program has come to life', async (t, sandbox) => {
+promise('a lobby is ended even before its program has started', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({ run: '#!/bin/sh\nsleep 60\n' })
   const handle = await fixture.start({ build_folder, args: ['run'] })
@@ -223,7 +226,7 @@ promise('a lobby is ended even before its program has come to life', async (t, s
   await until('it is gone', () => processesOf(handle.lobby_id).length === 0)
 })
 
-promise('one lobby is started once, ever', async (t, sandbox) => {
+promise('a lobby is started only once', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({ run: '#!/bin/sh\nexit 0\n' })
   const handle = await fixture.start({ build_folder, args: ['run'] })
@@ -254,7 +257,7 @@ promise('a secret is on no command line', async (t, sandbox) => {
   }
 })
 
-test('a driver that is closed leaves the disk alone: a sweep under way is waited for', async (t) => {
+test('closing a driver waits for a sweep, so that nothing writes to the disk afterwards', async (t) => {
   const { driver, build } = await openDriver(t, 'off')
   const build_folder = build({ data: 'not a program' })
   for (let count = 0; count < 500; count++) {
@@ -269,7 +272,7 @@ test('a driver that is closed leaves the disk alone: a sweep under way is waited
   await sweeping
 })
 
-test('in bubblewrap a lobby sees its build, and nothing of the platform or of other lobbies', async (t) => {
+test('in bubblewrap a lobby sees its build, and no file of the platform or of other lobbies', async (t) => {
   if (!hasBubblewrap()) return t.skip('bubblewrap is not installed')
   const fixture = await openDriver(t, 'required')
   writeFileSync(join(fixture.data_dir, 'secret'), 'canary', { mode: 0o666 })
@@ -300,7 +303,7 @@ test('in bubblewrap a lobby sees its build, and nothing of the platform or of ot
     lines.filter((line) => line.includes('LEAK') || line.includes('canary')),
     [],
   )
-  // Whoever started the test may have left files open: they are nothing to the lobby.
+  // The process that started the test may have left files open. The lobby must not inherit them.
   const files = lines.flatMap((line) => /(\d+ -> .*)$/.exec(line)?.[1] ?? [])
   assert.ok(files.length >= 3)
   assert.deepStrictEqual(
@@ -314,7 +317,7 @@ test('in bubblewrap a lobby sees its build, and nothing of the platform or of ot
   assert.ok(lines.includes('NoNewPrivs:\t1'))
 })
 
-test('as root every lobby has a uid of its own, which is not the platform’s', async (t) => {
+test('as root every lobby has its own uid, which is not the platform’s', async (t) => {
   if (process.getuid?.() !== 0) return t.skip('not root')
   for (const sandbox of SANDBOXES) {
     if (sandbox === 'required' && !hasBubblewrap()) continue

@@ -1,5 +1,5 @@
-// The one address that a lobby is given: PLATFORM_API_URL. A real lobby, in bubblewrap where it is installed, calls it.
-// Which operations it must reach is read from the contract.
+// PLATFORM_API_URL, the address by which a lobby calls the platform. A real lobby, in bubblewrap where it is installed,
+// calls it. The contract says which operations it must reach.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -11,7 +11,7 @@ import { LONG_MS, type Seat, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
-/** The lobby's server: the body of a request is a call of the platform that it makes, the response what the call returned. */
+/** The lobby's server. The body of a request describes a call of the platform; the response is the result of that call. */
 const CALLER = `
 import http from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -24,7 +24,7 @@ const call = ({ method, path, headers, body }) => new Promise((resolve, reject) 
   request.end(body)
 })
 const server = http.createServer(async (request, response) => {
-  const told = await call(JSON.parse(await text(request))).catch((error) => ({ error: error.code ?? error.message }))
+  const response = await call(JSON.parse(await text(request))).catch((error) => ({ error: error.code ?? error.message }))
   response.end(JSON.stringify(told))
 })
 server.listen(Number(PORT_GAME), '127.0.0.1', () => call({ method: 'POST', path: '/matchmaker/lobbies/ready' }))
@@ -56,14 +56,14 @@ async function startCaller(t: TestContext): Promise<Life> {
     seat,
     async call(call) {
       const { text } = await ask(`http://${hostname}:${port}/`, { method: 'POST', body: JSON.stringify(call) })
-      const told = JSON.parse(text) as Answer | { error: string }
-      if ('error' in told) throw new Error(`${call.method} ${call.path} from the lobby: ${told.error}`)
-      return told
+      const response = JSON.parse(text) as Answer | { error: string }
+      if ('error' in response) throw new Error(`${call.method} ${call.path} from the lobby: ${response.error}`)
+      return response
     },
   }
 }
 
-/** What a lobby sends with each operation that its token may call, in the order of a lobby's life. */
+/** The call of each operation that a lobby's token may call, in the order of a lobby's life. */
 function lobbyCalls({ player }: Seat): Record<string, { path_end?: string; body?: unknown }> {
   const [key, batch_key] = ['players/ada', 'players/bob']
   const one = `?key=${encodeURIComponent(key)}`
@@ -91,16 +91,16 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
   const callable = OPERATIONS.filter(isForLobbies)
   assert.deepEqual(callable.map(({ id }) => id).sort(), Object.keys(calls).sort(), 'each has a call above')
 
-  await t.test('each of them succeeds, at each of its paths', async () => {
+  await t.test('each operation succeeds at each of its paths', async () => {
     for (const [id, { path_end = '', body }] of Object.entries(calls)) {
       const { method, path, aliases } = callable.find((operation) => operation.id === id)!
       for (const one of [path, ...aliases]) {
         const target = `${one.replace('{lobby_id}', seat.lobby.lobby_id)}${path_end}`
         const sent = body === undefined ? {} : { headers: JSON_TYPE, body: JSON.stringify(body) }
-        const told = await call({ method, path: target, ...sent })
-        assert.equal(told.status, 200, `${id} at ${target}: ${told.text}`)
-        assert.match(String(told.headers['x-ray-id']), /^[0-9a-f-]{36}$/)
-        assert.equal(told.headers['x-muster-kept'], undefined)
+        const response = await call({ method, path: target, ...sent })
+        assert.equal(response.status, 200, `${id} at ${target}: ${response.text}`)
+        assert.match(String(response.headers['x-ray-id']), /^[0-9a-f-]{36}$/)
+        assert.equal(response.headers['x-muster-kept'], undefined)
       }
     }
   })
@@ -112,9 +112,9 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
       for (const { id, method, path, aliases } of others) {
         for (const one of [path, ...aliases]) {
           const headers = bearer(token)
-          const told = await call({ method, path: one.replace(/\{\w+\}/g, UNKNOWN_ID), headers })
+          const response = await call({ method, path: one.replace(/\{\w+\}/g, UNKNOWN_ID), headers })
           try {
-            requireRefusal(told, 'API_FORBIDDEN')
+            requireRefusal(response, 'API_FORBIDDEN')
           } catch (error) {
             throw new Error(`${id} at ${one}`, { cause: error })
           }
@@ -127,7 +127,7 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
     requireRefusal(await call({ method: 'POST', path: '/kv/entries' }), 'API_NOT_FOUND')
   })
 
-  await t.test('what the api refuses arrives as the api says it', async () => {
+  await t.test('a refusal of the api arrives unchanged', async () => {
     const entries = '/kv/entries'
     requireRefusal(await call({ method: 'GET', path: `${entries}?key=` }), 'KV_KEY_VALIDATION_ERROR')
     requireRefusal(await call({ method: 'PUT', path: entries, headers: JSON_TYPE, body: '{"key":' }), 'API_BAD_BODY')
@@ -142,13 +142,13 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
     assert.equal((JSON.parse(got.text) as { value: string }).value, value)
   })
 
-  await t.test('a body where none belongs does not become a request to the api', async () => {
+  await t.test('a body of an operation without one does not become a request to the api', async () => {
     const smuggled = `PUT /kv/entries HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`
     const path = '/kv/entries?key=long'
     const framings: Record<string, string>[] = [CHUNKED, { 'content-length': String(smuggled.length) }]
     for (const headers of framings) {
-      const told = await call({ method: 'DELETE', path, headers: { ...JSON_TYPE, ...headers }, body: smuggled })
-      requireRefusal(told, 'API_BAD_BODY')
+      const response = await call({ method: 'DELETE', path, headers: { ...JSON_TYPE, ...headers }, body: smuggled })
+      requireRefusal(response, 'API_BAD_BODY')
     }
     for (let count = 0; count < 4; count++) assert.equal((await call({ method: 'GET', path })).status, 200)
   })
@@ -163,7 +163,7 @@ test('a lobby reaches every operation that its token may call at PLATFORM_API_UR
   })
 })
 
-test('without an api, calls for seats go on and entries are refused as not available', async (t) => {
+test('without an api, seat calls succeed and entry calls are refused as unavailable', async (t) => {
   const platform = await startPlatform(t, { roles: 'matchmaker' })
   const base = `http://127.0.0.1:${platform.ctx.config.lobby_api_port}`
   const lobby = { lobby_id: UNKNOWN_ID, namespace_id: UNKNOWN_ID }
@@ -181,7 +181,7 @@ test('a call waits for an api that is being started, and ends when the lobby or 
   const url = `http://127.0.0.1:${lobby_api_port}/kv/entries?key=a`
   const headers = bearer(platform.lobbyToken({ lobby_id: UNKNOWN_ID, namespace_id: UNKNOWN_ID }))
   const waiting = ask(url, { headers: { ...headers, cookie: 'secret', 'x-forwarded-for': '203.0.113.7' } })
-  // It stands where the api listens, and responds when the test says so.
+  // A server in place of the api, which responds when the test wants it.
   const received: { request: IncomingMessage; response: ServerResponse }[] = []
   const api = createServer((request, response) => void received.push({ request, response }))
   await once(api.listen(api_port, '127.0.0.1'), 'listening')
@@ -195,9 +195,9 @@ test('a call waits for an api that is being started, and ends when the lobby or 
   first.response
     .writeHead(418, { 'x-muster-kept': 'nobody', 'content-type': 'text/plain', 'retry-after': '7' })
     .end('tea')
-  const told = await waiting
-  assert.deepEqual([told.status, told.text, told.headers['retry-after']], [418, 'tea', '7'])
-  assert.equal(told.headers['x-muster-kept'], undefined)
+  const response = await waiting
+  assert.deepEqual([response.status, response.text, response.headers['retry-after']], [418, 'tea', '7'])
+  assert.equal(response.headers['x-muster-kept'], undefined)
 
   const lobby = request(url, { headers }).end()
   const hung_up = once(lobby, 'error')

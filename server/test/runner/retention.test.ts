@@ -1,4 +1,4 @@
-// What a runner removes of what is over, after which time, and what it never does: rows of runs, logs, unpacked builds.
+// What a runner removes, and when: rows of runs, logs, unpacked builds.
 import assert from 'node:assert'
 import { existsSync, readdirSync } from 'node:fs'
 import { cp, stat, utimes } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const DAY_MS = 24 * 3_600_000
 const MODE = { args: ['sh', 'run'] }
 const KEEPER = { run: 'exec sleep 600' }
 
-/** A run that ended then; `days` null: it goes on. Without a lobby, as after that was removed, or with one. */
+/** Adds a run that ended `days` ago, or still runs (null). Without `lobby_id` its lobby does not exist. */
 async function insertRun({ ctx }: RunnerFixture, days: number | null, lobby_id = newId(ctx.now())): Promise<string> {
   await ctx.pool.query(
     `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, create_ts, exit_ts)
@@ -30,7 +30,7 @@ async function age(path: string, days: number): Promise<void> {
   await utimes(path, then, then)
 }
 
-test('rows of runs go after their time and not before, and never while they run or their lobby is wanted', async (t) => {
+test('rows of runs are removed after the configured time, and never while they run or their lobby is wanted', async (t) => {
   const fixture = await openRunner(t, 'off', { MUSTER_RETENTION_RUNS_DAYS: '10' })
   const version_id = await fixture.version(KEEPER, MODE)
   const old = await insertRun(fixture, 11)
@@ -55,7 +55,7 @@ test('rows of runs go after their time and not before, and never while they run 
   assert.deepStrictEqual(await runs(), [young, open].sort())
 })
 
-test('logs go after the time that is set, and the build of a lobby that was found again stays', async (t) => {
+test('logs are removed after the configured time, and the build of a lobby that was taken over stays', async (t) => {
   const fixture = await openRunner(t, 'off', {
     MUSTER_RETENTION_LOGS_DAYS: '3',
     MUSTER_RETENTION_BUILDS_DAYS: '5',
@@ -74,7 +74,7 @@ test('logs go after the time that is set, and the build of a lobby that was foun
   const builds = join(data_dir, 'builds')
   const unused = newId(Date.now())
   await cp(join(builds, used), join(builds, unused), { recursive: true })
-  // The unused one is the older: a sweep that removed both would have come to the other before it.
+  // A sweep that removed both builds would remove the used one first, because the unused one is older.
   await age(join(builds, used), 6)
   await age(join(builds, unused), 7)
   const folderOf = (lobby_id: string): string => folderOfLobby(join(data_dir, 'lobbies'), lobby_id)
@@ -83,31 +83,34 @@ test('logs go after the time that is set, and the build of a lobby that was foun
   await age(folderOf(living), 4)
 
   await fixture.start()
-  await until('a sweep has removed what nobody needs', () => !existsSync(join(builds, unused)))
+  await until('a sweep has removed the unused build', () => !existsSync(join(builds, unused)))
   assert.deepStrictEqual(readdirSync(join(builds, used)), ['run'])
-  assert.ok(Date.now() - (await stat(join(builds, used))).mtimeMs < DAY_MS, 'it is as good as new while it is used')
+  assert.ok(
+    Date.now() - (await stat(join(builds, used))).mtimeMs < DAY_MS,
+    'its time of use is renewed while it is used',
+  )
   assert.ok(existsSync(`/proc/${handle.pid}/exe`))
-  await until('the log that is too old is removed', () => !existsSync(folderOf(forgotten)))
+  await until('the old log is removed', () => !existsSync(folderOf(forgotten)))
   assert.deepStrictEqual(await fixture.log(remembered, 'stdout'), ['over'])
   assert.ok(existsSync(folderOf(living)))
 })
 
-test('logs of ended lobbies take no more of the disk than is set: the oldest go first, what runs keeps its own', async (t) => {
+test('logs of ended lobbies stay within the configured space: the oldest are removed first, running lobbies keep theirs', async (t) => {
   const fixture = await openRunner(t, 'off', { MUSTER_LOGS_MB_MAX: '1' })
   await fixture.start()
   const talker = { run: 'head -c 300000 /dev/zero | tr "\\0" x | fold -w 99; echo; echo over; exec sleep "$1"' }
   const lobbies_folder = join(fixture.ctx.config.data_dir, 'lobbies')
-  const isPutAway = (lobby_id: string) =>
+  const isTrimmed = (lobby_id: string) =>
     existsSync(join(lobbies_folder, lobby_id)) && !existsSync(join(unfinishedFolder(lobbies_folder), lobby_id))
   const living = await fixture.lobby(await fixture.version(talker, { args: ['sh', 'run', '600'] }))
   const ending = await fixture.version(talker, { args: ['sh', 'run', '0'] })
   const ended: string[] = []
   for (let count = 0; count < 4; count++) {
     const lobby_id = await fixture.lobby(ending)
-    await until('its log is put away', () => isPutAway(lobby_id))
+    await until('its folder is trimmed', () => isTrimmed(lobby_id))
     ended.push(lobby_id)
   }
-  await until('the first ones have gone', () => !isPutAway(ended[0]!) && !isPutAway(ended[1]!))
+  await until('the oldest logs are removed', () => !isTrimmed(ended[0]!) && !isTrimmed(ended[1]!))
   assert.deepStrictEqual(await fixture.log(ended[0]!, 'stdout'), [])
   for (const lobby_id of [ended[2]!, ended[3]!, living]) {
     assert.strictEqual((await fixture.log(lobby_id, 'stdout')).at(-1), 'over')

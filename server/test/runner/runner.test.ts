@@ -32,7 +32,7 @@ async function environmentOf(fixture: RunnerFixture, lobby_id: string): Promise<
   })
 }
 
-test('a wanted lobby runs with the environment that is documented, and ends when it is not wanted any more', async (t) => {
+test('a wanted lobby runs with the documented environment, and ends when it is no longer wanted', async (t) => {
   const fixture = await openRunner(t, 'available')
   await fixture.start()
   const version_id = await fixture.version(SERVER, {
@@ -77,14 +77,14 @@ test('a wanted lobby runs with the environment that is documented, and ends when
   assert.deepStrictEqual({ exit_code, exit_reason }, { exit_code: 0, exit_reason: 'stopped' })
 })
 
-test('what is optional is absent when there is nothing to say', async (t) => {
+test('optional variables are absent without a value', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const env = await environmentOf(fixture, await fixture.lobby(await fixture.version(SERVER, MODE)))
   assert.ok(!('PLATFORM_LOBBY_CONFIG' in env) && !('PLATFORM_LOBBY_TAGS' in env))
 })
 
-test('a lost wake-up costs a second, and a lobby that was wanted before the start is started', async (t) => {
+test('a lobby is started without a notification, and when it was wanted before the runner started', async (t) => {
   const fixture = await openRunner(t)
   const version_id = await fixture.version(SERVER, MODE)
   const before = await fixture.lobby(version_id, { is_awake: false })
@@ -93,7 +93,7 @@ test('a lost wake-up costs a second, and a lobby that was wanted before the star
   await fixture.run(await fixture.lobby(version_id, { is_awake: false }), 'it starts', isStarted)
 })
 
-test('twenty lobbies at once get twenty processes, each its own port', async (t) => {
+test('twenty lobbies at once get twenty processes, each with its own port', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const version_id = await fixture.version(SERVER, MODE)
@@ -112,18 +112,18 @@ test('the edge and the matchmaker are woken when a run starts and when it exits'
   await fixture.start()
   const version_id = await fixture.version({ run: 'exec sleep 60' }, { args: ['sh', 'run'] })
   const lobby_id = await fixture.lobby(version_id)
-  await until('told of the start', () => heard.filter((payload) => payload === lobby_id).length === 1)
+  await until('notified of the start', () => heard.filter((payload) => payload === lobby_id).length === 1)
   await fixture.unwant(lobby_id)
-  await until('told of the exit', () => heard.filter((payload) => payload === lobby_id).length === 2)
+  await until('notified of the exit', () => heard.filter((payload) => payload === lobby_id).length === 2)
 })
 
-test('a lobby that is not wanted any more while its start is under way is ended, and not started again', async (t) => {
+test('a lobby that is no longer wanted during its start is ended, and not started again', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const version_id = await fixture.version({ run: 'exec sleep 60' }, { args: ['sh', 'run'] })
   for (let count = 0; count < 5; count++) {
     const lobby_id = await fixture.lobby(version_id)
-    // Its row is there before its process is.
+    // The row is written before the process starts.
     await until('its start is under way', async () => (await fixture.row(lobby_id)) !== undefined)
     await fixture.unwant(lobby_id)
     const row = await fixture.run(lobby_id, 'the run ends', isEnded)
@@ -133,21 +133,25 @@ test('a lobby that is not wanted any more while its start is under way is ended,
   }
 })
 
-test('a lobby that ends by itself is recorded with its code, and never started again', async (t) => {
+test('a lobby that exits is recorded with its code, and never started again', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const version_id = await fixture.version({ run: 'echo no map >&2; exit 3' }, { args: ['sh', 'run'] })
   const lobby_id = await fixture.lobby(version_id)
   const row = await fixture.run(lobby_id, 'the run ends', isEnded)
   assert.deepStrictEqual([row.exit_code, row.exit_reason], [3, 'exit'])
-  assert.strictEqual(row.cpu_ms !== null, Boolean(row.handle.group), 'what it used is known where it was counted')
-  await until('its last words are kept', async () => (await fixture.log(lobby_id, 'stderr')).includes('no map'))
-  // Another lobby goes all the way after it, so the loop has passed again with the dead one still wanted.
+  assert.strictEqual(
+    row.cpu_ms !== null,
+    Boolean(row.handle.group),
+    'its processor time is known where a control group counted it',
+  )
+  await until('its last line is kept', async () => (await fixture.log(lobby_id, 'stderr')).includes('no map'))
+  // Another lobby starts and ends after it, so the loop has passed again with the ended one still wanted.
   await fixture.run(await fixture.lobby(version_id), 'another one ends', isEnded)
   assert.deepStrictEqual(await fixture.row(lobby_id), row)
 })
 
-test('what cannot be started is recorded with its reason, and explained in its log', async (t) => {
+test('a lobby that cannot be started is recorded with its reason, and explained in its log', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const good = await fixture.version({ data: 'x' }, { args: ['./nothing'] })
@@ -166,7 +170,7 @@ test('what cannot be started is recorded with its reason, and explained in its l
   }
 })
 
-test('a build whose upload is not complete, or that is no archive, is never run', async (t) => {
+test('a build with an incomplete upload, or that is no archive, is never run', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const incomplete = await fixture.version({ run: 'exit 0' }, { args: ['sh', 'run'] })
@@ -176,7 +180,7 @@ test('a build whose upload is not complete, or that is no archive, is never run'
   assert.deepStrictEqual(await readdir(join(fixture.ctx.config.data_dir, 'builds')), [])
 })
 
-test('a runner that stops leaves its lobbies running, and the next one takes them over', async (t) => {
+test('a stopped runner leaves its lobbies running, and the next one takes them over', async (t) => {
   const fixture = await openRunner(t, 'available')
   const first = await fixture.start()
   const version_id = await fixture.version(SERVER, MODE)
@@ -185,7 +189,7 @@ test('a runner that stops leaves its lobbies running, and the next one takes the
   const before = await fixture.row(lobby_id)
   await first.stop({ end_lobbies: false })
   assert.deepStrictEqual(await environmentOf(fixture, lobby_id), env)
-  // As another host name would have it.
+  // Under another host name.
   await fixture.ctx.pool.query('update lobby_runs set runner_id = $1', ['renamed'])
 
   await fixture.start()
@@ -200,7 +204,7 @@ test('a runner that stops leaves its lobbies running, and the next one takes the
   assert.deepStrictEqual({ exit_code, exit_reason }, { exit_code: 0, exit_reason: 'stopped' })
 })
 
-test('a row whose process never came to be is settled as lost, and one that ended meanwhile with its code', async (t) => {
+test('a row without a process ends as lost, and that of a run that ended meanwhile with its code', async (t) => {
   const fixture = await openRunner(t)
   const first = await fixture.start()
   const version_id = await fixture.version(SERVER, MODE)
@@ -219,13 +223,13 @@ test('a row whose process never came to be is settled as lost, and one that ende
   )
 
   await fixture.start()
-  const never_row = await fixture.run(never, 'it is settled', isEnded)
+  const never_row = await fixture.run(never, 'its end is recorded', isEnded)
   assert.deepStrictEqual([never_row.exit_code, never_row.exit_reason], [null, 'lost'])
-  const ended_row = await fixture.run(ended, 'it is settled', isEnded)
+  const ended_row = await fixture.run(ended, 'its end is recorded', isEnded)
   assert.deepStrictEqual([ended_row.exit_code, ended_row.exit_reason], [0, 'exit'])
 })
 
-test('a run whose end was recorded after its row was read is not counted as one that ended unseen', async (t) => {
+test('a run whose end was recorded after its row was read is counted once', async (t) => {
   const GATE = 4712
   const fixture = await openRunner(t)
   const { pool, metrics, config } = fixture.ctx
@@ -239,19 +243,19 @@ test('a run whose end was recorded after its row was read is not counted as one 
   }
   const recorded = await insertRun()
   const gate = await openDatabase(t, config.database_url!)
-  // The call that records an end has read the row, and waits at the gate before it is written.
+  // The call that records the end has read the row, and is paused before its write.
   await gate.query(`
     create function wait_at_gate() returns trigger language plpgsql as
       $$ begin perform pg_advisory_xact_lock_shared(${GATE}); return null; end $$;
     create trigger gate before update of exit_ts on lobby_runs execute function wait_at_gate();
     select pg_advisory_lock(${GATE})`)
   const starting = fixture.start()
-  await until('the runner stands at the gate', async () => {
+  await until('the runner is paused', async () => {
     const { rows } = await gate.query(`select pid from pg_locks where locktype = 'advisory' and objid = ${GATE}
       and not granted and database = (select oid from pg_database where datname = current_database())`)
     return rows.length > 0
   })
-  // The one who holds the gate passes it.
+  // The session that holds the lock may write.
   const end = `update lobby_runs set exit_ts = now(), exit_code = 0, exit_reason = 'exit' where lobby_id = $1`
   await gate.query(end, [recorded])
   await gate.query(`select pg_advisory_unlock(${GATE})`)
@@ -262,7 +266,7 @@ test('a run whose end was recorded after its row was read is not counted as one 
   await until('it is counted', async () => /_run_exits_total\{reason="lost"\} 1$/m.test((await metrics.text()).text))
 })
 
-test('runs that ended while the machine got another name are settled, and those of other machines are left alone', async (t) => {
+test('runs that ended before the machine was renamed are recorded, and those of other machines are left alone', async (t) => {
   const fixture = await openRunner(t)
   const { pool } = fixture.ctx
   const first = await fixture.start('before')
@@ -274,7 +278,7 @@ test('runs that ended while the machine got another name are settled, and those 
   const told = (await fixture.row(ended))!
   await pool.query('update lobby_runs set start_ts = null, exit_ts = null, exit_code = null, exit_reason = null')
   await pool.query('update lobby_runs set runner_id = $1 where lobby_id = $2', ['elsewhere', foreign])
-  // Written by the one before, and the power went before there was anything else of it.
+  // Written by the former runner, which crashed before the process started.
   const never = await fixture.lobby(version_id)
   await pool.query(
     `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports) values ($1, 'before', 'process', '{}', '{}')`,
@@ -283,12 +287,16 @@ test('runs that ended while the machine got another name are settled, and those 
 
   const second = await fixture.start('after')
   for (const lobby_id of [ended, never]) {
-    const row = await fixture.run(lobby_id, 'it is settled', isEnded)
+    const row = await fixture.run(lobby_id, 'its end is recorded', isEnded)
     assert.deepStrictEqual(row.runner_id, 'after')
   }
   assert.strictEqual((await fixture.row(never))?.exit_reason, 'lost')
   const { start_ts, exit_ts: end_ts } = (await fixture.row(ended))!
-  assert.deepStrictEqual({ start_ts, end_ts }, { start_ts: told.start_ts, end_ts: told.exit_ts }, 'whoever says it')
+  assert.deepStrictEqual(
+    { start_ts, end_ts },
+    { start_ts: told.start_ts, end_ts: told.exit_ts },
+    'in the row and in the folder',
+  )
   assert.ok(!existsSync(`/proc/${handle.pid}/exe`))
   await second.stop({ end_lobbies: true })
   await fixture.start('once more')
@@ -297,7 +305,7 @@ test('runs that ended while the machine got another name are settled, and those 
   assert.deepStrictEqual({ runner_id, exit_ts }, { runner_id: 'elsewhere', exit_ts: null })
 })
 
-test('a lobby that lives and that no row knows is ended', async (t) => {
+test('a running lobby without a row is ended', async (t) => {
   const fixture = await openRunner(t)
   const first = await fixture.start()
   const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
@@ -309,7 +317,7 @@ test('a lobby that lives and that no row knows is ended', async (t) => {
   await until('it is gone', () => !existsSync(`/proc/${handle.pid}/exe`))
 })
 
-test('a runner that ends its lobbies leaves none, and says so in their rows', async (t) => {
+test('a runner that ends its lobbies leaves no process, and records every end', async (t) => {
   const fixture = await openRunner(t, 'available')
   if (!hasBubblewrap()) t.diagnostic('bubblewrap is not installed: plainly')
   const role = await fixture.start()
@@ -324,7 +332,7 @@ test('a runner that ends its lobbies leaves none, and says so in their rows', as
   }
 })
 
-test('a database that is away for a while delays an exit, and loses none', async (t) => {
+test('an outage of the database delays the record of an exit, and loses none', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const lobby_id = await fixture.lobby(await fixture.version(SERVER, MODE))
@@ -338,7 +346,7 @@ test('a database that is away for a while delays an exit, and loses none', async
   assert.strictEqual(row.exit_reason, 'lost')
 })
 
-test('a build is unpacked once, for as many lobbies as want it at once', async (t) => {
+test('a build is unpacked once for many lobbies that start at once', async (t) => {
   const fixture = await openRunner(t)
   await fixture.start()
   const version_id = await fixture.version(SERVER, MODE)
@@ -346,7 +354,7 @@ test('a build is unpacked once, for as many lobbies as want it at once', async (
   await Promise.all(ids.map((id) => environmentOf(fixture, id)))
   const builds = join(fixture.ctx.config.data_dir, 'builds')
   assert.strictEqual((await readdir(builds)).length, 1)
-  // Objects may go: it is not read again.
+  // The archive is not read again, so it may be removed.
   await rm(join(fixture.ctx.config.data_dir, 'objects'), { recursive: true })
   await environmentOf(fixture, await fixture.lobby(version_id))
 })
@@ -365,7 +373,7 @@ test('the control group of a lobby has the limits of its tier', async (t) => {
   assert.equal(limitOf('memory.limit_in_bytes') ?? limitOf('memory.max'), String(300 * 1024 ** 2))
   const version_1 = limitOf('cpu.cfs_quota_us')
   assert.equal(version_1 === undefined ? limitOf('cpu.max') : `${version_1} 100000`, '50000 100000')
-  // A start that takes more than its tier's cores for a moment does not stand still. Kernels before 5.14 cannot do that.
+  // A start may exceed the cores of its tier for a moment without being throttled. Kernels before 5.14 cannot do that.
   const burst = limitOf('cpu.cfs_burst_us') ?? limitOf('cpu.max.burst')
   if (burst !== undefined) assert.equal(burst, '50000')
 })

@@ -9,8 +9,8 @@ import { readListeners, readListening } from '../../src/runner/sockets.ts'
 import { freePorts } from '../free-ports.ts'
 import { until } from '../until.ts'
 
-/** Listens, says where, and then takes in nothing until it is let go on. */
-const SHUT = `
+/** Listens, posts its ports, and then blocks until `held` is released. */
+const BLOCKED_SERVER = `
   const { createSocket } = require('node:dgram')
   const { createServer } = require('node:net')
   const { parentPort, workerData } = require('node:worker_threads')
@@ -21,14 +21,14 @@ const SHUT = `
     })
   })`
 
-async function shutServer(t: TestContext, address: string) {
+async function blockedServer(t: TestContext, address: string) {
   const held = new Int32Array(new SharedArrayBuffer(4))
-  const worker = new Worker(SHUT, { eval: true, workerData: { address, held } })
+  const worker = new Worker(BLOCKED_SERVER, { eval: true, workerData: { address, held } })
   t.after(() => worker.terminate())
   const [ports] = (await once(worker, 'message')) as [{ tcp: number; udp: number }]
   return {
     ...ports,
-    goOn() {
+    unblock() {
       Atomics.store(held, 0, 1)
       Atomics.notify(held, 0)
     },
@@ -36,39 +36,39 @@ async function shutServer(t: TestContext, address: string) {
 }
 
 for (const address of ['127.0.0.1', '::']) {
-  test(`connections that nobody accepts and datagrams that nobody reads are counted, until somebody does (${address})`, async (t) => {
-    const server = await shutServer(t, address)
-    const [nowhere] = await freePorts(1)
-    const waiting = async (transport: 'tcp' | 'udp') => {
-      const found = await readListeners(transport, [nowhere!, server[transport]])
-      assert.ok(!found.has(nowhere!), 'nobody listens there')
+  test(`unaccepted connections and unread datagrams are counted until the server takes them (${address})`, async (t) => {
+    const server = await blockedServer(t, address)
+    const [unused] = await freePorts(1)
+    const backlogOf = async (transport: 'tcp' | 'udp') => {
+      const found = await readListeners(transport, [unused!, server[transport]])
+      assert.ok(!found.has(unused!), 'a port without a listener')
       return found.get(server[transport])!
     }
-    assert.deepEqual(await waiting('tcp'), { amount: 0, dropped: 0 })
-    assert.deepEqual(await waiting('udp'), { amount: 0, dropped: 0 })
+    assert.deepEqual(await backlogOf('tcp'), { amount: 0, dropped: 0 })
+    assert.deepEqual(await backlogOf('udp'), { amount: 0, dropped: 0 })
 
     const sockets = Array.from({ length: 3 }, () => connect(server.tcp, '127.0.0.1'))
     const ended = Promise.all(sockets.map((socket) => once(socket.resume(), 'close')))
-    await until('all of them to wait', async () => (await waiting('tcp')).amount === 3)
+    await until('all of them to wait', async () => (await backlogOf('tcp')).amount === 3)
     const sender = createSocket('udp4')
     t.after(() => sender.close())
     sender.send('one', server.udp, '127.0.0.1')
-    await until('a datagram to wait', async () => (await waiting('udp')).amount > 0)
-    await until('no room to be left for more', async () => {
+    await until('a datagram to wait', async () => (await backlogOf('udp')).amount > 0)
+    await until('a datagram to be dropped', async () => {
       for (let count = 0; count < 200; count++) sender.send(Buffer.alloc(1_000), server.udp, '127.0.0.1')
-      return (await waiting('udp')).dropped > 0
+      return (await backlogOf('udp')).dropped > 0
     })
-    const full = await waiting('udp')
+    const full = await backlogOf('udp')
 
-    server.goOn()
+    server.unblock()
     await ended
-    assert.equal((await waiting('tcp')).amount, 0)
-    await until('what waited to be read', async () => (await waiting('udp')).amount === 0)
-    assert.ok((await waiting('udp')).dropped >= full.dropped, 'what was dropped is not forgotten')
+    assert.equal((await backlogOf('tcp')).amount, 0)
+    await until('the datagrams to be read', async () => (await backlogOf('udp')).amount === 0)
+    assert.ok((await backlogOf('udp')).dropped >= full.dropped, 'the count of dropped datagrams remains')
   })
 }
 
-test('the sockets at which a process listens are those of its open files, with their addresses', async (t) => {
+test('the listening sockets of a process are found by its open files, with their addresses', async (t) => {
   const servers = ['127.0.0.1', '0.0.0.0', '::', '::1'].map((host) => createServer().listen(0, host))
   const udp = createSocket('udp4').bind(0, '127.0.0.1')
   t.after(() => {

@@ -1,5 +1,5 @@
-// Servers that stand still: stopped, as a debugger, a freezer or a machine that swaps would do it; busy for ever; or
-// waiting for what never comes. Real ones, under the real runner.
+// Servers that do not respond: suspended (as by a debugger, a freezer or a swapping machine), in an endless loop, or
+// deadlocked. Real servers under the real runner.
 import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
@@ -13,14 +13,14 @@ import { processesOf, roleOf } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { hasBubblewrap, SANDBOXES, type Sandbox } from './driver-fixture.ts'
 
-/** What a player sends to a server that does not answer. */
+/** How often a player sends a datagram. */
 const SEND_MS = 100
 
 /**
- * Its main thread does all for players, and a second one, at a port of its own, lets whoever connects hold the first up:
- * `spin` keeps it busy, `wait` makes it wait, which is so when it is answered; anything else lets it go on.
+ * The main thread serves players. A second thread, on its own port, blocks it on command: `spin` makes it loop, `wait` makes
+ * it wait, any other word releases it. The response comes when that is the case.
  */
-const HELD_UP = `
+const BLOCKABLE_SERVER = `
 import { createSocket } from 'node:dgram'
 import http from 'node:http'
 import { createServer } from 'node:net'
@@ -63,17 +63,17 @@ const PORTS = {
 
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
   for (const sandbox of SANDBOXES) {
-    test(`${name} (${sandbox === 'off' ? 'plainly' : 'in bubblewrap'})`, async (t) => {
+    test(`${name} (${sandbox === 'off' ? 'without a sandbox' : 'in bubblewrap'})`, async (t) => {
       if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
       return run(t, sandbox)
     })
   }
 }
 
-type Life = { platform: Platform; game: TestGame; seat: Seat; lobby_id: string }
+type Played = { platform: Platform; game: TestGame; seat: Seat; lobby_id: string }
 
-/** A player in a lobby of a server with a place left. */
-async function play(t: TestContext, sandbox: Sandbox, files?: Record<string, string>): Promise<Life> {
+/** A connected player in a lobby with a free seat. */
+async function play(t: TestContext, sandbox: Sandbox, files?: Record<string, string>): Promise<Played> {
   const roles = 'api,matchmaker,runner,edge'
   const platform = await startPlatform(t, { roles, env: { MUSTER_SANDBOX: sandbox } })
   const matchmaker = { game_modes: { default: { idle_grace_ms: LONG_MS } } }
@@ -87,42 +87,42 @@ async function play(t: TestContext, sandbox: Sandbox, files?: Record<string, str
   return { platform, game, seat, lobby_id }
 }
 
-/** Its own process, below those that started it and wait for it. */
+/** The server's own process, below its monitors. */
 const programOf = (lobby_id: string): number =>
   processesOf(lobby_id).find(({ command }) => command.split(' ', 1)[0]!.endsWith('node'))!.pid
 
-async function listed({ player }: Pick<TestGame, 'player'>) {
+async function listOf({ player }: Pick<TestGame, 'player'>) {
   const { lobbies } = await player.call(listLobbies, {})
   return lobbies.map(({ lobby_id, total_player_count, is_stalled }) => [lobby_id, total_player_count, is_stalled])
 }
 
 const isListed = ({ player }: Pick<TestGame, 'player'>, lobby_id: string, is_stalled?: boolean) =>
-  until(`the list to say that the lobby ${is_stalled ? 'stalls' : 'answers'}`, async () => {
+  until(`the list to say that the lobby ${is_stalled ? 'stalls' : 'responds'}`, async () => {
     const { lobbies } = await player.call(listLobbies, {})
     return lobbies.some((lobby) => lobby.lobby_id === lobby_id && lobby.is_stalled === is_stalled)
   })
 
-/** Nobody gets in by any way; who is in stays in; the next player is given another lobby. */
-async function takesNobody({ game, lobby_id }: Life): Promise<string> {
+/** The lobby admits no player, keeps its own, and the next player gets another lobby. */
+async function requireClosed({ game, lobby_id }: Played): Promise<string> {
   const refusal = (error: ApiError) => error.code
   assert.equal(await join(game, lobby_id).then(() => null, refusal), 'MATCHMAKER_LOBBY_CLOSED')
   const none = find(game, { prevent_auto_create_lobby: true })
   assert.equal(await none.then(() => null, refusal), 'MATCHMAKER_NO_AVAILABLE_LOBBIES')
   const other = await find(game)
   assert.notEqual(other.lobby.lobby_id, lobby_id)
-  assert.deepEqual(await listed(game), [
+  assert.deepEqual(await listOf(game), [
     [lobby_id, 1, true],
     [other.lobby.lobby_id, 1, undefined],
   ])
   return other.lobby.lobby_id
 }
 
-/** Players get in as if nothing had been. */
-async function isBack({ platform, game, lobby_id }: Life, other: string): Promise<void> {
+/** The lobby admits players again. */
+async function requireOpen({ platform, game, lobby_id }: Played, other: string): Promise<void> {
   await isListed(game, lobby_id)
   assert.equal((await join(game, lobby_id)).lobby.lobby_id, lobby_id)
   assert.equal((await find(game)).lobby.lobby_id, lobby_id, 'the fullest')
-  assert.deepEqual(await listed(game), [
+  assert.deepEqual(await listOf(game), [
     [lobby_id, 3, undefined],
     [other, 1, undefined],
   ])
@@ -133,63 +133,63 @@ async function isBack({ platform, game, lobby_id }: Life, other: string): Promis
 const runOf = ({ ctx }: Platform, lobby_id: string) =>
   ctx.db.selectFrom('lobby_runs').where('lobby_id', '=', lobby_id).selectAll().executeTakeFirstOrThrow()
 
-promise('a server that is stopped for 20 s takes nobody, keeps its players, and then goes on', async (t, sandbox) => {
-  const life = await play(t, sandbox)
-  const { platform, game, seat, lobby_id } = life
+promise('a server suspended for 20 s admits no player, keeps its own, and then continues', async (t, sandbox) => {
+  const played = await play(t, sandbox)
+  const { platform, game, seat, lobby_id } = played
   const pid = programOf(lobby_id)
   process.kill(pid, 'SIGSTOP')
-  await until('the server to stand still', () => readStat(pid)?.state === 'T')
+  await until('the server to be suspended', () => readStat(pid)?.state === 'T')
   const asked = fetch(seat.ports.game!.url!)
   await isListed(game, lobby_id, true)
   platform.advance(20_000)
-  const other = await takesNobody(life)
+  const other = await requireClosed(played)
   process.kill(pid, 'SIGCONT')
   assert.equal(await (await asked).text(), 'lobby')
-  await isBack(life, other)
+  await requireOpen(played, other)
 })
 
-async function tell(platform: Platform, lobby_id: string, word: 'spin' | 'wait' | 'go on'): Promise<void> {
+async function command(platform: Platform, lobby_id: string, word: 'spin' | 'wait' | 'go on'): Promise<void> {
   const { hostname, port } = (await runOf(platform, lobby_id)).ports.control!
   const socket = connect(port, hostname, () => socket.write(word))
   await new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject))
 }
 
-promise('a server that is busy for ever takes nobody from when a player waits for it in vain', async (t, sandbox) => {
-  const life = await play(t, sandbox, { 'server.mjs': HELD_UP })
-  const { platform, game, seat, lobby_id } = life
-  await tell(platform, lobby_id, 'spin')
+promise('a server in an endless loop admits no player once a connection waits', async (t, sandbox) => {
+  const played = await play(t, sandbox, { 'server.mjs': BLOCKABLE_SERVER })
+  const { platform, game, seat, lobby_id } = played
+  await command(platform, lobby_id, 'spin')
   const asked = fetch(seat.ports.game!.url!)
   await isListed(game, lobby_id, true)
-  const other = await takesNobody(life)
-  await tell(platform, lobby_id, 'go on')
+  const other = await requireClosed(played)
+  await command(platform, lobby_id, 'go on')
   assert.equal(await (await asked).text(), 'lobby')
-  await isBack(life, other)
+  await requireOpen(played, other)
 })
 
 promise(
-  'a server that waits for ever takes nobody once its datagrams gather, and is back when it reads',
+  'a deadlocked server admits no player once its datagrams gather, and does again when it reads',
   async (t, sandbox) => {
-    const life = await play(t, sandbox, { 'server.mjs': HELD_UP })
-    const { platform, game, lobby_id } = life
+    const played = await play(t, sandbox, { 'server.mjs': BLOCKABLE_SERVER })
+    const { platform, game, lobby_id } = played
     const { port } = (await runOf(platform, lobby_id)).ports.raw!
     const player = createSocket('udp4')
-    let answers = 0
-    player.on('message', () => answers++)
+    let responses = 0
+    player.on('message', () => responses++)
     const sending = setInterval(() => player.send('here I am', port, '127.0.0.1'), SEND_MS)
     t.after(() => {
       clearInterval(sending)
       player.close()
     })
-    await until('the server to answer', () => answers > 0)
-    await tell(platform, lobby_id, 'wait')
+    await until('the server to respond', () => responses > 0)
+    await command(platform, lobby_id, 'wait')
     await isListed(game, lobby_id, true)
-    const other = await takesNobody(life)
-    await tell(platform, lobby_id, 'go on')
-    await isBack(life, other)
+    const other = await requireClosed(played)
+    await command(platform, lobby_id, 'go on')
+    await requireOpen(played, other)
   },
 )
 
-test('a server that is stopped stays so to the next runner and matchmaker, and its going on is seen by them', async (t) => {
+test('a suspended server stays stalled for the next runner and matchmaker, which also see it continue', async (t) => {
   const arena = await startArena(t, { deploy: ['--max-players', '4'] })
   const { lobby_id } = await lobbyOf()
   const pid = programOf(lobby_id)
@@ -200,7 +200,7 @@ test('a server that is stopped stays so to the next runner and matchmaker, and i
     process.kill(killed, 'SIGKILL')
     await until(`another ${role}`, () => arena.started().output().includes(`${role} is back`))
     assert.deepEqual(
-      (await until('the matchmaker to answer', () => listed(arena).catch(() => null))).map(([id, , stalls]) => [
+      (await until('the matchmaker to respond', () => listOf(arena).catch(() => null))).map(([id, , stalls]) => [
         id,
         stalls,
       ]),

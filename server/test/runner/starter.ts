@@ -1,12 +1,12 @@
-// A process that starts lobbies and is killed: `node starter.ts <data folder> <sandbox> <build folder> <arg>...`.
-// It writes the handle of the one lobby it starts as a line of JSON, and stays.
+// A process that starts one lobby and is killed: `node starter.ts <data folder> <sandbox> <build folder> <arg>...`.
+// It writes the handle of the lobby as a line of JSON, and keeps running.
 import pino from 'pino'
 import { newId } from '../../src/ids.ts'
-import { createProcessDriver } from '../../src/runner/drivers/process.ts'
+import { openProcessDriver } from '../../src/runner/drivers/process.ts'
 import { TIER } from './driver-fixture.ts'
 
 const [data_dir = '', sandbox, build_folder = '', ...args] = process.argv.slice(2)
-const driver = await createProcessDriver({
+const driver = await openProcessDriver({
   data_dir,
   sandbox: sandbox === 'off' ? 'off' : 'required',
   log: pino({ level: 'silent' }),

@@ -23,13 +23,13 @@ import {
 
 const run = promisify(execFile)
 const STARTER = fileURLToPath(new URL('./starter.ts', import.meta.url))
-/** Two files of 512 KiB and what the last chunk adds, for each of two streams. */
+/** Two files of 512 KiB and the excess of the last chunk, for each of two streams. */
 const TICK_MS = 20
 const LOG_BYTES_MAX = 4 * (512 + 128) * 1024
 
 function promise(name: string, run: (t: TestContext, sandbox: Sandbox) => Promise<void>): void {
   for (const sandbox of SANDBOXES) {
-    test(`${name} (${sandbox === 'off' ? 'plainly' : 'in bubblewrap'})`, async (t) => {
+    test(`${name} (${sandbox === 'off' ? 'without a sandbox' : 'in bubblewrap'})`, async (t) => {
       if (sandbox === 'required' && !hasBubblewrap()) return t.skip('bubblewrap is not installed')
       return run(t, sandbox)
     })
@@ -42,7 +42,7 @@ const KEEPER = `
   process.on('SIGUSR2', () => process.exit(6))
   setInterval(() => console.log('tick ' + n++), 20)`
 
-/** Started by a process that is killed -9 while the lobby runs. `meanwhile` runs before another one takes over. */
+/** Starts a lobby from a process that is then killed with SIGKILL. `meanwhile` runs before another process takes over. */
 async function survive(
   t: TestContext,
   sandbox: Sandbox,
@@ -57,7 +57,7 @@ async function survive(
   const [line] = await once(createInterface(starter.stdout), 'line')
   const { handle } = JSON.parse(line) as { handle: Handle }
   await until('the lobby runs', () => statusOf(data_dir, handle).includes('child-pid'))
-  await until('the lobby says something', () => sizeOfLogs(data_dir, handle) > 0)
+  await until('the lobby has written output', () => sizeOfLogs(data_dir, handle) > 0)
   starter.kill('SIGKILL')
   await once(starter, 'exit')
   await meanwhile(handle, data_dir)
@@ -65,13 +65,13 @@ async function survive(
 }
 
 promise(
-  'a lobby outlives a kill -9 of the process that started it, and is found and ended by the next',
+  'a lobby outlives the killed process that started it, and the next one finds and ends it',
   async (t, sandbox) => {
     const { fixture, handle } = await survive(t, sandbox, KEEPER)
     assert.deepStrictEqual(await fixture.driver.list(), [handle])
     assert.strictEqual(await fixture.driver.exit(handle), null)
     await assert.rejects(fixture.start({ ...handle, build_folder: '/', args: ['node'] }), 'It is started once.')
-    // Its log goes on.
+    // Its log continues.
     const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
     await fixture.line(handle, new RegExp(`^tick ${Number(before) + 20}$`))
     await fixture.driver.sweep()
@@ -82,7 +82,7 @@ promise(
   },
 )
 
-promise('the exit code of a lobby that ended while nobody looked is read afterwards, and when', async (t, sandbox) => {
+promise('exit code and time of a lobby that ended without a driver are read afterwards', async (t, sandbox) => {
   let [signalled_ms, ended_ms] = [0, 0]
   const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle, data_dir) => {
     const child = Number(/"child-pid": (\d+)/.exec(statusOf(data_dir, handle))?.[1])
@@ -97,39 +97,36 @@ promise('the exit code of a lobby that ended while nobody looked is read afterwa
   assert.deepStrictEqual(howOf(exit), { exit_code: 6, reason: 'exit' })
   const { start_ts, end_ts } = exit.ran!
   assert.strictEqual(start_ts, handle.start_ts)
-  // The times of files are those of the kernel's last tick.
+  // File times have the resolution of the kernel's tick.
   assert.ok(end_ts >= signalled_ms - TICK_MS && end_ts <= ended_ms, `${signalled_ms} ${end_ts} ${ended_ms}`)
 })
 
-promise('a monitor that was killed leaves nothing behind, and the run is lost', async (t, sandbox) => {
+promise('a killed monitor leaves no process behind, and its run is lost', async (t, sandbox) => {
   const { fixture, handle } = await survive(t, sandbox, KEEPER)
   const child = Number(/"child-pid": (\d+)/.exec(statusOf(fixture.data_dir, handle))?.[1])
   process.kill(handle.pid, 'SIGKILL')
   assert.deepStrictEqual(howOf(await fixture.ended(handle)), { exit_code: null, reason: 'lost' })
-  await until('the program is gone', () => !isThere(child))
+  await until('the program is gone', () => !isRunning(child))
+})
+
+promise('a run that ended together with its monitor lived until it was last seen alive', async (t, sandbox) => {
+  let killed_ms = 0
+  const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle) => {
+    killed_ms = Date.now()
+    process.kill(-handle.pid, 'SIGKILL')
+    await until('the monitor is gone', () => !isRunning(handle.pid))
+  })
+  const exit = await fixture.driver.exitOf(handle.lobby_id)
+  assert.strictEqual(exit.reason, 'lost')
+  const { start_ts, end_ts } = exit.ran!
+  assert.ok(
+    end_ts >= start_ts && end_ts >= killed_ms - 2_000 && end_ts <= killed_ms,
+    `${start_ts} ${end_ts} ${killed_ms}`,
+  )
 })
 
 promise(
-  'a run that ended with its monitor while nobody looked lived until somebody last looked',
-  async (t, sandbox) => {
-    let killed_ms = 0
-    const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle) => {
-      killed_ms = Date.now()
-      process.kill(-handle.pid, 'SIGKILL')
-      await until('the monitor is gone', () => !isThere(handle.pid))
-    })
-    const exit = await fixture.driver.exitOf(handle.lobby_id)
-    assert.strictEqual(exit.reason, 'lost')
-    const { start_ts, end_ts } = exit.ran!
-    assert.ok(
-      end_ts >= start_ts && end_ts >= killed_ms - 2_000 && end_ts <= killed_ms,
-      `${start_ts} ${end_ts} ${killed_ms}`,
-    )
-  },
-)
-
-promise(
-  'what another boot, or another process of the same pid, has to do with a lobby: nothing',
+  'a process of another boot, or a later process of the same pid, is not taken for a lobby',
   async (t, sandbox) => {
     const { fixture, handle } = await survive(t, sandbox, KEEPER)
     for (const wrong of [{ boot_id: 'another' }, { start_time: '1' }]) {
@@ -150,7 +147,7 @@ promise('a flood of output is bounded on the disk and in memory, also while the 
     const folder = join(data_dir, 'lobbies', handle.lobby_id)
     const writtenBy = (): number => Number(/^wchar: (\d+)$/m.exec(ioOf(loggerOf(data_dir)))?.[1])
     const before = writtenBy()
-    await until('the log goes on', () => writtenBy() > before + 512 * 1024)
+    await until('the log continues', () => writtenBy() > before + 512 * 1024)
     assert.ok(sizeOfLogs(data_dir, handle) < LOG_BYTES_MAX)
     assert.ok(readdirSync(folder).length < 20)
     const [, resident_kb] =
@@ -160,7 +157,7 @@ promise('a flood of output is bounded on the disk and in memory, also while the 
   await fixture.line(handle, /^\[muster\] \d+ lines dropped/)
 })
 
-promise('a lobby outlives a kill -9 of the logger, and its log goes on', async (t, sandbox) => {
+promise('a lobby outlives a killed logger, and its log continues', async (t, sandbox) => {
   const { fixture, handle } = await survive(t, sandbox, KEEPER)
   const killed = loggerOf(fixture.data_dir)
   process.kill(killed, 'SIGKILL')
@@ -173,7 +170,7 @@ promise('a lobby outlives a kill -9 of the logger, and its log goes on', async (
   assert.strictEqual(await fixture.driver.exit(handle), null)
 })
 
-promise('every file of a running lobby can be read, and takes no line from its log', async (t, sandbox) => {
+promise('reading every file of a running lobby consumes no line of its log', async (t, sandbox) => {
   const fixture = await openDriver(t, sandbox)
   const build_folder = fixture.build({ 'server.js': KEEPER })
   const handle = await fixture.start({ build_folder, args: ['node', 'server.js'] })
@@ -181,7 +178,7 @@ promise('every file of a running lobby can be read, and takes no line from its l
   const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
   const names = await readdir(folder)
   assert.ok(names.includes('stdout.1.log'), String(names))
-  // As `grep -r` and `cat *` do. A pipe would be read until its lobby ends, in the logger's place.
+  // As `grep -r` and `cat *` do. If a pipe were among the files, they would read it instead of the logger.
   const { stdout } = await run('grep', ['-r', '--devices=read', 'tick', folder], { timeout: 10_000 })
   assert.match(stdout, /stdout\.1\.log:.* tick 1\n/)
   await fixture.line(handle, /^tick 40$/)
@@ -192,43 +189,40 @@ promise('every file of a running lobby can be read, and takes no line from its l
   )
 })
 
-promise(
-  'a lobby that an older platform started keeps its pipes and its log, and its folder stays',
-  async (t, sandbox) => {
-    const ended_id = '01890000-0000-7000-8000-000000000001'
-    const { fixture, handle } = await survive(t, sandbox, KEEPER, async ({ lobby_id }, data_dir) => {
-      // As an older platform leaves it: the pipes in the folder, and those that have ended elsewhere.
-      const lobbies = join(data_dir, 'lobbies')
-      process.kill(loggerOf(data_dir), 'SIGKILL')
-      for (const stream of ['stdout', 'stderr']) {
-        await rename(join(lobbies, '.output-pipes', `${lobby_id}.${stream}`), join(lobbies, lobby_id, stream))
-      }
-      await rm(join(lobbies, '.unfinished'), { recursive: true })
-      await mkdir(join(lobbies, '.ended', ended_id), { recursive: true })
-      await writeFile(join(lobbies, '.ended', ended_id, 'stdout.1.log'), '2026-01-02T03:04:05.678Z over\n')
-    })
-    assert.deepStrictEqual(await fixture.driver.list(), [handle])
-    const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
-    await fixture.line(handle, new RegExp(`^tick ${Number(before) + 20}$`))
-    const [line] = await fixture.driver.logs(ended_id, 'stdout', 1)
-    assert.strictEqual(line?.bytes.toString(), 'over')
-    await fixture.driver.stop(handle, 10_000)
-    await fixture.ended(handle)
-    const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
-    await until('it is put away', async () => {
-      await fixture.driver.sweep()
-      return !existsSync(join(fixture.data_dir, 'lobbies', '.unfinished', handle.lobby_id))
-    })
-    assert.deepStrictEqual((await readdir(folder)).sort(), ['ended.json', 'stdout.1.log'])
-  },
-)
+promise('a lobby started by an older release keeps its pipes, its log and its folder', async (t, sandbox) => {
+  const ended_id = '01890000-0000-7000-8000-000000000001'
+  const { fixture, handle } = await survive(t, sandbox, KEEPER, async ({ lobby_id }, data_dir) => {
+    // The layout of an older release: the pipes in the lobby's folder, ended lobbies in another one.
+    const lobbies = join(data_dir, 'lobbies')
+    process.kill(loggerOf(data_dir), 'SIGKILL')
+    for (const stream of ['stdout', 'stderr']) {
+      await rename(join(lobbies, '.output-pipes', `${lobby_id}.${stream}`), join(lobbies, lobby_id, stream))
+    }
+    await rm(join(lobbies, '.unfinished'), { recursive: true })
+    await mkdir(join(lobbies, '.ended', ended_id), { recursive: true })
+    await writeFile(join(lobbies, '.ended', ended_id, 'stdout.1.log'), '2026-01-02T03:04:05.678Z over\n')
+  })
+  assert.deepStrictEqual(await fixture.driver.list(), [handle])
+  const [, before = ''] = await fixture.line(handle, /^tick (\d+)$/)
+  await fixture.line(handle, new RegExp(`^tick ${Number(before) + 20}$`))
+  const [line] = await fixture.driver.logs(ended_id, 'stdout', 1)
+  assert.strictEqual(line?.bytes.toString(), 'over')
+  await fixture.driver.stop(handle, 10_000)
+  await fixture.ended(handle)
+  const folder = join(fixture.data_dir, 'lobbies', handle.lobby_id)
+  await until('its folder is trimmed', async () => {
+    await fixture.driver.sweep()
+    return !existsSync(join(fixture.data_dir, 'lobbies', '.unfinished', handle.lobby_id))
+  })
+  assert.deepStrictEqual((await readdir(folder)).sort(), ['ended.json', 'stdout.1.log'])
+})
 
-test('with nothing left to do the logger ends', async (t) => {
+test('the logger ends when it is not needed', async (t) => {
   const fixture = await openDriver(t, 'off')
   await until('there is a logger', () => loggerOf(fixture.data_dir) > 0)
   const logger = loggerOf(fixture.data_dir)
   await fixture.driver.close({ logger: 'end' })
-  await until('the logger has ended', () => !isThere(logger))
+  await until('the logger has ended', () => !isRunning(logger))
 })
 
 function statusOf(data_dir: string, { lobby_id }: Handle): string {
@@ -239,7 +233,7 @@ function sizeOfLogs(data_dir: string, { lobby_id }: Handle): number {
   const folder = join(data_dir, 'lobbies', lobby_id)
   let bytes = 0
   for (const name of readdirSync(folder).filter((name) => name.includes('.log'))) {
-    // It may be turned over between the two calls.
+    // The file may be removed between the two calls.
     bytes += statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0
   }
   return bytes
@@ -257,8 +251,8 @@ function ioOf(pid: number): string {
   return readFileSync(`/proc/${pid}/io`, 'utf8')
 }
 
-/** A zombie is not there. */
-function isThere(pid: number): boolean {
+/** False for a zombie. */
+function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
   } catch {

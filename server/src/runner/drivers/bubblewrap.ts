@@ -1,31 +1,31 @@
-// Bubblewrap: what a lobby sees of the machine. Own user, pid, ipc, uts and mount namespaces; a root that holds the build,
-// the platform's node and the host's programs and libraries, all read-only; three private folders in memory, each
-// bounded; no capability, no new privileges, no further user namespaces. The environment reaches it through a file
-// descriptor (`--args`), never by a command line that others can read.
+// The bubblewrap sandbox of a lobby. The lobby has its own user, pid, ipc, uts and mount namespaces. Its root contains the
+// build, the platform's node and the host's programs and libraries, all read-only, and three private folders in memory
+// with a size limit. It has no capability, no new privileges and no further user namespaces. The environment is passed by
+// a file descriptor (`--args`), never on the command line, which other users can read.
 //
-// The network is the host's: a lobby reaches what listens on this machine's loopback addresses, and its own ports are
-// open as it opens them. So builds are trusted that far. Own network namespaces come with untrusted builds.
+// The network is the host's: a lobby reaches every listener on this machine's loopback addresses, and its own ports are
+// as open as it opens them. So builds are trusted that far.
 //
-// bubblewrap stays as the lobby's monitor, outside of its namespaces, and writes the exit code into a file even when
-// everybody else is gone. It must not get --die-with-parent: lobbies outlive the runner.
+// bubblewrap stays as the lobby's monitor, outside its namespaces, and writes the exit code into a file even when the
+// runner is gone. It must not get --die-with-parent: lobbies outlive the runner.
 import { execFile } from 'node:child_process'
 import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isGone } from '../../procfs.ts'
 import type { RunSpec } from './driver.ts'
-import { HOST_PROGRAM_FOLDERS } from './programs.ts'
+import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 
 export const BUILD_MOUNT = '/build'
 const SCRATCH_MOUNT = '/scratch'
 const PROGRAMS_MOUNT = '/platform/bin'
-/** In the eyes of the lobby. */
+/** The uid and gid of the lobby inside its user namespace. */
 const INSIDE_UID = 1000
-/** File descriptors that the monitor is started with. */
+/** File descriptors of the monitor. */
 export const ARGS_FD = 3
 export const STATUS_FD = 4
 
-/** The host's files that programs need to find libraries, names and certificates. Nothing of /etc else is there. */
+/** Files of /etc that programs need to find libraries, names and certificates. The lobby sees no other file of /etc. */
 const HOST_ETC = [
   'ssl',
   'pki',
@@ -41,12 +41,13 @@ const HOST_ETC = [
   'nsswitch.conf',
 ] as const
 const HOST_ROOT = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'] as const
+/** Time limit of the trial run. */
 const PROBE_MS_MAX = 10_000
 
-/** Made once by the driver, outside of every lobby's reach. */
+/** Made once by the driver, in a folder that no lobby can write. */
 export type HostFiles = { node: string; passwd: string; group: string }
 
-/** What precedes the program on the command line. Holds no secret: everybody on the host can read it. */
+/** The command line before the program. It contains no secret, because every user of the host can read it. */
 export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): string[] {
   return [
     'bwrap',
@@ -56,7 +57,7 @@ export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): st
     '--unshare-uts',
     '--unshare-cgroup-try',
     ...(disable_userns ? ['--disable-userns'] : []),
-    // Also names the lobby in the host's list of processes.
+    // Shows the lobby's id in the host's list of processes.
     ...['--hostname', lobby_id],
     '--new-session',
     ...['--cap-drop', 'ALL'],
@@ -66,7 +67,7 @@ export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): st
   ]
 }
 
-/** What bubblewrap reads from ARGS_FD: NUL after each. Throws when a value holds a NUL. */
+/** The arguments that bubblewrap reads from ARGS_FD, each ended by NUL. Throws when a value contains a NUL. */
 export function bubblewrapArgs(files: HostFiles, spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier'>): Buffer {
   const env = {
     ...spec.env,
@@ -95,15 +96,15 @@ export function bubblewrapArgs(files: HostFiles, spec: Pick<RunSpec, 'build_fold
     '--clearenv',
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
   ]
-  if (args.some((arg) => arg.includes('\0'))) throw new Error('An argument holds a NUL.')
+  if (args.some((arg) => arg.includes('\0'))) throw new Error('An argument contains a NUL.')
   return Buffer.from(args.map((arg) => `${arg}\0`).join(''))
 }
 
-/** Text of the two files by which programs learn who they are. */
+/** The content of /etc/passwd and /etc/group in the sandbox. */
 export const PASSWD = `lobby:x:${INSIDE_UID}:${INSIDE_UID}:lobby:${SCRATCH_MOUNT}:/bin/sh\n`
 export const GROUP = `lobby:x:${INSIDE_UID}:\n`
 
-/** `/bin` and its like are links into `/usr` on most systems, and folders on the others. */
+/** `/bin` and similar folders are links into `/usr` on most systems, and real folders on others. */
 function hostFolders(): string[] {
   const args = ['--ro-bind', '/usr', '/usr']
   for (const name of HOST_ROOT) {
@@ -119,8 +120,8 @@ function hostFolders(): string[] {
 }
 
 /**
- * Tries the whole of it, as lobbies will be run: `command` is a monitor's command line with `true` as its program, `args`
- * its arguments. Null when it works, else a sentence.
+ * Runs one program as lobbies will be run. `command`: a monitor's command line. `args`: the arguments for ARGS_FD. Returns
+ * null when it works, otherwise the error text.
  */
 export async function probe(command: readonly string[], args: Buffer): Promise<string | null> {
   const [program, ...rest] = command
@@ -138,7 +139,7 @@ export async function probe(command: readonly string[], args: Buffer): Promise<s
     await running
     return null
   } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
-    return (said || String(error)).split('\n').slice(-2).join(' ')
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : ''
+    return (stderr || String(error)).split('\n').slice(-2).join(' ')
   }
 }

@@ -1,9 +1,9 @@
-// Control groups: the limits of a lobby, the counters that say which limit ended it, and a list of its processes that
-// no process can leave. Version 1 and version 2 both occur, also side by side; where neither is writable (an ordinary
-// user without delegation, most containers) lobbies run without limits and the driver says so once.
+// Control groups: the limits of a lobby, the counters that show which limit ended it, and a list of its processes that no
+// process can leave. Versions 1 and 2 are supported, also side by side. Where neither is writable (an ordinary user without
+// delegation, most containers), lobbies run without limits, and the driver logs it once.
 //
-// A platform has one group, named after its data folder; each lobby has a child of it, whose name is in the lobby's
-// folder. On version 1 there is one such pair for each of the controllers; cpuacct, which limits nothing, may be missing.
+// A platform has one group, named after its data folder. Each lobby has a child group, whose name is in the lobby's
+// folder. Version 1 has such a pair for each controller; cpuacct, which limits nothing, may be missing.
 import {
   accessSync,
   constants,
@@ -22,37 +22,37 @@ const CONTROLLERS = ['memory', 'cpu', 'pids'] as const
 type Controller = (typeof CONTROLLERS)[number]
 
 /**
- * One period's share is lent once, and again after it was saved up (Linux 5.14 can): a server that starts takes more cores
- * than it has for a moment, and would stand still for the rest of the period while players wait.
+ * The burst allows one more period's quota, which must be saved up again afterwards (Linux 5.14 or later). A starting
+ * server uses more cores than its limit for a moment. Without the burst it would be throttled while players wait.
  */
 const CPU_PERIOD_US = 100_000
 const US_PER_MS = 1_000
 const NS_PER_MS = 1_000_000
-/** A fork bomb is faster than one look at its list of processes. */
+/** Reads of a group's process list while killing it: a fork bomb forks faster than one pass kills. */
 const KILL_PASSES_MAX = 20
 
 export type Cgroups = {
   version: 1 | 2
-  /** Makes a group without limits. A process joins by writing its pid to every path of the answer. */
+  /** Makes a group without limits. A process joins by writing its pid to every returned path. */
   create(group: string): string[]
   limit(group: string, tier: Tier): void
-  /** How often a limit was hit; zeros when the group is gone. */
+  /** How often each limit was hit; zeros when the group is gone. */
   counters(group: string): { oom_kills: number; pids_refused: number }
-  /** What all that ever ran in it has used, in ms of one core; null when nobody counts, or the group is gone. */
+  /** Processor time of everything that ever ran in it, in ms of one core; null when not counted, or the group is gone. */
   cpuTime(group: string): number | null
-  /** What counts against the limit now, without cached files that can be let go; null when the group is gone. */
+  /** Memory that counts against the limit now, without reclaimable cached files; null when the group is gone. */
   memory(group: string): number | null
-  /** SIGKILL to everything in it. */
+  /** Sends SIGKILL to every process in it. */
   kill(group: string): void
-  /** False while something still runs in it. */
+  /** False while a process is left in it. */
   remove(group: string): boolean
-  /** The names of all groups there are. */
+  /** The names of all existing groups of lobbies. */
   list(): string[]
-  /** Removes the platform's own group. False while something is left in it. */
+  /** Removes the platform's own group. False while a group is left in it. */
   close(): boolean
 }
 
-/** `name` is the platform's group. Answers a sentence when control groups cannot be used. */
+/** `name`: the platform's group. Returns the reason when control groups cannot be used. */
 export function openCgroups(name: string): Cgroups | { unavailable: string } {
   const mounts = readMounts()
   const first = findVersion2(mounts, name) ?? findVersion1(mounts, name)
@@ -115,7 +115,7 @@ function findVersion1(mounts: Mount[], name: string): Cgroups | null {
   }
 }
 
-/** The folder in which version 1 counts the time of the platform's groups: often that of the cpu controller. */
+/** The folder in which version 1 counts processor time. It is often that of the cpu controller. */
 function findAccounts(mounts: Mount[], name: string): string | null {
   const mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes('cpuacct'))
   if (mount === undefined) return null
@@ -126,8 +126,8 @@ function findAccounts(mounts: Mount[], name: string): string | null {
 function findVersion2(mounts: Mount[], name: string): Cgroups | null {
   const mount = mounts.find((candidate) => candidate.type === 'cgroup2')
   if (mount === undefined) return null
-  // The root's own child is out of reach of whatever ends a service with its group. An ordinary user may be allowed
-  // groups beside his own.
+  // A child of the root survives when a service manager ends the platform's own group. An ordinary user may only be
+  // allowed to make groups beside its own.
   const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '/'
   const parents = [mount.folder, ...(own === '/' ? [] : [join(mount.folder, dirname(own))])]
   const parent = parents.find((candidate) => delegate(candidate, name))
@@ -170,7 +170,7 @@ function memoryIn(folder: string, names: { used: string; cached: string }): numb
   return Math.max(0, Number(used) - readCounter(join(folder, 'memory.stat'), names.cached))
 }
 
-/** Whether a group of all controllers can be made under `parent`, and has been. */
+/** Makes a group with all controllers under `parent`. False where that is not allowed. */
 function delegate(parent: string, name: string): boolean {
   const all = CONTROLLERS.map((controller) => `+${controller}`).join(' ')
   const base = join(parent, name)
@@ -209,7 +209,7 @@ function groupsIn(folders: string[]): Pick<Cgroups, 'kill' | 'remove' | 'list' |
   }
 }
 
-/** False when it may not be made, or may not be written. */
+/** False when the group may not be made or written. */
 function makeGroup(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true })
@@ -236,7 +236,7 @@ function isRefusal(error: unknown): boolean {
   return ['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'EBUSY', 'EOPNOTSUPP'].includes(codeOf(error) ?? '')
 }
 
-/** For what may be missing or refused: swap accounting switched off, controllers that the parent has already. */
+/** For files that may be missing or read-only: without swap accounting, or with controllers that are enabled already. */
 function writeIfThere(path: string, value: string): void {
   try {
     writeFileSync(path, value)

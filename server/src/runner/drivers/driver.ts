@@ -1,62 +1,61 @@
-// A driver turns one lobby into something that runs. It is told what to run, says what the operating system knows to
-// run, and ends it. It decides nothing: which lobbies are wanted is the reconcile loop's, which knows the database.
-// What runs outlives the process that started it, and is found again by `list`.
+// A driver starts one lobby, reports what the operating system knows of it, and ends it. Which lobbies are wanted is
+// decided by the reconcile loop, which reads the database. A run outlives the process that started it; `list` finds it.
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
-/** What a lobby may use at most. */
+/** The limits of one lobby. */
 export type Tier = {
-  /** Whole cores' worth of time, fractions allowed. */
+  /** Processor time in cores; fractions are allowed. */
   cpu_cores: number
-  /** Memory with everything that counts as it: anonymous pages, page cache, the private /tmp. */
+  /** Memory, including anonymous pages, page cache and the private /tmp. */
   memory_bytes: number
   /** Processes and threads. */
   pids_max: number
-  /** Each of the private writable folders, where the driver can bound them. */
+  /** Size of each private writable folder, where the driver can limit it. */
   scratch_bytes: number
 }
 
 export type RunSpec = {
-  /** One lobby is started once, ever: a second start of the same id throws. */
+  /** A lobby is started at most once: a second start of the same id throws. */
   lobby_id: string
   /** Absolute path of the unpacked build. It is read-only for the lobby. */
   build_folder: string
-  /** The argv. The program is looked for in the build, then among the platform's and the host's programs. */
+  /** The argv. The program is searched in the build, then among the platform's and the host's programs. */
   args: readonly string[]
-  /** All of the environment but PATH, HOME and TMPDIR, which are the driver's. Holds a secret: never logged. */
+  /** The environment without PATH, HOME and TMPDIR, which the driver sets. It contains a secret: never logged. */
   env: Readonly<Record<string, string>>
   tier: Tier
 }
 
-/** Names one run over restarts of the runner and of the machine. Plain JSON. */
+/** Identifies one run across restarts of the runner and of the machine. Plain JSON. */
 export type Handle = {
   lobby_id: string
   pid: number
-  /** Ticks since boot, field 22 of /proc/PID/stat: with boot_id it tells a process from a later one of the same pid. */
+  /** Ticks since boot, field 22 of /proc/PID/stat. With boot_id it distinguishes a process from a later one of this pid. */
   start_time: string
   boot_id: string
   sandbox: 'bubblewrap' | 'none'
-  /** When it began, in milliseconds since the epoch by the clock of the machine. */
+  /** When it began, in milliseconds since the epoch by the machine's clock. */
   start_ts: number
-  /** The uid that is the lobby's own while it runs; null where lobbies run as the platform's user. */
+  /** The uid that belongs to the lobby while it runs; null where lobbies run as the platform's user. */
   uid: number | null
   /** The name of its control group; null where there are none. */
   group: string | null
 }
 
 /**
- * Why a run ended, seen from outside:
- * - `exit`: the program ended by itself, with `exit_code`.
+ * Why a run ended:
+ * - `exit`: the program exited, with `exit_code`.
  * - `signal`: a signal ended it; `exit_code` is 128 + its number.
- * - `oom`, `pids`: it reached its limit of memory, of processes.
- * - `no_such_file`: args[0] is neither in the build nor among the programs that are there.
- * - `not_executable`: args[0] is there, without its executable bit.
- * - `missing_library`: the loader, or the interpreter that the file asks for, did not find what it needs.
- * - `build_damaged`: nothing was started: the stored archive, or its unpacked copy, is not what was uploaded.
- * - `no_build`, `no_ports`: nothing was started: the build cannot be unpacked, no port is free.
- * - `not_started`: the machine refused; the lobby's log says how.
- * - `stopped`: it was ended because it was no longer wanted.
- * - `lost`: it is gone, and nobody saw how (a power cut, a kill -9 of its monitor, a crash before its start).
+ * - `oom`, `pids`: it reached its limit of memory or of processes.
+ * - `no_such_file`: args[0] is neither in the build nor a program of the platform or the host.
+ * - `not_executable`: args[0] exists without its executable bit.
+ * - `missing_library`: a library, or the interpreter of the file, is missing.
+ * - `build_damaged`: nothing was started: the stored archive or its unpacked copy differs from the upload.
+ * - `no_build`, `no_ports`: nothing was started: the build cannot be unpacked, or no port is free.
+ * - `not_started`: the machine could not start it; the lobby's log says why.
+ * - `stopped`: the platform ended it because it was no longer wanted.
+ * - `lost`: it is gone for an unknown reason (a power cut, a kill -9 of its monitor, a crash before its start).
  */
 export type ExitReason =
   | 'exit'
@@ -74,14 +73,15 @@ export type ExitReason =
   | 'lost'
 
 /**
- * `exit_code` is null when nothing ran, or nobody saw it. `cpu_ms` is the time of one core that all of it has used; null
- * when nothing ran, or where no control group counted it. `ran` is when it lived, as the machine's files say, whoever
- * looked then; null when nothing ran. Of a run that is lost the end is the last moment at which it was known to live.
+ * The end of a run. `exit_code`: null when nothing ran, or the code is unknown. `cpu_ms`: processor time of all its
+ * processes, in ms of one core; null when nothing ran, or no control group counted it. `ran`: when it lived, as the
+ * machine's files say; null when nothing ran. A run with reason `lost` ends at the last moment at which it was known to
+ * live.
  */
 export type Exit = { exit_code: number | null; reason: ExitReason; cpu_ms: number | null; ran: Life | null }
 export type Life = { start_ts: number; end_ts: number }
 
-/** `cpu_ms`: all that was ever used, of one core. `memory_bytes`: now, without files that are only cached. */
+/** `cpu_ms`: since the start, in ms of one core. `memory_bytes`: now, without cached files. */
 export type Usage = { cpu_ms: number; memory_bytes: number }
 
 /** The exit of a lobby that never had a process. */
@@ -89,42 +89,45 @@ export function neverRan(reason: ExitReason): Exit {
   return { exit_code: null, reason, cpu_ms: null, ran: null }
 }
 
-/** Either it runs, or it never did: `message` is a sentence for its developer, already in the lobby's stderr log. */
+/** `refused`: it never ran. `message`: a sentence for its developer, already in the lobby's stderr log. */
 export type Started = { handle: Handle } | { refused: ExitReason; message: string }
 
 export type Driver = {
   /** The column `driver` of lobby_runs. */
   name: 'process'
-  /** What lobbies are run in, found out when the driver was made. */
+  /** The sandbox of all lobbies, determined when the driver was opened. */
   sandbox: 'bubblewrap' | 'none'
   /**
-   * Starts the lobby and resolves once it has a process, not when it listens. What is wrong with the build is a value.
-   * Throws when the machine is at fault (no processes, disk full); whatever was begun has been undone then.
+   * Starts the lobby. Resolves once it has a process, before it listens. A fault of the build is a value. Throws when the
+   * machine is at fault (no processes, disk full), after everything was undone.
    */
   start(spec: RunSpec): Promise<Started>
-  /** Every run of this data folder that lives now, as the operating system says. Never what only a file remembers. */
+  /** Every run of this data folder that lives now, as the operating system reports it. */
   list(): Promise<Handle[]>
-  /** Null while it runs. Asked again it answers the same, until `forget`. Cheap while it runs: asked every second. */
+  /**
+   * Null while it runs. Later calls return the same exit until `sweep` has removed the lobby's folder. Cheap while it
+   * runs: called every second.
+   */
   exit(handle: Handle): Promise<Exit | null>
-  /** Whether its program is stopped, and not ended: by a signal or a debugger. Cheap: asked every second. */
+  /** Whether a signal or a debugger has stopped its program. Cheap: called every second. */
   isSuspended(handle: Handle): boolean
-  /** Where its processes listen; null where the system does not show it. */
+  /** The listening sockets of its processes; null where the system does not show them. */
   listening(handle: Handle): Promise<ListeningSocket[] | null>
-  /** What these use, by lobby id; without those that are gone. Cheap enough to be asked every five seconds. */
+  /** Usage by lobby id, without runs that are gone. Cheap enough for a call every five seconds. */
   usage(handles: readonly Handle[]): Map<string, Usage>
-  /** What is known of a lobby's end without a handle: for a row that was written and perhaps never came to a spawn. */
+  /** The exit of a lobby without a handle: its row was written, and its process may never have been started. */
   exitOf(lobby_id: string): Promise<Exit>
   /**
-   * Ends it: SIGTERM to the program, after `grace_ms` SIGKILL to all of it. Resolves when it is gone; at once when it
-   * is gone already. A second call with a shorter grace shortens the first.
+   * Ends the run: SIGTERM to the program, and after `grace_ms` SIGKILL to all its processes. Resolves when they are gone,
+   * at once if they were gone before. A second call with a shorter grace shortens the first.
    */
   stop(handle: Handle, grace_ms: number): Promise<void>
-  /** Writes a line of the platform's own into the lobby's stderr log. */
+  /** Writes a line of the platform into the lobby's stderr log. */
   note(lobby_id: string, text: string): void
   /** The last lines of a stream, oldest first; none for an unknown lobby. */
   logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]>
-  /** Removes what is left of runs that have ended: control groups, and the folders beyond those that are kept for their logs. */
+  /** Removes the control groups of ended runs, and the folders whose logs are no longer kept. */
   sweep(): Promise<void>
-  /** Lets go; what runs goes on. With `logger: 'end'` the logger ends too, once nothing runs any more. */
+  /** Runs continue. With `logger: 'end'` the logger ends too, once nothing runs any more. */
   close(how: { logger: 'end' | 'keep' }): Promise<void>
 }

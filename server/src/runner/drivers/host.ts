@@ -1,9 +1,9 @@
-// What the process driver prepares on the machine before the first lobby, and finds out about it: its folders, the files
-// that every lobby sees, whether bubblewrap works here, whether limits can be set.
+// Prepares the machine before the first lobby: the folders of the driver and the files that every lobby sees. Also finds
+// out whether bubblewrap works here and whether limits can be set.
 //
 //   <data>/builds/                 unpacked builds, readable for the lobbies' users
 //   <data>/lobbies/<lobby id>/     lobby-folder.ts
-//   <data>/lobbies/.platform/      what belongs to none of them
+//   <data>/lobbies/.platform/      files of the platform
 import { hash } from 'node:crypto'
 import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -20,10 +20,10 @@ import { UID_FIRST } from './uids.ts'
 export type Host = {
   builds_folder: string
   lobbies_folder: string
-  /** A folder with nothing in it but the platform's programs. */
+  /** A folder that contains only the platform's programs. */
   programs_folder: string
   files: HostFiles
-  /** Null: lobbies run plainly. */
+  /** Null: lobbies run without a sandbox. */
   bubblewrap: { disable_userns: boolean } | null
   /** Null: lobbies run without limits. */
   cgroups: Cgroups | null
@@ -37,18 +37,18 @@ const PROBE_ID = '00000000-0000-0000-0000-000000000000'
 const PROBE_TIER: Tier = { cpu_cores: 1, memory_bytes: 2 ** 30, pids_max: 64, scratch_bytes: 2 ** 20 }
 
 /**
- * Says once, in the log, what this machine cannot do. Throws a StartError where lobbies cannot run at all, and where
- * bubblewrap is required and does not work.
+ * Logs once what this machine cannot do. Throws a StartError where lobbies cannot run at all, and where bubblewrap is
+ * required and does not work.
  */
 export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Promise<Host> {
   if (process.platform !== 'linux') {
-    throw new StartError('Lobbies run on Linux only so far. Run the runner role in a Linux machine or container.')
+    throw new StartError('Lobbies run on Linux only. Run the runner role on a Linux machine or in a container.')
   }
   const builds_folder = resolve(data_dir, 'builds')
   const lobbies_folder = resolve(data_dir, 'lobbies')
   const own_folder = platformFolder(lobbies_folder)
   const programs_folder = join(own_folder, 'bin')
-  // Others may pass through these folders, to what has a name that they know; they cannot list them.
+  // Other users may open paths that they know below these folders, and cannot list them.
   for (const folder of [builds_folder, lobbies_folder, own_folder, programs_folder]) {
     mkdirSync(folder, { recursive: true })
     chmodSync(folder, 0o711)
@@ -72,19 +72,23 @@ export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Prom
   }
   const found = openCgroups(`muster-${hash('sha256', resolve(data_dir)).slice(0, 16)}`)
   const cgroups = 'unavailable' in found ? null : found
-  if ('unavailable' in found) log.warn(`Lobbies run without limits of memory, CPU and processes: ${found.unavailable}.`)
+  if ('unavailable' in found) {
+    log.warn({ reason: found.unavailable }, 'lobbies run without limits of memory, CPU and processes')
+  }
 
   const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids }
   if (sandbox === 'off') {
-    log.warn('Lobbies run without a sandbox, as MUSTER_SANDBOX=off says: only builds that you trust.')
+    log.warn('lobbies run without a sandbox because of MUSTER_SANDBOX=off; run only trusted builds')
     return { ...host, bubblewrap: null }
   }
   const tried = await tryBubblewrap(host, data_dir)
   if (!('failed' in tried)) return { ...host, bubblewrap: tried }
-  if (sandbox === 'required')
+  if (sandbox === 'required') {
     throw new StartError(`bubblewrap is required to run lobbies and does not work here: ${tried.failed}`)
+  }
   log.warn(
-    `Lobbies run without a sandbox, so only builds that you trust: bubblewrap does not work here: ${tried.failed}`,
+    { reason: tried.failed },
+    'lobbies run without a sandbox because bubblewrap does not work; run only trusted builds',
   )
   return { ...host, bubblewrap: null }
 }
@@ -93,11 +97,11 @@ async function tryBubblewrap(
   { builds_folder, files, gives_uids }: Pick<Host, 'builds_folder' | 'files' | 'gives_uids'>,
   data_dir: string,
 ): Promise<{ disable_userns: boolean } | { failed: string }> {
-  // All of /usr is shown to lobbies.
+  // Lobbies can read all of /usr.
   if (resolve(data_dir).startsWith('/usr/')) return { failed: 'the data folder lies in /usr, which lobbies can read' }
   const args = bubblewrapArgs(files, { build_folder: builds_folder, env: {}, tier: PROBE_TIER })
   let failed = ''
-  // Older kernels and versions of bubblewrap cannot forbid further user namespaces.
+  // Older kernels and older versions of bubblewrap cannot forbid further user namespaces.
   for (const disable_userns of [true, false]) {
     const command = [
       ...asUser(gives_uids ? UID_FIRST : null),
@@ -105,9 +109,9 @@ async function tryBubblewrap(
       'node',
       '--version',
     ]
-    const said = await probe(command, args)
-    if (said === null) return { disable_userns }
-    failed = said
+    const failure = await probe(command, args)
+    if (failure === null) return { disable_userns }
+    failed = failure
   }
   return { failed }
 }

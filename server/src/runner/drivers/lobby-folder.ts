@@ -1,16 +1,16 @@
-// What a lobby leaves on the disk: `<data>/lobbies/<lobby id>/`. It is written by the monitor and the logger, which
-// outlive the runner; the runner reads it after a restart.
+// The folder of a lobby, `<data>/lobbies/<lobby id>/`. The monitor and the logger, which outlive the runner, write it. The
+// runner reads it after a restart.
 //
 //   run.json     written before the start: boot id, uid, sandbox, control group
-//   launch       what the monitor did to become the lobby (monitor.ts)
-//   launched     the line of /proc/PID/stat of the monitor, written by itself as its first act: so its age is the lobby's
-//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: so its last change is the lobby's end
-//   stdout.1.log, ...         what is kept of its output (lobby-logs/files.ts). The pipes that it writes into are elsewhere, so that
-//                             a program that reads all files of this folder neither waits nor takes lines
+//   launch       the script by which the monitor becomes the lobby (monitor.ts)
+//   launched     the monitor's line of /proc/PID/stat, which it writes first: its time of change is the lobby's start
+//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: its last change is the lobby's end
+//   stdout.1.log, ...         the kept output (lobby-logs/files.ts). The pipes of the output are in another folder, so that a
+//                             program that reads all files of this one neither blocks nor consumes output
 //   metrics.json what it has used over its life (lobby-logs/lobby-metrics.ts)
-//   ended.json   the exit as it was first told, so that it stays the same when the control group is gone
+//   ended.json   the exit as first determined, so that it does not change when the control group is gone
 //
-// When all of it is over, the log, the metrics and the exit stay, and the rest is removed (logs/ended.ts). Until then the
+// When the lobby is over, its log, metrics and exit stay, and the rest is removed (logs/ended-logs.ts). Until then the
 // lobby is listed in `<data>/lobbies/.unfinished/` (unfinished.ts).
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ export function writeRunFile(folder: string, run: RunFile): void {
   writeFileSync(join(folder, 'run.json'), JSON.stringify(run), { mode: 0o600, flag: 'wx' })
 }
 
-/** The handle of whatever was started last in this folder; null when nothing was. Says nothing of whether it lives. */
+/** The handle of the run that was started in this folder, living or not; null when none was. */
 export function readHandle(folder: string, lobby_id: string): Handle | null {
   const run = readJson<RunFile>(join(folder, 'run.json'))
   const stat = parseStat(readText(launchedPath(folder)))
@@ -40,22 +40,22 @@ export function readHandle(folder: string, lobby_id: string): Handle | null {
 export function readStatus(folder: string): Status {
   const status: Status = { child_pid: null, exit_code: null }
   for (const line of readText(statusPath(folder)).split('\n')) {
-    const said = parseJson<{ 'child-pid'?: number; 'exit-code'?: number }>(line)
-    status.child_pid = said?.['child-pid'] ?? status.child_pid
-    status.exit_code = said?.['exit-code'] ?? status.exit_code
+    const change = parseJson<{ 'child-pid'?: number; 'exit-code'?: number }>(line)
+    status.child_pid = change?.['child-pid'] ?? status.child_pid
+    status.exit_code = change?.['exit-code'] ?? status.exit_code
   }
   return status
 }
 
-/** When the monitor noted the end; null when it did not. */
+/** When the monitor wrote the exit code; null when it did not. */
 export function endTime(folder: string): number | null {
   return readStatus(folder).exit_code === null ? null : changeTime(statusPath(folder))
 }
 
 export function readEnded(folder: string): Exit | null {
-  const said = readJson<Exit>(join(folder, ENDED_FILE))
-  // An older platform did not say what was used, nor when.
-  return said === null ? null : { ...said, cpu_ms: said.cpu_ms ?? null, ran: said.ran ?? null }
+  const exit = readJson<Exit>(join(folder, ENDED_FILE))
+  // An older release did not write `cpu_ms` and `ran`.
+  return exit === null ? null : { ...exit, cpu_ms: exit.cpu_ms ?? null, ran: exit.ran ?? null }
 }
 
 export function writeEnded(folder: string, exit: Exit): void {
@@ -64,12 +64,12 @@ export function writeEnded(folder: string, exit: Exit): void {
     writeFileSync(`${path}.new`, JSON.stringify(exit), { mode: 0o600 })
     renameSync(`${path}.new`, path)
   } catch (error) {
-    // The folder has been cleaned up.
+    // The folder has been removed.
     if (!isGone(error)) throw error
   }
 }
 
-/** When the file was last written; null when it is not there. */
+/** When the file was last written; null when it does not exist. */
 export function changeTime(path: string): number | null {
   try {
     return Math.round(statSync(path).mtimeMs)
@@ -92,7 +92,7 @@ function readJson<T>(path: string): T | null {
   return parseJson<T>(readText(path))
 }
 
-/** Null for what is not there, or was cut off by a crash. The files are our own, and their shapes known. */
+/** Null for an empty text, or one that a crash cut off. The platform writes these files itself, so their shape is known. */
 function parseJson<T>(text: string): T | null {
   if (text === '') return null
   try {

@@ -1,10 +1,10 @@
-// The monitor: the process that the runner starts for a lobby, and that waits for the lobby in the runner's stead. It is
-// a small shell script that joins control groups, waits until it is told which lobby it is for, writes down who it is,
-// and becomes either bubblewrap or, without it, a second script that does the same little: write the child's pid, wait,
-// write the exit code. It has its own session, and once it has a lobby it holds nothing that ends with the runner.
+// The monitor: the process that the runner starts for a lobby, and that outlives the runner to wait for the lobby's end. It
+// is a small shell script that joins control groups, waits for the name of its lobby, and writes its own process id. Then
+// it becomes bubblewrap or, without bubblewrap, a second script that does the same: write the child's pid, wait, write the
+// exit code. It has its own session, and with a lobby it depends on nothing that ends with the runner.
 //
-// To join a control group takes the kernel 10 to 20 ms, for which a player would wait: so monitors are started ahead
-// (monitors.ts). One that has no lobby ends with the runner.
+// Joining a control group takes the kernel 10 to 20 ms, for which a player would wait. So monitors are started ahead
+// (spare-monitors.ts). One without a lobby ends with the runner.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -23,12 +23,12 @@ import { isGone } from '../../procfs.ts'
 import { ARGS_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
 
-/** Between the runner and a monitor, in both directions: the folder of the lobby in, a line when it is launched out. */
+/** The channel between the runner and a monitor. In: the folder of the lobby. Out: one line when it is launched. */
 const CONTROL_FD = 3
-/** Where the arguments are until the control channel is let go. */
+/** Holds the arguments until the control channel is closed and its number is free. */
 const NEXT_ARGS_FD = 5
 
-/** $@: the files of the groups to join. Without a runner, or a lobby, it ends. */
+/** $@: the files of the groups to join. Without a runner, or without a lobby, it ends. */
 const SPARE = `
 for file; do echo $$ >"$file" || exit 125; done
 read -r folder <&${CONTROL_FD} || exit 0
@@ -36,7 +36,7 @@ read -r folder <&${CONTROL_FD} || exit 0
 exit 125
 `
 
-/** Starts "$@" and waits for it. Lets go of the lobby's output, so that its end is the end of the lobby. */
+/** Starts "$@" and waits for it. Closes the lobby's output, so that the pipes end when the lobby ends. */
 const WAIT = `
 "$@" ${STATUS_FD}>&- &
 app=$!
@@ -47,27 +47,27 @@ wait $app
 echo "{ \\"exit-code\\": $? }" >&${STATUS_FD}
 `
 
-/** Takes the environment, which is a script of exports, from the file descriptor and becomes the program. */
+/** Reads the environment, a script of exports, from the file descriptor and becomes the program. */
 const WITH_ENVIRONMENT = `. /dev/fd/${ARGS_FD} && exec ${ARGS_FD}<&- && exec "$@"`
 
-/** O_CLOEXEC, the same on all machines that Node has Linux builds for. */
+/** O_CLOEXEC. The same on every architecture that Node has Linux builds for. */
 const CLOSE_ON_EXEC = 0o2000000n
 
-/** Its own environment: nothing of the platform's, and nothing of the lobby's that could change how it works. */
+/** The monitor's own environment: no variable of the platform, and none of the lobby that could change its behaviour. */
 export const MONITOR_ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' } as const
 
-/** Becomes another user for good. Empty where lobbies run as the platform's user. */
+/** The command that changes the user permanently. Empty where lobbies run as the platform's user. */
 export function asUser(uid: number | null): string[] {
   if (uid === null) return []
   return ['setpriv', '--reuid', String(uid), '--regid', String(uid), '--clear-groups', '--no-new-privs', '--']
 }
 
-/** The command line of a monitor without bubblewrap. The id names it in the host's list of processes. */
+/** The command line of a monitor without bubblewrap. The id appears in the host's list of processes. */
 export function plainCommand(lobby_id: string, uid: number | null, program: readonly string[]): string[] {
   return ['/bin/sh', '-c', WAIT, lobby_id, ...asUser(uid), '/bin/sh', '-c', WITH_ENVIRONMENT, 'sh', ...program]
 }
 
-/** The environment as a script; values are quoted whole. Throws when a value holds a NUL. */
+/** The environment as a shell script with quoted values. Throws when a value contains a NUL. */
 export function exportsOf(env: Readonly<Record<string, string>>): Buffer {
   const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}\n`)
   return Buffer.from(`unset PWD OLDPWD SHLVL\n${lines.join('')}`)
@@ -75,12 +75,12 @@ export function exportsOf(env: Readonly<Record<string, string>>): Buffer {
 
 export type Monitor = { child: ChildProcess; control: Socket }
 
-/** Starts a monitor without a lobby. `inherited` is of inheritedFds. Its failure shows in what is made of it. */
+/** Starts a monitor without a lobby. `inherited`: from inheritedFds. A failure shows in `launch`. */
 export function startMonitor(cgroup_files: readonly string[], inherited: readonly number[]): Monitor {
   const nothing = openSync('/dev/null', 'r')
   const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'ignore', 'ignore', 'pipe']
   for (let fd = CONTROL_FD + 1; fd <= Math.max(0, ...inherited); fd++) {
-    // 'ignore' leaves a number above 2 as it is.
+    // 'ignore' leaves a descriptor above 2 unchanged.
     stdio.push(inherited.includes(fd) ? nothing : 'ignore')
   }
   try {
@@ -91,10 +91,10 @@ export function startMonitor(cgroup_files: readonly string[], inherited: readonl
       stdio,
     })
     const control = child.stdio[CONTROL_FD] as Socket
-    // It is the exit that tells. A socket that breaks, and a spawn that fails, must only not be thrown.
+    // The exit reports every failure. These listeners only keep a broken socket or a failed spawn from throwing.
     control.on('error', () => undefined)
     child.on('error', () => undefined)
-    // Neither keeps this process alive.
+    // Neither may keep this process alive.
     child.unref()
     control.unref()
     return { child, control }
@@ -105,19 +105,19 @@ export function startMonitor(cgroup_files: readonly string[], inherited: readonl
 
 export type LaunchSpec = {
   folder: string
-  /** What becomes of the monitor: bubblewrap and its program, or plainCommand. */
+  /** What the monitor becomes: bubblewrap and its program, or plainCommand. */
   command: readonly string[]
-  /** What it finds at ARGS_FD. Holds secrets. */
+  /** The content of ARGS_FD. It contains secrets. */
   args: Buffer
-  /** Named pipes that are there and held open. */
+  /** Existing named pipes that the caller keeps open. */
   output: { stdout: string; stderr: string }
   working_folder: string
   uid: number | null
 }
 
-/** Gives the monitor its lobby. Resolves when it is what it is to become; throws when it has ended before. */
+/** Gives the monitor its lobby. Resolves when it has become the command; throws when it ended before. */
 export async function launch({ child, control }: Monitor, spec: LaunchSpec): Promise<void> {
-  // The monitor opens this process's own file, which has no name in any folder.
+  // The monitor opens this process's descriptor, because the file has no name in any folder.
   const args = openSecret(join(spec.folder, 'args'), spec.args, spec.uid)
   try {
     writeFileSync(join(spec.folder, 'launch'), scriptOf(spec, `/proc/${process.pid}/fd/${args}`), { mode: 0o600 })
@@ -128,9 +128,9 @@ export async function launch({ child, control }: Monitor, spec: LaunchSpec): Pro
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) onEnd()
     try {
       control.ref()
-      const told = once(control, 'data', { signal: ended.signal })
+      const launched = once(control, 'data', { signal: ended.signal })
       control.write(`${spec.folder}\n`)
-      await told
+      await launched
     } catch (error) {
       throw new Error('The monitor of a lobby could not be started.', { cause: error })
     } finally {
@@ -157,13 +157,13 @@ function scriptOf(spec: LaunchSpec, args_path: string): string {
 }
 
 function quote(text: string): string {
-  if (text.includes('\0')) throw new Error('A text for a shell holds a NUL.')
+  if (text.includes('\0')) throw new Error('A text for a shell contains a NUL.')
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /**
- * Files that this process was started with and would hand on to every lobby: whoever started the platform left them
- * open. Node marks all that it opens itself as not to be inherited.
+ * File descriptors that this process inherited and would pass on to every lobby. Node marks every file that it opens itself
+ * as close-on-exec.
  */
 export function inheritedFds(): number[] {
   return readdirSync('/proc/self/fd')
@@ -176,20 +176,21 @@ function isInherited(fd: number): boolean {
     const flags = /^flags:\s+([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
     return flags !== undefined && (BigInt(`0o${flags}`) & CLOSE_ON_EXEC) === 0n
   } catch (error) {
-    // The one by which the folder was read.
+    // The descriptor by which the folder was read is closed by now.
     if (isGone(error)) return false
     throw error
   }
 }
 
-/** An open file with this content and no name: whole before anybody reads it, gone when the last reader is. */
+/** An open file with this content and no name: complete before the first read, and gone with the last reader. */
 function openSecret(path: string, content: Buffer, uid: number | null): number {
   const fd = openSync(path, 'wx+', 0o600)
   unlinkSync(path)
-  // The shell that reads the plain environment opens it again as the lobby's user.
+  // Without bubblewrap, a shell opens it again as the lobby's user to read the environment.
   if (uid !== null) fchownSync(fd, uid, uid)
-  // At a position: the child shares the file's offset and must begin at its start.
-  for (let written = 0; written < content.length; )
+  // Written at explicit positions: the child shares the file's offset and must begin at its start.
+  for (let written = 0; written < content.length; ) {
     written += writeSync(fd, content, written, content.length - written, written)
+  }
   return fd
 }

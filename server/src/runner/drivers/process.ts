@@ -1,399 +1,399 @@
-// The process driver: a lobby is a process of this machine, under bubblewrap and in control groups of its own as far as
-// the machine lets it. The truth of what runs is the operating system's; the folder of a lobby (lobby-folder.ts) only
-// says where to look, and is written by the lobby's own monitor.
+// The process driver: a lobby is a process of this machine, under bubblewrap and in control groups of its own where the
+// machine allows both. The operating system decides what runs. The folder of a lobby (lobby-folder.ts) only helps to find
+// its processes, and is written by the lobby's own monitor.
 //
-// A lobby is: started (folder, groups, pipes, monitor) -> running -> ended (`exit` tells how, once and for all) -> swept.
+// A lobby is: started (folder, groups, pipes, monitor) -> running -> ended (`exit` returns its exit, once and for all) ->
+// swept.
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LOG_STREAMS, logFile, newestFile } from '../../lobby-logs/files.ts'
+import { LOG_STREAMS, type LogLine, type LogStream, logFile, newestFile } from '../../lobby-logs/files.ts'
 import { folderOfLobby, hasOutputPipe } from '../../lobby-logs/local.ts'
 import { lastLines } from '../../lobby-logs/read.ts'
-import {
-  isAlive,
-  type ProcessId,
-  readBootId,
-  readPageSize,
-  socketInodesOf,
-  treeOf,
-  usageOfTrees,
-} from '../../procfs.ts'
-import { openLoggerClient } from '../logs/client.ts'
-import { openEndedLogs } from '../logs/ended.ts'
+import { isAlive, type ProcessId, readBootId, readPageSize } from '../../procfs.ts'
+import { EndedLogs } from '../logs/ended-logs.ts'
 import { platformLine } from '../logs/lines.ts'
-import { readListening } from '../sockets.ts'
+import { LoggerClient } from '../logs/logger-client.ts'
+import type { ListeningSocket } from '../sockets.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
 import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
+import { findProgram, HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
+import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
 import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
-import { openMonitors } from './monitors.ts'
-import { identifyProgram, isSuspended } from './program.ts'
-import { findProgram, HOST_PROGRAM_FOLDERS } from './programs.ts'
-import { createUids, UID_COUNT } from './uids.ts'
-import { openUnfinished } from './unfinished.ts'
+import { identifyProgram, isSuspended } from './program-process.ts'
+import { SpareMonitors } from './spare-monitors.ts'
+import { createUids, UID_COUNT, type Uids } from './uids.ts'
+import { openUnfinished, type UnfinishedLobbies } from './unfinished.ts'
 
-/** Of one lobby, and of one of its processes, that are looked at for the sockets of its server. */
-const PROCESSES_MAX = 256
-const FDS_MAX = 4_096
-
-/** After this the folder of a lobby whose end nobody has asked for is put away like the others. */
+/** After this time a folder without a recorded end is swept like that of an ended lobby: no caller asked for its end. */
 const UNASKED_MS_MAX = 60 * 60_000
+/** How long `close` waits for control groups to become empty: dead processes stay in them until they are reaped. */
 const GROUPS_WAIT_MS_MAX = 1_000
 const GROUPS_POLL_MS = 10
-/** How well it is known until when a run lived whose end nobody saw, not even its monitor. */
+/** Precision of the end of a run that neither this process nor the run's monitor saw end. */
 const SEEN_MS = 1_000
 
 export type ProcessDriverOptions = HostOptions & {
   now: () => number
-  /** How long the logs of an ended lobby are kept at most, and how much of the disk all of them take; null: no limit. */
+  /** How long the logs of an ended lobby are kept at most; null: no limit. */
   ended_kept_ms: number | null
+  /** How much of the disk the logs of all ended lobbies take at most; null: no limit. */
   ended_bytes_max: number | null
-  /** A hint that this lobby may have ended. Without it an end is found by asking `exit`. */
+  /** A hint that this lobby may have ended. Without it an end is found by calling `exit`. */
   onEnd?: (lobby_id: string) => void
 }
 
 /** What this process knows of a run beyond its folder. `child` is null when the monitor is not a child of this process. */
-type Live = {
+type ActiveRun = {
   group: string | null
   uid: number | null
   handle: Handle | null
   child: ChildProcess | null
   exit: Promise<Exit> | null
-  /** Null until somebody asks for it, and it is there. */
+  /** Null until it was looked up and found. */
   program: ProcessId | null
   kept_pipes: number[]
 }
 
 /** Prepares the machine (host.ts, with its errors), and starts the logger if there is none. */
-export async function createProcessDriver(options: ProcessDriverOptions): Promise<Driver> {
-  const host = await prepareHost(options)
-  const { lobbies_folder, cgroups } = host
-  const boot_id = readBootId()
-  const page_size = readPageSize()
-  const unfinished = openUnfinished(lobbies_folder)
-  const logger = openLoggerClient(lobbies_folder)
-  const monitors = openMonitors(cgroups, inheritedFds())
-  const sandbox: Handle['sandbox'] = host.bubblewrap ? 'bubblewrap' : 'none'
-  const uids = createUids(randomInt(UID_COUNT))
-  const live = new Map<string, Live>()
-  const leaving = new Set<Promise<void>>()
-  const endings = new Map<string, Ending>()
-  // Its age says when somebody last looked after the lobbies: until then those lived that nobody saw end since.
-  const seen_file = join(lobbies_folder, 'seen')
-  const formerly_seen_ts = changeTime(seen_file)
-  const touchSeen = (): void => writeFileSync(seen_file, '', { mode: 0o600 })
-  touchSeen()
-  const seeing = setInterval(touchSeen, SEEN_MS)
-  const ended_logs = openEndedLogs(lobbies_folder, unfinished, options)
-  let sweeping: Promise<void> | null = null
-  const folderOf = (lobby_id: string): string => folderOfLobby(lobbies_folder, lobby_id)
+export async function openProcessDriver(options: ProcessDriverOptions): Promise<Driver> {
+  return new ProcessDriver(options, await prepareHost(options))
+}
 
-  function note(lobby_id: string, text: string): void {
-    const folder = folderOf(lobby_id)
-    if (!existsSync(folder)) makeFolder(lobby_id)
-    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
-    appendFileSync(file, platformLine(text, options.now()), { mode: 0o600 })
+class ProcessDriver implements Driver {
+  readonly name = 'process'
+  readonly sandbox: Handle['sandbox']
+  readonly #options: ProcessDriverOptions
+  readonly #host: Host
+  readonly #machine: Machine
+  readonly #unfinished: UnfinishedLobbies
+  readonly #logger: LoggerClient
+  readonly #monitors: SpareMonitors
+  readonly #ended_logs: EndedLogs
+  readonly #uids: Uids = createUids(randomInt(UID_COUNT))
+  /** By lobby id. */
+  readonly #runs = new Map<string, ActiveRun>()
+  /** Ended runs whose log is still being read. */
+  readonly #releasing = new Set<Promise<void>>()
+  readonly #endings = new Map<string, Ending>()
+  /** Its time of change is the last moment at which a runner of this folder was alive. */
+  readonly #seen_file: string
+  readonly #formerly_seen_ts: number | null
+  readonly #seen_timer: NodeJS.Timeout
+  #sweeping: Promise<void> | null = null
+
+  constructor(options: ProcessDriverOptions, host: Host) {
+    const { lobbies_folder, cgroups } = host
+    this.#options = options
+    this.#host = host
+    this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups }
+    this.sandbox = host.bubblewrap ? 'bubblewrap' : 'none'
+    this.#unfinished = openUnfinished(lobbies_folder)
+    this.#logger = new LoggerClient(lobbies_folder)
+    this.#monitors = new SpareMonitors(cgroups, inheritedFds())
+    this.#seen_file = join(lobbies_folder, 'seen')
+    this.#formerly_seen_ts = changeTime(this.#seen_file)
+    this.#touchSeen()
+    this.#seen_timer = setInterval(() => this.#touchSeen(), SEEN_MS)
+    this.#ended_logs = new EndedLogs(lobbies_folder, this.#unfinished, options)
   }
 
-  /** Throws when it is there. */
-  function makeFolder(lobby_id: string): string {
-    const folder = folderOf(lobby_id)
-    if (!existsSync(folder)) unfinished.add(lobby_id)
-    mkdirSync(folder, { mode: 0o711 })
-    return folder
-  }
-
-  async function start(spec: RunSpec): Promise<Started> {
+  async start(spec: RunSpec): Promise<Started> {
     const { lobby_id } = spec
-    if (live.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
-    const folder = makeFolder(lobby_id)
-    const program = findProgram(
-      spec.build_folder,
-      host.bubblewrap ? BUILD_MOUNT : spec.build_folder,
-      spec.args[0] ?? '',
-    )
+    if (this.#runs.has(lobby_id)) throw new Error(`Lobby ${lobby_id} has been started before.`)
+    const folder = this.#makeFolder(lobby_id)
+    const mounted_at = this.#host.bubblewrap ? BUILD_MOUNT : spec.build_folder
+    const program = findProgram(spec.build_folder, mounted_at, spec.args[0] ?? '')
     if ('refused' in program) {
-      note(lobby_id, program.message)
+      this.note(lobby_id, program.message)
       writeEnded(folder, neverRan(program.refused))
       return program
     }
-    const run: Live = {
-      group: null,
-      uid: host.gives_uids ? uids.take() : null,
-      handle: null,
-      child: null,
-      exit: null,
-      program: null,
-      kept_pipes: [],
-    }
-    live.set(lobby_id, run)
+    const run = newRun({ uid: this.#host.gives_uids ? this.#uids.take() : null })
+    this.#runs.set(lobby_id, run)
     try {
-      run.handle = await launchMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
-      logger.attach(lobby_id)
+      run.handle = await this.#launchMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
+      this.#logger.attach(lobby_id)
       return { handle: run.handle }
     } catch (error) {
-      letGo(lobby_id)
-      // Its pipes, if they were made, are read to their end and removed.
-      logger.attach(lobby_id)
-      removeGroup(run.group)
+      this.#release(lobby_id)
+      // If its pipes were made, the logger reads them to their end and removes them.
+      this.#logger.attach(lobby_id)
+      this.#removeGroup(run.group)
       writeEnded(folder, neverRan('not_started'))
       throw error
     }
   }
 
-  async function launchMonitor(folder: string, spec: RunSpec, program: string[], run: Live): Promise<Handle> {
-    const { bubblewrap } = host
-    const { uid } = run
-    const monitor = monitors.take()
-    run.group = monitor.group
-    const output = logger.openPipes(spec.lobby_id, uid)
-    run.kept_pipes = output.kept
-    try {
-      if (monitor.group !== null) cgroups?.limit(monitor.group, spec.tier)
-      const about = { boot_id, sandbox, uid, group: monitor.group }
-      writeRunFile(folder, about)
-      const command = bubblewrap
-        ? [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
-        : plainCommand(spec.lobby_id, uid, program)
-      const args = bubblewrap ? bubblewrapArgs(host.files, spec) : exportsOf(plainEnvironment(host, folder, spec, uid))
-      const working_folder = bubblewrap ? '/' : spec.build_folder
-      await launch(monitor, { folder, command, args, output: output.paths, working_folder, uid })
-      run.child = monitor.child
-      monitor.child.once('exit', () => options.onEnd?.(spec.lobby_id))
-      // It may have ended between the word that it is launched and this one.
-      if (!isUnreaped(monitor.child)) options.onEnd?.(spec.lobby_id)
-      const handle = readHandle(folder, spec.lobby_id)
-      if (handle === null) throw new Error('The monitor of a lobby has not said who it is.')
-      return handle
-    } catch (error) {
-      monitor.child.kill('SIGKILL')
-      throw error
-    } finally {
-      // The lobby has opened the pipes by itself. Until then they must not look finished to the logger.
-      closeSync(output.stdout)
-      closeSync(output.stderr)
+  async list(): Promise<Handle[]> {
+    const handles: Handle[] = []
+    for (const lobby_id of this.#unfinished.ids()) {
+      const handle = this.#runs.get(lobby_id)?.handle ?? readHandle(this.#folderOf(lobby_id), lobby_id)
+      if (handle === null || !this.#isAlive(handle)) continue
+      handles.push(handle)
+      if (this.#runs.has(lobby_id)) continue
+      const { group, uid } = handle
+      this.#runs.set(lobby_id, newRun({ group, uid, handle }))
+      if (uid !== null) this.#uids.reserve(uid)
     }
+    return handles
   }
 
-  /** Not only by what this process remembers: nothing that lives may be swept. */
-  function mayLive(lobby_id: string): boolean {
-    if (live.has(lobby_id)) return true
-    const handle = readHandle(folderOf(lobby_id), lobby_id)
-    return handle !== null && isAlive(handle, boot_id)
-  }
-
-  /** Nothing lives, its end is written down, and its log is whole. */
-  function isOver(lobby_id: string): boolean {
-    const folder = folderOf(lobby_id)
-    if (mayLive(lobby_id) || LOG_STREAMS.some((stream) => hasOutputPipe(folder, stream))) return false
-    return readEnded(folder) !== null || (changeTime(folder) ?? 0) < options.now() - UNASKED_MS_MAX
-  }
-
-  function removeGroup(group: string | null): void {
-    if (group === null) return
-    cgroups?.kill(group)
-    cgroups?.remove(group)
-  }
-
-  function letGo(lobby_id: string): void {
-    const run = live.get(lobby_id)
-    for (const fd of run?.kept_pipes ?? []) closeSync(fd)
-    if (run?.uid != null) uids.release(run.uid)
-    live.delete(lobby_id)
-  }
-
-  /** Ends what runs in groups that belong to no lobby that lives, and to no monitor that waits for one. */
-  function sweepGroups(): void {
-    const groups = cgroups?.list() ?? []
-    if (groups.length === 0) return
-    const used = new Set<string | null>()
-    for (const { group, handle } of live.values()) if (handle === null || isAlive(handle, boot_id)) used.add(group)
-    for (const lobby_id of unfinished.ids()) {
-      const handle = readHandle(folderOf(lobby_id), lobby_id)
-      if (handle !== null && isAlive(handle, boot_id)) used.add(handle.group)
-    }
-    for (const group of groups) if (!used.has(group) && !monitors.isSpare(group)) removeGroup(group)
-  }
-
-  async function sweepOnce(): Promise<void> {
-    logger.ensure()
-    sweepGroups()
-    for (const lobby_id of unfinished.ids()) {
-      if (isOver(lobby_id)) await ended_logs.take(lobby_id)
-    }
-    await ended_logs.sweep()
-  }
-
-  async function exit(handle: Handle): Promise<Exit | null> {
-    const folder = folderOf(handle.lobby_id)
-    if (isAlive(handle, boot_id)) return null
+  async exit(handle: Handle): Promise<Exit | null> {
+    const folder = this.#folderOf(handle.lobby_id)
+    if (this.#isAlive(handle)) return null
     const ended = readEnded(folder)
     if (ended !== null) return ended
-    const run = live.get(handle.lobby_id)
-    // Dead, but Node has not said so yet; it will in a moment, with the code.
+    const run = this.#runs.get(handle.lobby_id)
+    // The process is dead, but Node has not reported its exit code yet. It does so in a moment.
     if (run?.child && isUnreaped(run.child)) return null
-    if (run === undefined) return settle(folder, handle, null)
-    run.exit ??= settle(folder, handle, run.child?.exitCode ?? null).catch((error: unknown) => {
-      // On a full disk the end could not be written: the next caller tries again.
+    if (run === undefined) return this.#recordEnd(folder, handle, null)
+    run.exit ??= this.#recordEnd(folder, handle, run.child?.exitCode ?? null).catch((error: unknown) => {
+      // On a full disk the end cannot be written: the next call tries again.
       run.exit = null
       throw error
     })
     return run.exit
   }
 
-  async function settle(folder: string, handle: Handle, monitor_code: number | null): Promise<Exit> {
-    const end_ts = endOf(folder, handle)
+  async exitOf(lobby_id: string): Promise<Exit> {
+    const folder = this.#folderOf(lobby_id)
+    const handle = readHandle(folder, lobby_id)
+    const known = handle === null ? readEnded(folder) : await this.exit(handle)
+    if (known !== null) return known
+    if (handle !== null) throw new Error(`Lobby ${lobby_id} runs.`)
+    return neverRan('lost')
+  }
+
+  isSuspended(handle: Handle): boolean {
+    const run = this.#runs.get(handle.lobby_id)
+    if (run === undefined) return false
+    run.program ??= identifyProgram(this.#folderOf(handle.lobby_id), handle)
+    return run.program !== null && isSuspended(run.program)
+  }
+
+  listening(handle: Handle): Promise<ListeningSocket[] | null> {
+    return listeningSocketsOf(handle.pid)
+  }
+
+  usage(handles: readonly Handle[]): Map<string, Usage> {
+    return usageOfRuns(handles, this.#machine)
+  }
+
+  async stop(handle: Handle, grace_ms: number): Promise<void> {
+    const deadline_ms = performance.now() + grace_ms
+    const known = this.#endings.get(handle.lobby_id)
+    if (known !== undefined) {
+      known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
+      return known.done
+    }
+    const ending: Ending = { deadline_ms, done: Promise.resolve() }
+    ending.done = this.#end(handle, ending).finally(() => this.#endings.delete(handle.lobby_id))
+    this.#endings.set(handle.lobby_id, ending)
+    return ending.done
+  }
+
+  note(lobby_id: string, text: string): void {
+    const folder = this.#folderOf(lobby_id)
+    if (!existsSync(folder)) this.#makeFolder(lobby_id)
+    const file = logFile(folder, 'stderr', newestFile(folder, 'stderr'))
+    appendFileSync(file, platformLine(text, this.#options.now()), { mode: 0o600 })
+  }
+
+  async logs(lobby_id: string, stream: LogStream, lines_max: number): Promise<LogLine[]> {
+    return (await lastLines(this.#folderOf(lobby_id), stream, lines_max)).lines
+  }
+
+  sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweepOnce().finally(() => {
+      this.#sweeping = null
+    })
+    return this.#sweeping
+  }
+
+  async close(how: { logger: 'end' | 'keep' }): Promise<void> {
+    clearInterval(this.#seen_timer)
+    this.#touchSeen()
+    await Promise.all(this.#releasing)
+    // Its failure is reported to the caller of `sweep`.
+    await this.#sweeping?.catch(() => {})
+    await this.#monitors.close()
+    await this.#logger.close(how)
+    if (how.logger === 'keep') return
+    const { cgroups } = this.#machine
+    for (let waited_ms = 0; waited_ms < GROUPS_WAIT_MS_MAX; waited_ms += GROUPS_POLL_MS) {
+      this.#sweepGroups()
+      if (cgroups === null || cgroups.close()) break
+      await sleep(GROUPS_POLL_MS)
+    }
+  }
+
+  #folderOf(lobby_id: string): string {
+    return folderOfLobby(this.#host.lobbies_folder, lobby_id)
+  }
+
+  #isAlive(handle: Handle): boolean {
+    return isAlive(handle, this.#machine.boot_id)
+  }
+
+  #touchSeen(): void {
+    writeFileSync(this.#seen_file, '', { mode: 0o600 })
+  }
+
+  /** Throws when the folder exists. */
+  #makeFolder(lobby_id: string): string {
+    const folder = this.#folderOf(lobby_id)
+    if (!existsSync(folder)) this.#unfinished.add(lobby_id)
+    mkdirSync(folder, { mode: 0o711 })
+    return folder
+  }
+
+  async #launchMonitor(folder: string, spec: RunSpec, program: string[], run: ActiveRun): Promise<Handle> {
+    const { uid } = run
+    const monitor = this.#monitors.take()
+    run.group = monitor.group
+    const output = this.#logger.openPipes(spec.lobby_id, uid)
+    run.kept_pipes = output.kept
+    try {
+      if (monitor.group !== null) this.#machine.cgroups?.limit(monitor.group, spec.tier)
+      const { sandbox } = this
+      writeRunFile(folder, { boot_id: this.#machine.boot_id, sandbox, uid, group: monitor.group })
+      const plan = this.#commandOf(folder, spec, program, uid)
+      await launch(monitor, { folder, output: output.paths, uid, ...plan })
+      run.child = monitor.child
+      monitor.child.once('exit', () => this.#options.onEnd?.(spec.lobby_id))
+      // The monitor may have ended between its report of the launch and this line.
+      if (!isUnreaped(monitor.child)) this.#options.onEnd?.(spec.lobby_id)
+      const handle = readHandle(folder, spec.lobby_id)
+      if (handle === null) throw new Error('The monitor of a lobby did not write its process id.')
+      return handle
+    } catch (error) {
+      monitor.child.kill('SIGKILL')
+      throw error
+    } finally {
+      // The lobby has opened the pipes by now. Until then the open ends kept the logger from taking them for finished.
+      closeSync(output.stdout)
+      closeSync(output.stderr)
+    }
+  }
+
+  /** What the monitor becomes, with or without bubblewrap. */
+  #commandOf(
+    folder: string,
+    spec: RunSpec,
+    program: string[],
+    uid: number | null,
+  ): { command: string[]; args: Buffer; working_folder: string } {
+    const { bubblewrap, files } = this.#host
+    if (bubblewrap === null) {
+      const args = exportsOf(plainEnvironment(this.#host, folder, spec, uid))
+      return { command: plainCommand(spec.lobby_id, uid, program), args, working_folder: spec.build_folder }
+    }
+    const command = [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
+    return { command, args: bubblewrapArgs(files, spec), working_folder: '/' }
+  }
+
+  async #end(handle: Handle, ending: Ending): Promise<void> {
+    const { boot_id, cgroups } = this.#machine
+    await endRun(this.#folderOf(handle.lobby_id), handle, ending, boot_id, cgroups)
+    const child = this.#runs.get(handle.lobby_id)?.child
+    if (!child || !isUnreaped(child)) return
+    // A child does not keep this process alive; waiting for its end must.
+    child.ref()
+    await once(child, 'exit')
+  }
+
+  async #recordEnd(folder: string, handle: Handle, monitor_code: number | null): Promise<Exit> {
+    const { boot_id, cgroups } = this.#machine
+    const end_ts = this.#endOf(folder, handle)
     killLeftovers(folder, handle, boot_id, cgroups)
     const how = await exitOfRun(folder, handle, monitor_code, cgroups)
     const cpu_ms = handle.group === null ? null : (cgroups?.cpuTime(handle.group) ?? null)
     const ended = { ...how, cpu_ms, ran: { start_ts: handle.start_ts, end_ts } }
     writeEnded(folder, ended)
-    removeGroup(handle.group)
-    // The exit is known; the pipes are let go when the logger has read them.
-    const letting_go = logIsWhole(folder).then(() => {
-      letGo(handle.lobby_id)
-      leaving.delete(letting_go)
+    this.#removeGroup(handle.group)
+    // The exit is known now; the pipes are released when the logger has read them.
+    const releasing = logIsWhole(folder).then(() => {
+      this.#release(handle.lobby_id)
+      this.#releasing.delete(releasing)
     })
-    leaving.add(letting_go)
+    this.#releasing.add(releasing)
     return ended
   }
 
-  /** As its monitor wrote it down; where that was killed too, when it was last known to live. */
-  function endOf(folder: string, handle: Handle): number {
-    const last_seen_ts = live.has(handle.lobby_id) ? options.now() : (formerly_seen_ts ?? handle.start_ts)
+  /** When the monitor wrote the end; where the monitor was killed too, when the run was last known to live. */
+  #endOf(folder: string, handle: Handle): number {
+    const last_seen_ts = this.#runs.has(handle.lobby_id)
+      ? this.#options.now()
+      : (this.#formerly_seen_ts ?? handle.start_ts)
     return Math.max(handle.start_ts, endTime(folder) ?? last_seen_ts)
   }
 
-  /** Null: it has no group, or not one in which both are counted. */
-  function usageOfGroup({ group }: Handle): Usage | null {
-    const cpu_ms = group === null ? null : (cgroups?.cpuTime(group) ?? null)
-    const memory_bytes = group === null ? null : (cgroups?.memory(group) ?? null)
-    return cpu_ms === null || memory_bytes === null ? null : { cpu_ms, memory_bytes }
+  #release(lobby_id: string): void {
+    const run = this.#runs.get(lobby_id)
+    for (const fd of run?.kept_pipes ?? []) closeSync(fd)
+    if (run?.uid != null) this.#uids.release(run.uid)
+    this.#runs.delete(lobby_id)
   }
 
-  async function end(handle: Handle, ending: Ending): Promise<void> {
-    await endRun(folderOf(handle.lobby_id), handle, ending, boot_id, cgroups)
-    const child = live.get(handle.lobby_id)?.child
-    if (!child || !isUnreaped(child)) return
-    // It does not keep this process alive; whoever waits for its end does.
-    child.ref()
-    await once(child, 'exit')
+  #removeGroup(group: string | null): void {
+    if (group === null) return
+    this.#machine.cgroups?.kill(group)
+    this.#machine.cgroups?.remove(group)
   }
 
-  return {
-    name: 'process',
-    sandbox,
-    start,
-    exit,
-    note,
-
-    async list() {
-      const handles: Handle[] = []
-      for (const lobby_id of unfinished.ids()) {
-        const handle = live.get(lobby_id)?.handle ?? readHandle(folderOf(lobby_id), lobby_id)
-        if (handle === null || !isAlive(handle, boot_id)) continue
-        handles.push(handle)
-        if (live.has(lobby_id)) continue
-        const { group, uid } = handle
-        live.set(lobby_id, { group, uid, handle, child: null, exit: null, program: null, kept_pipes: [] })
-        if (handle.uid !== null) uids.hold(handle.uid)
-      }
-      return handles
-    },
-
-    isSuspended(handle) {
-      const run = live.get(handle.lobby_id)
-      if (run === undefined) return false
-      run.program ??= identifyProgram(folderOf(handle.lobby_id), handle)
-      return run.program !== null && isSuspended(run.program)
-    },
-
-    async listening(handle) {
-      const inodes = treeOf(handle.pid, PROCESSES_MAX).map((pid) => socketInodesOf(pid, FDS_MAX))
-      // A process whose files are not shown is left out, unless that is all of them.
-      if (inodes.every((some) => some === null)) return null
-      const of_lobby = new Set(inodes.flatMap((some) => some ?? []))
-      return [...(await readListening('tcp', of_lobby)), ...(await readListening('udp', of_lobby))]
-    },
-
-    usage(handles) {
-      const found = new Map<string, Usage>()
-      const without_group: Handle[] = []
-      for (const handle of handles.filter((one) => isAlive(one, boot_id))) {
-        const usage = usageOfGroup(handle)
-        if (usage === null) without_group.push(handle)
-        else found.set(handle.lobby_id, usage)
-      }
-      if (without_group.length === 0) return found
-      const pids = without_group.map(({ pid }) => pid)
-      const trees = usageOfTrees(pids, page_size)
-      for (const { lobby_id, pid } of without_group) {
-        const usage = trees.get(pid)
-        if (usage !== undefined) found.set(lobby_id, usage)
-      }
-      return found
-    },
-
-    async exitOf(lobby_id) {
-      const folder = folderOf(lobby_id)
-      const handle = readHandle(folder, lobby_id)
-      const known = handle === null ? readEnded(folder) : await exit(handle)
-      if (known !== null) return known
-      if (handle !== null) throw new Error(`Lobby ${lobby_id} runs.`)
-      return neverRan('lost')
-    },
-
-    async stop(handle, grace_ms) {
-      const deadline_ms = performance.now() + grace_ms
-      const known = endings.get(handle.lobby_id)
-      if (known !== undefined) {
-        known.deadline_ms = Math.min(known.deadline_ms, deadline_ms)
-        return known.done
-      }
-      const ending: Ending = { deadline_ms, done: Promise.resolve() }
-      ending.done = end(handle, ending).finally(() => endings.delete(handle.lobby_id))
-      endings.set(handle.lobby_id, ending)
-      return ending.done
-    },
-
-    logs: async (lobby_id, stream, lines_max) => (await lastLines(folderOf(lobby_id), stream, lines_max)).lines,
-
-    sweep() {
-      sweeping ??= sweepOnce().finally(() => {
-        sweeping = null
-      })
-      return sweeping
-    },
-
-    async close(how) {
-      clearInterval(seeing)
-      touchSeen()
-      await Promise.all(leaving)
-      // What it says when it fails is for whoever asked for it.
-      await sweeping?.catch(() => {})
-      await monitors.close()
-      await logger.close(how)
-      if (how.logger === 'keep') return
-      // Dead processes stay in their groups until whoever is their parent by now has reaped them.
-      for (let waited_ms = 0; waited_ms < GROUPS_WAIT_MS_MAX; waited_ms += GROUPS_POLL_MS) {
-        sweepGroups()
-        if (cgroups === null || cgroups.close()) break
-        await sleep(GROUPS_POLL_MS)
-      }
-    },
+  async #sweepOnce(): Promise<void> {
+    this.#logger.ensure()
+    this.#sweepGroups()
+    for (const lobby_id of this.#unfinished.ids()) {
+      if (this.#isOver(lobby_id)) await this.#ended_logs.trim(lobby_id)
+    }
+    await this.#ended_logs.sweep()
   }
+
+  /** No process lives, the end is recorded, and the log is whole. */
+  #isOver(lobby_id: string): boolean {
+    const folder = this.#folderOf(lobby_id)
+    if (this.#mayLive(lobby_id) || LOG_STREAMS.some((stream) => hasOutputPipe(folder, stream))) return false
+    return readEnded(folder) !== null || (changeTime(folder) ?? 0) < this.#options.now() - UNASKED_MS_MAX
+  }
+
+  /** By the memory of this process and by the system: a living run must not be swept. */
+  #mayLive(lobby_id: string): boolean {
+    if (this.#runs.has(lobby_id)) return true
+    const handle = readHandle(this.#folderOf(lobby_id), lobby_id)
+    return handle !== null && this.#isAlive(handle)
+  }
+
+  /** Ends every process in a group that belongs neither to a living lobby nor to a spare monitor. */
+  #sweepGroups(): void {
+    const groups = this.#machine.cgroups?.list() ?? []
+    if (groups.length === 0) return
+    const used = new Set<string | null>()
+    for (const { group, handle } of this.#runs.values()) if (handle === null || this.#isAlive(handle)) used.add(group)
+    for (const lobby_id of this.#unfinished.ids()) {
+      const handle = readHandle(this.#folderOf(lobby_id), lobby_id)
+      if (handle !== null && this.#isAlive(handle)) used.add(handle.group)
+    }
+    for (const group of groups) if (!used.has(group) && !this.#monitors.isSpare(group)) this.#removeGroup(group)
+  }
+}
+
+function newRun(known: Partial<ActiveRun>): ActiveRun {
+  return { group: null, uid: null, handle: null, child: null, exit: null, program: null, kept_pipes: [], ...known }
 }
 
 function isUnreaped(child: ChildProcess): boolean {
   return child.exitCode === null && child.signalCode === null
 }
 
-/** Two folders of the lobby's own stand for the private ones of the sandbox. Nothing bounds them but the disk. */
+/** Two folders of the lobby's own replace the private ones of the sandbox. Only the disk bounds their size. */
 function plainEnvironment(host: Host, folder: string, spec: RunSpec, uid: number | null): Record<string, string> {
   const own = { HOME: join(folder, 'scratch'), TMPDIR: join(folder, 'tmp') }
   for (const path of Object.values(own)) {

@@ -1,15 +1,21 @@
-// One uid for each lobby that runs, where the platform runs as root and may give them away. The range lies above those of
-// distributions, containers and systemd, and below 2^31; nothing else may be in it, least of all PostgreSQL's user.
+// One uid for each running lobby, where the platform runs as root and may assign them. The range lies above those of
+// distributions, containers and systemd, and below 2^31. No other user may have a uid in it, above all not PostgreSQL's.
 export const UID_FIRST = 2_100_000_000
+/** Uids in the range, and so lobbies of one machine at once. */
 export const UID_COUNT = 65_536
 
-export type Uids = { take(): number; hold(uid: number): void; release(uid: number): void }
+export type Uids = {
+  take(): number
+  /** Marks the uid of a run that was taken over as used. */
+  reserve(uid: number): void
+  release(uid: number): void
+}
 
 export function createUids(start: number): Uids {
   const used = new Set<number>()
   let next = start % UID_COUNT
   return {
-    /** The one that was used longest ago. Throws when all are in use. */
+    /** The free uid that was released longest ago. Throws when all are in use. */
     take() {
       for (let tried = 0; tried < UID_COUNT; tried++) {
         const uid = UID_FIRST + next
@@ -20,7 +26,7 @@ export function createUids(start: number): Uids {
       }
       throw new Error('All uids of lobbies are in use.')
     },
-    hold: (uid) => void used.add(uid),
+    reserve: (uid) => void used.add(uid),
     release: (uid) => void used.delete(uid),
   }
 }

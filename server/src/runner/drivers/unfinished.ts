@@ -1,32 +1,33 @@
-// Which lobbies run, or have ended and left something to be done: an empty file for each in `<data>/lobbies/.unfinished/`.
-// Folders of lobbies stay after the end, by the thousand; what runs is found without looking at all of them.
+// The lobbies that run, or have ended and are not cleaned up yet: an empty file for each in `<data>/lobbies/.unfinished/`.
+// Thousands of folders of ended lobbies are kept; this list finds the living ones without reading all of them.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isLobbyId } from '../../lobby-logs/local.ts'
 
 export type UnfinishedLobbies = {
-  /** To be called before the lobby's folder is made. */
+  /** Called before the lobby's folder is made. */
   add(lobby_id: string): void
   remove(lobby_id: string): void
   ids(): string[]
 }
 
-/** Before anything else looks at the lobbies: it takes over what an older platform left. */
+/** Called before any other access to the lobbies: it migrates the layout of an older release. */
 export function openUnfinished(lobbies_folder: string): UnfinishedLobbies {
   const own_folder = unfinishedFolder(lobbies_folder)
   const ids = (): string[] => readdirSync(own_folder).filter(isLobbyId)
   const add = (lobby_id: string): void => writeFileSync(join(own_folder, lobby_id), '', { mode: 0o600 })
-  takeOver(lobbies_folder, own_folder)
+  migrate(lobbies_folder, own_folder)
   return { add, remove: (lobby_id) => rmSync(join(own_folder, lobby_id), { force: true }), ids }
 }
 
 export const unfinishedFolder = (lobbies_folder: string): string => join(lobbies_folder, '.unfinished')
 
 /**
- * An older platform had the folders of what ran in `lobbies`, and moved them to `.ended` at the end. So all that is in
- * `lobbies` is unfinished; only then the others are moved back. Broken off anywhere it is done again.
+ * An older release kept the folders of running lobbies in `lobbies`, and moved them to `.ended` at their end. So every
+ * folder in `lobbies` is first listed as unfinished, and then the ended ones are moved back. After a crash in between, it
+ * is repeated.
  */
-function takeOver(lobbies_folder: string, own_folder: string): void {
+function migrate(lobbies_folder: string, own_folder: string): void {
   if (!existsSync(own_folder)) {
     const new_folder = `${own_folder}.new`
     rmSync(new_folder, { recursive: true, force: true })

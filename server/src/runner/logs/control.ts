@@ -1,10 +1,10 @@
-// What the runner and the logger agree on: where the logger is found, and what it is told.
+// The files by which the runner finds the logger.
 //
-//   <lobbies>/.platform/logger-3        a named pipe: one line a message; another name whenever the files that a logger
-//                                       reads or writes (lobby-logs/local.ts, lobby-logs/files.ts) change, so that one of an older
-//                                       platform is not taken for it
-//   <lobbies>/.platform/logger.pid      the logger that is in charge
-//   <lobbies>/.platform/logger.err      what went wrong in it
+//   <lobbies>/.platform/logger-3        the control pipe: one message a line. Its number changes with the files that a
+//                                       logger reads or writes (lobby-logs/local.ts, lobby-logs/files.ts), so that a logger of an older
+//                                       release is not used
+//   <lobbies>/.platform/logger.pid      the process id of the current logger
+//   <lobbies>/.platform/logger.err      its standard error
 import { join } from 'node:path'
 
 export const platformFolder = (lobbies_folder: string): string => join(lobbies_folder, '.platform')

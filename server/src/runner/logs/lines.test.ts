@@ -13,7 +13,7 @@ import {
 const T = Date.parse('2026-01-02T03:04:05.678Z')
 const STAMP = '2026-01-02T03:04:05.678Z '
 
-test('a line is kept whole, however it comes in', () => {
+test('a line is kept whole, however its bytes arrive', () => {
   const text = 'first\nsecond ä\r\n\nlast'
   for (const size of [1, 2, 3, 100]) {
     const lines = createLines(T)
@@ -25,7 +25,7 @@ test('a line is kept whole, however it comes in', () => {
   }
 })
 
-test('a line without an end is cut at its cap, in memory too, and the next one is whole', () => {
+test('an endless line is cut at its limit, in memory too, and the next one is whole', () => {
   const lines = createLines(T)
   const chunk = Buffer.alloc(50_000, 'a')
   let kept = ''
@@ -37,7 +37,7 @@ test('a line without an end is cut at its cap, in memory too, and the next one i
   assert.strictEqual(kept, `${STAMP}${'a'.repeat(LINE_BYTES_MAX)} [line cut]\n${STAMP}next\n`)
 })
 
-test('a flood is kept up to the burst and then up to the rate, and what is dropped is counted exactly', () => {
+test('a flood is kept up to the burst and then up to the rate, and dropped lines are counted exactly', () => {
   const lines = createLines(T)
   const line = `${'x'.repeat(99)}\n`
   const chunk = Buffer.from(line.repeat(1_000))
@@ -63,7 +63,7 @@ test('a flood is kept up to the burst and then up to the rate, and what is dropp
   assert.ok(whole < written)
 })
 
-test('a clock that is set back gives no allowance and takes none', () => {
+test('a clock that is set back neither adds allowance nor removes it', () => {
   const lines = createLines(T)
   takeChunk(lines, Buffer.from('a\n'), T - 60_000)
   assert.ok(lines.allowance_bytes <= KEPT_BYTES_BURST_MAX)

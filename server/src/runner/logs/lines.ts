@@ -1,22 +1,22 @@
-// Bytes of a lobby's output -> lines to keep. Whatever the lobby writes, this holds at most one line of it in memory
-// and gives out at most a bounded number of bytes a second: a line is cut at its cap, and lines over the rate are
-// counted instead of kept. Pure: the time is an argument.
+// Turns a lobby's output into the lines to keep. It buffers at most one line and returns a bounded number of bytes a
+// second: a longer line is cut, and lines over the rate are counted and dropped. Pure: the time is an argument.
 
-/** A line longer than this is cut, and its end skipped. */
+/** Bytes of one line. A longer line is cut. Bounds the memory of a stream. */
 export const LINE_BYTES_MAX = 16 * 1024
-/** What is kept of one stream: so much at once, and so much a second after that. */
+/** Bytes of one stream kept at once, before the rate applies. */
 export const KEPT_BYTES_BURST_MAX = 1024 * 1024
+/** Bytes a second of one stream kept after the burst. Bounds writes to the disk. */
 export const KEPT_BYTES_PER_SECOND_MAX = 128 * 1024
-/** The time and the newline that every kept line costs beside its text. */
+/** The time and the newline of every kept line. */
 const LINE_OVERHEAD_BYTES = 26
 const NEWLINE = 10
 const CARRIAGE_RETURN = 13
 const CUT = Buffer.from(' [line cut]')
 
 export type Lines = {
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of a line whose end has not arrived yet. */
   partial: Buffer
-  /** The rest of a cut line is on its way. */
+  /** The rest of a cut line is still to come, and is skipped. */
   is_skipping: boolean
   allowance_bytes: number
   refill_ms: number
@@ -33,7 +33,7 @@ export function createLines(now_ms: number): Lines {
   }
 }
 
-/** Takes output in and gives back what is to be kept of it, whole lines with their times. */
+/** Takes output and returns the whole lines to keep of it, with their times. */
 export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []
@@ -52,24 +52,24 @@ export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
   return Buffer.concat(kept)
 }
 
-/** From time to time: says how many lines were dropped, also when nothing more comes. */
+/** Called periodically: returns a line with the number of dropped lines, even without further output. */
 export function takePause(lines: Lines, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []
-  if (lines.dropped > 0) sayDropped(lines, kept, now_ms)
+  if (lines.dropped > 0) addDropped(lines, kept, now_ms)
   return Buffer.concat(kept)
 }
 
-/** The output has ended: a last line without its newline is a line too. */
+/** Called at the end of the output. A last line without a newline counts as a line. */
 export function takeEnd(lines: Lines, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []
   if (lines.partial.length > 0) endLine(lines, kept, now_ms)
-  if (lines.dropped > 0) sayDropped(lines, kept, now_ms)
+  if (lines.dropped > 0) addDropped(lines, kept, now_ms)
   return Buffer.concat(kept)
 }
 
-/** A line of the platform's own among the lobby's. */
+/** A line of the platform among those of the lobby. */
 export function platformLine(text: string, now_ms: number): Buffer {
   return Buffer.from(`${new Date(now_ms).toISOString()} [muster] ${text.replaceAll('\n', ' ')}\n`)
 }
@@ -102,12 +102,12 @@ function endLine(lines: Lines, kept: Buffer[], now_ms: number): void {
     lines.dropped++
     return
   }
-  if (lines.dropped > 0) sayDropped(lines, kept, now_ms)
+  if (lines.dropped > 0) addDropped(lines, kept, now_ms)
   lines.allowance_bytes -= cost
   kept.push(Buffer.from(`${new Date(now_ms).toISOString()} `), text, Buffer.from('\n'))
 }
 
-function sayDropped(lines: Lines, kept: Buffer[], now_ms: number): void {
+function addDropped(lines: Lines, kept: Buffer[], now_ms: number): void {
   kept.push(platformLine(`${lines.dropped} lines dropped: more than is kept`, now_ms))
   lines.dropped = 0
 }

@@ -1,18 +1,17 @@
-// The logger: a program of its own, one a platform, that reads what lobbies write and keeps a bounded part of it.
+// The logger: a program of its own, one for each platform, that reads the output of all lobbies and keeps a bounded part.
 //
-// A lobby writes into two named pipes of its own, which it holds open for reading too. So nothing that happens to
-// the logger or the runner breaks them: without a reader they fill up (64 KiB) and the lobby waits in its next write
-// until there is one again. The logger is neither a child of the runner in any way that matters nor told what it must
-// remember: at its start it opens every pipe it finds, later ones are named to it through a pipe of its own. A pipe
-// ends when the last process of its lobby is gone; then it is removed, which tells others that the log is whole.
+// A lobby writes into two named pipes, which it holds open for reading too. So neither a crash of the logger nor one of
+// the runner breaks them. Without a reader they fill up (64 KiB), and the lobby waits in its next write until there is one.
+// The logger outlives the runner and needs no memory of its own: at its start it opens every pipe it finds, and later ones
+// are named to it through its control pipe. A pipe ends with the last process of its lobby. Then the logger removes it,
+// which tells readers that the log is whole.
 //
 //   node logger.ts <lobbies folder>       messages: `attach <lobby id>`, `runner <pid> <start time>`, `bye`
 //
-// It ends when no lobby is left and no runner lives, or when a newer logger has taken its place.
+// It ends when no lobby is left and no runner lives, or when a newer logger has replaced it.
 import {
   closeSync,
   constants,
-  fstatSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -21,109 +20,121 @@ import {
   rmSync,
   statSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  LOG_FILE_BYTES_MAX,
-  LOG_FILES_MAX,
-  LOG_STREAMS,
-  type LogStream,
-  logFile,
-  newestFile,
-} from '../../lobby-logs/files.ts'
+import { LOG_STREAMS, type LogStream } from '../../lobby-logs/files.ts'
 import { folderOfLobby, formerOutputPipe, isLobbyId, outputPipe, outputPipesFolder } from '../../lobby-logs/local.ts'
 import { codeOf, isAlive, isGone, readBootId } from '../../procfs.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import { unfinishedFolder } from '../drivers/unfinished.ts'
 import { controlPipe, loggerPidFile } from './control.ts'
 import { createLines, takeChunk, takeEnd, takePause } from './lines.ts'
+import { createLogWriter } from './log-writer.ts'
 
-/** How much of a flood is looked at: of one stream, and of all together. What is not read yet, the lobby waits with. */
+/** Bytes a second read from one stream. A lobby that writes more waits in its writes. */
 const READ_BYTES_PER_SECOND_MAX = 4 * 1024 * 1024
+/** Bytes a second read from all streams. Bounds the processor time of the logger. */
 const READ_BYTES_PER_SECOND_OF_ALL_MAX = 32 * 1024 * 1024
+/** Bytes a stream may read in each tick, however many streams share the rate. One pipe holds as many. */
 const READ_BYTES_PER_TICK_MIN = 64 * 1024
-/** More than fits into a pipe: whoever has filled it by then again is alive. */
+/** Reads of a newly opened pipe. Together they take more than a pipe holds, so a longer output has a living writer. */
 const READS_AT_OPEN_MAX = 32
 const TICK_MS = 100
 const HOUSEKEEPING_MS = 1_000
-/** Without a runner and without a lobby it stays for this long: a runner that is being restarted finds it. */
+/** How long it stays without a runner and without a lobby, so that a restarted runner finds it. */
 const IDLE_MS_MAX = 10_000
+/** Bytes of an incomplete message that are kept. Messages are below 100 bytes. */
 const MESSAGE_BYTES_MAX = 64 * 1024
-/** A logger of an older platform notices within a second that it is not named any more. */
+/** How long a new logger waits for the former one. A logger of an older release notices its replacement after a second. */
 const FORMER_WAIT_MS_MAX = 3_000
 const FORMER_POLL_MS = 50
 
-type Stream = { socket: Socket; allowance_bytes: number; tell: () => void; end: () => void }
+type Stream = { socket: Socket; allowance_bytes: number; flushDropped: () => void }
 
-async function runLogger(lobbies_folder: string): Promise<void> {
-  const boot_id = readBootId()
-  const streams = new Map<string, Stream>()
-  let runner: { pid: number; start_time: string } | null = null
-  let idle_since_ms = performance.now()
-  /** Runs while a stream may not read as much as it might in a second. */
-  const refilling = createTimerWhileNeeded(TICK_MS, refill)
+class Logger {
+  readonly #lobbies_folder: string
+  readonly #boot_id = readBootId()
+  /** Open output pipes, by path. */
+  readonly #streams = new Map<string, Stream>()
+  /** Runs while a stream has less than its full allowance. */
+  readonly #refilling = createTimerWhileNeeded(TICK_MS, () => this.#refill())
+  #runner: { pid: number; start_time: string } | null = null
+  #idle_since_ms = performance.now()
 
-  function attach(lobby_id: string): void {
-    const folder = folderOfLobby(lobbies_folder, lobby_id)
+  constructor(lobbies_folder: string) {
+    this.#lobbies_folder = lobbies_folder
+  }
+
+  async run(): Promise<void> {
+    const former = readPid(this.#lobbies_folder)
+    if (!becomeLogger(this.#lobbies_folder)) return
+    // Two readers of one pipe would each get a part of the output.
+    for (let waited_ms = 0; waited_ms < FORMER_WAIT_MS_MAX && isLogger(former); waited_ms += FORMER_POLL_MS) {
+      await sleep(FORMER_POLL_MS)
+    }
+    for (const lobby_id of lobbiesWithPipes(this.#lobbies_folder)) this.#attach(lobby_id)
+    listen(this.#lobbies_folder, (message) => this.#handleMessage(message))
+    setInterval(() => this.#housekeep(), HOUSEKEEPING_MS)
+  }
+
+  #handleMessage(message: string): void {
+    const [verb, first = '', second = ''] = message.split(' ')
+    if (verb === 'attach' && isLobbyId(first)) this.#attach(first)
+    else if (verb === 'runner') this.#runner = { pid: Number(first), start_time: second }
+    else if (verb === 'bye') this.#runner = null
+    if (verb === 'bye') this.#endIfIdle(0)
+  }
+
+  #attach(lobby_id: string): void {
+    const folder = folderOfLobby(this.#lobbies_folder, lobby_id)
     for (const stream of LOG_STREAMS) {
-      open(folder, stream, outputPipe(folder, stream))
-      open(folder, stream, formerOutputPipe(folder, stream))
+      this.#open(folder, stream, outputPipe(folder, stream))
+      this.#open(folder, stream, formerOutputPipe(folder, stream))
     }
   }
 
-  function open(folder: string, stream: LogStream, pipe: string): void {
-    if (streams.has(pipe)) return
+  #open(folder: string, stream: LogStream, pipe: string): void {
+    if (this.#streams.has(pipe)) return
     const fd = openPipe(pipe)
     if (fd === null) return
     const lines = createLines(Date.now())
-    const keep = createKeeper(folder, stream)
-    // A pipe that nobody writes into any more when it is opened never says so to who waits for it, only to who reads.
-    if (readNow(fd, (chunk) => keep(takeChunk(lines, chunk, Date.now())))) {
-      keep(takeEnd(lines, Date.now()))
+    const write = createLogWriter(folder, stream, logError)
+    // A pipe without a writer at the time of the open reports its end to a read, and never to a poll.
+    if (readNow(fd, (chunk) => write(takeChunk(lines, chunk, Date.now())))) {
+      write(takeEnd(lines, Date.now()))
       closeSync(fd)
       rmSync(pipe, { force: true })
       return
     }
     const socket = new Socket({ fd, readable: true, writable: false })
-    const take = (chunk: Buffer): void => {
-      keep(takeChunk(lines, chunk, Date.now()))
-      state.allowance_bytes -= chunk.length
-      refilling.need()
-      if (state.allowance_bytes <= 0) socket.pause()
-    }
     const state: Stream = {
       socket,
       allowance_bytes: READ_BYTES_PER_SECOND_MAX,
-      tell: () => keep(takePause(lines, Date.now())),
-      end() {
-        keep(takeEnd(lines, Date.now()))
-        streams.delete(pipe)
-        rmSync(pipe, { force: true })
-      },
+      flushDropped: () => write(takePause(lines, Date.now())),
     }
-    streams.set(pipe, state)
-    socket.on('data', take)
-    socket.on('error', (error) => say(`${pipe}: ${error.message}`))
-    socket.on('close', () => state.end())
+    this.#streams.set(pipe, state)
+    socket.on('data', (chunk: Buffer) => {
+      write(takeChunk(lines, chunk, Date.now()))
+      state.allowance_bytes -= chunk.length
+      this.#refilling.need()
+      if (state.allowance_bytes <= 0) socket.pause()
+    })
+    socket.on('error', (error) => logError(`${pipe}: ${error.message}`))
+    socket.on('close', () => {
+      write(takeEnd(lines, Date.now()))
+      this.#streams.delete(pipe)
+      rmSync(pipe, { force: true })
+    })
   }
 
-  function obey(message: string): void {
-    const [verb, first = '', second = ''] = message.split(' ')
-    if (verb === 'attach' && isLobbyId(first)) attach(first)
-    else if (verb === 'runner') runner = { pid: Number(first), start_time: second }
-    else if (verb === 'bye') runner = null
-    if (verb === 'bye') endIfIdle(0)
-  }
-
-  /** Returns whether some stream is not full yet. */
-  function refill(): boolean {
-    const share = READ_BYTES_PER_SECOND_OF_ALL_MAX / Math.max(1, streams.size)
+  /** Returns whether some stream still has less than its full allowance. */
+  #refill(): boolean {
+    const share = READ_BYTES_PER_SECOND_OF_ALL_MAX / Math.max(1, this.#streams.size)
     const per_second = Math.min(READ_BYTES_PER_SECOND_MAX, share)
     const per_tick = Math.max(READ_BYTES_PER_TICK_MIN, (per_second * TICK_MS) / 1000)
     let is_needed = false
-    for (const state of streams.values()) {
+    for (const state of this.#streams.values()) {
       state.allowance_bytes = Math.min(per_second, state.allowance_bytes + per_tick)
       if (state.allowance_bytes > 0 && state.socket.isPaused()) state.socket.resume()
       if (state.allowance_bytes < per_second) is_needed = true
@@ -131,43 +142,35 @@ async function runLogger(lobbies_folder: string): Promise<void> {
     return is_needed
   }
 
-  function keepHouse(): void {
-    for (const state of streams.values()) state.tell()
-    // Of two that were started at once the later one stays: the other sees here that it is not named any more.
-    if (readPid(lobbies_folder) !== process.pid) process.exit(0)
-    endIfIdle(IDLE_MS_MAX)
+  #housekeep(): void {
+    for (const state of this.#streams.values()) state.flushDropped()
+    // Of two loggers started at once the later one stays. The other one finds another pid in the file.
+    if (readPid(this.#lobbies_folder) !== process.pid) process.exit(0)
+    this.#endIfIdle(IDLE_MS_MAX)
   }
 
-  function endIfIdle(idle_ms_max: number): void {
-    const is_needed = streams.size > 0 || (runner !== null && isAlive({ ...runner, boot_id }, boot_id))
-    if (is_needed) idle_since_ms = performance.now()
-    else if (performance.now() - idle_since_ms >= idle_ms_max || idle_ms_max === 0) process.exit(0)
+  #endIfIdle(idle_ms_max: number): void {
+    const boot_id = this.#boot_id
+    const is_needed =
+      this.#streams.size > 0 || (this.#runner !== null && isAlive({ ...this.#runner, boot_id }, boot_id))
+    if (is_needed) this.#idle_since_ms = performance.now()
+    else if (performance.now() - this.#idle_since_ms >= idle_ms_max || idle_ms_max === 0) process.exit(0)
   }
-
-  const former = readPid(lobbies_folder)
-  if (!takePlace(lobbies_folder)) return
-  // Two that read the same pipes would each have half of it.
-  for (let waited_ms = 0; waited_ms < FORMER_WAIT_MS_MAX && isLogger(former); waited_ms += FORMER_POLL_MS) {
-    await sleep(FORMER_POLL_MS)
-  }
-  for (const lobby_id of lobbiesWithPipes(lobbies_folder)) attach(lobby_id)
-  listen(lobbies_folder, obey)
-  setInterval(keepHouse, HOUSEKEEPING_MS)
 }
 
-/** Those that have pipes, and those that may have them where an older platform made them. */
+/** Lobbies with pipes, and unfinished ones, whose pipes an older release made in the lobby's folder. */
 function lobbiesWithPipes(lobbies_folder: string): Set<string> {
   const names = readdirSync(outputPipesFolder(lobbies_folder)).map((name) => name.slice(0, name.lastIndexOf('.')))
   return new Set([...names, ...readdirSync(unfinishedFolder(lobbies_folder))].filter(isLobbyId))
 }
 
 /** False when another logger reads the control pipe already. */
-function takePlace(lobbies_folder: string): boolean {
+function becomeLogger(lobbies_folder: string): boolean {
   try {
     closeSync(openSync(controlPipe(lobbies_folder), constants.O_WRONLY | constants.O_NONBLOCK))
     return false
   } catch (error) {
-    // No reader.
+    // No process reads it.
     if (codeOf(error) !== 'ENXIO') throw error
   }
   const path = loggerPidFile(lobbies_folder)
@@ -185,7 +188,7 @@ function readPid(lobbies_folder: string): number {
   }
 }
 
-/** Whether a process of this number is a logger, and not one that got the number later. */
+/** Whether a process of this number is a logger, and not a later process with the same number. */
 function isLogger(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('logger.ts')
@@ -195,19 +198,19 @@ function isLogger(pid: number): boolean {
   }
 }
 
-/** The control pipe is held open for writing too: it has no end, whatever becomes of the runner. */
-function listen(lobbies_folder: string, obey: (message: string) => void): void {
+/** The control pipe is open for writing too, so it does not end with the runner. */
+function listen(lobbies_folder: string, onMessage: (message: string) => void): void {
   const fd = openSync(controlPipe(lobbies_folder), constants.O_RDWR | constants.O_NONBLOCK)
   const socket = new Socket({ fd, readable: true, writable: false })
   let rest = ''
   socket.on('data', (chunk: Buffer) => {
     const messages = (rest + chunk.toString('latin1')).split('\n')
     rest = (messages.pop() ?? '').slice(-MESSAGE_BYTES_MAX)
-    for (const message of messages) obey(message)
+    for (const message of messages) onMessage(message)
   })
 }
 
-/** Null when there is no pipe, or not one of ours. */
+/** Null when there is no pipe, or another kind of file. */
 function openPipe(path: string): number | null {
   try {
     if (!statSync(path).isFIFO()) return null
@@ -218,7 +221,7 @@ function openPipe(path: string): number | null {
   }
 }
 
-/** Takes what is there without waiting. True at the end of the pipe. */
+/** Reads the content of a pipe without waiting. Returns true at the end of the pipe. */
 function readNow(fd: number, take: (chunk: Buffer) => void): boolean {
   const buffer = Buffer.alloc(READ_BYTES_PER_TICK_MIN)
   for (let reads = 0; reads < READS_AT_OPEN_MAX; reads++) {
@@ -234,45 +237,13 @@ function readNow(fd: number, take: (chunk: Buffer) => void): boolean {
   return false
 }
 
-/** Appends to the newest file, and goes on with the next when it is full. A full disk costs lines, nothing else. */
-function createKeeper(folder: string, stream: LogStream): (bytes: Buffer) => void {
-  let number: number | null = null
-  let is_refused = false
-  return (bytes) => {
-    if (bytes.length === 0) return
-    try {
-      number ??= newestFile(folder, stream)
-      if (append(logFile(folder, stream, number), bytes) >= LOG_FILE_BYTES_MAX) {
-        number++
-        rmSync(logFile(folder, stream, number - LOG_FILES_MAX), { force: true })
-      }
-      is_refused = false
-    } catch (error) {
-      const why = error instanceof Error ? error.message : error
-      if (!is_refused && !isGone(error)) say(`${stream} of ${folder}: ${why}`)
-      is_refused = true
-    }
-  }
-}
-
-/** Answers how long the file is by then. */
-function append(path: string, bytes: Buffer): number {
-  const fd = openSync(path, 'a', 0o600)
-  try {
-    writeSync(fd, bytes)
-    return fstatSync(fd).size
-  } finally {
-    closeSync(fd)
-  }
-}
-
 /** The standard error goes into a file beside the control pipe. */
-function say(text: string): void {
+function logError(text: string): void {
   process.stderr.write(`${new Date().toISOString()} ${text}\n`)
 }
 
 if (import.meta.main) {
   const lobbies_folder = process.argv[2]
-  if (lobbies_folder === undefined) throw new Error('The logger needs the folder of the lobbies.')
-  await runLogger(lobbies_folder)
+  if (lobbies_folder === undefined) throw new Error('The logger needs the folder of the lobbies as its argument.')
+  await new Logger(lobbies_folder).run()
 }

@@ -1,17 +1,17 @@
-// Where args[0] is: in the build first, then among the platform's own programs, then among the host's. Looked up before
-// the start, because "there is no such file" said by a shell inside of a sandbox explains nothing to a developer.
+// Finds the program args[0]: in the build first, then among the platform's programs, then among the host's. It is searched
+// before the start, because "no such file" from a shell inside a sandbox does not help a developer.
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { codeOf } from '../../procfs.ts'
 import type { ExitReason } from './driver.ts'
 
-/** The programs of the host that lobbies find, in this order. */
+/** Folders of the host's programs, in the order of the search. */
 export const HOST_PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'] as const
 const HOST_FOLDERS = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib64/'] as const
 
 export type Program = { command: string } | { refused: ExitReason; message: string }
 
-/** `mounted_at` is where the build is in the eyes of the lobby. `command` is a path for execve, or `node`. */
+/** `mounted_at`: the path of the build inside the sandbox. `command` is a path for execve, or `node`. */
 export function findProgram(build_folder: string, mounted_at: string, name: string): Program {
   if (isAbsolute(name) && HOST_FOLDERS.some((folder) => name.startsWith(folder))) return check(name, name, name)
   const inside = isAbsolute(name) ? relative(mounted_at, name) : name
@@ -32,12 +32,12 @@ function check(path: string, command: string, name: string): Program {
     accessSync(path, constants.X_OK)
     return { command }
   } catch {
-    return { refused: 'not_executable', message: `${JSON.stringify(name)} is there, but is not executable.` }
+    return { refused: 'not_executable', message: `${JSON.stringify(name)} exists, but is not executable.` }
   }
 }
 
 function notFound(name: string): Program {
-  const message = `${JSON.stringify(name)}, the first of args, is neither a file of the build nor a program that is there.`
+  const message = `${JSON.stringify(name)}, the first of args, is neither a file of the build nor a program of the platform or the host.`
   return { refused: 'no_such_file', message }
 }
 
@@ -51,6 +51,6 @@ function kindOf(path: string): 'file' | 'other' | 'nothing' {
 }
 
 function isBeneath(folder: string, path: string): boolean {
-  const way = relative(folder, path)
-  return way !== '' && way !== '..' && !way.startsWith('../') && !isAbsolute(way)
+  const inside = relative(folder, path)
+  return inside !== '' && inside !== '..' && !inside.startsWith('../') && !isAbsolute(inside)
 }
