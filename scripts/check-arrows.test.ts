@@ -5,6 +5,7 @@ import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { faultsInside } from './arrows/boxes.ts'
 
 const ROOT = dirname(import.meta.dirname)
 const CHECK = join(import.meta.dirname, 'check-arrows.ts')
@@ -145,7 +146,17 @@ const PLANTED: Planted[] = [
     fault: /:1 loading is not read here/,
   },
   {
-    path: 'server/src/net/planted-trust.ts',
+    path: 'server/src/edge/tls/planted-streams.ts',
+    text: "export type { Streams } from '../streams/tcp.ts'\n",
+    fault: /:1 tls -> streams is no arrow of server\/src\/edge\./,
+  },
+  {
+    path: 'server/src/matchmaker/book/planted-shards.ts',
+    text: "export type { Shard } from '../shards/shard.ts'\n",
+    fault: /:1 book -> shards is no arrow of server\/src\/matchmaker\./,
+  },
+  {
+    path: 'server/src/outbound/planted-trust.ts',
     text: 'export const options = { rejectUnauthorized: false }\n',
     fault: /:1 trust is not read here/,
   },
@@ -195,6 +206,21 @@ test('an exception that nothing needs any more is a fault', (t) => {
   const { status, stderr } = check(copy)
   assert.equal(status, 1)
   assert.match(stderr, /the exception for server\/src\/context\.ts is not needed/)
+})
+
+test('an arrow inside a room that no import needs is a fault, and so is a circle', () => {
+  const source = (path: string, file: string) => ({
+    path,
+    lines: [],
+    imports: [{ specifier: file, line: 1, is_type: false, file }],
+  })
+  const sources = [source('room/a.ts', 'room/b.ts'), source('room/b.ts', 'room/a.ts')]
+  assert.deepEqual(faultsInside('room', { a: ['b'], b: [] }, ['b -> a'], sources), [])
+  assert.deepEqual(faultsInside('room', { a: ['b', 'c'], b: ['a'] }, [], sources), [
+    'rules.ts: no import of room needs a -> c.',
+    'rules.ts: a, b of room are a circle.',
+  ])
+  assert.deepEqual(faultsInside('room', { a: [] }, ['b -> a'], sources), ['room/a.ts:1 a -> b is no arrow of room.'])
 })
 
 test('a check that sees hardly anything fails', (t) => {

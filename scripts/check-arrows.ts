@@ -2,6 +2,7 @@
 // copy of it) point the way that arrows/rules.ts says, and whether clocks, randomness and the environment are read only
 // where it says. It prints what it has looked at, then every fault, and exits with 1 when there is one.
 import { resolve } from 'node:path'
+import { faultsInside } from './arrows/boxes.ts'
 import {
   type Import,
   readSources,
@@ -12,10 +13,12 @@ import {
 } from './arrows/read.ts'
 import {
   ARROWS,
+  BACK,
   FILE_ARROWS,
   FILES_MIN,
   IMPORTS_MIN,
   IMPURE_WORDS,
+  INSIDE,
   PURE,
   TEST_SUPPORT,
   UNREADABLE,
@@ -48,7 +51,19 @@ function checkArrows(root: string): { files: number; imports: number; faults: st
   if (sources.length < FILES_MIN || imports < IMPORTS_MIN) {
     faults.push(`Only ${imports} imports of ${sources.length} files were found: the reading is at fault.`)
   }
-  return { files: sources.length, imports, faults: [...faults, ...outOfDate(sources, used)] }
+  return { files: sources.length, imports, faults: [...faults, ...faultsOfRooms(sources), ...outOfDate(sources, used)] }
+}
+
+function faultsOfRooms(sources: readonly SourceFile[]): string[] {
+  const own = sources.filter(({ path }) => !isTest(path))
+  return Object.entries(INSIDE).flatMap(([room, picture]) =>
+    faultsInside(
+      room,
+      picture,
+      BACK.filter((exception) => exception.room === room).map(({ arrow }) => arrow),
+      own,
+    ),
+  )
 }
 
 function faultOfImport(source: SourceFile, item: Import, workspaces: readonly Workspace[], used: Used): string | null {

@@ -34,7 +34,7 @@ function boxOf(room: string, path: string): string | null {
 }
 
 /** The groups of boxes that lead back to themselves. */
-export function circlesOf({ boxes, arrows }: Boxes): string[][] {
+export function circlesOf({ boxes, arrows }: { boxes: string[]; arrows: ReadonlyMap<string, unknown> }): string[][] {
   const next = Map.groupBy(
     [...arrows.keys()].map((arrow) => arrow.split(' -> ')),
     ([from]) => from!,
@@ -59,4 +59,26 @@ function reachableFrom(box: string, next: ReadonlyMap<string, readonly string[][
     }
   }
   return reached
+}
+
+/** Arrows that the picture of a room does not have, or has and no import needs, and circles in the picture. */
+export function faultsInside(
+  room: string,
+  picture: Readonly<Record<string, readonly string[]>>,
+  back: readonly string[],
+  sources: readonly SourceFile[],
+): string[] {
+  const { arrows } = readBoxes(room, sources)
+  const drawn = new Map<string, null>(
+    Object.entries(picture).flatMap(([from, may]) => may.map((to) => [`${from} -> ${to}`, null])),
+  )
+  const not_drawn = [...arrows].filter(([arrow]) => !drawn.has(arrow) && !back.includes(arrow))
+  const not_needed = [...drawn.keys(), ...back].filter((arrow) => !arrows.has(arrow))
+  return [
+    ...not_drawn.map(([arrow, { file, line }]) => `${file}:${line} ${arrow} is no arrow of ${room}.`),
+    ...not_needed.map((arrow) => `rules.ts: no import of ${room} needs ${arrow}.`),
+    ...circlesOf({ boxes: Object.keys(picture), arrows: drawn }).map(
+      (circle) => `rules.ts: ${circle.join(', ')} of ${room} are a circle.`,
+    ),
+  ]
 }

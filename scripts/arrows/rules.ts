@@ -108,6 +108,89 @@ export const ARROWS: Record<string, readonly string[]> = {
   scripts: ['config', 'contract'],
 }
 
+/**
+ * What the files and folders inside a room may import of each other, from the top to the bottom: this is the picture of the
+ * room. An arrow that no import needs any more is a fault, and so is a circle.
+ */
+export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  'server/src/matchmaker': {
+    start: ['book', 'explanations', 'idle-lobbies', 'metrics', 'projection', 'retention', 'seats', 'shards', 'watch'],
+    calls: ['book', 'seats', 'shards'],
+    'idle-lobbies': ['book', 'seats', 'shards', 'watch'],
+    metrics: ['projection', 'shards', 'watch'],
+    retention: ['book', 'explanations'],
+    seats: ['book', 'explanations', 'shards', 'watch'],
+    explanations: ['book', 'shards'],
+    watch: ['book', 'shards'],
+    shards: ['book', 'projection'],
+    projection: ['book'],
+    book: [],
+  },
+  'server/src/edge': {
+    start: [
+      'cdn',
+      'connection-limits',
+      'domains',
+      'hosts',
+      'http',
+      'limits',
+      'lobby-connections',
+      'lookups',
+      'proxy',
+      'proxy-socket',
+      'report-connections',
+      'routes',
+      'streams',
+      'tls',
+    ],
+    proxy: [
+      'cdn',
+      'connection-limits',
+      'domains',
+      'hosts',
+      'http',
+      'limits',
+      'lobby-connections',
+      'lookups',
+      'routes',
+      'shared-reads',
+      'splice',
+      'tls',
+    ],
+    streams: [
+      'connection-limits',
+      'hosts',
+      'limits',
+      'lobby-connections',
+      'lookups',
+      'routes',
+      'shared-reads',
+      'splice',
+      'tls',
+    ],
+    cdn: ['http', 'limits', 'lookups'],
+    http: ['connection-limits', 'hosts', 'limits', 'routes', 'tls'],
+    'report-connections': ['limits', 'lobby-connections'],
+    domains: ['limits', 'lookups'],
+    'shared-reads': ['routes'],
+    splice: ['limits', 'tls'],
+    tls: ['hosts', 'limits', 'lookups'],
+    routes: ['limits', 'lookups'],
+    'connection-limits': ['limits'],
+    hosts: ['limits'],
+    lookups: ['limits'],
+    limits: [],
+  },
+}
+
+/** Arrows inside a room that lead back, each until it is gone. */
+export const BACK = [
+  { room: 'server/src/matchmaker', arrow: 'watch -> seats', why: 'namespaces.ts.' },
+  { room: 'server/src/matchmaker', arrow: 'explanations -> seats', why: 'explain.ts.' },
+  { room: 'server/src/matchmaker', arrow: 'projection -> shards', why: 'load.ts.' },
+  { room: 'server/src/edge', arrow: 'http -> proxy', why: 'connections.ts.' },
+] as const
+
 /** Arrows of one file only. */
 export const FILE_ARROWS = [
   { file: 'examples/arena/deploy.ts', to: 'contract', why: 'It calls the public API by the typed client.' },
