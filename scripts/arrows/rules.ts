@@ -29,7 +29,7 @@ const ROOM = [...ROOT_FILES, ...TOOLS]
 
 /**
  * What each part may import beside itself. A part is a workspace, a room of server/src, or a file at the root of it.
- * http, runner, edge and matchmaker meet in the database and nowhere else, but that http is the matchmaker's door.
+ * http, runner, edge and matchmaker meet only in the database. The one exception: http serves the matchmaker's operations.
  */
 export const ARROWS: Record<string, readonly string[]> = {
   contract: [],
@@ -40,7 +40,7 @@ export const ARROWS: Record<string, readonly string[]> = {
     'context',
     'start-error',
     'start-garbage',
-    'http',
+    'roles',
     'runner',
     'edge',
     'supervisor',
@@ -48,7 +48,7 @@ export const ARROWS: Record<string, readonly string[]> = {
     'observe',
   ],
   // It loads what the roles load, so that Node keeps what it has compiled.
-  compile: ['main', 'http', 'runner', 'edge'],
+  compile: ['main', 'roles', 'runner', 'edge'],
   context: ['config', 'start-error', 'mail', ...TOOLS],
   config: ['regions', 'suggestion', 'tsig-key'],
   regions: ['text-position', 'schema-check', 'toml'],
@@ -75,6 +75,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   journal: ['context', 'database'],
   // Who checks a captcha: seats and logins require one.
   captcha: ['context', 'outbound', 'contract'],
+  // What a role opens, in order, and closes in reverse.
+  roles: [...ROOM, 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   http: [...ROOM, 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   cloud: [...ROOM, 'journal', 'analytics'],
   // The journal folded into facts and roll-ups, and the queries over them.

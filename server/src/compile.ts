@@ -4,7 +4,8 @@ import { flushCompileCache } from 'node:module'
 
 await Promise.all([
   import('./main.ts'),
-  import('./http/server.ts'),
+  import('./roles/api.ts'),
+  import('./roles/matchmaker.ts'),
   import('./runner/start.ts'),
   import('./runner/logs/logger.ts'),
   import('./edge/start.ts'),

@@ -22,8 +22,8 @@ const EMPTY_LOOP_MS_MAX = 3_000
 
 /** A role's code is loaded only when it is asked for: a restart of the edge must not wait for the api's libraries. */
 const START: Record<Role, (ctx: Context) => Promise<RunningRole>> = {
-  api: async (ctx) => (await import('./http/server.ts')).startApi(ctx),
-  matchmaker: async (ctx) => (await import('./http/server.ts')).startMatchmaker(ctx),
+  api: async (ctx) => (await import('./roles/api.ts')).startApi(ctx),
+  matchmaker: async (ctx) => (await import('./roles/matchmaker.ts')).startMatchmaker(ctx),
   runner: async (ctx) => (await import('./runner/start.ts')).startRunner(ctx),
   edge: async (ctx) => (await import('./edge/start.ts')).startEdge(ctx),
 }

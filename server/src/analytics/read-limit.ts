@@ -10,12 +10,12 @@ export const READS_WAITING_MAX = 64
 const WAIT_MS_MAX = 20_000
 const RETRY_AFTER_S = 2
 
-export type Turns = {
+export type ReadLimit = {
   /** Throws API_NOT_AVAILABLE: too many wait, it took too long, or nobody waits for the answer any more. */
   take: <T>(read: () => Promise<T>, isGone: () => boolean) => Promise<T>
 }
 
-export function createReadLimit(): Turns {
+export function createReadLimit(): ReadLimit {
   let running = 0
   const waiting = new Set<() => void>()
 

@@ -1,0 +1,166 @@
+// The HTTP server of a role, before any operation is mounted: its limits, parsers, rays and error handlers; how it listens,
+// and how it stops.
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { ApiError, errorBody, type Operation } from '@muster/contract'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { parseTrustedProxies } from '../addresses/client-ip.ts'
+import { createClientRateLimiter } from '../addresses/client-rate.ts'
+import { ClientShare } from '../addresses/client-share.ts'
+import { OwnAddresses } from '../addresses/own-addresses.ts'
+import { mainUrl } from '../config.ts'
+import type { Context, RunningRole } from '../context.ts'
+import type { RayService } from '../observe/ray.ts'
+import { edgeProof } from '../tokens/edge-proof.ts'
+import type { OriginLookup } from './auth.ts'
+import { type Numbers, parseBody } from './body.ts'
+import { PLACED_BODY_BYTES_MAX } from './body-places.ts'
+import { CallerWatch } from './caller-watch.ts'
+import { createErrorHandler, createParserErrorHandler } from './errors.ts'
+import type { FreeJson } from './exact-data.ts'
+import type { MountOptions } from './implement.ts'
+import { Parking } from './parking.ts'
+import { createRayIds, endRay, openRays } from './ray.ts'
+import { isSocketUpgrade } from './sockets.ts'
+import { compileValidator } from './validator.ts'
+import { createWatchShares } from './watches.ts'
+
+/** Node uses the shorter of the two timeouts only if that of the head is not the longer one. */
+const HEADERS_TIMEOUT_MS = 10_000
+/** How often Node looks for connections that are past a timeout. */
+const TIMEOUTS_CHECK_MS = 5_000
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/** Path parameters are ids; the longest are object keys. */
+const PATH_PARAMETER_LENGTH_MAX = 512
+/** Clients that one rate limiter remembers. */
+const RATE_LIMIT_KEYS_MAX = 100_000
+/** Requests under way that did not come through the edge, and those of one client or lobby. */
+const DIRECT_MAX = 16_384
+const DIRECT_PER_CLIENT_MAX = 4_096
+/** How long a stopping role waits for requests under way. */
+const DRAIN_MS_MAX = 5_000
+const DRAIN_POLL_MS = 20
+
+export type AppOptions = {
+  service: RayService
+  body_bytes_max: number
+  /** Within this time the whole of a request must have arrived. */
+  request_timeout_ms: number
+  numbers: Numbers
+  /** The operations that are also served by WebSocket. */
+  socket_operations: readonly Operation[]
+  /** The error for a path that has no route. */
+  refusalOf?: ((request: FastifyRequest) => ApiError) | undefined
+}
+
+export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup): MountOptions {
+  const { seats_per_minute, matchmaker_per_minute, cloud_per_minute, kv_per_minute } = ctx.config.rate_limits
+  const limiter = (per_minute: number) => createClientRateLimiter({ per_minute, keys_max: RATE_LIMIT_KEYS_MAX })
+  const edge_proof = edgeProof(ctx.keys)
+  return {
+    ctx,
+    trusted: parseTrustedProxies(ctx.config.trusted_proxies),
+    own_addresses: new OwnAddresses(ctx.elapsed),
+    edge_proof,
+    parking: new Parking(edge_proof),
+    direct: new ClientShare({ places_max: DIRECT_MAX, client_max: DIRECT_PER_CLIENT_MAX }),
+    rayIdOf: createRayIds(ctx),
+    limiters: {
+      seats: limiter(seats_per_minute),
+      matchmaker: limiter(matchmaker_per_minute),
+      cloud: limiter(cloud_per_minute),
+      kv: limiter(kv_per_minute),
+    },
+    namespaceOfOrigin,
+    watches: createWatchShares(),
+    callers: new CallerWatch(ctx),
+  }
+}
+
+export function createApp({ ctx, parking }: MountOptions, options: AppOptions): FastifyInstance {
+  const handleError = createErrorHandler(ctx)
+  const app = Fastify({
+    logger: false,
+    bodyLimit: options.body_bytes_max,
+    exposeHeadRoutes: false,
+    serverFactory: (handle) => createHttpServer(parking, options, handle),
+    // While the role stops, a request on an open connection is handled like any other.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    genReqId: createRayIds(ctx),
+    frameworkErrors: (error, request, reply) => handleError(error, request, reply),
+    clientErrorHandler: createParserErrorHandler(ctx),
+    routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
+  })
+  app.decorateRequest('admitted', null)
+  app.decorateRequest('body_bytes', null)
+  app.setValidatorCompiler(compileValidator)
+  parseJsonBodies(app, options.numbers)
+  openRays(app, ctx, options.service)
+  app.setErrorHandler(handleError)
+  const { refusalOf = () => new ApiError('API_NOT_FOUND') } = options
+  const main_url = mainUrl(ctx.config)
+  app.setNotFoundHandler((request, reply) => {
+    const error = refusalOf(request)
+    endRay(ctx, request, reply, error.code)
+    reply.code(error.status).send(errorBody(error, { ray_id: request.id, main_url }))
+  })
+  return app
+}
+
+/** Node's server. It hands parked requests and upgrades to the parts that serve them. */
+function createHttpServer(parking: Parking, options: AppOptions, handle: RequestListener): Server {
+  const isUpgrade = isSocketUpgrade(options.socket_operations)
+  return createServer(
+    {
+      shouldUpgradeCallback: (request) => parking.isChannel(request) || isUpgrade(request),
+      requestTimeout: options.request_timeout_ms,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_CHECK_MS,
+    },
+    (request, response) => {
+      if (!parking.claim(request, response)) handle(request, response)
+    },
+  )
+}
+
+function parseJsonBodies(app: FastifyInstance, numbers: Numbers): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const bytes = body as Buffer
+    if (bytes.length <= PLACED_BODY_BYTES_MAX) request.body_bytes = bytes
+    try {
+      const { free_json } = request.routeOptions.config as { free_json?: FreeJson }
+      done(null, parseBody(bytes, numbers, free_json))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+}
+
+/** Throws an Error that names the setting when the port is taken. */
+export async function listen(ctx: Context, app: FastifyInstance, port: number, setting: string): Promise<RunningRole> {
+  try {
+    const address = await app.listen({ host: ctx.config.internal_host, port })
+    return { address, stop: () => drain(ctx, app) }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code !== 'EADDRINUSE' && code !== 'EACCES') throw error
+    throw new Error(`Port ${port} cannot be used (${code}); set ${setting} to another one.`, { cause: error })
+  }
+}
+
+/** Accepts no new connections. Requests under way may finish within DRAIN_MS_MAX; then their connections are closed. */
+async function drain(ctx: Context, app: FastifyInstance): Promise<void> {
+  const closed = once(app.server, 'close')
+  const idle = setInterval(() => app.server.closeIdleConnections(), DRAIN_POLL_MS)
+  const late = setTimeout(() => {
+    ctx.log.warn('some requests were cut off while stopping')
+    app.server.closeAllConnections()
+  }, DRAIN_MS_MAX)
+  await app.close()
+  await closed
+  clearInterval(idle)
+  clearTimeout(late)
+}

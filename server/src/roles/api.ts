@@ -1,0 +1,103 @@
+// The api role: people, groups, games, uploads, logs and analytics over HTTP, and the work in the background that keeps
+// them in order. What holds requests open is closed first, so that the rest can finish; then the server; then the work.
+import { getAnalyticsMatchmakerLive, getLobbyLogs, type Operation } from '@muster/contract'
+import { startAggregation } from '../analytics/aggregate.ts'
+import { createReadLimit } from '../analytics/read-limit.ts'
+import { createAskProvider } from '../captcha/provider.ts'
+import { orderCertificates, startOrdering } from '../cloud/certificates/certificates.ts'
+import { openDeviceLinks } from '../cloud/device-links.ts'
+import { checkDomain } from '../cloud/domains/check.ts'
+import { startJobs } from '../cloud/jobs.ts'
+import { createLiveFeeds } from '../cloud/lobbies/live-feeds.ts'
+import { openLogReaders } from '../cloud/lobbies/logs.ts'
+import { startScrub } from '../cloud/scrub/scrub.ts'
+import { startSweeping } from '../cloud/sweep/sweep.ts'
+import { TextPacker } from '../cloud/uploads/pack-texts.ts'
+import type { Context, RunningRole } from '../context.ts'
+import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
+import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
+import { allowOrigins } from '../http/cors.ts'
+import { registerDeviceLinkPage } from '../http/device-link/page.ts'
+import { registerExports } from '../http/exports.ts'
+import { mount } from '../http/implement.ts'
+import { registerObjectRoutes } from '../http/objects.ts'
+import { registerPages } from '../http/pages.ts'
+import { addSecurityHeaders } from '../http/security-headers.ts'
+import { apiOperations, pageOperations } from '../http/server.ts'
+import { openSockets } from '../http/sockets.ts'
+import { WatchedRecords } from '../http/watched-records.ts'
+import { openKv } from '../kv/entries.ts'
+
+const APP: AppOptions = {
+  service: 'api',
+  body_bytes_max: 4 * 1024 * 1024,
+  // Uploads take longest.
+  request_timeout_ms: 60 * 60_000,
+  numbers: 'exact',
+  socket_operations: [getAnalyticsMatchmakerLive, getLobbyLogs] as readonly unknown[] as Operation[],
+}
+
+/** Throws an Error that names the setting when its port is taken. */
+export async function startApi(ctx: Context): Promise<RunningRole> {
+  await ctx.revoked.open()
+  await using waiting = new AsyncDisposableStack()
+  await using background = new AsyncDisposableStack()
+  const options = createMountOptions(ctx, () => null)
+  const app = createApp(options, APP)
+  addSecurityHeaders(app)
+
+  const log_readers = openLogReaders(ctx)
+  waiting.defer(() => log_readers.close())
+  const kv = openKv(ctx)
+  waiting.defer(() => kv.close())
+  const records = new WatchedRecords(ctx)
+  waiting.defer(() => records.close())
+  const device_links = openDeviceLinks(ctx)
+  waiting.defer(() => device_links.close())
+  waiting.defer(() => options.callers.close())
+  const sockets = openSockets(app.server, options, 'api', [
+    liveLobbiesSocket(ctx, createLiveFeeds(ctx)),
+    lobbyLogSocket(ctx, log_readers),
+  ])
+  waiting.defer(() => sockets.close())
+
+  const operations = apiOperations({
+    askProvider: createAskProvider(ctx),
+    device_links,
+    records,
+    read_limit: createReadLimit(),
+    packer: new TextPacker(),
+    log_readers,
+  })
+  for (const operation of operations) mount(app, options, operation)
+  app.register(async (scope) => {
+    allowOrigins(scope, ctx, ['/kv/*', '/identity/*'])
+    for (const operation of pageOperations(kv, records)) mount(scope, options, operation)
+  })
+  registerObjectRoutes(app, ctx)
+  registerExports(app, ctx)
+  await registerPages(app, ctx)
+  registerDeviceLinkPage(app, ctx)
+
+  const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
+  background.defer(() => jobs.stop())
+  const role = await listen(ctx, app, ctx.config.api_port, 'MUSTER_API_PORT')
+  const aggregation = startAggregation(ctx)
+  background.defer(() => aggregation.stop())
+  const scrub = startScrub(ctx)
+  background.defer(() => scrub.stop())
+  const sweeper = startSweeping(ctx)
+  background.defer(() => sweeper.stop())
+  waiting.defer(startOrdering(ctx))
+
+  const open = { waiting: waiting.move(), background: background.move() }
+  return {
+    address: role.address,
+    async stop(how) {
+      await open.waiting.disposeAsync()
+      await options.parking.close()
+      await role.stop(how)
+      await open.background.disposeAsync()
+    },
+  }
+}

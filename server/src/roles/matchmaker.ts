@@ -1,0 +1,65 @@
+// The matchmaker role: seats, players, parties and regions over HTTP. It has two listeners: one for players, backends and
+// developers, and one for lobbies.
+import { type Operation, watchEvents } from '@muster/contract'
+import type { Context, RunningRole } from '../context.ts'
+import { ApiForwarder } from '../http/api-forwarder.ts'
+import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
+import { allowOrigins } from '../http/cors.ts'
+import { liveEvents } from '../http/identity/live.ts'
+import { mount } from '../http/implement.ts'
+import { refuseToLobbies, serveLobbies } from '../http/lobby-listener.ts'
+import { matchmakerOperations } from '../http/server.ts'
+import { openSockets } from '../http/sockets.ts'
+import { GuestQuota } from '../identity/guest-quota.ts'
+import { createMatchmaker } from '../matchmaker/start.ts'
+
+const LOBBY_APP: AppOptions = {
+  service: 'matchmaker',
+  body_bytes_max: 64 * 1024,
+  request_timeout_ms: 30_000,
+  numbers: 'rounded',
+  socket_operations: [],
+  refusalOf: refuseToLobbies,
+}
+const APP: AppOptions = {
+  ...LOBBY_APP,
+  socket_operations: [watchEvents] as readonly unknown[] as Operation[],
+  refusalOf: undefined,
+}
+
+/** Throws an Error that names the setting when a port is taken. */
+export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
+  await ctx.revoked.open()
+  await using unless_it_serves = new AsyncDisposableStack()
+  const matchmaker = await createMatchmaker(ctx)
+  unless_it_serves.defer(matchmaker.close)
+  const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin))
+  const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
+
+  const app = createApp(options, APP)
+  allowOrigins(app, ctx, ['/*'])
+  for (const operation of operations) mount(app, options, operation)
+  const forwarder = new ApiForwarder(ctx)
+  unless_it_serves.defer(() => forwarder.close())
+  const lobby_app = createApp(options, LOBBY_APP)
+  serveLobbies(lobby_app, options, operations, forwarder)
+  const sockets = openSockets(app.server, options, 'matchmaker', [liveEvents(options, matchmaker)])
+  unless_it_serves.defer(sockets.close)
+  unless_it_serves.defer(() => options.callers.close())
+  const lobby_role = await listen(ctx, lobby_app, ctx.config.lobby_api_port, 'MUSTER_LOBBY_API_PORT')
+  unless_it_serves.defer(() => lobby_role.stop({ end_lobbies: false }))
+  const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
+  unless_it_serves.move()
+  return {
+    address: role.address,
+    async stop(how) {
+      matchmaker.refuse()
+      sockets.close()
+      await options.callers.close()
+      await options.parking.close()
+      await Promise.all([role.stop(how), lobby_role.stop(how)])
+      forwarder.close()
+      await matchmaker.close()
+    },
+  }
+}
