@@ -1,42 +1,106 @@
-// A reporter beside the one for people, for run.ts: how many tests were really executed, and why a file has failed whose
-// tests have passed. A file counts as a test for the runner; here it does not, and neither does what was skipped.
+// A reporter beside the one for people, for run.ts. It writes each event as a line of JSON as soon as it happens, so that
+// a run that is ended early still shows which files had failed and which were under way. `sumUp` reads the lines.
+// The runner counts a file as a test. Here a file is none, and neither is a test that was skipped.
 import { relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 
 export type Outcome = {
   executed: number
-  /** A process that was ended by a signal, or by an error that came when no test was there for it any more. */
-  failed_files: string[]
   /** Paths of the test files in which anything failed. */
-  files_to_repeat: string[]
+  failed_files: Set<string>
+  /** How the process of a file ended that failed after its tests had passed: by a signal, or by an error. */
+  bad_ends: string[]
+  /** Paths of the test files that have started and not ended. */
+  under_way: Set<string>
+  /** By the path of each test file that has ended. */
+  durations_ms: Map<string, number>
 }
 
-/** The test file; `file` is where a test is written, which may be a step that test files share. Node's types lack it. */
-function entryFileOf(data: { file?: string | undefined; entryFile?: string }): string | undefined {
-  return data.entryFile ?? data.file
-}
+type Line =
+  | { event: 'executed' | 'failed' | 'file started'; file: string }
+  | { event: 'file ended'; file: string; duration_ms: number }
+  | { event: 'bad end'; file: string; how: string }
 
-export default async function* tellOutcome(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  const outcome: Outcome = { executed: 0, failed_files: [], files_to_repeat: [] }
-  const files_to_repeat = new Set<string>()
-  const said = new Map<string, string[]>()
-  for await (const { type, data } of events) {
+export default async function* writeLines(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const diagnostics = new Map<string, string[]>()
+  for await (const event of events) {
+    const { type, data } = event
     if (type === 'test:diagnostic' && data.file !== undefined) {
-      said.set(data.file, [...(said.get(data.file) ?? []), data.message])
+      diagnostics.set(data.file, [...(diagnostics.get(data.file) ?? []), data.message])
     }
-    if (type !== 'test:pass' && type !== 'test:fail') continue
-    if (type === 'test:fail') {
-      const file = entryFileOf(data)
-      if (file !== undefined) files_to_repeat.add(relative('.', file))
+    for (const line of linesOf(event, diagnostics)) yield `${JSON.stringify(line)}\n`
+  }
+}
+
+function linesOf({ type, data }: TestEvent, diagnostics: ReadonlyMap<string, string[]>): Line[] {
+  if (type !== 'test:dequeue' && type !== 'test:complete' && type !== 'test:pass' && type !== 'test:fail') return []
+  if (data.file === undefined) return []
+  // `file` is where a test is written, which may be a step that test files share. Node's types lack the other member,
+  // which only the events of tests have: those of files do not.
+  const { entryFile } = data as { entryFile?: string }
+  const file = relative('.', entryFile ?? data.file)
+  const is_file = entryFile === undefined
+  const failed: Line = { event: 'failed', file }
+  switch (type) {
+    case 'test:dequeue':
+      return is_file ? [{ event: 'file started', file }] : []
+    // This event comes at once. The next two wait until the files that started before have ended.
+    case 'test:complete': {
+      const { passed, duration_ms } = data.details
+      const is_failure = !passed && data.todo === undefined
+      return [
+        ...(is_failure ? [failed] : []),
+        ...(is_file ? [{ event: 'file ended' as const, file, duration_ms }] : []),
+      ]
     }
-    if (data.details.type === 'suite') continue
-    if (data.name !== data.file) {
-      if (data.skip === undefined && data.todo === undefined) outcome.executed++
-    } else if (type === 'test:fail') {
-      const { exitCode, signal } = data.details.error as { exitCode?: number | null; signal?: string | null }
-      const how = `${relative('.', data.file)} ended ${signal ? `by ${signal}` : `with exit code ${exitCode}`}`
-      outcome.failed_files.push([how, ...(said.get(data.file) ?? [])].join('\n  '))
+    case 'test:pass':
+      return is_file || !isExecuted(data) ? [] : [{ event: 'executed', file }]
+    case 'test:fail':
+      if (!is_file) return isExecuted(data) ? [{ event: 'executed', file }, failed] : [failed]
+      return [failed, { event: 'bad end', file, how: howOf(data, diagnostics.get(data.file) ?? []) }]
+  }
+}
+
+type Failure = Extract<TestEvent, { type: 'test:fail' }>['data']
+type Result = Failure | Extract<TestEvent, { type: 'test:pass' }>['data']
+
+function isExecuted({ details, skip, todo }: Result): boolean {
+  return details.type !== 'suite' && skip === undefined && todo === undefined
+}
+
+function howOf({ details }: Failure, diagnostics: readonly string[]): string {
+  const { exitCode, signal } = details.error as { exitCode?: number | null; signal?: string | null }
+  return [signal ? `by ${signal}` : `with exit code ${exitCode}`, ...diagnostics].join('\n  ')
+}
+
+export function sumUp(lines: string): Outcome {
+  const outcome: Outcome = {
+    executed: 0,
+    failed_files: new Set(),
+    bad_ends: [],
+    under_way: new Set(),
+    durations_ms: new Map(),
+  }
+  // What follows the last line break is a line that was being written.
+  for (const text of lines.split('\n').slice(0, -1)) {
+    const line = JSON.parse(text) as Line
+    switch (line.event) {
+      case 'executed':
+        outcome.executed++
+        break
+      case 'failed':
+        outcome.failed_files.add(line.file)
+        break
+      case 'bad end':
+        outcome.bad_ends.push(`${line.file} ended ${line.how}`)
+        break
+      case 'file started':
+        outcome.under_way.add(line.file)
+        break
+      case 'file ended':
+        outcome.under_way.delete(line.file)
+        outcome.durations_ms.set(line.file, line.duration_ms)
     }
   }
-  yield JSON.stringify({ ...outcome, files_to_repeat: [...files_to_repeat].sort() })
+  return outcome
 }

@@ -1,29 +1,43 @@
-// `npm test`, and `npm test -- [--failed-to LIST] FILE...`: starts one PostgreSQL for the whole run, runs the test files of every
-// workspace, each in a process of its own, and ends the server whatever happens. A run in which no test was executed
-// has failed: it would otherwise look like one in which all of them passed. `--failed-to` writes the paths of the files in
-// which a test failed to the file LIST, one a line; .ci/run runs those once more.
+// `npm test`, and `npm test -- [--failed-to LIST] [--seconds-max N] [FILE...]`: starts one PostgreSQL for the whole run, runs
+// the test files of every workspace, each in a process of its own, and ends the server whatever happens. A run in which no
+// test was executed has failed: it would otherwise look like one in which all of them passed. `--failed-to` writes the
+// paths of the files that failed, or were under way when the run was ended, to the file LIST, one a line. `--seconds-max`
+// ends the run after N seconds. The exit code is 1 when a file failed and all were run, UNFINISHED otherwise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
-import { startTestServer } from './database-server.ts'
-import type { Outcome } from './run-outcome.ts'
+import { startTestServer, type TestServer } from './database-server.ts'
+import { TEST_MS_MAX } from './run-limits.ts'
+import { type Outcome, sumUp } from './run-outcome.ts'
+import { watchForStuckFiles } from './stuck-files.ts'
 
 const ROOT = dirname(dirname(import.meta.dirname))
 const PATTERN = '{contract,server,sdk,cli,scripts,examples,bench}/**/*.test.ts'
+/** Loaded before every test file. */
+const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
 /** One more than the processors of a small machine: a third of what tests do is waiting. */
 const FILES_AT_ONCE_MAX = 3
-/** A test that hangs must not hang the run. */
-const TEST_MS_MAX = 300_000
+const SLOWEST_FILES_MAX = 10
+/** 128 and the number of SIGINT. */
+const UNFINISHED = 130
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-const { values, positionals } = parseArgs({ options: { 'failed-to': { type: 'string' } }, allowPositionals: true })
-process.exitCode = await runTests(positionals, values['failed-to'] ?? null)
+type Options = { failed_to: string | null; seconds_max: number | null }
 
-async function runTests(asked: readonly string[], failed_to: string | null): Promise<number> {
+const { values, positionals } = parseArgs({
+  options: { 'failed-to': { type: 'string' }, 'seconds-max': { type: 'string' } },
+  allowPositionals: true,
+})
+process.exitCode = await runTests(positionals, {
+  failed_to: values['failed-to'] ?? null,
+  seconds_max: values['seconds-max'] === undefined ? null : Number(values['seconds-max']),
+})
+
+async function runTests(asked: readonly string[], options: Options): Promise<number> {
   const files = asked.length > 0 ? asked.map((file) => resolve(file)) : findFiles()
   if (files.length === 0) {
     console.error('There is no test file.')
@@ -32,14 +46,16 @@ async function runTests(asked: readonly string[], failed_to: string | null): Pro
   const interrupt = new AbortController()
   const onSignal = (): void => interrupt.abort()
   for (const signal of SIGNALS) process.on(signal, onSignal)
+  const bound = options.seconds_max === null ? undefined : setTimeout(onSignal, options.seconds_max * 1000)
   try {
     const server = await startTestServer()
     try {
-      return interrupt.signal.aborted ? 1 : await runFiles(files, { server, interrupt: interrupt.signal, failed_to })
+      return interrupt.signal.aborted ? UNFINISHED : await runFiles(files, server, interrupt.signal, options.failed_to)
     } finally {
       await server.stop()
     }
   } finally {
+    clearTimeout(bound)
     for (const signal of SIGNALS) process.off(signal, onSignal)
   }
 }
@@ -52,21 +68,12 @@ function findFiles(): string[] {
 
 async function runFiles(
   files: readonly string[],
-  options: { server: { url: string; data_dir: string }; interrupt: AbortSignal; failed_to: string | null },
+  server: TestServer,
+  interrupt: AbortSignal,
+  failed_to: string | null,
 ): Promise<number> {
-  const { server, interrupt, failed_to } = options
-  const outcome_file = join(server.data_dir, 'outcome.json')
-  const flags = [
-    '--test',
-    `--test-concurrency=${FILES_AT_ONCE_MAX}`,
-    `--test-timeout=${TEST_MS_MAX}`,
-    '--test-reporter=spec',
-    '--test-reporter-destination=stdout',
-    `--test-reporter=${join(import.meta.dirname, 'run-outcome.ts')}`,
-    `--test-reporter-destination=${outcome_file}`,
-    `--import=${pathToFileURL(join(import.meta.dirname, 'nobody-caught.ts')).href}`,
-  ]
-  const child = spawn(process.execPath, [...flags, ...files], {
+  const outcome_file = join(server.data_dir, 'outcome.jsonl')
+  const child = spawn(process.execPath, [...flagsOf(outcome_file), ...files], {
     stdio: 'inherit',
     env: {
       ...process.env,
@@ -75,19 +82,47 @@ async function runFiles(
       NODE_COMPILE_CACHE: join(server.data_dir, 'compile-cache'),
     },
   })
-  // It ends its own children, and says which files were under way.
+  // It ends its own children.
   interrupt.addEventListener('abort', () => child.kill('SIGINT'))
-  const [code] = await once(child, 'exit')
-  if (interrupt.aborted) return 130
-  const { executed, failed_files, files_to_repeat } = await readOutcome(outcome_file)
-  if (failed_to !== null) await writeFile(failed_to, files_to_repeat.map((file) => `${file}\n`).join(''))
-  for (const told of failed_files) console.error(`✖ ${told}`)
-  if (executed === 0) console.error('No test was executed.')
-  return code === 0 && executed === 0 ? 1 : (code ?? 1)
+  const unwatch = watchForStuckFiles(child.pid!)
+  const [code] = await once(child, 'exit').finally(unwatch)
+  const outcome = sumUp(await readFile(outcome_file, 'utf8').catch(() => ''))
+  if (failed_to !== null) {
+    const names = [...outcome.failed_files.union(outcome.under_way)].sort()
+    await writeFile(failed_to, names.map((file) => `${file}\n`).join(''))
+  }
+  printOutcome(outcome, files)
+  if (interrupt.aborted) return UNFINISHED
+  return code === 0 && outcome.executed === 0 ? 1 : (code ?? UNFINISHED)
 }
 
-/** There is none where the runner did not come to its end. */
-async function readOutcome(file: string): Promise<Outcome> {
-  const text = await readFile(file, 'utf8').catch(() => '')
-  return text === '' ? { executed: 0, failed_files: [], files_to_repeat: [] } : JSON.parse(text)
+function flagsOf(outcome_file: string): string[] {
+  return [
+    '--test',
+    `--test-concurrency=${FILES_AT_ONCE_MAX}`,
+    `--test-timeout=${TEST_MS_MAX}`,
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${join(import.meta.dirname, 'run-outcome.ts')}`,
+    `--test-reporter-destination=${outcome_file}`,
+    ...PRELOADS.map((name) => `--import=${pathToFileURL(join(import.meta.dirname, name)).href}`),
+  ]
+}
+
+function printOutcome(outcome: Outcome, files: readonly string[]): void {
+  const { executed, failed_files, bad_ends, under_way, durations_ms } = outcome
+  const slowest = [...durations_ms].sort(([, a], [, b]) => b - a).slice(0, SLOWEST_FILES_MAX)
+  if (files.length > 1) {
+    console.error(`\nThe slowest of ${durations_ms.size} test files that ended:`)
+    for (const [file, ms] of slowest) console.error(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+  }
+  for (const file of failed_files) console.error(`✖ ${file} failed`)
+  for (const bad_end of bad_ends) console.error(`✖ ${bad_end}`)
+  for (const file of under_way) console.error(`✖ ${file} was under way when the run was ended`)
+  const unstarted = files.filter((file) => {
+    const name = relative('.', file)
+    return !under_way.has(name) && !durations_ms.has(name)
+  })
+  if (unstarted.length > 0) console.error(`✖ ${unstarted.length} test files did not start`)
+  if (executed === 0) console.error('No test was executed.')
 }
