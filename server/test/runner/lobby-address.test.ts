@@ -24,8 +24,8 @@ const call = ({ method, path, headers, body }) => new Promise((resolve, reject) 
   request.end(body)
 })
 const server = http.createServer(async (request, response) => {
-  const response = await call(JSON.parse(await text(request))).catch((error) => ({ error: error.code ?? error.message }))
-  response.end(JSON.stringify(told))
+  const result = await call(JSON.parse(await text(request))).catch((error) => ({ error: error.code ?? error.message }))
+  response.end(JSON.stringify(result))
 })
 server.listen(Number(PORT_GAME), '127.0.0.1', () => call({ method: 'POST', path: '/matchmaker/lobbies/ready' }))
 process.on('SIGTERM', () => process.exit(0))
@@ -34,9 +34,9 @@ process.on('SIGTERM', () => process.exit(0))
 const CHUNKED = { 'transfer-encoding': 'chunked' }
 
 type LobbyCall = { method: string; path: string; headers?: Record<string, string>; body?: string }
-type Life = { platform: Platform; game: TestGame; seat: Seat; call: (call: LobbyCall) => Promise<Answer> }
+type CallerFixture = { platform: Platform; game: TestGame; seat: Seat; call: (call: LobbyCall) => Promise<Answer> }
 
-async function startCaller(t: TestContext): Promise<Life> {
+async function startCaller(t: TestContext): Promise<CallerFixture> {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const game = await platform.game({
     matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS, player_deadline_ms: LONG_MS } } },
