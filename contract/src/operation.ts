@@ -18,13 +18,6 @@ import { NO_BODY, NO_MEMBERS } from './records.ts'
  */
 export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'identity' | 'development' | 'lobby'
 
-/**
- * Which paths of the main domain the matchmaker answers: those about lobbies and players, whose books it has, and what it
- * did with them, but not what lobbies have written and which there were. All others are the api's. A query may follow.
- */
-export const MATCHMAKER_PATH =
-  /^\/(?:(?:matchmaker|v1|parties|identity\/events|cloud\/games\/[^/?]+\/matchmaker(?!\/lobbies\/(?:export-history|[^/?]+\/logs(?:\/export)?)(?:[?]|$))|cloud\/rays\/[^/?]+\/explain)(?=[/?]|$)|identity\/identities(?=[?]|$))/
-
 export function isForLobbies({ auth }: Pick<Operation, 'auth'>): boolean {
   return auth.includes('lobby')
 }
@@ -32,6 +25,9 @@ export function isForLobbies({ auth }: Pick<Operation, 'auth'>): boolean {
 /** What a member of a group may do, the most first: an owner can all that a developer can, and a developer all that a viewer can. */
 export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const
 export type GroupRole = (typeof GROUP_ROLES)[number]
+
+/** The role that serves an operation. */
+export type Service = 'api' | 'matchmaker'
 
 /** Which rate limit an operation draws from. */
 export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud' | 'kv'
@@ -44,6 +40,7 @@ export type Operation<
 > = {
   /** As in the interface: <group>.<subgroup>.<operation>. */
   id: string
+  service: Service
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Parameters in braces: /cloud/games/{game_id}. */
   path: string
@@ -68,7 +65,7 @@ export type Operation<
 
 type Parts<P extends TObject, Q extends TObject, B extends TSchema, R extends TSchema> = Pick<
   Operation<P, Q, B, R>,
-  'id' | 'method' | 'path' | 'summary' | 'auth' | 'rate_limit' | 'response'
+  'id' | 'service' | 'method' | 'path' | 'summary' | 'auth' | 'rate_limit' | 'response'
 > &
   Partial<Operation<P, Q, B, R>>
 

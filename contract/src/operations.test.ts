@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { glob, readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { openapiDocument } from './openapi.ts'
+import type { Operation } from './operation.ts'
 import { OPERATIONS } from './operations.ts'
 
 test('every address of an operation is a path of openapi.json, with an operationId of its own', () => {
@@ -22,4 +24,21 @@ test('what a cloud token may do to its game, people may too, and which of them i
     if (acts_on_group && auth.includes('user')) assert.ok(role !== null, `${id} names no role.`)
     if (role !== null) assert.ok(auth.includes('user'), `${id} names a role for nobody.`)
   }
+})
+
+test('an operation is implemented in the file of the same name as it is declared in', async () => {
+  const roots = {
+    declared: new URL('./', import.meta.url),
+    implemented: new URL('../../server/src/http/', import.meta.url),
+  }
+  let count = 0
+  for await (const file of glob('{cloud,matchmaker,identity,kv}/*.ts', { cwd: roots.declared })) {
+    const module = (await import(new URL(file, roots.declared).href)) as Record<string, unknown>
+    const names = Object.keys(module).filter((name) => OPERATIONS.includes(module[name] as Operation))
+    if (names.length === 0) continue
+    const source = await readFile(new URL(file, roots.implemented), 'utf8')
+    for (const name of names) assert.ok(source.includes(`implement(${name},`), `${file} does not implement ${name}.`)
+    count += names.length
+  }
+  assert.equal(count, OPERATIONS.length)
 })

@@ -1,7 +1,7 @@
 // Every operation, in the order in which openapi.json lists them.
 import { getAnalytics } from './cloud/analytics.ts'
 import { getUsage } from './cloud/billing.ts'
-import { bootstrap } from './cloud/bootstrap.ts'
+import { getBootstrap } from './cloud/bootstrap.ts'
 import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
 import {
   deleteGame,
@@ -17,7 +17,7 @@ import {
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
 } from './cloud/development.ts'
-import { completeDeviceLink, getDeviceLink, inspectAuth, prepareDeviceLink, refuseDeviceLink } from './cloud/devices.ts'
+import { completeDeviceLink, getDeviceLink, prepareDeviceLink, refuseDeviceLink } from './cloud/devices.ts'
 import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import {
@@ -36,12 +36,6 @@ import {
 } from './cloud/images.ts'
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import { getAnalyticsMatchmakerLive } from './cloud/live.ts'
-import {
-  deleteMatchmakerLobby,
-  deleteMatchmakerLobbyPlayer,
-  listMatchmakerLobbyPlayers,
-  setMatchmakerVersionDraining,
-} from './cloud/lobbies.ts'
 import {
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
@@ -72,7 +66,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
-import { explainRay, getRayPerfLogs } from './cloud/rays.ts'
+import { getRayPerfLogs } from './cloud/rays.ts'
 import {
   renameGame,
   renameGameBuild,
@@ -91,11 +85,11 @@ import {
 } from './cloud/tokens.ts'
 import { completeUpload } from './cloud/uploads.ts'
 import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from './cloud/versions.ts'
-import { watchEvents } from './identity/events.ts'
 import { setupIdentity } from './identity/identities.ts'
 import {
   completeAccessTokenVerification,
   completeEmailVerification,
+  inspectAuth,
   refreshIdentityToken,
   startEmailVerification,
 } from './identity/login.ts'
@@ -109,6 +103,8 @@ import {
   putKvBatch,
   putKvEntry,
 } from './kv/entries.ts'
+import { watchEvents } from './matchmaker/events.ts'
+import { explainRay } from './matchmaker/explanations.ts'
 import {
   createLobby,
   findLobby,
@@ -119,6 +115,12 @@ import {
   setLobbyReady,
   setLobbyState,
 } from './matchmaker/lobbies.ts'
+import {
+  deleteMatchmakerLobby,
+  deleteMatchmakerLobbyPlayer,
+  listMatchmakerLobbyPlayers,
+  setMatchmakerVersionDraining,
+} from './matchmaker/lobby-admin.ts'
 import {
   createParty,
   getParty,
@@ -132,7 +134,7 @@ import { listRegions } from './matchmaker/regions.ts'
 import type { Operation } from './operation.ts'
 
 export const OPERATIONS: readonly Operation[] = [
-  bootstrap,
+  getBootstrap,
   getRegionTiers,
   startEmailVerification,
   completeEmailVerification,

@@ -63,3 +63,7 @@ export const ErrorDetailRecord = object({
   reason: Type.String({ description: 'snake_case, for programs.' }),
   message: Type.String({ description: 'A sentence, for people.' }),
 })
+
+/** Durations of a request. */
+export const Microseconds = (description: string) =>
+  Type.Integer({ minimum: 0, description: `${description} Microseconds.` })

@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
-  bootstrap,
   CAPTCHA_PROVIDERS,
   type CaptchaConfig,
   type CaptchaProvider,
@@ -14,6 +13,7 @@ import {
   createGameCdnSite,
   createGameVersion,
   createGroup,
+  getBootstrap,
   getGameById,
   getGames,
   updateGameNamespaceVersion,
@@ -74,7 +74,7 @@ async function deploy(client: Client, url: URL, wish: Wish): Promise<void> {
   await client.call(updateGameNamespaceVersion, { params: { game_id, namespace_id }, body: { version_id } })
   tell({ version_id, deployed_to: 'prod' })
 
-  const { domains } = await client.call(bootstrap, {})
+  const { domains } = await client.call(getBootstrap, {})
   const port = url.port === '' ? '' : `:${url.port}`
   tell({ play_url: `${url.protocol}//${wish.name}.${domains?.cdn ?? `cdn.${url.hostname}`}${port}/` })
 }

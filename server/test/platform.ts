@@ -12,7 +12,6 @@ import {
   createGameVersion,
   createGroup,
   getGameById,
-  MATCHMAKER_PATH,
   setLobbyReady,
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
@@ -168,7 +167,7 @@ function createRoleClient(urls: Pick<Platform, 'api_url' | 'matchmaker_url'>, to
   const api = createClient({ url: urls.api_url, token })
   const matchmaker = createClient({ url: urls.matchmaker_url, token })
   return {
-    call: (operation, input) => (MATCHMAKER_PATH.test(operation.path) ? matchmaker : api).call(operation, input),
+    call: (operation, input) => (operation.service === 'matchmaker' ? matchmaker : api).call(operation, input),
   }
 }
 

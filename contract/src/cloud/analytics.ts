@@ -74,6 +74,7 @@ const ids = (description: string) => Type.Array(Id, { minItems: 1, maxItems: ANA
 
 export const getAnalytics = operation({
   id: 'games.namespaces.analytics.getAnalytics',
+  service: 'api',
   method: 'GET',
   path: '/cloud/games/namespaces/analytics',
   summary: 'Numbers of what happened in namespaces, over a window of time. Lists are repeated members of the query.',

@@ -38,6 +38,7 @@ export const BillingUsage = object(
 
 export const getUsage = operation({
   id: 'groups.billing.getUsage',
+  service: 'api',
   method: 'GET',
   path: '/cloud/groups/{group_id}/billing/usage',
   summary: 'Tells what the servers of the games of a group used: the cores they had, and for how long, by region.',

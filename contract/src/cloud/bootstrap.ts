@@ -33,8 +33,9 @@ export const Bootstrap = object({
   ),
 })
 
-export const bootstrap = operation({
+export const getBootstrap = operation({
   id: 'bootstrap',
+  service: 'api',
   method: 'GET',
   path: '/cloud/bootstrap',
   summary: 'Basic information needed to use the cloud operations.',

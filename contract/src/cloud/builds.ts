@@ -27,7 +27,8 @@ export const BuildSummary = object({
   tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build. Builds can be listed by them.' }),
 })
 
-const door = {
+const defaults = {
+  service: 'api',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   path: '/cloud/games/{game_id}/builds',
@@ -35,7 +36,7 @@ const door = {
 } as const
 
 export const createGameBuild = operation({
-  ...door,
+  ...defaults,
   id: 'games.builds.createGameBuild',
   method: 'POST',
   summary: 'Prepares the upload of a build.',
@@ -75,7 +76,7 @@ export const createGameBuild = operation({
 })
 
 export const listGameBuilds = operation({
-  ...door,
+  ...defaults,
   id: 'games.builds.listGameBuilds',
   method: 'GET',
   summary: 'Lists builds of a game, newest first.',

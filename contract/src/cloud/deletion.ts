@@ -3,7 +3,8 @@
 import { operation } from '../operation.ts'
 import { Empty, Id, object } from '../records.ts'
 
-const door = {
+const defaults = {
+  service: 'api',
   method: 'DELETE',
   role: 'developer',
   auth: ['admin', 'user', 'cloud'],
@@ -12,7 +13,7 @@ const door = {
 } as const
 
 export const deleteGroup = operation({
-  ...door,
+  ...defaults,
   id: 'groups.delete',
   path: '/group/groups/{group_id}',
   summary: 'Deletes a group that has no games.',
@@ -23,7 +24,7 @@ export const deleteGroup = operation({
 })
 
 export const deleteGame = operation({
-  ...door,
+  ...defaults,
   id: 'games.deleteGame',
   path: '/cloud/games/{game_id}',
   summary:
@@ -35,7 +36,7 @@ export const deleteGame = operation({
 })
 
 export const deleteGameNamespace = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.deleteGameNamespace',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
   summary: 'Deletes a namespace. Held by its lobbies.',
@@ -44,7 +45,7 @@ export const deleteGameNamespace = operation({
 })
 
 export const deleteGameVersion = operation({
-  ...door,
+  ...defaults,
   id: 'games.versions.deleteGameVersion',
   path: '/cloud/games/{game_id}/versions/{version_id}',
   summary: 'Deletes a version. Held by namespaces that it is deployed to, and by lobbies that still run it.',
@@ -53,7 +54,7 @@ export const deleteGameVersion = operation({
 })
 
 export const deleteGameBuild = operation({
-  ...door,
+  ...defaults,
   id: 'games.builds.deleteGameBuild',
   path: '/cloud/games/{game_id}/builds/{build_id}',
   summary: 'Deletes a build. Held by versions that name it, deployed or not: each can be deployed at any time.',
@@ -62,7 +63,7 @@ export const deleteGameBuild = operation({
 })
 
 export const deleteGameCdnSite = operation({
-  ...door,
+  ...defaults,
   id: 'games.cdn.deleteGameCdnSite',
   path: '/cloud/games/{game_id}/cdn/sites/{site_id}',
   summary: 'Deletes a site. Held by versions that name it, deployed or not.',

@@ -29,11 +29,11 @@ export const DevelopmentPorts = Type.Record(Type.String(), DevelopmentPort, {
 })
 
 const namespace = { game_id: Id, namespace_id: Id }
-const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const NOT_FOUND = ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'] as const
 
 export const createGameNamespaceTokenDevelopment = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.createGameNamespaceTokenDevelopment',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development',
@@ -50,7 +50,7 @@ export const createGameNamespaceTokenDevelopment = operation({
 })
 
 export const validateGameNamespaceTokenDevelopment = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.validateGameNamespaceTokenDevelopment',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/validate',
@@ -63,7 +63,7 @@ export const validateGameNamespaceTokenDevelopment = operation({
 })
 
 export const listGameNamespaceTokensDevelopment = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.listGameNamespaceTokensDevelopment',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development',
@@ -75,7 +75,7 @@ export const listGameNamespaceTokensDevelopment = operation({
 })
 
 export const revokeGameNamespaceTokenDevelopment = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.revokeGameNamespaceTokenDevelopment',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/{token_id}',

@@ -6,7 +6,7 @@ import { Empty, Id, object } from '../records.ts'
 
 const DeviceLinkToken = Type.String({ minLength: 1, maxLength: 2048, description: 'As it was prepared.' })
 
-const id = { path: '/cloud/devices/links', rate_limit: 'cloud' } as const
+const id = { service: 'api', path: '/cloud/devices/links', rate_limit: 'cloud' } as const
 
 export const prepareDeviceLink = operation({
   ...id,
@@ -63,23 +63,4 @@ export const refuseDeviceLink = operation({
   body: object({ device_link_token: DeviceLinkToken }),
   response: Empty,
   errors: ['CLOUD_DEVICE_LINK_INVALID', 'CLOUD_DEVICE_LINK_ALREADY_COMPLETE'],
-})
-
-export const inspectAuth = operation({
-  id: 'auth.inspect',
-  method: 'GET',
-  path: '/cloud/auth/inspect',
-  summary: 'Tells who the caller is.',
-  auth: ['admin', 'user', 'cloud'],
-  rate_limit: 'cloud',
-  response: object({
-    agent: object(
-      {
-        identity: Type.Optional(object({ identity_id: Id }, 'A person.')),
-        game_cloud: Type.Optional(object({ game_id: Id }, 'A cloud token.')),
-        access_token: Type.Optional(object({ name: Type.String() }, 'An administrator.')),
-      },
-      'One of the members; of an administrator who has logged in, two.',
-    ),
-  }),
 })

@@ -18,10 +18,10 @@ const canonical = Type.String({
   maxLength: DOMAIN_LENGTH_MAX,
   description: 'The domain as the namespace tells it.',
 })
-const door = { role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const addNamespaceDomain = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.addNamespaceDomain',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domains',
@@ -41,7 +41,7 @@ export const addNamespaceDomain = operation({
 })
 
 export const removeNamespaceDomain = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.removeNamespaceDomain',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}',

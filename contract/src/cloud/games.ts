@@ -60,6 +60,7 @@ const params = object({ game_id: Id })
 
 export const createGame = operation({
   id: 'games.createGame',
+  service: 'api',
   method: 'POST',
   path: '/cloud/games',
   summary: 'Creates a game, with the namespaces prod and staging on an empty version.',
@@ -77,6 +78,7 @@ export const createGame = operation({
 
 export const validateGame = operation({
   id: 'games.validateGame',
+  service: 'api',
   method: 'POST',
   path: '/cloud/games/validate',
   summary: 'Validates information used to create a new game.',
@@ -88,6 +90,7 @@ export const validateGame = operation({
 
 export const getGames = operation({
   id: 'games.getGames',
+  service: 'api',
   method: 'GET',
   path: '/cloud/games',
   summary: 'Lists the games that the caller may see, newest first, and the groups that develop games.',
@@ -104,6 +107,7 @@ export const getGames = operation({
 
 export const getGameById = operation({
   id: 'games.getGameById',
+  service: 'api',
   method: 'GET',
   path: '/cloud/games/{game_id}',
   summary: 'Gets a game with its namespaces and versions.',
@@ -118,6 +122,7 @@ export const getGameById = operation({
 
 export const createCloudToken = operation({
   id: 'games.tokens.createCloudToken',
+  service: 'api',
   method: 'POST',
   path: '/cloud/games/{game_id}/tokens/cloud',
   summary: 'Creates a token that acts for this game only: the way in for CI.',

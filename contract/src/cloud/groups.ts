@@ -40,10 +40,10 @@ export const GroupSummary = object(
 export const GroupHandle = object(handle, 'A group, as it is named.')
 
 const params = object({ group_id: Id })
-const door = { auth: ['admin', 'user'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user'], rate_limit: 'cloud' } as const
 
 export const createGroup = operation({
-  ...door,
+  ...defaults,
   id: 'groups.create',
   method: 'POST',
   path: '/group/groups',
@@ -53,7 +53,7 @@ export const createGroup = operation({
 })
 
 export const listGroups = operation({
-  ...door,
+  ...defaults,
   id: 'groups.listSuggested',
   method: 'GET',
   path: '/group/groups',
@@ -63,7 +63,7 @@ export const listGroups = operation({
 })
 
 export const getGroupSummary = operation({
-  ...door,
+  ...defaults,
   id: 'groups.getSummary',
   method: 'GET',
   path: '/group/groups/{group_id}/summary',
@@ -75,7 +75,7 @@ export const getGroupSummary = operation({
 })
 
 export const updateGroupProfile = operation({
-  ...door,
+  ...defaults,
   id: 'groups.updateProfile',
   method: 'POST',
   path: '/group/groups/{group_id}/profile',
@@ -88,7 +88,7 @@ export const updateGroupProfile = operation({
 })
 
 export const validateGroupProfile = operation({
-  ...door,
+  ...defaults,
   id: 'groups.validateProfile',
   method: 'POST',
   path: '/group/groups/profile/validate',
@@ -98,7 +98,7 @@ export const validateGroupProfile = operation({
 })
 
 export const validateGroup = operation({
-  ...door,
+  ...defaults,
   id: 'groups.validate',
   method: 'POST',
   path: '/cloud/groups/validate',

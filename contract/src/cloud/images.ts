@@ -9,7 +9,13 @@ const { path, content_type, content_length } = PrepareFile.properties
 const UPLOAD_ERRORS = ['GAME_NOT_FOUND', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'QUOTA_REACHED'] as const
 const COMPLETE_ERRORS = ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'IMAGE_INVALID'] as const
 
-const door = { method: 'POST', role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = {
+  service: 'api',
+  method: 'POST',
+  role: 'developer',
+  auth: ['admin', 'user', 'cloud'],
+  rate_limit: 'cloud',
+} as const
 
 const prepare = {
   params: object({ game_id: Id }),
@@ -22,7 +28,7 @@ const complete = { params: object({ game_id: Id, upload_id: Id }), response: Emp
 export const ImageUrl = Type.Optional(Type.String({ description: 'Where the picture is; absent until there is one.' }))
 
 export const gameLogoUploadPrepare = operation({
-  ...door,
+  ...defaults,
   ...prepare,
   id: 'games.gameLogoUploadPrepare',
   path: '/cloud/games/{game_id}/logo-upload/prepare',
@@ -30,7 +36,7 @@ export const gameLogoUploadPrepare = operation({
 })
 
 export const gameLogoUploadComplete = operation({
-  ...door,
+  ...defaults,
   ...complete,
   id: 'games.gameLogoUploadComplete',
   path: '/cloud/games/{game_id}/logo-upload/{upload_id}/complete',
@@ -38,7 +44,7 @@ export const gameLogoUploadComplete = operation({
 })
 
 export const gameBannerUploadPrepare = operation({
-  ...door,
+  ...defaults,
   ...prepare,
   id: 'games.gameBannerUploadPrepare',
   path: '/cloud/games/{game_id}/banner-upload/prepare',
@@ -46,7 +52,7 @@ export const gameBannerUploadPrepare = operation({
 })
 
 export const gameBannerUploadComplete = operation({
-  ...door,
+  ...defaults,
   ...complete,
   id: 'games.gameBannerUploadComplete',
   path: '/cloud/games/{game_id}/banner-upload/{upload_id}/complete',

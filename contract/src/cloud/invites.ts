@@ -10,10 +10,10 @@ export const INVITE_USE_COUNT_MAX = 256
 const params = object({
   group_invite_code: Type.String({ pattern: '^[A-NP-Z1-9]{12}$', description: 'As it was created.' }),
 })
-const door = { auth: ['admin', 'user'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user'], rate_limit: 'cloud' } as const
 
 export const createGroupInvite = operation({
-  ...door,
+  ...defaults,
   id: 'groups.invites.createInvite',
   method: 'POST',
   path: '/group/groups/{group_id}/invites',
@@ -47,7 +47,7 @@ const INVITE_ERRORS = [
 ] as const
 
 export const getGroupInvite = operation({
-  ...door,
+  ...defaults,
   id: 'groups.invites.getInvite',
   method: 'GET',
   path: '/group/invites/{group_invite_code}',
@@ -58,7 +58,7 @@ export const getGroupInvite = operation({
 })
 
 export const consumeGroupInvite = operation({
-  ...door,
+  ...defaults,
   id: 'groups.invites.consumeInvite',
   method: 'POST',
   path: '/group/invites/{group_invite_code}/consume',

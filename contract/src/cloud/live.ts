@@ -40,6 +40,7 @@ export type LiveMessage =
 
 export const getAnalyticsMatchmakerLive = operation({
   id: 'games.namespaces.analytics.getAnalyticsMatchmakerLive',
+  service: 'api',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/live',
   summary:

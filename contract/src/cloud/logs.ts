@@ -5,7 +5,7 @@ import { operation } from '../operation.ts'
 import { Id, IsCut, object, Timestamp } from '../records.ts'
 import { ServicePerf } from './rays.ts'
 
-const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const lobby = { game_id: Id, lobby_id: Id }
 const namespace = { game_id: Id, namespace_id: Id }
 const Milliseconds = (description: string) =>
@@ -27,7 +27,7 @@ const LogFormat = Type.Optional(
 )
 
 export const getLobbyLogs = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.getLobbyLogs',
   method: 'GET',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs',
@@ -54,7 +54,7 @@ export type LogMessage =
   | { kind: 'heartbeat'; index: string }
 
 export const exportLobbyLogs = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.exportLobbyLogs',
   method: 'POST',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export',
@@ -68,7 +68,7 @@ export const exportLobbyLogs = operation({
 })
 
 export const exportMatchmakerLobbyHistory = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.exportMatchmakerLobbyHistory',
   method: 'POST',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/export-history',
@@ -117,7 +117,7 @@ export const LogsLobbySummary = object(
 export type LogsLobbySummary = Static<typeof LogsLobbySummary>
 
 export const listNamespaceLobbies = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.logs.listNamespaceLobbies',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies',
@@ -154,7 +154,7 @@ export const LobbyMetrics = object(
 export type LobbyMetrics = Static<typeof LobbyMetrics>
 
 export const getNamespaceLobby = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.logs.getNamespaceLobby',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}',

@@ -21,10 +21,10 @@ export const Member = object(
 
 const group = object({ group_id: Id })
 const member = object({ group_id: Id, identity_id: Id })
-const door = { auth: ['admin', 'user'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user'], rate_limit: 'cloud' } as const
 
 export const getGroupMembers = operation({
-  ...door,
+  ...defaults,
   id: 'groups.getMembers',
   method: 'GET',
   path: '/group/groups/{group_id}/members',
@@ -37,7 +37,7 @@ export const getGroupMembers = operation({
 })
 
 export const setGroupMemberRole = operation({
-  ...door,
+  ...defaults,
   id: 'groups.setMemberRole',
   method: 'PUT',
   path: '/group/groups/{group_id}/members/{identity_id}/role',
@@ -50,7 +50,7 @@ export const setGroupMemberRole = operation({
 })
 
 export const kickGroupMember = operation({
-  ...door,
+  ...defaults,
   id: 'groups.kickMember',
   method: 'POST',
   path: '/group/groups/{group_id}/kick/{identity_id}',
@@ -62,7 +62,7 @@ export const kickGroupMember = operation({
 })
 
 export const leaveGroup = operation({
-  ...door,
+  ...defaults,
   id: 'groups.leave',
   method: 'POST',
   path: '/group/groups/{group_id}/leave',
@@ -75,7 +75,7 @@ export const leaveGroup = operation({
 })
 
 export const transferGroupOwnership = operation({
-  ...door,
+  ...defaults,
   id: 'groups.transferOwnership',
   method: 'POST',
   path: '/group/groups/{group_id}/transfer-owner',

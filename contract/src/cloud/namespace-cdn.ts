@@ -28,7 +28,8 @@ export const NamespaceVersion = object(
   'A deploy: from deploy_ts on the namespace was on this version.',
 )
 
-const door = {
+const defaults = {
+  service: 'api',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
@@ -37,7 +38,7 @@ const namespace = { game_id: Id, namespace_id: Id }
 const params = object(namespace)
 
 export const setNamespaceCdnAuthType = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.setNamespaceCdnAuthType',
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth',
@@ -49,7 +50,7 @@ export const setNamespaceCdnAuthType = operation({
 })
 
 export const updateNamespaceCdnAuthUser = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.updateNamespaceCdnAuthUser',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user',
@@ -61,11 +62,11 @@ export const updateNamespaceCdnAuthUser = operation({
     password: Type.String({ maxLength: 128, description: 'A bcrypt hash ($2a$, $2b$ or $2y$) of cost 4 to 13.' }),
   }),
   response: Empty,
-  errors: [...door.errors, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS'],
+  errors: [...defaults.errors, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS'],
 })
 
 export const removeNamespaceCdnAuthUser = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.removeNamespaceCdnAuthUser',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}',
@@ -76,7 +77,7 @@ export const removeNamespaceCdnAuthUser = operation({
 })
 
 export const toggleNamespaceDomainPublicAuth = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.toggleNamespaceDomainPublicAuth',
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth',
@@ -88,7 +89,7 @@ export const toggleNamespaceDomainPublicAuth = operation({
 })
 
 export const getGameNamespaceVersionHistoryList = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.getGameNamespaceVersionHistoryList',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history',

@@ -90,10 +90,10 @@ export const NamespaceFull = object({
 
 const game = object({ game_id: Id })
 const params = object({ game_id: Id, namespace_id: Id })
-const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const createGameNamespace = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.createGameNamespace',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces',
@@ -106,7 +106,7 @@ export const createGameNamespace = operation({
 })
 
 export const validateGameNamespace = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.validateGameNamespace',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/validate',
@@ -119,7 +119,7 @@ export const validateGameNamespace = operation({
 })
 
 export const getGameNamespaceById = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.getGameNamespaceById',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
@@ -131,7 +131,7 @@ export const getGameNamespaceById = operation({
 })
 
 export const updateGameNamespaceVersion = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.updateGameNamespaceVersion',
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version',
@@ -144,7 +144,7 @@ export const updateGameNamespaceVersion = operation({
 })
 
 export const updateGameNamespaceMatchmakerConfig = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.updateGameNamespaceMatchmakerConfig',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config',
@@ -160,7 +160,7 @@ export const updateGameNamespaceMatchmakerConfig = operation({
 })
 
 export const validateGameNamespaceMatchmakerConfig = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.validateGameNamespaceMatchmakerConfig',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate',
@@ -173,7 +173,7 @@ export const validateGameNamespaceMatchmakerConfig = operation({
 })
 
 export const createGameNamespaceTokenPublic = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.createGameNamespaceTokenPublic',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public',

@@ -7,7 +7,8 @@ import { NAMESPACE_DISPLAY_NAME_LENGTH_MAX } from './namespaces.ts'
 import { SITE_DISPLAY_NAME_LENGTH_MAX } from './sites.ts'
 import { VERSION_DISPLAY_NAME_LENGTH_MAX } from './versions.ts'
 
-const door = {
+const defaults = {
+  service: 'api',
   method: 'PUT',
   role: 'developer',
   auth: ['admin', 'user', 'cloud'],
@@ -16,7 +17,7 @@ const door = {
 } as const
 
 export const renameGame = operation({
-  ...door,
+  ...defaults,
   id: 'games.renameGame',
   path: '/cloud/games/{game_id}/display-name',
   summary: 'Changes the display name of a game.',
@@ -26,7 +27,7 @@ export const renameGame = operation({
 })
 
 export const renameGameNamespace = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.renameGameNamespace',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/display-name',
   summary: 'Changes the display name of a namespace.',
@@ -36,7 +37,7 @@ export const renameGameNamespace = operation({
 })
 
 export const renameGameVersion = operation({
-  ...door,
+  ...defaults,
   id: 'games.versions.renameGameVersion',
   path: '/cloud/games/{game_id}/versions/{version_id}/display-name',
   summary: 'Changes the display name of a version. Its config never changes.',
@@ -46,7 +47,7 @@ export const renameGameVersion = operation({
 })
 
 export const renameGameBuild = operation({
-  ...door,
+  ...defaults,
   id: 'games.builds.renameGameBuild',
   path: '/cloud/games/{game_id}/builds/{build_id}/display-name',
   summary: 'Changes the display name of a build.',
@@ -56,7 +57,7 @@ export const renameGameBuild = operation({
 })
 
 export const renameGameCdnSite = operation({
-  ...door,
+  ...defaults,
   id: 'games.cdn.renameGameCdnSite',
   path: '/cloud/games/{game_id}/cdn/sites/{site_id}/display-name',
   summary: 'Changes the display name of a site.',

@@ -15,7 +15,8 @@ export const SiteSummary = object({
   complete: Type.Boolean({ description: 'True when the site has been fully uploaded.' }),
 })
 
-const door = {
+const defaults = {
+  service: 'api',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   path: '/cloud/games/{game_id}/cdn/sites',
@@ -23,7 +24,7 @@ const door = {
 } as const
 
 export const createGameCdnSite = operation({
-  ...door,
+  ...defaults,
   id: 'games.cdn.createGameCdnSite',
   method: 'POST',
   summary: 'Prepares the upload of a site.',
@@ -46,7 +47,7 @@ export const createGameCdnSite = operation({
 })
 
 export const listGameCdnSites = operation({
-  ...door,
+  ...defaults,
   id: 'games.cdn.listGameCdnSites',
   method: 'GET',
   summary: 'Lists sites of a game, newest first.',

@@ -20,6 +20,7 @@ export const RegionTier = object(
 
 export const getRegionTiers = operation({
   id: 'tiers.getRegionTiers',
+  service: 'api',
   method: 'GET',
   path: '/cloud/region-tiers',
   summary: 'All available region tiers, the largest first.',

@@ -17,12 +17,12 @@ const list = object({
   tokens: Type.Array(TokenSummary, { description: 'The newest first.' }),
   is_cut: IsCut('It has the 1,000 newest.'),
 })
-const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const game = { game_id: Id }
 const namespace = { game_id: Id, namespace_id: Id }
 
 export const listGameCloudTokens = operation({
-  ...door,
+  ...defaults,
   id: 'games.tokens.listCloudTokens',
   method: 'GET',
   path: '/cloud/games/{game_id}/tokens/cloud',
@@ -34,7 +34,7 @@ export const listGameCloudTokens = operation({
 })
 
 export const revokeGameCloudToken = operation({
-  ...door,
+  ...defaults,
   id: 'games.tokens.revokeCloudToken',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/tokens/cloud/{token_id}',
@@ -46,7 +46,7 @@ export const revokeGameCloudToken = operation({
 })
 
 export const listGameNamespaceTokensPublic = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.listGameNamespaceTokensPublic',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public',
@@ -58,7 +58,7 @@ export const listGameNamespaceTokensPublic = operation({
 })
 
 export const revokeGameNamespaceTokenPublic = operation({
-  ...door,
+  ...defaults,
   id: 'games.namespaces.revokeGameNamespaceTokenPublic',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public/{token_id}',
@@ -71,6 +71,7 @@ export const revokeGameNamespaceTokenPublic = operation({
 
 export const revokeToken = operation({
   id: 'admin.revokeToken',
+  service: 'api',
   method: 'DELETE',
   path: '/admin/tokens/{token_id}',
   summary: 'Revokes a token of any kind by its id, known to the platform or not: for administrators.',

@@ -43,6 +43,7 @@ export const PresignedRequest = object(
 
 export const completeUpload = operation({
   id: 'uploads.completeUpload',
+  service: 'api',
   method: 'POST',
   path: '/cloud/uploads/{upload_id}/complete',
   summary:

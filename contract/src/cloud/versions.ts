@@ -19,10 +19,10 @@ const warnings = Type.Array(ErrorDetailRecord, {
 })
 
 const game = object({ game_id: Id })
-const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const createGameVersion = operation({
-  ...door,
+  ...defaults,
   id: 'games.versions.createGameVersion',
   method: 'POST',
   path: '/cloud/games/{game_id}/versions',
@@ -36,7 +36,7 @@ export const createGameVersion = operation({
 })
 
 export const validateGameVersion = operation({
-  ...door,
+  ...defaults,
   id: 'games.versions.validateGameVersion',
   method: 'POST',
   path: '/cloud/games/{game_id}/versions/validate',
@@ -50,7 +50,7 @@ export const validateGameVersion = operation({
 })
 
 export const reserveVersionName = operation({
-  ...door,
+  ...defaults,
   id: 'games.versions.reserveVersionName',
   method: 'POST',
   path: '/cloud/games/{game_id}/versions/reserve-name',
@@ -62,7 +62,7 @@ export const reserveVersionName = operation({
 })
 
 export const getGameVersionById = operation({
-  ...door,
+  ...defaults,
   id: 'games.versions.getGameVersionById',
   method: 'GET',
   path: '/cloud/games/{game_id}/versions/{version_id}',

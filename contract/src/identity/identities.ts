@@ -6,6 +6,7 @@ import { Profile } from './profile.ts'
 
 export const setupIdentity = operation({
   id: 'identities.setup',
+  service: 'matchmaker',
   method: 'POST',
   path: '/identity/identities',
   summary: 'Makes a guest of the namespace, or finds again the one that a kept token is of.',

@@ -5,10 +5,10 @@ import { CaptchaResponse } from '../captcha-config.ts'
 import { operation } from '../operation.ts'
 import { Empty, Id, object, Timestamp } from '../records.ts'
 
-const door = { auth: ['anyone'], rate_limit: 'cloud' } as const
+const defaults = { service: 'api', auth: ['anyone'], rate_limit: 'cloud' } as const
 
 export const startEmailVerification = operation({
-  ...door,
+  ...defaults,
   id: 'auth.identity.email.startVerification',
   method: 'POST',
   path: '/auth/identity/email/start-verification',
@@ -27,7 +27,7 @@ export const startEmailVerification = operation({
 })
 
 export const completeEmailVerification = operation({
-  ...door,
+  ...defaults,
   id: 'auth.identity.email.completeVerification',
   method: 'POST',
   path: '/auth/identity/email/complete-verification',
@@ -41,7 +41,7 @@ export const completeEmailVerification = operation({
 })
 
 export const completeAccessTokenVerification = operation({
-  ...door,
+  ...defaults,
   id: 'auth.identity.accessToken.completeVerification',
   method: 'POST',
   path: '/auth/identity/access-token/complete-verification',
@@ -52,7 +52,7 @@ export const completeAccessTokenVerification = operation({
 })
 
 export const refreshIdentityToken = operation({
-  ...door,
+  ...defaults,
   id: 'auth.tokens.refreshIdentityToken',
   method: 'POST',
   path: '/auth/tokens/identity',
@@ -64,4 +64,24 @@ export const refreshIdentityToken = operation({
     identity_id: Type.Optional(Id),
   }),
   errors: ['TOKEN_REFRESH_NOT_FOUND', 'API_FORBIDDEN'],
+})
+
+export const inspectAuth = operation({
+  id: 'auth.inspect',
+  service: 'api',
+  method: 'GET',
+  path: '/cloud/auth/inspect',
+  summary: 'Tells who the caller is.',
+  auth: ['admin', 'user', 'cloud'],
+  rate_limit: 'cloud',
+  response: object({
+    agent: object(
+      {
+        identity: Type.Optional(object({ identity_id: Id }, 'A person.')),
+        game_cloud: Type.Optional(object({ game_id: Id }, 'A cloud token.')),
+        access_token: Type.Optional(object({ name: Type.String() }, 'An administrator.')),
+      },
+      'One of the members; of an administrator who has logged in, two.',
+    ),
+  }),
 })

@@ -47,10 +47,15 @@ export const Profile = object(
   'A person or a player, as he is told it himself.',
 )
 
-const door = { auth: ['user', 'admin'], rate_limit: 'cloud', path: '/identity/identities/self/profile' } as const
+const defaults = {
+  service: 'api',
+  auth: ['user', 'admin'],
+  rate_limit: 'cloud',
+  path: '/identity/identities/self/profile',
+} as const
 
 export const getSelfProfile = operation({
-  ...door,
+  ...defaults,
   id: 'identities.getSelfProfile',
   method: 'GET',
   auth: ['user', 'admin', 'identity'],
@@ -61,7 +66,7 @@ export const getSelfProfile = operation({
 })
 
 export const updateProfile = operation({
-  ...door,
+  ...defaults,
   id: 'identities.updateProfile',
   method: 'POST',
   auth: ['user', 'admin', 'identity'],
@@ -72,7 +77,7 @@ export const updateProfile = operation({
 })
 
 export const validateProfile = operation({
-  ...door,
+  ...defaults,
   id: 'identities.validateProfile',
   method: 'POST',
   path: '/identity/identities/self/profile/validate',

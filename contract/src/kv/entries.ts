@@ -32,12 +32,14 @@ const PutEntry = object({ key: Key, value: Value })
 export const KvEntry = object({ key: Key, value: Value, deleted: Deleted })
 
 const reading = {
+  service: 'api',
   auth: ['development', 'lobby', 'identity', 'cloud', 'user', 'admin'],
   role: 'viewer',
   rate_limit: 'kv',
   method: 'GET',
 } as const
 const writing = {
+  service: 'api',
   auth: ['development', 'lobby', 'cloud', 'user', 'admin'],
   role: 'developer',
   rate_limit: 'kv',

@@ -123,6 +123,7 @@ const SEAT_ERRORS = [
 
 export const findLobby = operation({
   id: 'lobbies.find',
+  service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/lobbies/find',
   aliases: ['/v1/lobbies/find'],
@@ -154,6 +155,7 @@ export const findLobby = operation({
 
 export const joinLobby = operation({
   id: 'lobbies.join',
+  service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/lobbies/join',
   aliases: ['/v1/lobbies/join'],
@@ -186,6 +188,7 @@ export const joinLobby = operation({
 
 export const createLobby = operation({
   id: 'lobbies.create',
+  service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/lobbies/create',
   aliases: ['/v1/lobbies/create'],
@@ -220,6 +223,7 @@ export const createLobby = operation({
 
 export const setLobbyReady = operation({
   id: 'lobbies.ready',
+  service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/lobbies/ready',
   aliases: ['/v1/lobbies/ready'],
@@ -232,6 +236,7 @@ export const setLobbyReady = operation({
 
 export const setLobbyClosed = operation({
   id: 'lobbies.setClosed',
+  service: 'matchmaker',
   method: 'PUT',
   path: '/matchmaker/lobbies/closed',
   aliases: ['/v1/lobbies/closed'],
@@ -245,6 +250,7 @@ export const setLobbyClosed = operation({
 
 export const setLobbyState = operation({
   id: 'lobbies.setState',
+  service: 'matchmaker',
   method: 'PUT',
   path: '/matchmaker/lobbies/state',
   aliases: ['/v1/lobbies/state'],
@@ -258,6 +264,7 @@ export const setLobbyState = operation({
 
 export const getLobbyState = operation({
   id: 'lobbies.getState',
+  service: 'matchmaker',
   method: 'GET',
   path: '/matchmaker/lobbies/{lobby_id}/state',
   aliases: ['/v1/lobbies/{lobby_id}/state'],
@@ -295,6 +302,7 @@ export const LobbyInfo = object({
 
 export const listLobbies = operation({
   id: 'lobbies.list',
+  service: 'matchmaker',
   method: 'GET',
   path: '/matchmaker/lobbies/list',
   aliases: ['/v1/lobbies/list'],

@@ -21,11 +21,11 @@ export const Party = object(
   'Players who are seated together.',
 )
 
-const door = { auth: ['identity'], rate_limit: 'matchmaker' } as const
+const defaults = { service: 'matchmaker', auth: ['identity'], rate_limit: 'matchmaker' } as const
 const answer = { response: object({ party: Party }) }
 
 export const createParty = operation({
-  ...door,
+  ...defaults,
   ...answer,
   id: 'parties.create',
   method: 'POST',
@@ -35,7 +35,7 @@ export const createParty = operation({
 })
 
 export const getParty = operation({
-  ...door,
+  ...defaults,
   id: 'parties.getSelf',
   method: 'GET',
   path: '/parties/self',
@@ -46,7 +46,7 @@ export const getParty = operation({
 })
 
 export const joinParty = operation({
-  ...door,
+  ...defaults,
   ...answer,
   id: 'parties.join',
   method: 'POST',
@@ -65,7 +65,7 @@ export const joinParty = operation({
 })
 
 export const leaveParty = operation({
-  ...door,
+  ...defaults,
   id: 'parties.leave',
   method: 'POST',
   path: '/parties/leave',
@@ -75,7 +75,7 @@ export const leaveParty = operation({
 })
 
 export const setPartyLeader = operation({
-  ...door,
+  ...defaults,
   ...answer,
   id: 'parties.setLeader',
   method: 'POST',
@@ -86,7 +86,7 @@ export const setPartyLeader = operation({
 })
 
 export const removePartyMember = operation({
-  ...door,
+  ...defaults,
   ...answer,
   id: 'parties.removeMember',
   method: 'DELETE',

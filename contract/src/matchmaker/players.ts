@@ -7,6 +7,7 @@ const PlayerToken = Type.String({ minLength: 1, maxLength: 2048, description: 'A
 
 export const playerConnected = operation({
   id: 'players.connected',
+  service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/players/connected',
   summary: 'Consume a player token. Until this answers 200 the socket may do nothing; on an error it must be closed.',
@@ -27,6 +28,7 @@ export const playerConnected = operation({
 
 export const playerDisconnected = operation({
   id: 'players.disconnected',
+  service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/players/disconnected',
   summary: 'The player has left; the seat is free, or kept for hold_ms. Repeating it changes nothing.',
@@ -57,6 +59,7 @@ const GameModeStatistics = object({
 
 export const getPlayerStatistics = operation({
   id: 'players.getStatistics',
+  service: 'matchmaker',
   method: 'GET',
   path: '/matchmaker/players/statistics',
   summary: 'How many play, by game mode and region, over the lobbies of all versions.',

@@ -21,6 +21,7 @@ export const RegionInfos = Type.Array(RegionInfo, {
 
 export const listRegions = operation({
   id: 'regions.list',
+  service: 'matchmaker',
   method: 'GET',
   path: '/matchmaker/regions',
   summary:

@@ -1,9 +1,9 @@
 // What a program is told before it has any credential.
-import type { bootstrap, ResponseOf } from '@muster/contract'
+import type { getBootstrap, ResponseOf } from '@muster/contract'
 import { hasEmailLogin } from '../config.ts'
 import type { Context } from '../context.ts'
 
-export function describePlatform(ctx: Context): ResponseOf<typeof bootstrap> {
+export function describePlatform(ctx: Context): ResponseOf<typeof getBootstrap> {
   const site_key = ctx.config.login_turnstile?.site_key
   return {
     cluster: 'oss',

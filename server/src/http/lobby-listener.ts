@@ -1,7 +1,7 @@
 // What is served at PLATFORM_API_URL, the one address that a lobby is given: every operation that a lobby token may call,
 // and no other. It is a listener of the matchmaker's process. `ready` and `connected`, for which players wait, go through no
 // other process, and go on while the api or the edge is started again. The api's operations are forwarded to it.
-import { ApiError, isForLobbies, MATCHMAKER_PATH, type Operation } from '@muster/contract'
+import { ApiError, isForLobbies, type Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { ApiForwarder } from './api-forwarder.ts'
@@ -27,7 +27,7 @@ export function serveLobbies(
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
     for (const operation of OPERATIONS) {
-      if (!isForLobbies(operation) || MATCHMAKER_PATH.test(operation.path)) continue
+      if (!isForLobbies(operation) || operation.service === 'matchmaker') continue
       const onRequest = createAdmission(door, operation)
       for (const url of urlsOf(operation)) {
         scope.route({

@@ -13,10 +13,13 @@ import { billing } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
 import { deletion } from './cloud/deletion.ts'
+import { development } from './cloud/development.ts'
 import { devices } from './cloud/devices.ts'
+import { domains } from './cloud/domains.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
 import { images } from './cloud/images.ts'
+import { invites } from './cloud/invites.ts'
 import { live } from './cloud/live.ts'
 import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
@@ -29,16 +32,17 @@ import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
 import { uploads } from './cloud/uploads.ts'
 import { versions } from './cloud/versions.ts'
-import { guests } from './identity/guests.ts'
+import { identities } from './identity/identities.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
 import type { Implementation } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
-import { hands } from './matchmaker/hands.ts'
+import { events } from './matchmaker/events.ts'
+import { explanations } from './matchmaker/explanations.ts'
 import { lobbies } from './matchmaker/lobbies.ts'
+import { lobbyAdmin } from './matchmaker/lobby-admin.ts'
 import { parties } from './matchmaker/parties.ts'
 import { players } from './matchmaker/players.ts'
-import { explanations } from './matchmaker/rays.ts'
 import { regions } from './matchmaker/regions.ts'
 import type { WatchedRecords } from './watched-records.ts'
 
@@ -62,11 +66,14 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...groups(records),
     ...billing,
     ...members(records),
+    ...invites,
     ...games(records),
     ...namespaces,
+    ...domains,
     ...namespaceCdn,
     ...analytics(read_limit),
     ...tokens,
+    ...development,
     ...versions,
     ...builds,
     ...sites,
@@ -91,8 +98,9 @@ export function matchmakerOperations(ctx: Context, matchmaker: Matchmaker, quota
     ...players(matchmaker),
     ...regions(matchmaker),
     ...parties(matchmaker),
-    ...guests(quota),
-    ...hands(ctx, matchmaker),
+    ...events(matchmaker),
+    ...identities(quota),
+    ...lobbyAdmin(ctx, matchmaker),
     ...explanations(ctx, matchmaker),
   ]
 }

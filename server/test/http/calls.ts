@@ -13,7 +13,6 @@ import {
   type GroupRole,
   kickGroupMember,
   leaveGroup,
-  MATCHMAKER_PATH,
   NO_BODY,
   type Operation,
   revokeGameCloudToken,
@@ -412,7 +411,7 @@ export function rightTokenOf({ tokens }: World, { auth }: Operation): string | n
 export const hasBody = ({ method }: Operation): boolean => method !== 'GET'
 
 export function addressOf({ platform }: World, operation: Operation, call: Call, path = operation.path): string {
-  const base = MATCHMAKER_PATH.test(path) ? platform.matchmaker_url : platform.api_url
+  const base = operation.service === 'matchmaker' ? platform.matchmaker_url : platform.api_url
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(call.params?.[name] ?? UNKNOWN_ID))
   const pairs = Object.entries(call.query ?? {}).flatMap(([key, value]) => [value].flat().map((one) => [key, one]))
   const query = new URLSearchParams(pairs).toString()

@@ -5,14 +5,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import {
-  ERROR_CODES,
-  type ErrorBody,
-  type ErrorCode,
-  type ErrorDetail,
-  MATCHMAKER_PATH,
-  type Operation,
-} from '@muster/contract'
+import { ERROR_CODES, type ErrorBody, type ErrorCode, type ErrorDetail, type Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import { startPlatform } from '../platform.ts'
 import { type Answer, type Ask, ask, bearer, requireRefusal } from './ask.ts'
@@ -23,7 +16,7 @@ const SMALL_BODY_BYTES = 64 * 1024
 const API_BODY_BYTES = 4 * 1024 * 1024
 
 const isAnyJson = ({ body }: Operation): boolean => !('type' in body)
-const isMatchmaker = ({ path }: Operation): boolean => MATCHMAKER_PATH.test(path)
+const isMatchmaker = ({ service }: Operation): boolean => service === 'matchmaker'
 const isId = (schema: object): boolean => 'format' in schema && schema.format === 'uuid'
 const membersOf = ({ body }: Operation): Record<string, { type?: string }> =>
   'properties' in body ? (body.properties as Record<string, { type?: string }>) : {}

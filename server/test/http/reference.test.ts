@@ -11,7 +11,6 @@ import {
   ERROR_CODES,
   ERRORS,
   listGameBuilds,
-  MATCHMAKER_PATH,
   type Operation,
 } from '@muster/contract'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
@@ -151,7 +150,7 @@ function exampleOf(platform: Platform, operation: Operation): string {
   const described = operationOf(document, operation)
   const query = (described.parameters ?? []).filter((parameter) => parameter.in === 'query' && parameter.required)
   const body = described.requestBody?.content['application/json'].schema ?? null
-  const url = MATCHMAKER_PATH.test(operation.path) ? platform.matchmaker_url : platform.api_url
+  const url = operation.service === 'matchmaker' ? platform.matchmaker_url : platform.api_url
   const parts = { operation, query: query as { name: string; schema: Schema }[], body: body as Schema | null }
   return curlOf(url, document.components.schemas as Schemas, parts)
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  bootstrap,
   completeAccessTokenVerification,
   completeEmailVerification,
   createGroup,
+  getBootstrap,
   inspectAuth,
   listGroups,
   refreshIdentityToken,
@@ -190,7 +190,7 @@ test('in production without a mail server there is no login by e-mail, and boots
     },
   })
   const anyone = createClient({ url: platform.api_url })
-  assert.deepEqual((await anyone.call(bootstrap, {})).login_methods, { access_token: true, email: false })
+  assert.deepEqual((await anyone.call(getBootstrap, {})).login_methods, { access_token: true, email: false })
   await refused('API_FORBIDDEN', anyone.call(startEmailVerification, { body: { email: 'a@b.c' } }))
   assert.deepEqual(await platform.ctx.db.selectFrom('email_verifications').selectAll().execute(), [])
 })
@@ -212,7 +212,7 @@ test('where the operator has configured Turnstile, a code needs a captcha that w
   const start = (captcha?: { turnstile?: { client_response: string } }) =>
     anyone.call(startEmailVerification, { body: { email: 'a@b.c', ...(captcha && { captcha }) } })
   const startWith = (client_response: string) => start({ turnstile: { client_response } })
-  const told = await anyone.call(bootstrap, {})
+  const told = await anyone.call(getBootstrap, {})
   assert.deepEqual(told.captcha, { turnstile: { site_key: SITE_KEY } })
   assert.deepEqual(told.login_methods, { access_token: true, email: true })
 

@@ -2,7 +2,8 @@
 // matchmaker, a lobby by the path route, and everything else to the api. Targets come from the settings and from
 // lobby_runs only; nothing in a request ever becomes an address.
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError, MATCHMAKER_PATH } from '@muster/contract'
+import { ApiError } from '@muster/contract'
+import { serviceOf } from '@muster/contract/services'
 import type { Config } from '../../config.ts'
 import type { Context } from '../../context.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../tokens/edge-proof.ts'
@@ -76,7 +77,7 @@ export function createRouter(
 
   const onMain = (wanted: Wanted): Place | Promise<Place> => {
     const { path } = wanted
-    if (MATCHMAKER_PATH.test(path)) return toRole(wanted, matchmaker)
+    if (serviceOf(path) === 'matchmaker') return toRole(wanted, matchmaker)
     if (!LOBBIES_PATH.test(path)) return toRole(wanted, api)
     const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
     if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')

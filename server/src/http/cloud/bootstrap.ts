@@ -1,4 +1,4 @@
-import { bootstrap as getBootstrap } from '@muster/contract'
+import { getBootstrap } from '@muster/contract'
 import { describePlatform } from '../../cloud/bootstrap.ts'
 import { implement } from '../implement.ts'
 

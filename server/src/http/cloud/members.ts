@@ -1,14 +1,10 @@
 import {
-  consumeGroupInvite,
-  createGroupInvite,
-  getGroupInvite,
   getGroupMembers,
   kickGroupMember,
   leaveGroup,
   setGroupMemberRole,
   transferGroupOwnership,
 } from '@muster/contract'
-import * as invites from '../../cloud/groups/invites.ts'
 import * as cloud from '../../cloud/groups/members.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { WatchedRecords } from '../watched-records.ts'
@@ -34,14 +30,5 @@ export const members = (records: WatchedRecords): Implementation[] => [
   implement(transferGroupOwnership, async ({ ctx, caller, params, body }) => {
     await cloud.transferOwnership(ctx, caller, params.group_id, body.new_owner_identity_id)
     return {}
-  }),
-  implement(createGroupInvite, ({ ctx, caller, params, body }) =>
-    invites.createInvite(ctx, caller, params.group_id, body),
-  ),
-  implement(getGroupInvite, async ({ ctx, params }) => ({
-    group: await invites.findInvite(ctx, params.group_invite_code),
-  })),
-  implement(consumeGroupInvite, {
-    user: ({ ctx, caller, params }) => invites.consumeInvite(ctx, caller, params.group_invite_code),
   }),
 ]

@@ -1,15 +1,12 @@
 import {
-  addNamespaceDomain,
   createGameNamespace,
   createGameNamespaceTokenPublic,
   getGameNamespaceById,
-  removeNamespaceDomain,
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
-import * as domains from '../../cloud/domains/domains.ts'
 import * as cloud from '../../cloud/namespaces/namespaces.ts'
 import * as tokens from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
@@ -38,12 +35,4 @@ export const namespaces = [
   implement(createGameNamespaceTokenPublic, ({ ctx, caller, params }) =>
     tokens.createPublicToken(ctx, caller, params.game_id, params.namespace_id),
   ),
-  implement(addNamespaceDomain, async ({ ctx, caller, params, body }) => {
-    await domains.addDomain(ctx, caller, params.game_id, params.namespace_id, body.domain)
-    return {}
-  }),
-  implement(removeNamespaceDomain, async ({ ctx, caller, params }) => {
-    await domains.removeDomain(ctx, caller, params.game_id, params.namespace_id, params.domain)
-    return {}
-  }),
 ]

@@ -1,13 +1,4 @@
-import {
-  createParty,
-  getParty,
-  joinParty,
-  leaveParty,
-  removePartyMember,
-  setPartyLeader,
-  watchEvents,
-} from '@muster/contract'
-import { eventsFor } from '../../matchmaker/calls/events.ts'
+import { createParty, getParty, joinParty, leaveParty, removePartyMember, setPartyLeader } from '@muster/contract'
 import * as calls from '../../matchmaker/calls/parties.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { implement } from '../implement.ts'
@@ -28,11 +19,5 @@ export const parties = ({ desk }: Matchmaker) => [
   implement(setPartyLeader, { identity: ({ caller, body }) => calls.setLeader(desk(), caller, body.identity_id) }),
   implement(removePartyMember, {
     identity: ({ caller, params }) => calls.removeMember(desk(), caller, params.identity_id),
-  }),
-  implement(watchEvents, {
-    identity: async ({ caller, query, isGone }) => {
-      const news = await eventsFor(desk(), caller, query.watch_index, isGone)
-      return news.answer
-    },
   }),
 ]

@@ -1,9 +1,9 @@
 // What an identity is told while it listens. An event stays until its time is over, and is told again to whoever has not
 // shown an index from behind it.
 import Type from 'typebox'
-import { Seat } from '../matchmaker/lobbies.ts'
 import { operation } from '../operation.ts'
 import { Id, object, Timestamp } from '../records.ts'
+import { Seat } from './lobbies.ts'
 
 export const GlobalEvent = object(
   {
@@ -18,6 +18,7 @@ export const GlobalEvent = object(
 
 export const watchEvents = operation({
   id: 'identities.events.watch',
+  service: 'matchmaker',
   method: 'GET',
   path: '/identity/events/live',
   summary:

@@ -4,7 +4,7 @@ import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { Empty, Id, object, Timestamp } from '../records.ts'
 
-const door = { auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+const defaults = { service: 'matchmaker', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const lobby = { game_id: Id, lobby_id: Id }
 
 export const LobbyPlayer = object(
@@ -19,7 +19,7 @@ export const LobbyPlayer = object(
 )
 
 export const deleteMatchmakerLobby = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.deleteMatchmakerLobby',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}',
@@ -31,7 +31,7 @@ export const deleteMatchmakerLobby = operation({
 })
 
 export const listMatchmakerLobbyPlayers = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.listMatchmakerLobbyPlayers',
   method: 'GET',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players',
@@ -43,7 +43,7 @@ export const listMatchmakerLobbyPlayers = operation({
 })
 
 export const deleteMatchmakerLobbyPlayer = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.deleteMatchmakerLobbyPlayer',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}',
@@ -56,7 +56,7 @@ export const deleteMatchmakerLobbyPlayer = operation({
 })
 
 export const setMatchmakerVersionDraining = operation({
-  ...door,
+  ...defaults,
   id: 'games.matchmaker.setMatchmakerVersionDraining',
   method: 'PUT',
   path: '/cloud/games/{game_id}/matchmaker/namespaces/{namespace_id}/versions/{version_id}/draining',

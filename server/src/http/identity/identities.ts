@@ -3,7 +3,7 @@ import type { GuestQuota } from '../../identity/guest-quota.ts'
 import { setUpGuest } from '../../identity/guests.ts'
 import { type Implementation, implement } from '../implement.ts'
 
-export const guests = (quota: GuestQuota): Implementation[] => [
+export const identities = (quota: GuestQuota): Implementation[] => [
   implement(setupIdentity, {
     namespace: ({ ctx, caller: { namespace_id, identity_id }, client, body }) =>
       setUpGuest(ctx, quota, { namespace_id, identity_id, client_key: client }, body.existing_identity_token),

@@ -10,7 +10,7 @@ import { drainVersion, playersOfLobby, removePlayer, stopLobby } from '../../mat
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
-export const hands = (ctx: Context, matchmaker: Matchmaker): Implementation[] => [
+export const lobbyAdmin = (ctx: Context, matchmaker: Matchmaker): Implementation[] => [
   implement(deleteMatchmakerLobby, async ({ caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
     return stopLobby(matchmaker.desk(), params)

@@ -1,0 +1,25 @@
+import {
+  createGameNamespaceTokenDevelopment,
+  listGameNamespaceTokensDevelopment,
+  revokeGameNamespaceTokenDevelopment,
+  validateGameNamespaceTokenDevelopment,
+} from '@muster/contract'
+import * as cloud from '../../cloud/namespaces/development.ts'
+import * as tokens from '../../cloud/tokens.ts'
+import { implement } from '../implement.ts'
+
+export const development = [
+  implement(createGameNamespaceTokenDevelopment, ({ ctx, caller, params, body }) =>
+    cloud.createDevelopmentToken(ctx, caller, params, body),
+  ),
+  implement(validateGameNamespaceTokenDevelopment, async ({ ctx, caller, params, body }) => ({
+    errors: await cloud.validateDevelopmentToken(ctx, caller, params, body),
+  })),
+  implement(listGameNamespaceTokensDevelopment, ({ ctx, caller, params }) =>
+    tokens.listTokens(ctx, caller, { kind: 'development', ...params }),
+  ),
+  implement(revokeGameNamespaceTokenDevelopment, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
+    await tokens.revokeToken(ctx, caller, { kind: 'development', ...namespace }, token_id)
+    return {}
+  }),
+]

@@ -1,0 +1,13 @@
+import { watchEvents } from '@muster/contract'
+import { eventsFor } from '../../matchmaker/calls/events.ts'
+import type { Matchmaker } from '../../matchmaker/start.ts'
+import { implement } from '../implement.ts'
+
+export const events = ({ desk }: Matchmaker) => [
+  implement(watchEvents, {
+    identity: async ({ caller, query, isGone }) => {
+      const news = await eventsFor(desk(), caller, query.watch_index, isGone)
+      return news.answer
+    },
+  }),
+]
