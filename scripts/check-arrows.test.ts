@@ -188,7 +188,7 @@ test('every kind of wrong arrow and every word out of place is found, and told b
 
 test('the book may know no clock, no chance, no waiting and no other room', (t) => {
   const copy = copyOfRepository(t)
-  const book = 'server/src/matchmaker/book/book.ts'
+  const book = 'server/src/matchmaker/book/state.ts'
   const words = ['performance.now()', 'Promise.resolve(setTimeout)', 'process.pid', 'async () => {}']
   appendFileSync(
     join(copy, book),
@@ -196,8 +196,8 @@ test('the book may know no clock, no chance, no waiting and no other room', (t) 
   )
   appendFileSync(join(copy, book), "\nimport { newId } from '../ids.ts'\nexport const id = newId\n")
   const { stderr } = check(copy)
-  assert.equal(stderr.match(/book\.ts:\d+ a pure file has no such word/g)?.length, words.length)
-  assert.equal(stderr.match(/book\.ts:\d+ a pure file imports only types and pure files/g)?.length, 1)
+  assert.equal(stderr.match(/state\.ts:\d+ a pure file has no such word/g)?.length, words.length)
+  assert.equal(stderr.match(/state\.ts:\d+ a pure file imports only types and pure files/g)?.length, 1)
 })
 
 test('an exception that nothing needs any more is a fault', (t) => {

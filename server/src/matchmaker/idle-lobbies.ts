@@ -10,8 +10,10 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import type { Change } from '../journal/changes.ts'
 import type { LobbyPlan } from './book/commands.ts'
+import * as decide from './book/decide.ts'
+import { setIdleRules } from './book/evolve.ts'
 import { type IdleRules, NO_IDLE_RULES } from './book/idle.ts'
-import type { Place } from './book/open-lobbies.ts'
+import type { LobbyKey } from './book/open-lobbies.ts'
 import { plansOf } from './seats/request.ts'
 import type { Books } from './shards/books.ts'
 import type { Namespaces } from './watch/namespaces.ts'
@@ -63,11 +65,12 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
   let again = false
   let is_closed = false
 
-  const keyOf = (namespace_id: string, { version_id, region, game_mode }: Place): string =>
+  const keyOf = (namespace_id: string, { version_id, region, game_mode }: LobbyKey): string =>
     `${namespace_id}\n${version_id}\n${region}\n${game_mode}`
 
   function tell(namespace_id: string): void {
-    books.book(namespace_id)?.setIdleRules(wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
+    const book = books.book(namespace_id)
+    if (book !== undefined) setIdleRules(book, wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
   }
 
   /** Reads which versions are deployed where lobbies live, or are wanted. */
@@ -173,10 +176,10 @@ export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Na
       try {
         const { lobby_count_max } = await namespaces.get(namespace_id)
         const wish = { plan, idle_min, lobby_count_max }
-        const is_started = await books.commit(namespace_id, (book, now_ms) => {
+        const is_started = await books.commit(namespace_id, (book, env) => {
           // It may be a new book, which knows of nothing.
-          book.setIdleRules(wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
-          return book.prepare(wish, newId(now_ms), now_ms, books.hasRoom, books.choosePorts)
+          setIdleRules(book, wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
+          return decide.prepare(book, wish, newId(env.now_ms), env)
         })
         if (!is_started) return true
       } catch (error) {

@@ -11,7 +11,7 @@ import { type OldRows, removeInBatches, removeOld } from '../database/remove-old
 import { type Sweeper, startSweeper } from '../database/sweeper.ts'
 import { UNUSED_GUESTS } from '../database/unused-guests.ts'
 import { SHARD_COUNT } from '../journal/pages.ts'
-import { MEMORY_MS } from './book/book.ts'
+import { MEMORY_MS } from './book/state.ts'
 import type { Rays } from './explanations/store.ts'
 
 const SWEEP_EVERY_MS = 60_000

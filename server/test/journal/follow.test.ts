@@ -8,9 +8,10 @@ import { newId } from '../../src/ids.ts'
 import { followShard } from '../../src/journal/follow.ts'
 import { shardOf } from '../../src/journal/pages.ts'
 import { READ_ROWS_MAX, type Row } from '../../src/journal/read.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
 import { wakeReaders } from '../../src/matchmaker/watch/readers.ts'
 import { createDatabase } from '../database.ts'
-import { lobbyPlan } from '../matchmaker/plain-wishes.ts'
+import { at, lobbyPlan } from '../matchmaker/plain-wishes.ts'
 import { type LocalWriter, newNamespace, openDatabase, openLocalWriter } from '../matchmaker/writers.ts'
 import { until } from '../until.ts'
 
@@ -25,8 +26,13 @@ async function openRoom(t: TestContext) {
 }
 
 function createLobby({ books }: LocalWriter, namespace_id: string): Promise<unknown> {
-  return books.commit(namespace_id, (book, now_ms) =>
-    book.prepare({ plan: lobbyPlan(), idle_min: 1_000_000, lobby_count_max: 1_000_000 }, newId(now_ms), now_ms),
+  return books.commit(namespace_id, (book, { now_ms }) =>
+    decide.prepare(
+      book,
+      { plan: lobbyPlan(), idle_min: 1_000_000, lobby_count_max: 1_000_000 },
+      newId(now_ms),
+      at(now_ms),
+    ),
   )
 }
 

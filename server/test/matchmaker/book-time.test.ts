@@ -2,12 +2,13 @@
 import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 import { newId } from '../../src/ids.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
-import type { Decision, SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import type { SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import type { Decide } from '../../src/matchmaker/shards/shard.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { openDatabaseProxy } from './database-proxy.ts'
-import { findWish, lobbyPlan } from './plain-wishes.ts'
+import { at, findWish, lobbyPlan } from './plain-wishes.ts'
 import { type LocalWriter, newNamespace, openDatabase, openLocalWriter, startOpenWriter } from './writers.ts'
 
 const MINUTE_MS = 60_000
@@ -126,12 +127,11 @@ function open(t: TestContext, url: string, { now, elapsed }: ReturnType<typeof c
 async function takeSeat(writer: LocalWriter, namespace_id: string): Promise<{ player_id: string; life_ms: number }> {
   const life_ms = 1_000 + Math.floor(Math.random() * 5 * MINUTE_MS)
   const plan = lobbyPlan({ player_deadline_ms: life_ms, idle_grace_ms: 0, max_players_normal: 1 })
-  const commit = <T>(decide: (book: Book, now_ms: number) => Decision<T>): Promise<T> =>
-    writer.books.commit(namespace_id, decide)
-  const { player_id, lobby_id } = await commit((book, now_ms) =>
-    book.find(findWish({ plan }), { lobby_id: newId(now_ms), player_id: newId(now_ms) }, now_ms),
+  const commit = <T>(decide: Decide<T>): Promise<T> => writer.books.commit(namespace_id, decide)
+  const { player_id, lobby_id } = await commit((book, { now_ms }) =>
+    decide.find(book, findWish({ plan }), { lobby_id: newId(now_ms), player_id: newId(now_ms) }, at(now_ms)),
   )
-  await commit((book, now_ms) => book.ready(lobby_id, now_ms))
+  await commit((book, { now_ms }) => decide.ready(book, lobby_id, now_ms))
   return { player_id, life_ms }
 }
 

@@ -5,9 +5,11 @@ import { test } from 'node:test'
 import type { ApiError } from '@muster/contract'
 import type pg from 'pg'
 import { newId } from '../../src/ids.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
-import type { Decision, FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import type { Env, FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 import type { Books } from '../../src/matchmaker/shards/books.ts'
+import type { Decide } from '../../src/matchmaker/shards/shard.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { findWish, lobbyPlan, seatWish } from './plain-wishes.ts'
@@ -30,12 +32,13 @@ async function reserve(books: Books, namespace_id: string, count: number): Promi
   const wish = findWish({ plan: PLAN })
   const seats = await Promise.all(
     Array.from({ length: count }, () =>
-      books.commit(namespace_id, (book, now_ms) => book.find(wish, freshIds(), now_ms)),
+      books.commit(namespace_id, (book, env) => decide.find(book, wish, freshIds(), env)),
     ),
   )
   const lobby_ids = new Set(seats.map((seat) => seat.lobby_id))
   assert.equal(lobby_ids.size, count / SEATS_EACH)
-  for (const lobby_id of lobby_ids) await books.commit(namespace_id, (book, now_ms) => book.ready(lobby_id, now_ms))
+  for (const lobby_id of lobby_ids)
+    await books.commit(namespace_id, (book, { now_ms }) => decide.ready(book, lobby_id, now_ms))
   return seats
 }
 
@@ -86,11 +89,11 @@ test('of 10,000 reservations that run out while their players connect and others
     now_ms = deadline_ms - 1
     // The last millisecond passes in the midst of it: before whichever command comes then.
     let left = Math.floor(Math.random() * 2 * WAVE)
-    const commit = (decide: (book: Book, now_ms: number) => Decision<unknown>): Promise<string> =>
+    const commit = (decide: Decide<unknown>): Promise<string> =>
       books
-        .commit(namespace_id, (book, book_ms) => {
+        .commit(namespace_id, (book, env) => {
           if (left-- === 0) now_ms = deadline_ms
-          return decide(book, book_ms)
+          return decide(book, env)
         })
         .then(
           () => 'granted',
@@ -99,9 +102,9 @@ test('of 10,000 reservations that run out while their players connect and others
     const connects = seats.map(
       ({ player_id, lobby_id }) =>
         () =>
-          commit((book, ms) => book.connected({ player_id, lobby_id, connect_key: null }, ms)),
+          commit((book, { now_ms: ms }) => decide.connected(book, { player_id, lobby_id, connect_key: null }, ms)),
     )
-    const finds = seats.map(() => () => commit((book, ms) => book.find(findWish(), freshIds(), ms)))
+    const finds = seats.map(() => () => commit((book, env) => decide.find(book, findWish(), freshIds(), env)))
     // What is due is looked for by whoever comes; these come for nothing else.
     const sweeps = Array.from({ length: 3 }, () => () => commit(() => ({ changes: [], result: null })))
     const order = shuffled([...connects, ...finds, ...sweeps])
@@ -138,7 +141,7 @@ test('when nobody has looked for ten minutes, 1,000 places that ran out are foun
   let now_ms = Date.now()
   const now = (): number => now_ms
   const writer = await openLocalWriter(t, url, { now })
-  const find = (book: Book, ms: number) => book.find(findWish(), freshIds(), ms)
+  const find = (book: Book, env: Env) => decide.find(book, findWish(), freshIds(), env)
   const full = { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' }
   const old = await reserve(writer.books, namespace_id, SEATS)
   await assert.rejects(writer.books.commit(namespace_id, find), full)
@@ -175,8 +178,12 @@ test('a wish that comes first after the moment gets the place, and the player of
   const [seat] = await reserve(books, namespace_id, SEATS_EACH)
   now_ms += DEADLINE_MS
   const { player_id, lobby_id } = seat!
-  const join = books.commit(namespace_id, (book, ms) => book.join({ ...seatWish(), lobby_id }, freshIds(), ms))
-  const late = books.commit(namespace_id, (book, ms) => book.connected({ player_id, lobby_id, connect_key: null }, ms))
+  const join = books.commit(namespace_id, (book, { now_ms: ms }) =>
+    decide.join(book, { ...seatWish(), lobby_id }, freshIds(), ms),
+  )
+  const late = books.commit(namespace_id, (book, { now_ms: ms }) =>
+    decide.connected(book, { player_id, lobby_id, connect_key: null }, ms),
+  )
   await assert.rejects(late, { code: 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED' })
   assert.equal((await join).lobby_id, lobby_id)
 })

@@ -3,9 +3,10 @@
 import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 import type { SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { findWish, lobbyPlan, seatWish } from './plain-wishes.ts'
+import { at, findWish, lobbyPlan, seatWish } from './plain-wishes.ts'
 import {
   closeGate,
   lastWriter,
@@ -127,8 +128,8 @@ test('mistake 1, a fence that does not fence: the rows of a stale writer are not
   const { url, namespace_id, db } = await setUp(t)
   const old = await openLocalWriter(t, url)
   const find = (writer: typeof old, client: string) =>
-    writer.books.commit(namespace_id, (book, now_ms) =>
-      book.find(wishOf(client), { lobby_id: newNamespace(), player_id: newNamespace() }, now_ms),
+    writer.books.commit(namespace_id, (book, { now_ms }) =>
+      decide.find(book, wishOf(client), { lobby_id: newNamespace(), player_id: newNamespace() }, at(now_ms)),
     )
   await find(old, 'early')
   const heir = await openLocalWriter(t, url)
@@ -145,14 +146,16 @@ test('mistake 1, a fence that does not fence: the rows of a stale writer are not
 test('a stale writer does not write into the tables either', async (t) => {
   const { url, namespace_id, db } = await setUp(t)
   const old = await openLocalWriter(t, url)
-  const seat = await old.books.commit(namespace_id, (book, now_ms) =>
-    book.find(wishOf('a'), { lobby_id: newNamespace(), player_id: newNamespace() }, now_ms),
+  const seat = await old.books.commit(namespace_id, (book, { now_ms }) =>
+    decide.find(book, wishOf('a'), { lobby_id: newNamespace(), player_id: newNamespace() }, at(now_ms)),
   )
-  await old.books.commit(namespace_id, (book, now_ms) => book.ready(seat.lobby_id, now_ms))
+  await old.books.commit(namespace_id, (book, { now_ms }) => decide.ready(book, seat.lobby_id, now_ms))
   const call = { player_id: seat.player_id, lobby_id: seat.lobby_id, connect_key: 'key' }
-  await old.books.commit(namespace_id, (book, now_ms) => book.connected(call, now_ms))
+  await old.books.commit(namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
   const heir = await openLocalWriter(t, url)
-  await heir.books.commit(namespace_id, (book, now_ms) => book.disconnected({ ...call, disconnect_key: null }, now_ms))
+  await heir.books.commit(namespace_id, (book, { now_ms }) =>
+    decide.disconnected(book, { ...call, disconnect_key: null }, now_ms),
+  )
   await heir.projection.flush()
   await old.projection.flush()
   const { rows } = await db.query('select player_count, remove_ts from lobbies join players using (lobby_id)')
@@ -196,11 +199,12 @@ test('mistake 3, a poisoned batch: the command whose row is refused fails alone,
     create trigger poison before insert on journal for each row
       when (position('poison'::bytea in new.payload) > 0) execute function refuse_poison()`)
   const find = (client: string) =>
-    writer.books.commit(namespace_id, (book, now_ms) =>
-      book.find(
+    writer.books.commit(namespace_id, (book, { now_ms }) =>
+      decide.find(
+        book,
         { ...wishOf(client), plan: lobbyPlan({ max_players_normal: 3, tags: { of: client } }) },
         { lobby_id: newNamespace(), player_id: newNamespace() },
-        now_ms,
+        at(now_ms),
       ),
     )
   // The first flies alone; all others gather behind it, the poisoned ones in the middle of them.
@@ -238,11 +242,13 @@ test('mistake 3, in the tables: a row that is refused does not hold back the oth
     alter table lobbies add constraint poison check (game_mode not like 'poison%')`)
   const ids = () => ({ lobby_id: newNamespace(), player_id: newNamespace() })
   const create = (client: string, game_mode: string) =>
-    writer.books.commit(namespace_id, (book, now_ms) =>
-      book.create({ ...seatWish({ client }), plan: lobbyPlan({ game_mode }) }, ids(), now_ms),
+    writer.books.commit(namespace_id, (book, { now_ms }) =>
+      decide.create(book, { ...seatWish({ client }), plan: lobbyPlan({ game_mode }) }, ids(), at(now_ms)),
     )
   const join = (client: string, lobby_id: string) =>
-    writer.books.commit(namespace_id, (book, now_ms) => book.join({ ...seatWish({ client }), lobby_id }, ids(), now_ms))
+    writer.books.commit(namespace_id, (book, { now_ms }) =>
+      decide.join(book, { ...seatWish({ client }), lobby_id }, ids(), now_ms),
+    )
   const [good, , bad] = await Promise.all([
     create('one', 'default'),
     create('poison', 'default'),

@@ -4,10 +4,11 @@ import { Writable } from 'node:stream'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { newId } from '../../src/ids.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { Decision } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 import { createDatabase } from '../database.ts'
-import { lobbyPlan, seatWish } from './plain-wishes.ts'
+import { at, lobbyPlan, seatWish } from './plain-wishes.ts'
 import { newNamespace, openDatabase, openLocalWriter, readJournal, seatedIn } from './writers.ts'
 
 test('a command that would break a law fails alone, is not in the journal, and is logged with what it was about', async (t) => {
@@ -25,10 +26,11 @@ test('a command that would break a law fails alone, is not in the journal, and i
   const writer = await openLocalWriter(t, url, { log })
   const namespace_id = newNamespace()
   const create = (book: Book, client: string, lobby_count_max: number): Decision<unknown> =>
-    book.create(
+    decide.create(
+      book,
       { ...seatWish({ client, lobby_count_max }), plan: lobbyPlan() },
       { lobby_id: newId(Date.now()), player_id: newId(Date.now()) },
-      Date.now(),
+      at(Date.now()),
     )
   /** A fault as it might be: two decisions on one state. */
   const twice = (book: Book): Decision<unknown> => {

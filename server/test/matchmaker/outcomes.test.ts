@@ -10,8 +10,9 @@ import { connect } from '../../src/database/connect.ts'
 import { startEmbedded } from '../../src/database/embedded/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { newId } from '../../src/ids.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 import { createDatabase } from '../database.ts'
 import { FOLDER_PREFIX } from '../database-leftovers.ts'
 import { until } from '../until.ts'
@@ -41,7 +42,7 @@ function createCaller(writer: LocalWriter, namespace_id: string) {
   return {
     commit,
     find: (client: string, changes: Partial<ReturnType<typeof wishOf>> = {}): Promise<SeatTaken> =>
-      commit((book, now_ms) => book.find({ ...wishOf(client), ...changes }, freshIds(), now_ms)),
+      commit((book, env) => decide.find(book, { ...wishOf(client), ...changes }, freshIds(), env)),
     read: <T>(look: (book: Book) => T): Promise<T> => commit((book) => ({ changes: [], result: look(book) })),
   }
 }
@@ -228,10 +229,10 @@ test('whoever waits for a lobby hears that it is ready when that is durable, and
   const waits = [writer.books.waitUntilReady(namespace_id, seat, patience)]
   const other = await find('other', { plan: null })
   const gone = writer.books.waitUntilReady(namespace_id, other, patience)
-  await commit((book, now_ms) => book.release(other.player_id, now_ms))
+  await commit((book, { now_ms }) => decide.release(book, other.player_id, now_ms))
   assert.equal(await gone, 'gone', 'a seat that is lost is not waited for')
   const gate = await closeGate(t, url, await lastWriter(db, namespace_id), 'before')
-  const ready = commit((book, now_ms) => book.ready(seat.lobby_id, now_ms))
+  const ready = commit((book, { now_ms }) => decide.ready(book, seat.lobby_id, now_ms))
   await gate.reached()
   waits.push(writer.books.waitUntilReady(namespace_id, seat, patience))
   const again = find('first')
@@ -246,7 +247,7 @@ test('whoever waits for a lobby hears that it is ready when that is durable, and
   assert.deepEqual(await Promise.all(waits), ['ready', 'ready'])
   assert.deepEqual(await again, { ...seat, is_ready: true })
   assert.equal(await writer.books.waitUntilReady(namespace_id, seat, patience), 'ready', 'who comes late hears it too')
-  await commit((book, now_ms) => book.stop(seat.lobby_id, 'exited', now_ms))
+  await commit((book, { now_ms }) => decide.stop(book, seat.lobby_id, 'exited', now_ms))
   assert.equal(await writer.books.waitUntilReady(namespace_id, seat, patience), 'gone')
 })
 
@@ -260,7 +261,7 @@ test('a reload tells those who wait what has become of their lobby', async (t) =
   const wait = writer.books.waitUntilReady(namespace_id, seat, patience)
   const before = (await readJournal(db, namespace_id)).length
   proxy.loseAnswers()
-  const ready = commit((book, now_ms) => book.ready(seat.lobby_id, now_ms))
+  const ready = commit((book, { now_ms }) => decide.ready(book, seat.lobby_id, now_ms))
   await until('it has committed', async () => (await readJournal(db, namespace_id)).length > before)
   proxy.cut()
   assert.equal(await wait, 'ready')
@@ -305,10 +306,10 @@ test('of 1,000 calls with one player token exactly one consumes it, over connect
   const writer = await openLocalWriter(t, proxy.url)
   const { commit, find } = createCaller(writer, namespace_id)
   const seat = await find('first')
-  await commit((book, now_ms) => book.ready(seat.lobby_id, now_ms))
+  await commit((book, { now_ms }) => decide.ready(book, seat.lobby_id, now_ms))
   const { player_id, lobby_id } = seat
   const answers = Array.from({ length: 1_000 }, () =>
-    commit((book, now_ms) => book.connected({ player_id, lobby_id, connect_key: null }, now_ms)),
+    commit((book, { now_ms }) => decide.connected(book, { player_id, lobby_id, connect_key: null }, now_ms)),
   )
   proxy.cut()
   const outcomes = await Promise.allSettled(answers)

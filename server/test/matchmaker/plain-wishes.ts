@@ -1,11 +1,21 @@
 // What the tests of the book ask for, with everything that does not matter to them filled in.
 import assert from 'node:assert'
-import type { Book } from '../../src/matchmaker/book/book.ts'
-import type { Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish, Undo } from '../../src/matchmaker/book/commands.ts'
-import type { Place, Tags } from '../../src/matchmaker/book/open-lobbies.ts'
+import type {
+  Decision,
+  Env,
+  FreshIds,
+  LobbyPlan,
+  SeatTaken,
+  SeatWish,
+  Undo,
+} from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import { apply } from '../../src/matchmaker/book/evolve.ts'
+import type { LobbyKey, Tags } from '../../src/matchmaker/book/open-lobbies.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 
 export const VERSION = '00000000-0000-7000-8000-00000000feed'
-export const PLACE: Place = { version_id: VERSION, region: 'local', game_mode: 'default' }
+export const PLACE: LobbyKey = { version_id: VERSION, region: 'local', game_mode: 'default' }
 export const START_MS = 1_800_000_000_000
 
 /** Ids in the order of their numbers, as the ids of the platform are in the order of time. */
@@ -43,6 +53,11 @@ export function lobbyPlan(changes: Partial<LobbyPlan> = {}): LobbyPlan {
   }
 }
 
+/** The environment of a command at that time: every region has room, and the edge has no ports. */
+export function at(now_ms: number): Env {
+  return { now_ms, hasRoom: () => true, choosePorts: (wanted) => (wanted.length === 0 ? [] : null) }
+}
+
 export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
   return {
     client: '192.0.2.1',
@@ -55,7 +70,7 @@ export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
   }
 }
 
-type FindRequest = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
+type FindRequest = SeatWish & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
 
 export function findWish(changes: Partial<FindRequest> = {}): FindRequest {
   return { ...seatWish(), places: [PLACE], tags: [], plan: null, ...changes }
@@ -64,14 +79,15 @@ export function findWish(changes: Partial<FindRequest> = {}): FindRequest {
 /** Makes true what was granted; throws when it was refused. */
 export function grantIn<T>(book: Book, decision: Decision<T>): T {
   assert.ok('changes' in decision, `refused: ${JSON.stringify(decision)}`)
-  for (const change of decision.changes) book.apply(change)
+  for (const change of decision.changes) apply(book, change)
   return decision.result
 }
 
 /** Makes true what time demands until then. */
 export function expireAll(book: Book, now_ms: number): Undo[] {
   const undos: Undo[] = []
-  for (let change = book.expire(now_ms); change !== null; change = book.expire(now_ms)) undos.push(book.apply(change))
+  for (let change = decide.expire(book, now_ms); change !== null; change = decide.expire(book, now_ms))
+    undos.push(apply(book, change))
   return undos
 }
 
@@ -82,10 +98,10 @@ export function runningLobby(
   now_ms: number,
   options: { plan?: Partial<LobbyPlan>; players?: number } = {},
 ): SeatTaken {
-  const seat = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan(options.plan) }, ids(), now_ms))
-  grantIn(book, book.ready(seat.lobby_id, now_ms))
+  const seat = grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan(options.plan) }, ids(), at(now_ms)))
+  grantIn(book, decide.ready(book, seat.lobby_id, now_ms))
   for (let count = 1; count < (options.players ?? 1); count++) {
-    grantIn(book, book.join({ ...seatWish(), lobby_id: seat.lobby_id }, ids(), now_ms))
+    grantIn(book, decide.join(book, { ...seatWish(), lobby_id: seat.lobby_id }, ids(), now_ms))
   }
   return { ...seat, is_ready: true }
 }

@@ -5,11 +5,12 @@ import { test } from 'node:test'
 import type pg from 'pg'
 import { newId } from '../../src/ids.ts'
 import { shardOf } from '../../src/journal/pages.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
 import type { FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 import { toLobby, toPlayer } from '../../src/matchmaker/projection/load.ts'
 import { createDatabase } from '../database.ts'
-import { findWish, lobbyPlan } from './plain-wishes.ts'
+import { at, findWish, lobbyPlan } from './plain-wishes.ts'
 import {
   type LocalWriter,
   newNamespace,
@@ -82,9 +83,9 @@ test('book time never runs back, whatever the clocks of its writers say, and how
     let now_ms = start_ms + ahead_ms
     const writer = await openLocalWriter(t, url, { now: () => now_ms, elapsed: () => 0 })
     const takeTime = (): Promise<number> =>
-      writer.books.commit(namespace_id, (book, time_ms) => {
-        const decision = book.create({ ...findWish(), plan: lobbyPlan() }, freshIds(), time_ms)
-        return 'changes' in decision ? { changes: decision.changes, result: time_ms } : decision
+      writer.books.commit(namespace_id, (book, env) => {
+        const decision = decide.create(book, { ...findWish(), plan: lobbyPlan() }, freshIds(), env)
+        return 'changes' in decision ? { changes: decision.changes, result: env.now_ms } : decision
       })
     if (ahead_ms !== 0) times.push(await takeTime())
     now_ms -= HOUR_MS
@@ -154,27 +155,34 @@ async function live(writer: LocalWriter, namespace_id: string, round: number): P
   const plan = lobbyPlan({ tags: { z: '1', a: '2' }, lobby_config: '{"a":1}', max_players_normal: 3 })
   const seats = await Promise.all(
     Array.from({ length: 24 }, (_, number) =>
-      commit<SeatTaken>((book, now_ms) =>
-        book.find(
+      commit<SeatTaken>((book, { now_ms }) =>
+        decide.find(
+          book,
           findWish({ client: `${round} ${number}`, seat_key: `find ${round} ${number}`, plan }),
           freshIds(),
-          now_ms,
+          at(now_ms),
         ),
       ),
     ),
   )
   const [stopped, closed, , ...others] = [...new Set(seats.map((seat) => seat.lobby_id))]
-  for (const lobby_id of [closed!, ...others]) await commit((book, now_ms) => book.ready(lobby_id, now_ms))
-  await commit((book) => book.setClosed(closed!, true))
-  await commit((book) => book.setState(others[0]!, '{"wave":"ü\\u0000"}'))
+  for (const lobby_id of [closed!, ...others]) await commit((book, { now_ms }) => decide.ready(book, lobby_id, now_ms))
+  await commit((book) => decide.setClosed(book, closed!, true))
+  await commit((book) => decide.setState(book, others[0]!, '{"wave":"ü\\u0000"}'))
   const calls = seats.filter((seat) => others.includes(seat.lobby_id))
   for (const [number, { player_id, lobby_id }] of calls.entries()) {
-    await commit((book, now_ms) => book.connected({ player_id, lobby_id, connect_key: `${number}` }, now_ms))
+    await commit((book, { now_ms }) =>
+      decide.connected(book, { player_id, lobby_id, connect_key: `${number}` }, now_ms),
+    )
     if (number % 3 !== 0) continue
-    await commit((book, now_ms) => book.disconnected({ player_id, lobby_id, disconnect_key: `${number}` }, now_ms))
+    await commit((book, { now_ms }) =>
+      decide.disconnected(book, { player_id, lobby_id, disconnect_key: `${number}` }, now_ms),
+    )
   }
-  await commit((book, now_ms) => book.stop(stopped!, 'exited', now_ms))
-  await commit((book, now_ms) => book.release(seats.find((seat) => seat.lobby_id === closed)!.player_id, now_ms))
+  await commit((book, { now_ms }) => decide.stop(book, stopped!, 'exited', now_ms))
+  await commit((book, { now_ms }) =>
+    decide.release(book, seats.find((seat) => seat.lobby_id === closed)!.player_id, now_ms),
+  )
 }
 
 type Plain = { lobbies: Record<string, unknown>[]; players: Record<string, unknown>[] }

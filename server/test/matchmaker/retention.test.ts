@@ -9,7 +9,9 @@ import { type OldRows, removeOldSql } from '../../src/database/remove-old.ts'
 import { UNUSED_GUESTS } from '../../src/database/unused-guests.ts'
 import { newId } from '../../src/ids.ts'
 import { shardOf } from '../../src/journal/pages.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
+import { forget } from '../../src/matchmaker/book/evolve.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 import {
   OLD_IDENTITIES,
   OLD_LOBBIES,
@@ -95,7 +97,7 @@ async function take(
   now_ms: number,
 ): Promise<void> {
   await books
-    .commit<unknown>(namespace_id, (book, time_ms) => {
+    .commit<unknown>(namespace_id, (book, env) => {
       const lobbies = [...book.lobbies.values()]
       const players = [...book.players.values()]
       const lobby_id = lobbies[which % Math.max(1, lobbies.length)]?.lobby_id ?? ''
@@ -103,13 +105,13 @@ async function take(
       const seat = { player_id: player?.player_id ?? '', lobby_id: player?.lobby_id ?? '' }
       const ids = { lobby_id: newId(now_ms), player_id: newId(now_ms) }
       const wish = findWish({ client: `${which}`, seat_key: `${kind} ${which}`, plan: lobbyPlan() })
-      if (kind === 'find') return book.find(wish, ids, time_ms)
-      if (kind === 'create') return book.create({ ...wish, plan: lobbyPlan() }, ids, time_ms)
-      if (kind === 'ready') return book.ready(lobby_id, time_ms)
-      if (kind === 'state') return book.setState(lobby_id, `${which}`)
-      if (kind === 'stop') return book.stop(lobby_id, 'exited', time_ms)
-      if (kind === 'connected') return book.connected({ ...seat, connect_key: `${which}` }, time_ms)
-      return book.disconnected({ ...seat, disconnect_key: `${which}` }, time_ms)
+      if (kind === 'find') return decide.find(book, wish, ids, env)
+      if (kind === 'create') return decide.create(book, { ...wish, plan: lobbyPlan() }, ids, env)
+      if (kind === 'ready') return decide.ready(book, lobby_id, env.now_ms)
+      if (kind === 'state') return decide.setState(book, lobby_id, `${which}`)
+      if (kind === 'stop') return decide.stop(book, lobby_id, 'exited', env.now_ms)
+      if (kind === 'connected') return decide.connected(book, { ...seat, connect_key: `${which}` }, env.now_ms)
+      return decide.disconnected(book, { ...seat, disconnect_key: `${which}` }, env.now_ms)
     })
     // Most of what is asked for at random is refused.
     .catch(() => {})
@@ -117,7 +119,7 @@ async function take(
 
 /** All that a book tells, but deadlines, which a load moves, and what it would forget at its next look. */
 function toldOf(book: Book | undefined, now_ms: number): unknown {
-  book?.forget(now_ms)
+  if (book !== undefined) forget(book, now_ms)
   const lobbies = [...(book?.lobbies.values() ?? [])].map(
     ({ ready_deadline_ms: _, idle_ms, players, ...lobby }) =>
       ({ ...lobby, is_idle: idle_ms !== null, players: [...players.keys()].sort() }) as const,

@@ -5,10 +5,11 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { pino } from 'pino'
 import type { Schema } from '../../src/database/schema.ts'
 import { newId } from '../../src/ids.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
 import { FailedStarts } from '../../src/matchmaker/watch/failed-starts.ts'
 import { watchRuns } from '../../src/matchmaker/watch/runs.ts'
 import { createDatabase } from '../database.ts'
-import { findWish, lobbyPlan } from './plain-wishes.ts'
+import { at, findWish, lobbyPlan } from './plain-wishes.ts'
 import { newNamespace, openLocalWriter } from './writers.ts'
 
 /** More than two pages of runs.ts. */
@@ -19,11 +20,12 @@ test('all lobbies whose runs ended while nobody looked are stopped before anybod
   const namespace_id = newNamespace()
   await Promise.all(
     Array.from({ length: LOBBIES }, () =>
-      writer.books.commit(namespace_id, (book, now_ms) =>
-        book.create(
+      writer.books.commit(namespace_id, (book, { now_ms }) =>
+        decide.create(
+          book,
           { ...findWish(), plan: lobbyPlan() },
           { lobby_id: newId(now_ms), player_id: newId(now_ms) },
-          now_ms,
+          at(now_ms),
         ),
       ),
     ),

@@ -5,15 +5,16 @@ import { ApiError } from '@muster/contract'
 import { pino } from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
-import type { Book } from '../../src/matchmaker/book/book.ts'
-import type { Decision, FreshIds } from '../../src/matchmaker/book/commands.ts'
+import type { CreateWish, Decision, Env, FindRequest, FreshIds, JoinWish } from '../../src/matchmaker/book/commands.ts'
+import * as decide from '../../src/matchmaker/book/decide.ts'
 import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
+import type { Book } from '../../src/matchmaker/book/state.ts'
 import { createProjection } from '../../src/matchmaker/projection/projection.ts'
 import { createBooks } from '../../src/matchmaker/shards/books.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 
 export type Command = 'find' | 'join' | 'create' | 'ready' | 'connected' | 'disconnected' | 'release' | 'stop'
-/** `wish` is what the method of the book takes first. */
+/** `wish` is what the command takes after the book. */
 export type Call = { id: number; namespace_id: string; command: Command; wish: unknown }
 export type Look = { id: number; namespace_id: string; look: true }
 export type Told =
@@ -61,28 +62,29 @@ async function answer(message: Call | Look): Promise<unknown> {
       players: [...(book?.players.values() ?? [])],
     }
   }
-  return await books.commit(message.namespace_id, (book, now_ms) => carryOut(book, message, now_ms))
+  return await books.commit(message.namespace_id, (book, env) => carryOut(book, message, env))
 }
 
-function carryOut(book: Book, { command, wish }: Call, now_ms: number): Decision<unknown> {
+function carryOut(book: Book, { command, wish }: Call, env: Env): Decision<unknown> {
+  const { now_ms } = env
   const ids: FreshIds = { lobby_id: newId(now_ms), player_id: newId(now_ms) }
   switch (command) {
     case 'find':
-      return book.find(wish as Parameters<Book['find']>[0], ids, now_ms)
+      return decide.find(book, wish as FindRequest, ids, env)
     case 'join':
-      return book.join(wish as Parameters<Book['join']>[0], ids, now_ms)
+      return decide.join(book, wish as JoinWish, ids, now_ms)
     case 'create':
-      return book.create(wish as Parameters<Book['create']>[0], ids, now_ms)
+      return decide.create(book, wish as CreateWish, ids, env)
     case 'connected':
-      return book.connected(wish as Parameters<Book['connected']>[0], now_ms)
+      return decide.connected(book, wish as Parameters<typeof decide.connected>[1], now_ms)
     case 'disconnected':
-      return book.disconnected(wish as Parameters<Book['disconnected']>[0], now_ms)
+      return decide.disconnected(book, wish as Parameters<typeof decide.disconnected>[1], now_ms)
     case 'ready':
-      return book.ready(wish as string, now_ms)
+      return decide.ready(book, wish as string, now_ms)
     case 'release':
-      return book.release(wish as string, now_ms)
+      return decide.release(book, wish as string, now_ms)
     case 'stop':
-      return book.stop(wish as string, 'requested', now_ms)
+      return decide.stop(book, wish as string, 'requested', now_ms)
   }
 }
 

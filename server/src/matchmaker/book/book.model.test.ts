@@ -4,14 +4,16 @@ import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import * as plain from '../../../test/matchmaker/plain-book.ts'
-import { idOf, lobbyPlan, START_MS, VERSION } from '../../../test/matchmaker/plain-wishes.ts'
+import { at, idOf, lobbyPlan, START_MS, VERSION } from '../../../test/matchmaker/plain-wishes.ts'
 import type { Change, PartyMember } from '../../journal/changes.ts'
 import { toLobby, toParty, toPlayer, toVerifiedClient } from '../projection/load.ts'
 import { captchaClientRow, lobbyRow, partyRow, playerRow } from '../projection/rows.ts'
-import { Book } from './book.ts'
 import type { Decision, FreshIds, HoldWish, LobbyPlan, SeatTaken, SeatWish, Undo } from './commands.ts'
+import * as decide from './decide.ts'
+import { apply, dropHolds, forget, load, setConnections, setIdleRules, setReported } from './evolve.ts'
 import { ALL_REPORTED_MS, type IdleRules, NO_IDLE_RULES, NONE_REPORTED_MS } from './idle.ts'
 import type { Lobby, Player } from './lobby.ts'
+import { Book } from './state.ts'
 
 const RUNS = 10_000
 const STEPS_MAX = 60
@@ -108,12 +110,12 @@ function idsOf(reference: plain.PlainBook, found: plain.PlainHold | undefined) {
 function createPair() {
   /** Room that planned lobbies have taken. */
   const rooms = new Set<string>()
-  const keepRoom = (lobby: Lobby, sign: 1 | -1): void => {
+  const onPlanned = (lobby: Lobby, sign: 1 | -1): void => {
     assert.equal(rooms.has(lobby.lobby_id), sign === -1, 'room is taken and given back in turn')
     if (sign === 1) rooms.add(lobby.lobby_id)
     else rooms.delete(lobby.lobby_id)
   }
-  const book = new Book(keepRoom, NO_IDLE_RULES, undefined, NONE_REPORTED_MS)
+  const book = new Book({ onPlanned, reported_ms: NONE_REPORTED_MS })
   let reference = plain.emptyBook()
   let now_ms = START_MS
   let last_id = 0
@@ -130,7 +132,7 @@ function createPair() {
   function make(change: Change): void {
     // As the journal keeps it.
     const stored = JSON.parse(JSON.stringify(change)) as Change
-    undos.push(book.apply(stored))
+    undos.push(apply(book, stored))
     uncommitted.push(stored)
   }
 
@@ -154,7 +156,7 @@ function createPair() {
       }
     } else {
       plain.expireHolds(reference, now_ms)
-      for (let change = book.expire(now_ms); change !== null; change = book.expire(now_ms)) {
+      for (let change = decide.expire(book, now_ms); change !== null; change = decide.expire(book, now_ms)) {
         assert.ok(plain.takeExpiry(reference, change, now_ms), `not yet due: ${JSON.stringify(change)}`)
         make(change)
       }
@@ -175,11 +177,11 @@ function createPair() {
   function commit(what: number): void {
     committed.push(...uncommitted)
     ;[undos, uncommitted] = [[], []]
-    book.forget(now_ms)
+    forget(book, now_ms)
     plain.forget(reference, now_ms)
     reference.seated = []
     reference.idle = pick(IDLE, what >> 4)
-    book.setIdleRules(rulesOf(reference.idle))
+    setIdleRules(book, rulesOf(reference.idle))
     const has_holds = reference.holds.length > 0
     at_commit = { reference: structuredClone(reference), print: fingerprint(book, START_MS), has_holds }
     is_told_since = false
@@ -229,72 +231,78 @@ function createPair() {
         )
         const finder = { ...wish, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
         const of_find = { ...of_wish, modes, regions, tags, plan: finder.plan }
-        return same(book.find(finder, ids, now_ms), plain.find(reference, of_find, of, now_ms))
+        return same(decide.find(book, finder, ids, at(now_ms)), plain.find(reference, of_find, of, now_ms))
       }
       case 'join':
         return same(
-          book.join({ ...wish, lobby_id: lobby }, ids, now_ms),
+          decide.join(book, { ...wish, lobby_id: lobby }, ids, now_ms),
           plain.join(reference, { ...of_wish, lobby }, of, now_ms),
         )
       case 'create':
         return same(
-          book.create({ ...wish, plan }, ids, now_ms),
+          decide.create(book, { ...wish, plan }, ids, at(now_ms)),
           plain.create(reference, { ...of_wish, plan }, of, now_ms),
         )
       case 'ready':
-        return same(book.ready(lobby, now_ms), plain.ready(reference, lobby, now_ms))
+        return same(decide.ready(book, lobby, now_ms), plain.ready(reference, lobby, now_ms))
       case 'closed':
-        return same(book.setClosed(lobby, what % 2 === 0), plain.say(reference, lobby, { closed: what % 2 === 0 }))
+        return same(
+          decide.setClosed(book, lobby, what % 2 === 0),
+          plain.say(reference, lobby, { closed: what % 2 === 0 }),
+        )
       case 'stalled': {
         const is_stalled = what % 2 === 0
-        return same(book.setStalled(lobby, is_stalled, now_ms), plain.stall(reference, lobby, is_stalled, now_ms))
+        return same(
+          decide.setStalled(book, lobby, is_stalled, now_ms),
+          plain.stall(reference, lobby, is_stalled, now_ms),
+        )
       }
       case 'state': {
         const state = pick([null, '1', '{}'], what)
-        return same(book.setState(lobby, state), plain.say(reference, lobby, { state }))
+        return same(decide.setState(book, lobby, state), plain.say(reference, lobby, { state }))
       }
       case 'stop':
-        return same(unsaid(book.stop(lobby, 'exited', now_ms)), plain.stop(reference, lobby, 'exited', now_ms))
+        return same(unsaid(decide.stop(book, lobby, 'exited', now_ms)), plain.stop(reference, lobby, 'exited', now_ms))
       case 'connected':
         return same(
-          book.connected({ player_id, lobby_id: own_lobby, connect_key: key }, now_ms),
+          decide.connected(book, { player_id, lobby_id: own_lobby, connect_key: key }, now_ms),
           plain.connected(reference, call, now_ms),
         )
       case 'disconnected':
         return same(
-          book.disconnected({ player_id, lobby_id: own_lobby, disconnect_key: key }, now_ms),
+          decide.disconnected(book, { player_id, lobby_id: own_lobby, disconnect_key: key }, now_ms),
           plain.disconnected(reference, call, now_ms),
         )
       case 'dropped': {
         const hold_ms = pick([0, 500, 60_000], what >> 3)
         return same(
-          book.disconnected({ player_id, lobby_id: own_lobby, disconnect_key: key, hold_ms }, now_ms),
+          decide.disconnected(book, { player_id, lobby_id: own_lobby, disconnect_key: key, hold_ms }, now_ms),
           plain.disconnected(reference, { ...call, hold: hold_ms }, now_ms),
         )
       }
       case 'expel':
         return same(
-          unsaid(book.expel({ player_id, lobby_id: own_lobby }, now_ms)),
+          unsaid(decide.expel(book, { player_id, lobby_id: own_lobby }, now_ms)),
           plain.expel(reference, call, now_ms),
         )
       case 'prepare': {
         const { lobby_count_max } = wish
         const idle_min = pick([1, 2, 3], who)
         return same(
-          unsaid(book.prepare({ plan, idle_min, lobby_count_max }, ids.lobby_id, now_ms)),
+          unsaid(decide.prepare(book, { plan, idle_min, lobby_count_max }, ids.lobby_id, at(now_ms))),
           plain.prepare(reference, { plan, idle_min, lobby_max: lobby_count_max }, ids.lobby_id, now_ms),
         )
       }
       case 'drain': {
         const is_draining = what % 3 === 0
-        return same(book.setDraining(VERSION, is_draining), plain.drain(reference, VERSION, is_draining))
+        return same(decide.setDraining(book, VERSION, is_draining), plain.drain(reference, VERSION, is_draining))
       }
       case 'solve':
       case 'request': {
         const rules = { requests: pick([1, 2, 3], what), ttl: pick([500, 60_000], what >> 2) }
         const of_captcha = { requests_before_reverify: rules.requests, verification_ttl_ms: rules.ttl }
         return same(
-          book.admit(wish.client, of_captcha, kind === 'solve', now_ms),
+          decide.admit(book, wish.client, of_captcha, kind === 'solve', now_ms),
           plain.admit(reference, wish.client, rules, kind === 'solve', now_ms),
         )
       }
@@ -320,14 +328,14 @@ function createPair() {
         }
         const held_ids = idsOf(reference, found)
         return same(
-          book.seatHeld({ player_id: held_ids.player, member_ids: held_ids.members }, sitter, now_ms),
+          decide.seatHeld(book, { player_id: held_ids.player, member_ids: held_ids.members }, sitter, at(now_ms)),
           plain.seatHeld(reference, held_ids, of_sitter, now_ms),
         )
       }
       case 'let_go': {
         const found = pick([...reference.holds, undefined], what)
         const held_ids = idsOf(reference, found)
-        book.letGo({ player_id: held_ids.player, member_ids: held_ids.members })
+        dropHolds(book, { player_id: held_ids.player, member_ids: held_ids.members })
         plain.letGo(reference, held_ids)
         return null
       }
@@ -356,17 +364,17 @@ function createPair() {
       case 'open': {
         const count = pick([0, 0, 1, 2], what)
         is_told_since = true
-        book.setConnections(lobby, count, now_ms)
+        setConnections(book, lobby, count, now_ms)
         return plain.setOpen(reference, lobby, count, now_ms)
       }
       case 'report':
         is_told_since = true
         reference.reported = pick([now_ms, now_ms - 1_000], what)
-        return book.setReported(START_MS, reference.reported)
+        return setReported(book, START_MS, reference.reported)
       case 'quit':
         return said(book.parties.leave(person, now_ms), plain.leaveParty(reference, person, now_ms))
       case 'release':
-        return same(book.release(player_id, now_ms), plain.release(reference, player_id, now_ms))
+        return same(decide.release(book, player_id, now_ms), plain.release(reference, player_id, now_ms))
     }
   }
 
@@ -398,7 +406,7 @@ function createPair() {
       asked = { action, wish: finder, verified_modes: verified }
       of_asked = { action, wish: { ...of_wish, modes, regions, tags, plan: finder.plan }, verified }
     }
-    const decision = book.hold(asked, ids, now_ms)
+    const decision = decide.hold(book, asked, ids, at(now_ms))
     const answer = plain.hold(reference, of_asked, of, now_ms)
     if ('refused' in decision || 'seat' in decision.result) {
       const seat =
@@ -435,24 +443,24 @@ function createPair() {
 
   /** From its journal, and from its tables and the journal after them, the book is made again as it is. */
   function rebuild(): void {
-    for (const { player } of reference.holds) book.letGo({ player_id: player })
+    for (const { player } of reference.holds) dropHolds(book, { player_id: player })
     assert.equal(rooms.size, 0, 'what is let go takes no room')
     const changes = [...committed, ...uncommitted]
     const durable_ms = now_ms
-    book.forget(durable_ms)
+    forget(book, durable_ms)
     const print = fingerprint(book, now_ms)
     const replayed = new Book()
-    replayed.setIdleRules(rulesOf(reference.idle))
-    for (const change of changes) replayed.apply(change)
-    replayed.forget(durable_ms)
+    setIdleRules(replayed, rulesOf(reference.idle))
+    for (const change of changes) apply(replayed, change)
+    forget(replayed, durable_ms)
     tellConnections(replayed, reference)
     assert.equal(fingerprint(replayed, now_ms), print, 'the journal alone makes the same book')
     if (rows === null) return
     const loaded = new Book()
-    loaded.setIdleRules(rulesOf(reference.idle))
+    setIdleRules(loaded, rulesOf(reference.idle))
     loadRows(loaded, rows.text)
-    for (const change of changes.slice(rows.after)) loaded.apply(change)
-    loaded.forget(durable_ms)
+    for (const change of changes.slice(rows.after)) apply(loaded, change)
+    forget(loaded, durable_ms)
     tellConnections(loaded, reference)
     assert.equal(fingerprint(loaded, now_ms), print, 'the tables and the journal after them make the same book')
     assertSameEnd([book, loaded, replayed], now_ms)
@@ -464,10 +472,10 @@ function createPair() {
 /** A book that was made again knows of no connections before the edges report them. */
 function tellConnections(book: Book, { lobbies, reported }: plain.PlainBook): void {
   for (const { id, open, closed_since } of lobbies) {
-    if (closed_since !== null) book.setConnections(id, 1, closed_since)
-    book.setConnections(id, open, closed_since ?? START_MS)
+    if (closed_since !== null) setConnections(book, id, 1, closed_since)
+    setConnections(book, id, open, closed_since ?? START_MS)
   }
-  book.setReported(START_MS, reported)
+  setReported(book, START_MS, reported)
 }
 
 /** Time finds the same due in all of them, until nothing is left. (Of two that are due in one millisecond either may be first.) */
@@ -475,13 +483,14 @@ function assertSameEnd(books: readonly Book[], from_ms: number): void {
   const [book, ...others] = books as [Book, ...Book[]]
   const end_ms = from_ms + 100 * 3_600_000
   for (const one of books) {
-    one.setIdleRules(NO_IDLE_RULES)
-    for (const { lobby_id } of one.lobbies.values()) one.setConnections(lobby_id, 0, from_ms)
-    one.setReported(START_MS, ALL_REPORTED_MS)
+    setIdleRules(one, NO_IDLE_RULES)
+    for (const { lobby_id } of one.lobbies.values()) setConnections(one, lobby_id, 0, from_ms)
+    setReported(one, START_MS, ALL_REPORTED_MS)
   }
   for (let now_ms = book.nextDueMs(); now_ms !== null && now_ms < end_ms; now_ms = book.nextDueMs()) {
     for (const one of books) {
-      for (let change = one.expire(now_ms); change !== null; change = one.expire(now_ms)) one.apply(change)
+      for (let change = decide.expire(one, now_ms); change !== null; change = decide.expire(one, now_ms))
+        apply(one, change)
     }
     for (const other of others) assert.equal(other.nextDueMs(), book.nextDueMs())
   }
@@ -496,16 +505,21 @@ function fingerprint(book: Book, now_ms: number): string {
     ['r', 's'].flatMap((region) =>
       TAGS.map((tags) => {
         const places = [{ version_id: VERSION, region, game_mode }]
-        return book.find({ ...wish, places, tags: Object.entries(tags) }, NOBODY, now_ms)
+        return decide.find(book, { ...wish, places, tags: Object.entries(tags) }, NOBODY, at(now_ms))
       }),
     ),
   )
-  const keys = KEYS.map((seat_key) => book.find({ ...wish, seat_key, places: [], tags: [] }, NOBODY, now_ms))
+  const keys = KEYS.map((seat_key) =>
+    decide.find(book, { ...wish, seat_key, places: [], tags: [] }, NOBODY, at(now_ms)),
+  )
   const clients = CLIENTS.map((client) => {
     const isFull = (client_players_max: number) =>
       'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' ===
-      (book.find({ ...wish, client, client_players_max, places: [], tags: [] }, NOBODY, now_ms) as { refused?: string })
-        .refused
+      (
+        decide.find(book, { ...wish, client, client_players_max, places: [], tags: [] }, NOBODY, at(now_ms)) as {
+          refused?: string
+        }
+      ).refused
     let count = 0
     while (isFull(count + 1)) count++
     return count
@@ -568,13 +582,13 @@ function loadRows(book: Book, text: string): void {
     toVerifiedClient(dated(row) as unknown as Parameters<typeof toVerifiedClient>[0]),
   )
   const parties = rows.parties.filter(({ end_ts }) => end_ts === null)
-  book.load(
+  load(book, {
     lobbies,
     players,
     verified,
-    rows.draining,
-    parties.map((row) => toParty(dated(row) as unknown as Parameters<typeof toParty>[0])),
-  )
+    draining: rows.draining,
+    parties: parties.map((row) => toParty(dated(row) as unknown as Parameters<typeof toParty>[0])),
+  })
 }
 
 function assertSame(book: Book, reference: plain.PlainBook): void {

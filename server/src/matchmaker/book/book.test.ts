@@ -2,6 +2,7 @@ import assert from 'node:assert'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
+  at,
   expireAll,
   findWish,
   grantIn,
@@ -14,9 +15,13 @@ import {
   seatWish,
   VERSION,
 } from '../../../test/matchmaker/plain-wishes.ts'
-import { Book, BrokenLaw, CONNECTED_MS_MAX, LIST_PAGE_MAX, MEMORY_MS } from './book.ts'
-import type { Undo } from './commands.ts'
+import type { Decision, Undo } from './commands.ts'
+import * as decide from './decide.ts'
+import { CONNECTED_MS_MAX } from './decide.ts'
+import { apply, dropHolds, forget, load, postpone, setIdleRules } from './evolve.ts'
+import { BrokenLaw } from './laws.ts'
 import { TAG_CANDIDATES_MAX } from './open-lobbies.ts'
+import { Book, LIST_PAGE_MAX, MEMORY_MS } from './state.ts'
 
 const refused = (code: string) => ({ refused: code })
 const NO_ROOM = refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
@@ -29,7 +34,7 @@ function stateOf(book: Book): unknown {
     players: book.players,
     live_lobby_count: book.live_lobby_count,
     due_ms: book.nextDueMs(),
-    chosen: book.find(findWish(), { lobby_id: 'none', player_id: 'none' }, START_MS),
+    chosen: decide.find(book, findWish(), { lobby_id: 'none', player_id: 'none' }, at(START_MS)),
   })
 }
 
@@ -38,8 +43,8 @@ test('find takes the fullest lobby, whatever the order in which they filled', ()
   const ids = idSource()
   for (const players of [1, 3, 2]) runningLobby(book, ids, START_MS, { players })
   const fullest = [...book.lobbies.values()][1]!
-  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id, fullest.lobby_id)
-  const next = grantIn(book, book.find(findWish(), ids(), START_MS))
+  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id, fullest.lobby_id)
+  const next = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS)))
   assert.equal(next.lobby_id, [...book.lobbies.values()][2]!.lobby_id, 'the fullest is full now')
 })
 
@@ -48,7 +53,7 @@ test('fullest is what has the fewest free places, not the most players', () => {
   const ids = idSource()
   runningLobby(book, ids, START_MS, { players: 5, plan: { max_players_normal: 32, max_players_direct: 32 } })
   const small = runningLobby(book, ids, START_MS, { players: 1, plan: { max_players_normal: 2 } })
-  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id, small.lobby_id)
+  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id, small.lobby_id)
 })
 
 test('of equally full lobbies find takes the oldest, and of the same millisecond the one with the lower id', () => {
@@ -61,10 +66,13 @@ test('of equally full lobbies find takes the oldest, and of the same millisecond
   ] as const) {
     const plan = lobbyPlan()
     const ids = { lobby_id: idOf(number), player_id: idOf(100 + number) }
-    grantIn(book, book.create({ ...seatWish(), plan }, ids, START_MS + ms))
+    grantIn(book, decide.create(book, { ...seatWish(), plan }, ids, at(START_MS + ms)))
   }
   const ids = idSource()
-  const order = Array.from({ length: 12 }, () => grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id)
+  const order = Array.from(
+    { length: 12 },
+    () => grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id,
+  )
   assert.deepEqual([...new Set(order)], [7, 9, 1, 5].map(idOf))
 })
 
@@ -78,11 +86,14 @@ test('a find among several game modes and regions takes the fullest of all of th
   runningLobby(book, ids, START_MS, { players: 3, plan: far })
   runningLobby(book, ids, START_MS, { players: 3, plan: { version_id: idOf(999_999) } })
   assert.equal(
-    grantIn(book, book.find(findWish({ places: [PLACE, solo] }), ids(), START_MS)).lobby_id,
+    grantIn(book, decide.find(book, findWish({ places: [PLACE, solo] }), ids(), at(START_MS))).lobby_id,
     in_solo.lobby_id,
   )
-  assert.deepEqual(book.find(findWish({ places: [{ ...PLACE, game_mode: 'other' }] }), ids(), START_MS), NO_ROOM)
-  assert.deepEqual(book.find(findWish({ places: [] }), ids(), START_MS), NO_ROOM)
+  assert.deepEqual(
+    decide.find(book, findWish({ places: [{ ...PLACE, game_mode: 'other' }] }), ids(), at(START_MS)),
+    NO_ROOM,
+  )
+  assert.deepEqual(decide.find(book, findWish({ places: [] }), ids(), at(START_MS)), NO_ROOM)
 })
 
 test('find by tags takes a lobby that has them all, and it may have more', () => {
@@ -92,7 +103,7 @@ test('find by tags takes a lobby that has them all, and it may have more', () =>
   runningLobby(book, ids, START_MS, { players: 3, plan: { tags: { mood: 'calm' } } })
   const both = runningLobby(book, ids, START_MS, { players: 1, plan: { tags: { mood: 'calm', map: 'ice' } } })
   const find = (tags: Record<string, string>) =>
-    book.find(findWish({ tags: Object.entries(tags) }), ids(), START_MS + 1)
+    decide.find(book, findWish({ tags: Object.entries(tags) }), ids(), at(START_MS + 1))
   assert.equal(grantIn(book, find({ map: 'ice', mood: 'calm' })).lobby_id, both.lobby_id)
   assert.equal(grantIn(book, find({ map: 'ice' })).lobby_id, both.lobby_id)
   assert.deepEqual(find({ map: 'ice', mood: 'wild' }), NO_ROOM)
@@ -104,12 +115,12 @@ test('a lobby with tags that was full or closed is found by its tags again when 
   const book = new Book()
   const ids = idSource()
   const lobby = runningLobby(book, ids, START_MS, { players: 4, plan: { tags: { map: 'ice' } } })
-  const find = () => book.find(findWish({ tags: [['map', 'ice']] }), ids(), START_MS)
+  const find = () => decide.find(book, findWish({ tags: [['map', 'ice']] }), ids(), at(START_MS))
   assert.deepEqual(find(), NO_ROOM)
-  grantIn(book, book.release(lobby.player_id, START_MS))
-  grantIn(book, book.setClosed(lobby.lobby_id, true))
+  grantIn(book, decide.release(book, lobby.player_id, START_MS))
+  grantIn(book, decide.setClosed(book, lobby.lobby_id, true))
   assert.deepEqual(find(), NO_ROOM)
-  grantIn(book, book.setClosed(lobby.lobby_id, false))
+  grantIn(book, decide.setClosed(book, lobby.lobby_id, false))
   assert.equal(grantIn(book, find()).lobby_id, lobby.lobby_id)
 })
 
@@ -117,21 +128,21 @@ test('a closed lobby is not found, but joined', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS)
-  grantIn(book, book.setClosed(lobby_id, true))
-  assert.deepEqual(book.find(findWish(), ids(), START_MS), NO_ROOM)
-  assert.equal(grantIn(book, book.join({ ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
-  grantIn(book, book.setClosed(lobby_id, false))
-  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS)).lobby_id, lobby_id)
+  grantIn(book, decide.setClosed(book, lobby_id, true))
+  assert.deepEqual(decide.find(book, findWish(), ids(), at(START_MS)), NO_ROOM)
+  assert.equal(grantIn(book, decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
+  grantIn(book, decide.setClosed(book, lobby_id, false))
+  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id, lobby_id)
 })
 
 test('a private lobby is never found nor listed, but joined', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { publicity: 'private' } })
-  assert.deepEqual(book.find(findWish(), ids(), START_MS), NO_ROOM)
+  assert.deepEqual(decide.find(book, findWish(), ids(), at(START_MS)), NO_ROOM)
   const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: null }
   assert.deepEqual(book.list(wish), { lobbies: [], more: false })
-  assert.equal(grantIn(book, book.join({ ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
+  assert.equal(grantIn(book, decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
 })
 
 test('a list names the public lobbies of its version and game modes once each, page by page, oldest first', () => {
@@ -142,7 +153,7 @@ test('a list names the public lobbies of its version and game modes once each, p
     listed.push(runningLobby(book, ids, START_MS).lobby_id)
     runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
     const stopped = runningLobby(book, ids, START_MS)
-    grantIn(book, book.stop(stopped.lobby_id, 'requested', START_MS))
+    grantIn(book, decide.stop(book, stopped.lobby_id, 'requested', START_MS))
   }
   runningLobby(book, ids, START_MS, { plan: { version_id: idOf(999_999) } })
   const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]) }
@@ -163,7 +174,7 @@ test('a lobby that nobody is in is listed only when it is the only one of its ga
   const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode, 'other']), after: null }
   const listed = () => book.list(wish).lobbies.map((lobby) => lobby.lobby_id)
   const leave = ({ lobby_id, player_id }: { lobby_id: string; player_id: string }) =>
-    grantIn(book, book.disconnected({ lobby_id, player_id, disconnect_key: null }, START_MS))
+    grantIn(book, decide.disconnected(book, { lobby_id, player_id, disconnect_key: null }, START_MS))
   const first = runningLobby(book, ids, START_MS)
   const other = runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
   leave(first)
@@ -173,7 +184,7 @@ test('a lobby that nobody is in is listed only when it is the only one of its ga
   assert.deepEqual(listed(), [other.lobby_id, second.lobby_id])
   leave(second)
   assert.deepEqual(listed(), [other.lobby_id])
-  grantIn(book, book.stop(second.lobby_id, 'idle', START_MS))
+  grantIn(book, decide.stop(book, second.lobby_id, 'idle', START_MS))
   assert.deepEqual(listed(), [first.lobby_id, other.lobby_id])
 })
 
@@ -182,9 +193,9 @@ test('join is bounded by the direct limit, find by the normal one', () => {
   const ids = idSource()
   const plan = { max_players_normal: 2, max_players_direct: 3, max_players_party: 1 }
   const { lobby_id } = runningLobby(book, ids, START_MS, { plan, players: 2 })
-  assert.deepEqual(book.find(findWish(), ids(), START_MS), NO_ROOM)
-  grantIn(book, book.join({ ...seatWish(), lobby_id }, ids(), START_MS))
-  assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_FULL'))
+  assert.deepEqual(decide.find(book, findWish(), ids(), at(START_MS)), NO_ROOM)
+  grantIn(book, decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS))
+  assert.deepEqual(decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_FULL'))
 })
 
 test('a client has at most as many players as its limit, over all lobbies, and 0 blocks it', () => {
@@ -193,15 +204,18 @@ test('a client has at most as many players as its limit, over all lobbies, and 0
   const { lobby_id } = runningLobby(book, ids, START_MS)
   const full = refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   const mine = { client: '198.51.100.7', client_players_max: 2 }
-  const first = grantIn(book, book.find(findWish(mine), ids(), START_MS))
-  grantIn(book, book.create({ ...seatWish(mine), plan: lobbyPlan() }, ids(), START_MS))
-  assert.deepEqual(book.find(findWish(mine), ids(), START_MS), full)
-  assert.deepEqual(book.join({ ...seatWish(mine), lobby_id }, ids(), START_MS), full)
-  assert.deepEqual(book.create({ ...seatWish(mine), plan: lobbyPlan() }, ids(), START_MS), full)
-  grantIn(book, book.find(findWish({ client: '198.51.100.8', client_players_max: 1 }), ids(), START_MS))
-  grantIn(book, book.release(first.player_id, START_MS))
-  grantIn(book, book.find(findWish(mine), ids(), START_MS))
-  assert.deepEqual(book.find(findWish({ client: '203.0.113.1', client_players_max: 0 }), ids(), START_MS), full)
+  const first = grantIn(book, decide.find(book, findWish(mine), ids(), at(START_MS)))
+  grantIn(book, decide.create(book, { ...seatWish(mine), plan: lobbyPlan() }, ids(), at(START_MS)))
+  assert.deepEqual(decide.find(book, findWish(mine), ids(), at(START_MS)), full)
+  assert.deepEqual(decide.join(book, { ...seatWish(mine), lobby_id }, ids(), START_MS), full)
+  assert.deepEqual(decide.create(book, { ...seatWish(mine), plan: lobbyPlan() }, ids(), at(START_MS)), full)
+  grantIn(book, decide.find(book, findWish({ client: '198.51.100.8', client_players_max: 1 }), ids(), at(START_MS)))
+  grantIn(book, decide.release(book, first.player_id, START_MS))
+  grantIn(book, decide.find(book, findWish(mine), ids(), at(START_MS)))
+  assert.deepEqual(
+    decide.find(book, findWish({ client: '203.0.113.1', client_players_max: 0 }), ids(), at(START_MS)),
+    full,
+  )
 })
 
 test('a namespace never has more lobbies than lobby_count_max; beyond it, and with 0, find only fills what is there', () => {
@@ -209,23 +223,23 @@ test('a namespace never has more lobbies than lobby_count_max; beyond it, and wi
   const ids = idSource()
   const wish = (lobby_count_max: number) => findWish({ lobby_count_max, plan: lobbyPlan({ max_players_normal: 1 }) })
   const too_many = refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  assert.deepEqual(book.find(wish(0), ids(), START_MS), too_many)
-  const first = grantIn(book, book.find(wish(2), ids(), START_MS))
-  grantIn(book, book.find(wish(2), ids(), START_MS))
-  assert.deepEqual(book.find(wish(2), ids(), START_MS), too_many)
-  assert.deepEqual(book.create({ ...wish(2), plan: lobbyPlan() }, ids(), START_MS), too_many)
-  grantIn(book, book.release(first.player_id, START_MS))
-  assert.equal(grantIn(book, book.find(wish(0), ids(), START_MS)).lobby_id, first.lobby_id)
-  grantIn(book, book.stop(first.lobby_id, 'exited', START_MS))
-  grantIn(book, book.find(wish(2), ids(), START_MS))
-  assert.deepEqual(book.find(wish(2), ids(), START_MS), too_many)
+  assert.deepEqual(decide.find(book, wish(0), ids(), at(START_MS)), too_many)
+  const first = grantIn(book, decide.find(book, wish(2), ids(), at(START_MS)))
+  grantIn(book, decide.find(book, wish(2), ids(), at(START_MS)))
+  assert.deepEqual(decide.find(book, wish(2), ids(), at(START_MS)), too_many)
+  assert.deepEqual(decide.create(book, { ...wish(2), plan: lobbyPlan() }, ids(), at(START_MS)), too_many)
+  grantIn(book, decide.release(book, first.player_id, START_MS))
+  assert.equal(grantIn(book, decide.find(book, wish(0), ids(), at(START_MS))).lobby_id, first.lobby_id)
+  grantIn(book, decide.stop(book, first.lobby_id, 'exited', START_MS))
+  grantIn(book, decide.find(book, wish(2), ids(), at(START_MS)))
+  assert.deepEqual(decide.find(book, wish(2), ids(), at(START_MS)), too_many)
 })
 
 test('a burst of finds fills the lobby that is starting, and starts the next one only when it is full', () => {
   const book = new Book()
   const ids = idSource()
   const seats = Array.from({ length: 10 }, () =>
-    grantIn(book, book.find(findWish({ plan: lobbyPlan() }), ids(), START_MS)),
+    grantIn(book, decide.find(book, findWish({ plan: lobbyPlan() }), ids(), at(START_MS))),
   )
   assert.deepEqual(
     [...book.lobbies.values()].map((lobby) => lobby.players.size),
@@ -239,15 +253,15 @@ test('a reservation that runs out frees its seat exactly once, at its millisecon
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { plan: { max_players_normal: 1 } })
   const deadline_ms = START_MS + 120 * SECOND
-  assert.equal(book.expire(deadline_ms - 1), null)
+  assert.equal(decide.expire(book, deadline_ms - 1), null)
   assert.equal(book.players.get(player_id)!.remove_ms, null)
   assert.equal(expireAll(book, deadline_ms).length, 1)
-  assert.equal(book.expire(deadline_ms), null)
+  assert.equal(decide.expire(book, deadline_ms), null)
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
-  grantIn(book, book.find(findWish(), ids(), deadline_ms))
-  assert.deepEqual(book.find(findWish(), ids(), deadline_ms), NO_ROOM)
+  grantIn(book, decide.find(book, findWish(), ids(), at(deadline_ms)))
+  assert.deepEqual(decide.find(book, findWish(), ids(), at(deadline_ms)), NO_ROOM)
   assert.deepEqual(
-    book.connected({ player_id, lobby_id, connect_key: null }, deadline_ms),
+    decide.connected(book, { player_id, lobby_id, connect_key: null }, deadline_ms),
     refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED'),
   )
 })
@@ -258,36 +272,40 @@ test('in the millisecond in which a reservation runs out it is either connected 
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
   const deadline_ms = START_MS + 120 * SECOND
   const call = { player_id, lobby_id, connect_key: null }
-  assert.deepEqual(book.connected(call, deadline_ms), refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED'))
-  grantIn(book, book.connected(call, deadline_ms - 1))
-  assert.equal(book.expire(deadline_ms), null)
+  assert.deepEqual(decide.connected(book, call, deadline_ms), refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED'))
+  grantIn(book, decide.connected(book, call, deadline_ms - 1))
+  assert.equal(decide.expire(book, deadline_ms), null)
 })
 
 test('ready gives those who waited for it their full time to connect, and takes no time from anybody', () => {
   const book = new Book()
   const ids = idSource()
   const wish = findWish({ plan: lobbyPlan({ player_deadline_ms: 60 * SECOND }) })
-  const early = grantIn(book, book.find(wish, ids(), START_MS))
+  const early = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
   const ready_ms = START_MS + 50 * SECOND
-  const late = grantIn(book, book.find(wish, ids(), ready_ms))
-  grantIn(book, book.ready(early.lobby_id, ready_ms))
+  const late = grantIn(book, decide.find(book, wish, ids(), at(ready_ms)))
+  grantIn(book, decide.ready(book, early.lobby_id, ready_ms))
   assert.equal(book.players.get(early.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
   assert.equal(book.players.get(late.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
-  assert.equal(book.expire(ready_ms + 60 * SECOND - 1), null)
-  assert.deepEqual(book.ready(early.lobby_id, ready_ms + SECOND), { changes: [], result: null }, 'ready is said once')
+  assert.equal(decide.expire(book, ready_ms + 60 * SECOND - 1), null)
+  assert.deepEqual(
+    decide.ready(book, early.lobby_id, ready_ms + SECOND),
+    { changes: [], result: null },
+    'ready is said once',
+  )
 })
 
 test('a player token is consumed once: only the same key gets the same answer again', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
-  const call = (connect_key: string | null) => book.connected({ player_id, lobby_id, connect_key }, START_MS)
+  const call = (connect_key: string | null) => decide.connected(book, { player_id, lobby_id, connect_key }, START_MS)
   grantIn(book, call('first'))
   assert.deepEqual(call('first'), { changes: [], result: null })
   assert.deepEqual(call('second'), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
   assert.deepEqual(call(null), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
-  const other = grantIn(book, book.find(findWish(), ids(), START_MS)).player_id
-  const no_key = () => book.connected({ player_id: other, lobby_id, connect_key: null }, START_MS)
+  const other = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).player_id
+  const no_key = () => decide.connected(book, { player_id: other, lobby_id, connect_key: null }, START_MS)
   grantIn(book, no_key())
   assert.deepEqual(no_key(), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
 })
@@ -295,17 +313,20 @@ test('a player token is consumed once: only the same key gets the same answer ag
 test('a player is not connected before its lobby is ready, nor after it has stopped, and its seat is counted right', () => {
   const book = new Book()
   const ids = idSource()
-  const { lobby_id, player_id } = grantIn(book, book.find(findWish({ plan: lobbyPlan() }), ids(), START_MS))
+  const { lobby_id, player_id } = grantIn(book, decide.find(book, findWish({ plan: lobbyPlan() }), ids(), at(START_MS)))
   const call = { player_id, lobby_id, connect_key: null }
-  assert.deepEqual(book.connected(call, START_MS), refused('MATCHMAKER_LOBBY_NOT_STARTED'))
+  assert.deepEqual(decide.connected(book, call, START_MS), refused('MATCHMAKER_LOBBY_NOT_STARTED'))
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
-  assert.deepEqual(book.connected(call, START_MS), refused('MATCHMAKER_PLAYER_REMOVED'))
-  assert.deepEqual(book.connected({ ...call, player_id: idOf(999) }, START_MS), refused('MATCHMAKER_PLAYER_REMOVED'))
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS))
+  assert.deepEqual(decide.connected(book, call, START_MS), refused('MATCHMAKER_PLAYER_REMOVED'))
+  assert.deepEqual(
+    decide.connected(book, { ...call, player_id: idOf(999) }, START_MS),
+    refused('MATCHMAKER_PLAYER_REMOVED'),
+  )
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
-  assert.deepEqual(book.ready(lobby_id, START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
-  assert.deepEqual(book.setClosed(lobby_id, true), refused('MATCHMAKER_LOBBY_STOPPED'))
-  assert.deepEqual(book.setState(lobby_id, '1'), refused('MATCHMAKER_LOBBY_STOPPED'))
+  assert.deepEqual(decide.ready(book, lobby_id, START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
+  assert.deepEqual(decide.setClosed(book, lobby_id, true), refused('MATCHMAKER_LOBBY_STOPPED'))
+  assert.deepEqual(decide.setState(book, lobby_id, '1'), refused('MATCHMAKER_LOBBY_STOPPED'))
 })
 
 test('a lobby neither connects nor disconnects the player of another lobby', () => {
@@ -315,25 +336,25 @@ test('a lobby neither connects nor disconnects the player of another lobby', () 
   const other = runningLobby(book, ids, START_MS)
   const wrong = refused('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
   const call = { player_id, lobby_id: other.lobby_id }
-  assert.deepEqual(book.connected({ ...call, connect_key: 'key' }, START_MS), wrong)
-  assert.deepEqual(book.disconnected({ ...call, disconnect_key: null }, START_MS), wrong)
-  grantIn(book, book.release(player_id, START_MS))
-  assert.deepEqual(book.disconnected({ ...call, disconnect_key: null }, START_MS), wrong)
+  assert.deepEqual(decide.connected(book, { ...call, connect_key: 'key' }, START_MS), wrong)
+  assert.deepEqual(decide.disconnected(book, { ...call, disconnect_key: null }, START_MS), wrong)
+  grantIn(book, decide.release(book, player_id, START_MS))
+  assert.deepEqual(decide.disconnected(book, { ...call, disconnect_key: null }, START_MS), wrong)
 })
 
 test('disconnected frees the seat once, however often and whenever it is said', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { players: 2 })
-  const leave = (id: string) => book.disconnected({ player_id: id, lobby_id, disconnect_key: null }, START_MS)
-  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS))
+  const leave = (id: string) => decide.disconnected(book, { player_id: id, lobby_id, disconnect_key: null }, START_MS)
+  grantIn(book, decide.connected(book, { player_id, lobby_id, connect_key: null }, START_MS))
   grantIn(book, leave(player_id))
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
   assert.deepEqual(leave(player_id), { changes: [], result: null })
   const reserved = [...book.lobbies.get(lobby_id)!.players.keys()][0]!
   grantIn(book, leave(reserved))
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0, 'a reserved player is let go as well')
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS))
   assert.deepEqual(leave(player_id), { changes: [], result: null })
   assert.deepEqual(leave(idOf(999)), { changes: [], result: null })
 })
@@ -342,11 +363,11 @@ test('a seat that is given back is free, unless its player has connected meanwhi
   const book = new Book()
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
-  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS))
-  assert.deepEqual(book.release(player_id, START_MS), { changes: [], result: null })
-  const other = grantIn(book, book.find(findWish(), ids(), START_MS))
-  grantIn(book, book.release(other.player_id, START_MS))
-  assert.deepEqual(book.release(other.player_id, START_MS), { changes: [], result: null })
+  grantIn(book, decide.connected(book, { player_id, lobby_id, connect_key: null }, START_MS))
+  assert.deepEqual(decide.release(book, player_id, START_MS), { changes: [], result: null })
+  const other = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS)))
+  grantIn(book, decide.release(book, other.player_id, START_MS))
+  assert.deepEqual(decide.release(book, other.player_id, START_MS), { changes: [], result: null })
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
 })
 
@@ -354,16 +375,20 @@ test('the same key gets the same seat for ten minutes, and no second one', () =>
   const book = new Book()
   const ids = idSource()
   const wish = findWish({ seat_key: 'find a', client_players_max: 1, plan: lobbyPlan() })
-  const seat = grantIn(book, book.find(wish, ids(), START_MS))
-  grantIn(book, book.ready(seat.lobby_id, START_MS))
+  const seat = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  grantIn(book, decide.ready(book, seat.lobby_id, START_MS))
   const again = { changes: [], result: { ...seat, is_ready: true } }
-  assert.deepEqual(book.find(wish, ids(), START_MS), again, 'neither the limit nor a full lobby is in its way')
-  grantIn(book, book.connected({ ...seat, connect_key: null }, START_MS + 1))
-  assert.deepEqual(book.find(wish, ids(), START_MS + MEMORY_MS), again)
+  assert.deepEqual(
+    decide.find(book, wish, ids(), at(START_MS)),
+    again,
+    'neither the limit nor a full lobby is in its way',
+  )
+  grantIn(book, decide.connected(book, { ...seat, connect_key: null }, START_MS + 1))
+  assert.deepEqual(decide.find(book, wish, ids(), at(START_MS + MEMORY_MS)), again)
   const later = START_MS + MEMORY_MS + 1
-  const second = grantIn(book, book.find({ ...wish, client_players_max: 2 }, ids(), later))
+  const second = grantIn(book, decide.find(book, { ...wish, client_players_max: 2 }, ids(), at(later)))
   assert.notEqual(second.player_id, seat.player_id)
-  assert.deepEqual(book.find(wish, ids(), later), { changes: [], result: { ...second, is_ready: true } })
+  assert.deepEqual(decide.find(book, wish, ids(), at(later)), { changes: [], result: { ...second, is_ready: true } })
 })
 
 test('the key of a seat that was answered is answered so again after the player has left', () => {
@@ -371,24 +396,24 @@ test('the key of a seat that was answered is answered so again after the player 
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS)
   const wish = { ...seatWish({ seat_key: 'join a' }), lobby_id }
-  const seat = grantIn(book, book.join(wish, ids(), START_MS))
-  grantIn(book, book.disconnected({ ...seat, disconnect_key: null }, START_MS + 1))
-  assert.deepEqual(book.join(wish, ids(), START_MS + 2), { changes: [], result: seat })
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS + 3))
-  assert.deepEqual(book.join(wish, ids(), START_MS + 4), { changes: [], result: seat })
+  const seat = grantIn(book, decide.join(book, wish, ids(), START_MS))
+  grantIn(book, decide.disconnected(book, { ...seat, disconnect_key: null }, START_MS + 1))
+  assert.deepEqual(decide.join(book, wish, ids(), START_MS + 2), { changes: [], result: seat })
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS + 3))
+  assert.deepEqual(decide.join(book, wish, ids(), START_MS + 4), { changes: [], result: seat })
 })
 
 test('the key of a find whose lobby died while it started chooses again', () => {
   const book = new Book()
   const ids = idSource()
   const wish = findWish({ seat_key: 'find a', plan: lobbyPlan() })
-  const first = grantIn(book, book.find(wish, ids(), START_MS))
-  grantIn(book, book.stop(first.lobby_id, 'exited', START_MS + 1))
-  const second = grantIn(book, book.find(wish, ids(), START_MS + 2))
+  const first = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  grantIn(book, decide.stop(book, first.lobby_id, 'exited', START_MS + 1))
+  const second = grantIn(book, decide.find(book, wish, ids(), at(START_MS + 2)))
   assert.notEqual(second.lobby_id, first.lobby_id)
-  grantIn(book, book.release(second.player_id, START_MS + 3))
-  grantIn(book, book.ready(second.lobby_id, START_MS + 4))
-  const third = grantIn(book, book.find(wish, ids(), START_MS + 5))
+  grantIn(book, decide.release(book, second.player_id, START_MS + 3))
+  grantIn(book, decide.ready(book, second.lobby_id, START_MS + 4))
+  const third = grantIn(book, decide.find(book, wish, ids(), at(START_MS + 5)))
   assert.notEqual(third.player_id, second.player_id, 'a seat that was given back is nobody’s answer')
 })
 
@@ -396,29 +421,29 @@ test('what is undone does not take a key from the seat that had it', () => {
   const book = new Book()
   const ids = idSource()
   const wish = findWish({ seat_key: 'find a', plan: lobbyPlan() })
-  const first = grantIn(book, book.find(wish, ids(), START_MS))
-  const released = book.release(first.player_id, START_MS)
+  const first = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  const released = decide.release(book, first.player_id, START_MS)
   assert.ok('changes' in released)
-  const undos = released.changes.map((change) => book.apply(change))
-  const second = book.find(wish, ids(), START_MS)
+  const undos = released.changes.map((change) => apply(book, change))
+  const second = decide.find(book, wish, ids(), at(START_MS))
   assert.ok('changes' in second)
-  undos.push(...second.changes.map((change) => book.apply(change)))
+  undos.push(...second.changes.map((change) => apply(book, change)))
   for (const undo of undos.reverse()) undo()
-  assert.deepEqual(book.find(wish, ids(), START_MS), { changes: [], result: first })
+  assert.deepEqual(decide.find(book, wish, ids(), at(START_MS)), { changes: [], result: first })
 })
 
 test('a lobby without players is stopped after its grace and not before; a new player keeps it', () => {
   const book = new Book()
   const ids = idSource()
   const seat = runningLobby(book, ids, START_MS)
-  grantIn(book, book.disconnected({ ...seat, disconnect_key: null }, START_MS))
-  assert.equal(book.expire(START_MS + 15 * SECOND - 1), null)
-  const next = grantIn(book, book.find(findWish(), ids(), START_MS + 15 * SECOND - 1))
+  grantIn(book, decide.disconnected(book, { ...seat, disconnect_key: null }, START_MS))
+  assert.equal(decide.expire(book, START_MS + 15 * SECOND - 1), null)
+  const next = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS + 15 * SECOND - 1)))
   assert.equal(next.lobby_id, seat.lobby_id)
-  assert.equal(book.expire(START_MS + 60 * SECOND), null)
+  assert.equal(decide.expire(book, START_MS + 60 * SECOND), null)
   const left_ms = START_MS + 60 * SECOND
-  grantIn(book, book.disconnected({ ...next, disconnect_key: null }, left_ms))
-  assert.deepEqual(book.expire(left_ms + 15 * SECOND), {
+  grantIn(book, decide.disconnected(book, { ...next, disconnect_key: null }, left_ms))
+  assert.deepEqual(decide.expire(book, left_ms + 15 * SECOND), {
     kind: 'lobby_stopped',
     lobby_id: seat.lobby_id,
     ms: left_ms + 15 * SECOND,
@@ -430,8 +455,8 @@ test('a lobby that does not become ready in time is stopped, and frees all its s
   const book = new Book()
   const ids = idSource()
   const wish = findWish({ plan: lobbyPlan({ ready_within_ms: 60 * SECOND }) })
-  const seats = [1, 2, 3].map(() => grantIn(book, book.find(wish, ids(), START_MS)))
-  assert.equal(book.expire(START_MS + 60 * SECOND - 1), null)
+  const seats = [1, 2, 3].map(() => grantIn(book, decide.find(book, wish, ids(), at(START_MS))))
+  assert.equal(decide.expire(book, START_MS + 60 * SECOND - 1), null)
   expireAll(book, START_MS + 60 * SECOND)
   const lobby = book.lobbies.get(seats[0]!.lobby_id)!
   assert.equal(lobby.stop_reason, 'never_ready')
@@ -442,21 +467,21 @@ test('a lobby that has stopped frees its place, its seats and its clients, and i
   const book = new Book()
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS, { players: 3 })
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS))
   assert.equal(book.live_lobby_count, 0)
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
-  assert.deepEqual(book.stop(lobby_id, 'requested', START_MS), { changes: [], result: false })
-  assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
+  assert.deepEqual(decide.stop(book, lobby_id, 'requested', START_MS), { changes: [], result: false })
+  assert.deepEqual(decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
   const one = findWish({ client_players_max: 1, lobby_count_max: 1, plan: lobbyPlan() })
-  assert.notEqual(grantIn(book, book.find(one, ids(), START_MS)).lobby_id, lobby_id)
+  assert.notEqual(grantIn(book, decide.find(book, one, ids(), at(START_MS))).lobby_id, lobby_id)
 })
 
 test('a player whose lobby never reports it gone is taken out after eight hours', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
-  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS))
-  assert.equal(book.expire(START_MS + CONNECTED_MS_MAX - 1), null)
+  grantIn(book, decide.connected(book, { player_id, lobby_id, connect_key: null }, START_MS))
+  assert.equal(decide.expire(book, START_MS + CONNECTED_MS_MAX - 1), null)
   expireAll(book, START_MS + CONNECTED_MS_MAX)
   assert.equal(book.players.get(player_id)!.remove_reason, 'too_long')
 })
@@ -465,14 +490,14 @@ test('what is over is forgotten ten minutes after its end, and not while it may 
   const book = new Book()
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS))
   expireAll(book, START_MS + 100 * MEMORY_MS)
-  book.forget(START_MS + MEMORY_MS - 1)
+  forget(book, START_MS + MEMORY_MS - 1)
   assert.ok(book.players.has(player_id) && book.lobbies.has(lobby_id))
-  book.forget(START_MS + MEMORY_MS)
+  forget(book, START_MS + MEMORY_MS)
   assert.equal(book.players.size + book.lobbies.size, 0)
   const unknown = refused('MATCHMAKER_LOBBY_NOT_FOUND')
-  assert.deepEqual(book.join({ ...seatWish(), lobby_id }, ids(), START_MS), unknown)
+  assert.deepEqual(decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS), unknown)
 })
 
 test('nothing that is due hides behind something that is due later, whoever leaves whichever lobby before', () => {
@@ -489,11 +514,12 @@ test('nothing that is due hides behind something that is due later, whoever leav
         const ends = [...lobbies.map((one) => one.ready_deadline_ms), ...players.map((one) => one.deadline_ms)]
         return Math.min(...idle, ...ends)
       }
-      for (const plan of plans) grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan(plan) }, ids(), START_MS))
+      for (const plan of plans)
+        grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan(plan) }, ids(), at(START_MS)))
       const waiting = [...book.players.keys()]
       while (waiting.length > plans.length / 2) {
         const [player_id] = waiting.splice(random.next().value % waiting.length, 1)
-        grantIn(book, book.release(player_id!, START_MS))
+        grantIn(book, decide.release(book, player_id!, START_MS))
         assert.equal(book.nextDueMs(), soonest())
       }
       for (let due_ms = book.nextDueMs(); due_ms !== null; due_ms = book.nextDueMs()) {
@@ -510,9 +536,9 @@ test('the time in which the platform was away moves every deadline by itself, an
   const book = new Book()
   const ids = idSource()
   const reserved = runningLobby(book, ids, START_MS)
-  const starting = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan() }, ids(), START_MS))
+  const starting = grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan() }, ids(), at(START_MS)))
   const empty = runningLobby(book, ids, START_MS)
-  grantIn(book, book.release(empty.player_id, START_MS))
+  grantIn(book, decide.release(book, empty.player_id, START_MS))
   const deadlines = () => ({
     seat: book.players.get(reserved.player_id)!.deadline_ms,
     idle: book.lobbies.get(empty.lobby_id)!.idle_ms!,
@@ -520,7 +546,7 @@ test('the time in which the platform was away moves every deadline by itself, an
   })
   const before = deadlines()
   const due_ms = book.nextDueMs()!
-  for (const away_ms of [7 * SECOND, 3_600 * SECOND]) book.postpone(away_ms)
+  for (const away_ms of [7 * SECOND, 3_600 * SECOND]) postpone(book, away_ms)
   const moved_ms = 3_607 * SECOND
   assert.deepEqual(deadlines(), {
     seat: before.seat + moved_ms,
@@ -528,7 +554,7 @@ test('the time in which the platform was away moves every deadline by itself, an
     ready: before.ready + moved_ms,
   })
   assert.equal(book.nextDueMs(), due_ms + moved_ms)
-  assert.equal(book.expire(due_ms + moved_ms - 1), null)
+  assert.equal(decide.expire(book, due_ms + moved_ms - 1), null)
 })
 
 test('a load without the lobby of a player loses that player and nobody else', () => {
@@ -537,35 +563,38 @@ test('a load without the lobby of a player loses that player and nobody else', (
   const kept = runningLobby(book, ids, START_MS)
   const lost = runningLobby(book, ids, START_MS)
   const loaded = new Book()
-  loaded.load(
-    [...book.lobbies.values()].filter((lobby) => lobby.lobby_id === kept.lobby_id),
-    [...book.players.values()],
-  )
+  load(loaded, {
+    lobbies: [...book.lobbies.values()].filter((lobby) => lobby.lobby_id === kept.lobby_id),
+    players: [...book.players.values()],
+  })
   assert.deepEqual([...loaded.players.keys()], [kept.player_id])
-  assert.deepEqual(loaded.disconnected({ ...lost, disconnect_key: null }, START_MS), { changes: [], result: null })
+  assert.deepEqual(decide.disconnected(loaded, { ...lost, disconnect_key: null }, START_MS), {
+    changes: [],
+    result: null,
+  })
 })
 
 test('an undo restores exactly what was there, for every kind of change', () => {
   const book = new Book()
   const ids = idSource()
   const seat = runningLobby(book, ids, START_MS, { players: 2 })
-  const starting = grantIn(book, book.create({ ...seatWish(), plan: lobbyPlan() }, ids(), START_MS))
+  const starting = grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan() }, ids(), at(START_MS)))
   const decisions = [
-    book.find(findWish(), ids(), START_MS + 1),
-    book.create({ ...seatWish({ seat_key: 'create a' }), plan: lobbyPlan() }, ids(), START_MS + 1),
-    book.ready(starting.lobby_id, START_MS + 1),
-    book.setClosed(seat.lobby_id, true),
-    book.setStalled(seat.lobby_id, true, START_MS + 1),
-    book.setState(seat.lobby_id, '{}'),
-    book.connected({ ...seat, connect_key: 'key' }, START_MS + 1),
-    book.disconnected({ ...seat, disconnect_key: 'key' }, START_MS + 1),
-    book.release(starting.player_id, START_MS + 1),
-    book.stop(seat.lobby_id, 'requested', START_MS + 1),
+    decide.find(book, findWish(), ids(), at(START_MS + 1)),
+    decide.create(book, { ...seatWish({ seat_key: 'create a' }), plan: lobbyPlan() }, ids(), at(START_MS + 1)),
+    decide.ready(book, starting.lobby_id, START_MS + 1),
+    decide.setClosed(book, seat.lobby_id, true),
+    decide.setStalled(book, seat.lobby_id, true, START_MS + 1),
+    decide.setState(book, seat.lobby_id, '{}'),
+    decide.connected(book, { ...seat, connect_key: 'key' }, START_MS + 1),
+    decide.disconnected(book, { ...seat, disconnect_key: 'key' }, START_MS + 1),
+    decide.release(book, starting.player_id, START_MS + 1),
+    decide.stop(book, seat.lobby_id, 'requested', START_MS + 1),
   ]
   const before = stateOf(book)
   for (const decision of decisions) {
     assert.ok('changes' in decision && decision.changes.length > 0)
-    const undos = decision.changes.map((change) => book.apply(change))
+    const undos = decision.changes.map((change) => apply(book, change))
     assert.notDeepEqual(stateOf(book), before)
     for (const undo of undos.reverse()) undo()
     assert.deepEqual(stateOf(book), before)
@@ -593,7 +622,7 @@ test('a find among 10,000 open lobbies looks at a handful of them, and so does t
     let most = 0
     for (let finds = 0; finds < 2 * Math.min(count, 50); finds++) {
       looked_at = 0
-      grantIn(book, book.find(findWish(), ids(), START_MS + count))
+      grantIn(book, decide.find(book, findWish(), ids(), at(START_MS + count)))
       most = Math.max(most, looked_at)
     }
     return most
@@ -620,7 +649,7 @@ test('a find by tags looks at no more than TAG_CANDIDATES_MAX lobbies', () => {
     })
   }
   const tags = Object.entries({ common: 'b', rare: 'a' })
-  assert.ok('changes' in book.find(findWish({ tags }), ids(), START_MS))
+  assert.ok('changes' in decide.find(book, findWish({ tags }), ids(), at(START_MS)))
   // Each candidate is asked for each tag: whether it has it, and its value.
   assert.ok(looked_at > 0 && looked_at <= TAG_CANDIDATES_MAX * tags.length * 2, `${looked_at} looks at tags`)
 })
@@ -629,8 +658,8 @@ test('a solved captcha counts until the very ms at which it ends, and a refused 
   const book = new Book()
   const rules = { requests_before_reverify: 2, verification_ttl_ms: 1_000 }
   const isAdmitted = (now_ms: number, has_solved = false): boolean => {
-    const decision = book.admit('192.0.2.1', rules, has_solved, now_ms)
-    for (const change of 'changes' in decision ? decision.changes : []) book.apply(change)
+    const decision = decide.admit(book, '192.0.2.1', rules, has_solved, now_ms)
+    for (const change of 'changes' in decision ? decision.changes : []) apply(book, change)
     return 'changes' in decision
   }
   assert.equal(isAdmitted(START_MS), false)
@@ -640,7 +669,7 @@ test('a solved captcha counts until the very ms at which it ends, and a refused 
   assert.equal(isAdmitted(START_MS + 999), true)
   assert.equal(isAdmitted(START_MS + 999), false)
   assert.equal(book.isEmpty(), false)
-  book.forget(START_MS + 1_000)
+  forget(book, START_MS + 1_000)
   assert.equal(book.isEmpty(), true)
 })
 
@@ -655,11 +684,14 @@ test('a find by tags takes the same lobby before and after a load, in whichever 
   // The oldest leave the shelf and come back to it: behind all others, if the order were that of their coming.
   for (const { lobby_id } of lobbies.slice(0, 10)) {
     const [player_id] = book.lobbies.get(lobby_id)!.players.keys()
-    grantIn(book, book.disconnected({ player_id: player_id!, lobby_id, disconnect_key: null }, START_MS + 500))
+    grantIn(book, decide.disconnected(book, { player_id: player_id!, lobby_id, disconnect_key: null }, START_MS + 500))
   }
   const loaded = new Book()
-  loaded.load(structuredClone([...book.lobbies.values()]), structuredClone([...book.players.values()]))
-  const find = (of: Book) => of.find(findWish({ tags: Object.entries(tags) }), ids(), START_MS + 1_000)
+  load(loaded, {
+    lobbies: structuredClone([...book.lobbies.values()]),
+    players: structuredClone([...book.players.values()]),
+  })
+  const find = (of: Book) => decide.find(of, findWish({ tags: Object.entries(tags) }), ids(), at(START_MS + 1_000))
   for (let count = 0; count < 30; count++) {
     const chosen = grantIn(book, find(book)).lobby_id
     if (count < 10) assert.equal(chosen, lobbies[count]!.lobby_id)
@@ -705,25 +737,28 @@ test('a place is held until it is a seat, is let go, or its ten seconds are over
   const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { max_players_normal: 2, max_players_direct: 2 } })
   const asked = { action: 'join', wish: { ...seatWish(), lobby_id } } as const
   const isFull = (now_ms: number): boolean => {
-    book.expire(now_ms)
-    return 'refused' in book.join({ ...seatWish(), lobby_id }, ids(), now_ms)
+    decide.expire(book, now_ms)
+    return 'refused' in decide.join(book, { ...seatWish(), lobby_id }, ids(), now_ms)
   }
   const hold = (now_ms: number): string => {
     const fresh = ids()
-    const decision = book.hold(asked, fresh, now_ms)
+    const decision = decide.hold(book, asked, fresh, at(now_ms))
     assert.ok('changes' in decision && 'hold' in decision.result && decision.changes.length === 0)
     return fresh.player_id
   }
   const late = hold(START_MS)
   assert.equal(isFull(START_MS + 9_999), true)
   assert.equal(isFull(START_MS + 10_000), false)
-  assert.deepEqual(book.seatHeld({ player_id: late }, seatWish(), START_MS + 10_000), { changes: [], result: null })
+  assert.deepEqual(decide.seatHeld(book, { player_id: late }, seatWish(), at(START_MS + 10_000)), {
+    changes: [],
+    result: null,
+  })
   const free = hold(START_MS)
-  book.letGo({ player_id: free })
-  book.letGo({ player_id: free })
+  dropHolds(book, { player_id: free })
+  dropHolds(book, { player_id: free })
   assert.equal(isFull(START_MS), false)
   const good = hold(START_MS)
-  grantIn(book, book.seatHeld({ player_id: good }, seatWish(), START_MS))
+  grantIn(book, decide.seatHeld(book, { player_id: good }, seatWish(), at(START_MS)))
   assert.equal(isFull(START_MS), true)
   assert.equal(book.lobbies.get(lobby_id)?.held_count, 0)
 })
@@ -734,15 +769,15 @@ test('a held place in a lobby that was stopped, or closed to a find, is none', (
   const { lobby_id } = runningLobby(book, ids, START_MS)
   const [finder, joiner] = [ids(), ids()]
   const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
-  grantIn(book, book.hold(find, finder, START_MS))
-  grantIn(book, book.hold({ action: 'join', wish: { ...seatWish(), lobby_id } }, joiner, START_MS))
-  grantIn(book, book.setClosed(lobby_id, true))
-  assert.deepEqual(book.seatHeld(finder, seatWish(), START_MS), { changes: [], result: null })
-  assert.ok('changes' in book.seatHeld(joiner, seatWish(), START_MS))
-  grantIn(book, book.setClosed(lobby_id, false))
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS))
+  grantIn(book, decide.hold(book, find, finder, at(START_MS)))
+  grantIn(book, decide.hold(book, { action: 'join', wish: { ...seatWish(), lobby_id } }, joiner, at(START_MS)))
+  grantIn(book, decide.setClosed(book, lobby_id, true))
+  assert.deepEqual(decide.seatHeld(book, finder, seatWish(), at(START_MS)), { changes: [], result: null })
+  assert.ok('changes' in decide.seatHeld(book, joiner, seatWish(), at(START_MS)))
+  grantIn(book, decide.setClosed(book, lobby_id, false))
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS))
   for (const { player_id } of [finder, joiner]) {
-    assert.deepEqual(book.seatHeld({ player_id }, seatWish(), START_MS), { changes: [], result: null })
+    assert.deepEqual(decide.seatHeld(book, { player_id }, seatWish(), at(START_MS)), { changes: [], result: null })
   }
 })
 
@@ -752,33 +787,33 @@ test('a lobby that stalls takes nobody by any way, keeps its players and its cou
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { players: 2, plan: { tags: { map: 'hill' } } })
   const [finder, joiner] = [ids(), ids()]
   const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
-  grantIn(book, book.hold(find, finder, START_MS))
+  grantIn(book, decide.hold(book, find, finder, at(START_MS)))
   const join = { ...seatWish(), lobby_id }
-  grantIn(book, book.hold({ action: 'join', wish: join }, joiner, START_MS))
-  grantIn(book, book.setStalled(lobby_id, true, START_MS))
-  assert.deepEqual(book.setStalled(lobby_id, true, START_MS + 1), { changes: [], result: null })
+  grantIn(book, decide.hold(book, { action: 'join', wish: join }, joiner, at(START_MS)))
+  grantIn(book, decide.setStalled(book, lobby_id, true, START_MS))
+  assert.deepEqual(decide.setStalled(book, lobby_id, true, START_MS + 1), { changes: [], result: null })
 
   for (const tags of [[], [['map', 'hill']] as const]) {
     const refused = { refused: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' }
-    assert.deepEqual(book.find(findWish({ tags }), ids(), START_MS), refused)
+    assert.deepEqual(decide.find(book, findWish({ tags }), ids(), at(START_MS)), refused)
   }
-  assert.deepEqual(book.join(join, ids(), START_MS), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
-  assert.deepEqual(book.seatHeld(finder, seatWish(), START_MS), { changes: [], result: null })
-  assert.deepEqual(book.seatHeld(joiner, seatWish(), START_MS), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
+  assert.deepEqual(decide.join(book, join, ids(), START_MS), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
+  assert.deepEqual(decide.seatHeld(book, finder, seatWish(), at(START_MS)), { changes: [], result: null })
+  assert.deepEqual(decide.seatHeld(book, joiner, seatWish(), at(START_MS)), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
   const open = findWish({ plan: lobbyPlan(), lobby_count_max: 1 })
-  assert.deepEqual(book.find(open, ids(), START_MS), { refused: 'MATCHMAKER_TOO_MANY_LOBBIES' })
-  for (const { player_id } of [finder, joiner]) book.letGo({ player_id })
-  const other = grantIn(book, book.find({ ...open, lobby_count_max: 2 }, ids(), START_MS))
+  assert.deepEqual(decide.find(book, open, ids(), at(START_MS)), { refused: 'MATCHMAKER_TOO_MANY_LOBBIES' })
+  for (const { player_id } of [finder, joiner]) dropHolds(book, { player_id })
+  const other = grantIn(book, decide.find(book, { ...open, lobby_count_max: 2 }, ids(), at(START_MS)))
   assert.notEqual(other.lobby_id, lobby_id)
   // Its server may come to call before anybody has seen that it is back.
-  grantIn(book, book.connected({ player_id, lobby_id, connect_key: null }, START_MS + 1))
+  grantIn(book, decide.connected(book, { player_id, lobby_id, connect_key: null }, START_MS + 1))
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 2)
   assert.equal(book.live_lobby_count, 2)
 
-  grantIn(book, book.setStalled(lobby_id, false, START_MS + 2))
-  assert.equal(grantIn(book, book.find(findWish(), ids(), START_MS + 2)).lobby_id, lobby_id)
-  grantIn(book, book.stop(lobby_id, 'exited', START_MS + 3))
-  assert.deepEqual(book.setStalled(lobby_id, true, START_MS + 4), { changes: [], result: null })
+  grantIn(book, decide.setStalled(book, lobby_id, false, START_MS + 2))
+  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS + 2))).lobby_id, lobby_id)
+  grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS + 3))
+  assert.deepEqual(decide.setStalled(book, lobby_id, true, START_MS + 4), { changes: [], result: null })
 })
 
 test('a lobby that stood ready for players and stalls has its grace to come back, and another takes its place meanwhile', () => {
@@ -786,38 +821,34 @@ test('a lobby that stood ready for players and stalls has its grace to come back
   const ids = idSource()
   const prepare = (now_ms: number) => {
     const wish = { plan: lobbyPlan(), idle_min: 1, lobby_count_max: 3 }
-    return grantIn(book, book.prepare(wish, ids().lobby_id, now_ms))
+    return grantIn(book, decide.prepare(book, wish, ids().lobby_id, at(now_ms)))
   }
-  book.setIdleRules({ version_id: VERSION, idle_max: () => 2 })
+  setIdleRules(book, { version_id: VERSION, idle_max: () => 2 })
   assert.ok(prepare(START_MS))
   const [lobby_id] = [...book.lobbies.keys()] as [string]
-  grantIn(book, book.ready(lobby_id, START_MS))
+  grantIn(book, decide.ready(book, lobby_id, START_MS))
   const [stall_ms, grace_ms] = [START_MS + 3_600_000, lobbyPlan().idle_grace_ms]
   assert.ok(!prepare(stall_ms), 'one waits')
-  grantIn(book, book.setStalled(lobby_id, true, stall_ms))
+  grantIn(book, decide.setStalled(book, lobby_id, true, stall_ms))
   assert.ok(prepare(stall_ms), 'it counts as none that waits')
   assert.deepEqual(expireAll(book, stall_ms + grace_ms - 1), [])
-  grantIn(book, book.setStalled(lobby_id, false, stall_ms + grace_ms - 1))
+  grantIn(book, decide.setStalled(book, lobby_id, false, stall_ms + grace_ms - 1))
   assert.deepEqual(expireAll(book, stall_ms + 10 * grace_ms), [], 'it is back, and two may stay')
-  grantIn(book, book.setStalled(lobby_id, true, stall_ms + 10 * grace_ms))
+  grantIn(book, decide.setStalled(book, lobby_id, true, stall_ms + 10 * grace_ms))
   assert.equal(expireAll(book, stall_ms + 11 * grace_ms).length, 1)
   assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'idle')
 })
 
 /** What two decisions on one state would make true one after the other: the second follows from what is no longer so. */
-function secondBreaks(
-  book: Book,
-  law: RegExp,
-  decide: () => ReturnType<Book['ready']> | ReturnType<Book['join']>,
-): void {
+function secondBreaks(book: Book, law: RegExp, decide: () => Decision<unknown>): void {
   const changes = [decide(), decide()].map((decision) => ('changes' in decision ? decision.changes : []))
   const [first = [], second = []] = changes
-  for (const change of first) book.apply(change)
+  for (const change of first) apply(book, change)
   const before = stateOf(book)
   const undos: Undo[] = []
   assert.throws(
     () => {
-      for (const change of second) undos.push(book.apply(change))
+      for (const change of second) undos.push(apply(book, change))
     },
     (error) => error instanceof BrokenLaw && law.test(error.message) && Object.keys(error.facts).length > 0,
   )
@@ -831,16 +862,18 @@ test('a change that would break a law is not made: seats, tokens, lobbies of a n
   const { lobby_id } = runningLobby(small, ids, START_MS, {
     plan: { max_players_direct: 2, max_players_normal: 2, max_players_party: 2 },
   })
-  secondBreaks(small, /^L1/, () => small.join({ ...seatWish(), lobby_id }, ids(), START_MS))
+  secondBreaks(small, /^L1/, () => decide.join(small, { ...seatWish(), lobby_id }, ids(), START_MS))
 
   const book = new Book()
   const seat = runningLobby(book, ids, START_MS)
-  secondBreaks(book, /^L2/, () => book.connected({ ...seat, connect_key: null }, START_MS))
-  secondBreaks(book, /^L2/, () => book.disconnected({ ...seat, disconnect_key: null }, START_MS))
+  secondBreaks(book, /^L2/, () => decide.connected(book, { ...seat, connect_key: null }, START_MS))
+  secondBreaks(book, /^L2/, () => decide.disconnected(book, { ...seat, disconnect_key: null }, START_MS))
   const plan = lobbyPlan()
-  secondBreaks(book, /^L3/, () => book.create({ ...seatWish({ lobby_count_max: 2 }), plan }, ids(), START_MS))
+  secondBreaks(book, /^L3/, () =>
+    decide.create(book, { ...seatWish({ lobby_count_max: 2 }), plan }, ids(), at(START_MS)),
+  )
   const client = '192.0.2.77'
-  secondBreaks(book, /^L4/, () => book.find(findWish({ client, client_players_max: 1 }), ids(), START_MS))
+  secondBreaks(book, /^L4/, () => decide.find(book, findWish({ client, client_players_max: 1 }), ids(), at(START_MS)))
 })
 
 test('what the journal says is not held to limits again, which may have been lowered since', () => {
@@ -848,12 +881,12 @@ test('what the journal says is not held to limits again, which may have been low
   const book = new Book()
   const changes = [1, 2, 3].flatMap((limit) => {
     const wish = { ...seatWish({ lobby_count_max: limit, client_players_max: limit }), plan: lobbyPlan() }
-    const decision = book.create(wish, ids(), START_MS)
+    const decision = decide.create(book, wish, ids(), at(START_MS))
     assert.ok('changes' in decision)
-    for (const change of decision.changes) book.apply(change)
+    for (const change of decision.changes) apply(book, change)
     return decision.changes
   })
   const read = new Book()
-  for (const change of structuredClone(changes)) read.apply(change)
+  for (const change of structuredClone(changes)) apply(read, change)
   assert.equal(read.live_lobby_count, 3)
 })

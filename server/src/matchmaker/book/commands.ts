@@ -1,11 +1,11 @@
-// What a book is asked, and what it answers. Types only: the parts of a book know these, and not the book.
+// What commands on a book take and return. Types only: the parts of a book know these, and not the book.
 import type { ErrorCode, ErrorMetadata } from '@muster/contract'
 import type { Change, EdgePort, LobbyRecord } from '../../journal/changes.ts'
-import type { Lobby } from './lobby.ts'
-import type { Place, Tags } from './open-lobbies.ts'
+import type { Hold } from './holds.ts'
+import type { LobbyKey, Tags } from './open-lobbies.ts'
 
 export type Granted<T> = { changes: readonly Change[]; result: T }
-/** `noted`: what comes true although the command is refused. */
+/** `noted`: changes that happen although the command is refused. */
 export type Refused = { refused: ErrorCode; metadata?: ErrorMetadata; noted?: readonly Change[] }
 export type Decision<T> = Granted<T> | Refused
 
@@ -14,17 +14,17 @@ export type Undo = () => void
 
 export type PortWish = Omit<EdgePort, 'port'>
 
-/** A lobby that may be created: everything but its id, its moment and the numbers of its ports. */
+/** A lobby that may be created: everything but its id, its time of creation and the numbers of its ports. */
 export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
   ready_within_ms: number
-  /** Live lobbies that its creator may have; null: as many as he likes. */
+  /** Live lobbies that its creator may have; null: no limit. */
   creator_lobbies_max: number | null
   edge_ports_wanted: readonly PortWish[]
-  /** Lobbies by plans for the same place that did not start, one after the other, just before. */
+  /** Set when the last lobbies of the same version, region and game mode failed to start. */
   failed_before?: FailedBefore | undefined
 }
 
-/** `pause_ms`: for how long no other may be started. The rest is about the last of them, as its run's row has it. */
+/** `failure_count`: failed starts in a row. `pause_ms`: for how long no other lobby may be started. The rest is about the last failed lobby, from its run. */
 export type FailedBefore = {
   failure_count: number
   pause_ms: number
@@ -33,13 +33,20 @@ export type FailedBefore = {
   exit_code: number | null
 }
 
-/** Whether the plan's region can hold another lobby of that size: what all namespaces use is not the book's to know. */
+/** What a command needs from outside its book. A shard has one, and sets `now_ms` before each command. */
+export type Env = {
+  now_ms: number
+  hasRoom: HasRoom
+  choosePorts: ChoosePorts
+}
+
+/** Whether the plan's region can hold another lobby of that size. All namespaces share a region, so the book cannot know. */
 export type HasRoom = (plan: LobbyPlan) => boolean
 
-/** Numbers for the ports, which nobody else has; null: there are not enough. Which are free is not the book's to know. */
+/** Port numbers that no lobby has; null: there are not enough. All namespaces share the ports, so the book cannot know. */
 export type ChoosePorts = (wanted: readonly PortWish[], now_ms: number) => readonly EdgePort[] | null
 
-/** What every request for a seat brings along. */
+/** The members of every request for a seat. */
 export type SeatWish = {
   client: string
   seat_key: string | null
@@ -47,31 +54,30 @@ export type SeatWish = {
   client_players_max: number
   lobby_count_max: number
   identity_id: string | null
-  /** He asks for all of the party that he leads; null: for himself. */
+  /** The request is for all members of the party that the identity leads; null: for the identity alone. */
   party: PartyWish | null
 }
 
 export type PartyWish = {
-  /** What client_players_max is for one who comes from that address. */
+  /** Returns client_players_max for a member with that IP address. */
   playersMaxOf: (address: string) => number
 }
 
-export type FindRequest = SeatWish & { places: readonly Place[]; tags: Tags; plan: LobbyPlan | null }
+export type FindRequest = SeatWish & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
 export type JoinWish = SeatWish & { lobby_id: string }
 export type CreateWish = SeatWish & { plan: LobbyPlan }
 
-/** A wish whose game wants to be asked first; a find may also meet lobbies of game modes that do not. */
+/** A request that the game's endpoint must verify. A find may also match lobbies of game modes without verification. */
 export type HoldWish =
   | { action: 'find'; wish: FindRequest; verified_modes: ReadonlySet<string> }
   | { action: 'join'; wish: JoinWish }
   | { action: 'create'; wish: CreateWish }
 
-/** Told of the room that planned lobbies will need, which is not the book's to know. */
-export type KeepRoom = (lobby: Lobby, sign: 1 | -1) => void
-
-/** `member_ids`: players of the other members, where a party may come. */
+/** Made anew for each request. `member_ids`: players of the other members, where a party may come. */
 export type FreshIds = { lobby_id: string; player_id: string; member_ids?: readonly string[] }
-/** Under which places are held. */
+/** The ids of the players whose places are held. */
 export type HeldIds = Omit<FreshIds, 'lobby_id'>
-/** `is_ready`: as of the same decision, so that it is as durable as the seat when the answer leaves. */
+/** `is_ready`: from the same decision, so that it is as durable as the seat when the response leaves. */
 export type SeatTaken = { lobby_id: string; player_id: string; is_ready: boolean }
+/** `seat`: the request needs no verification, or has its seat already. */
+export type Held = { hold: Hold } | { seat: SeatTaken }

@@ -7,10 +7,10 @@ import type { PartyMember } from '../../journal/changes.ts'
 import type { LobbyPlan } from './commands.ts'
 import { createHeap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
-import { createShelves, type Place, type Tags } from './open-lobbies.ts'
+import { createOpenLobbyIndex, type LobbyKey, type Tags } from './open-lobbies.ts'
 
 /** The game's endpoint must have answered by then. */
-export const HOLD_MS = 10_000
+export const SEAT_HOLD_MS = 10_000
 
 /** A lobby as it will be, but for its moment and its ports. */
 export type PlannedLobby = Lobby & Pick<LobbyPlan, 'edge_ports_wanted' | 'creator_lobbies_max'>
@@ -43,7 +43,7 @@ export type Holds = {
   /** The hold as it was; undefined when there is none. */
   drop: (player_id: string) => Hold | undefined
   /** A planned lobby that a find may share: the fullest, among equals the oldest. */
-  choose: (places: readonly Place[], tags: Tags, party_size: number | null) => PlannedLobby | null
+  choose: (places: readonly LobbyKey[], tags: Tags, party_size: number | null) => PlannedLobby | null
   planned_count: () => number
   /** The lobby comes into being: holds of its plan are holds of it. Answers the plan, if there was one. */
   create: (lobby: Lobby) => PlannedLobby | undefined
@@ -57,7 +57,7 @@ export function createHolds(counts: HoldCounts): Holds {
   const holds = new Map<string, Hold>()
   const ends = createHeap<Hold>((a, b) => a.expire_ms < b.expire_ms)
   const plans = new Map<string, PlannedLobby>()
-  const shelves = createShelves()
+  const shelves = createOpenLobbyIndex()
 
   function put(hold: Hold): void {
     holds.set(hold.player_id, hold)

@@ -1,6 +1,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import {
+  at,
   expireAll,
   grantIn,
   idSource,
@@ -8,9 +9,11 @@ import {
   runningLobby,
   START_MS,
 } from '../../../test/matchmaker/plain-wishes.ts'
-import { Book } from './book.ts'
 import type { LobbyPlan } from './commands.ts'
-import { NO_IDLE_RULES, NONE_REPORTED_MS } from './idle.ts'
+import * as decide from './decide.ts'
+import { setConnections, setIdleRules, setReported } from './evolve.ts'
+import { NONE_REPORTED_MS } from './idle.ts'
+import { Book } from './state.ts'
 
 const GRACE_MS = 15_000
 const SEAT_MS = 120_000
@@ -19,7 +22,7 @@ const EXPIRED_MS = START_MS + SEAT_MS
 const LATE_MS = START_MS + 3_600_000
 
 /** A book that waits for the edges' reports. */
-const newBook = (): Book => new Book(undefined, NO_IDLE_RULES, undefined, NONE_REPORTED_MS)
+const newBook = (): Book => new Book({ reported_ms: NONE_REPORTED_MS })
 
 /** A lobby whose server has said nothing of its one player. */
 const silentLobby = (book: Book, ids = idSource(), plan: Partial<LobbyPlan> = {}) =>
@@ -28,20 +31,20 @@ const silentLobby = (book: Book, ids = idSource(), plan: Partial<LobbyPlan> = {}
 test('a lobby whose server never reports players is idle from when its last connection was closed', () => {
   const book = newBook()
   const { lobby_id, player_id } = silentLobby(book)
-  book.setConnections(lobby_id, 2, START_MS)
-  book.setReported(START_MS, LATE_MS)
+  setConnections(book, lobby_id, 2, START_MS)
+  setReported(book, START_MS, LATE_MS)
   expireAll(book, LATE_MS)
   assert.equal(book.players.get(player_id)!.remove_reason, 'expired')
   assert.equal(book.lobbies.get(lobby_id)!.stop_reason, null)
-  book.setConnections(lobby_id, 1, LATE_MS)
+  setConnections(book, lobby_id, 1, LATE_MS)
   assert.equal(book.nextDueMs(), null)
 
-  book.setConnections(lobby_id, 0, LATE_MS)
+  setConnections(book, lobby_id, 0, LATE_MS)
   assert.equal(book.nextDueMs(), null, 'no report is from after its grace yet')
-  book.setReported(START_MS, LATE_MS + GRACE_MS - 1)
-  assert.equal(book.expire(LATE_MS + GRACE_MS), null)
-  book.setReported(START_MS, LATE_MS + GRACE_MS)
-  assert.deepEqual(book.expire(LATE_MS + GRACE_MS), {
+  setReported(book, START_MS, LATE_MS + GRACE_MS - 1)
+  assert.equal(decide.expire(book, LATE_MS + GRACE_MS), null)
+  setReported(book, START_MS, LATE_MS + GRACE_MS)
+  assert.deepEqual(decide.expire(book, LATE_MS + GRACE_MS), {
     kind: 'lobby_stopped',
     lobby_id,
     ms: LATE_MS + GRACE_MS,
@@ -54,18 +57,18 @@ test('a missing report ends no lobby whose server never reports players, and kee
   const ids = idSource()
   const silent = silentLobby(book, ids)
   const reporting = runningLobby(book, ids, START_MS, { plan: { game_mode: 'other' } })
-  grantIn(book, book.connected({ ...reporting, connect_key: null }, START_MS))
-  grantIn(book, book.disconnected({ ...reporting, disconnect_key: null }, START_MS))
-  book.setConnections(reporting.lobby_id, 1, START_MS)
+  grantIn(book, decide.connected(book, { ...reporting, connect_key: null }, START_MS))
+  grantIn(book, decide.disconnected(book, { ...reporting, disconnect_key: null }, START_MS))
+  setConnections(book, reporting.lobby_id, 1, START_MS)
   expireAll(book, LATE_MS)
   assert.equal(book.lobbies.get(reporting.lobby_id)!.stop_reason, 'idle', 'a stranger keeps no lobby')
   const much_later_ms = 2 * LATE_MS
   expireAll(book, much_later_ms)
   assert.equal(book.lobbies.get(silent.lobby_id)!.stop_reason, null)
-  book.setReported(START_MS, LATE_MS)
+  setReported(book, START_MS, LATE_MS)
   expireAll(book, much_later_ms)
   assert.equal(book.lobbies.get(silent.lobby_id)!.stop_reason, null, 'the report is from its grace')
-  book.setReported(START_MS, LATE_MS + GRACE_MS)
+  setReported(book, START_MS, LATE_MS + GRACE_MS)
   expireAll(book, much_later_ms)
   assert.equal(book.lobbies.get(silent.lobby_id)!.stop_reason, 'idle')
 })
@@ -74,9 +77,9 @@ test('a lobby that is older than the reports has its grace from the moment at wh
   const book = newBook()
   const { lobby_id } = silentLobby(book)
   expireAll(book, EXPIRED_MS)
-  book.setReported(LATE_MS, LATE_MS)
-  assert.equal(book.expire(LATE_MS + GRACE_MS), null)
-  book.setReported(LATE_MS, LATE_MS + GRACE_MS)
+  setReported(book, LATE_MS, LATE_MS)
+  assert.equal(decide.expire(book, LATE_MS + GRACE_MS), null)
+  setReported(book, LATE_MS, LATE_MS + GRACE_MS)
   expireAll(book, LATE_MS + GRACE_MS)
   assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'idle')
 })
@@ -84,12 +87,12 @@ test('a lobby that is older than the reports has its grace from the moment at wh
 test('a version that is not deployed keeps a silent lobby while it has connections, and not for its grace', () => {
   const book = newBook()
   const { lobby_id } = silentLobby(book)
-  book.setConnections(lobby_id, 1, START_MS)
-  book.setReported(START_MS, LATE_MS)
-  book.setIdleRules({ version_id: 'another', idle_max: () => 0 })
+  setConnections(book, lobby_id, 1, START_MS)
+  setReported(book, START_MS, LATE_MS)
+  setIdleRules(book, { version_id: 'another', idle_max: () => 0 })
   expireAll(book, LATE_MS)
   assert.equal(book.lobbies.get(lobby_id)!.stop_reason, null)
-  book.setConnections(lobby_id, 0, LATE_MS)
+  setConnections(book, lobby_id, 0, LATE_MS)
   expireAll(book, LATE_MS)
   assert.equal(book.lobbies.get(lobby_id)!.stop_reason, 'outdated')
 })
@@ -100,18 +103,18 @@ test('silent lobbies and others that wait for players are counted together, and 
   const prepare = (ms: number): string => {
     const { lobby_id } = ids()
     const wish = { plan: lobbyPlan(), idle_min: 2, lobby_count_max: 10 }
-    assert.ok(grantIn(book, book.prepare(wish, lobby_id, ms)))
-    grantIn(book, book.ready(lobby_id, ms))
+    assert.ok(grantIn(book, decide.prepare(book, wish, lobby_id, at(ms))))
+    grantIn(book, decide.ready(book, lobby_id, ms))
     return lobby_id
   }
-  book.setIdleRules({ version_id: null, idle_max: () => 1 })
+  setIdleRules(book, { version_id: null, idle_max: () => 1 })
   const silent = prepare(START_MS)
   const reporting = runningLobby(book, ids, START_MS + 1)
-  grantIn(book, book.connected({ ...reporting, connect_key: null }, START_MS + 1))
-  grantIn(book, book.disconnected({ ...reporting, disconnect_key: null }, START_MS + 1))
+  grantIn(book, decide.connected(book, { ...reporting, connect_key: null }, START_MS + 1))
+  grantIn(book, decide.disconnected(book, { ...reporting, disconnect_key: null }, START_MS + 1))
   const both_are_there = { plan: lobbyPlan(), idle_min: 2, lobby_count_max: 10 }
-  assert.equal(grantIn(book, book.prepare(both_are_there, ids().lobby_id, START_MS + 1)), false)
-  book.setReported(START_MS, LATE_MS)
+  assert.equal(grantIn(book, decide.prepare(book, both_are_there, ids().lobby_id, at(START_MS + 1))), false)
+  setReported(book, START_MS, LATE_MS)
   expireAll(book, LATE_MS)
   assert.equal(book.lobbies.get(silent)!.stop_reason, 'idle')
   assert.equal(book.lobbies.get(reporting.lobby_id)!.stop_reason, null)
@@ -121,8 +124,8 @@ test('connections that were open when a seat expired or a lobby was stopped are 
   const book = newBook()
   const ids = idSource()
   const [one, other] = [silentLobby(book, ids), silentLobby(book, ids)]
-  for (const { lobby_id } of [one, other]) book.setConnections(lobby_id, 3, START_MS)
-  assert.deepEqual(book.expire(EXPIRED_MS), {
+  for (const { lobby_id } of [one, other]) setConnections(book, lobby_id, 3, START_MS)
+  assert.deepEqual(decide.expire(book, EXPIRED_MS), {
     kind: 'player_removed',
     player_id: one.player_id,
     ms: EXPIRED_MS,
@@ -131,8 +134,8 @@ test('connections that were open when a seat expired or a lobby was stopped are 
     open_connections: 3,
   })
   expireAll(book, EXPIRED_MS)
-  grantIn(book, book.stop(one.lobby_id, 'requested', EXPIRED_MS))
-  grantIn(book, book.stop(other.lobby_id, 'exited', EXPIRED_MS))
+  grantIn(book, decide.stop(book, one.lobby_id, 'requested', EXPIRED_MS))
+  grantIn(book, decide.stop(book, other.lobby_id, 'exited', EXPIRED_MS))
   const facts = [one, other].map(({ lobby_id }) => {
     const { seats_expired_while_connected, connections_at_stop } = book.lobbies.get(lobby_id)!
     return [seats_expired_while_connected, connections_at_stop]

@@ -8,7 +8,7 @@
 
 import { createHeap, type Heap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
-import type { Place } from './open-lobbies.ts'
+import type { LobbyKey } from './open-lobbies.ts'
 import { isOlder } from './rules.ts'
 
 /** What is wanted of a namespace's lobbies. */
@@ -16,7 +16,7 @@ export type IdleRules = {
   /** The version that is deployed: lobbies of all others are outdated. Null: it is not known, and none is. */
   version_id: string | null
   /** How many lobbies may stand idle in a place of that version. */
-  idle_max: (place: Place) => number
+  idle_max: (place: LobbyKey) => number
 }
 export const NO_IDLE_RULES: IdleRules = { version_id: null, idle_max: () => 0 }
 /** Until the rules of a namespace have been read, none of its lobbies that wait for players is one too many. */
@@ -30,7 +30,7 @@ export const NONE_REPORTED_MS = Number.NEGATIVE_INFINITY
 /** `due_ms`: when the first lobby of that kind is stopped. */
 type Lobbies = { lobbies: Heap<Lobby>; due_ms: number }
 /** Lobbies whose server has reported players, and all others. */
-type Bench = { place: Place; is_counted: boolean; reporting: Lobbies; silent: Lobbies }
+type Bench = { place: LobbyKey; is_counted: boolean; reporting: Lobbies; silent: Lobbies }
 
 export type Idle = {
   /** Puts the lobby where it belongs now: to be called after whatever changes its players, its openness or its end. */
@@ -41,7 +41,7 @@ export type Idle = {
   /** When that is; infinity: never. */
   dueMs: () => number
   /** Lobbies that wait for players in a place. */
-  count: (place: Place) => number
+  count: (place: LobbyKey) => number
   /** To be called when the rules have changed. */
   refresh: () => void
   /** Every edge has reported which connections were open at this time, or later. */
@@ -50,7 +50,7 @@ export type Idle = {
 
 /** `mayStay`: how many may stand idle in a place; null: none, not even for the time of its grace. */
 export function createIdle(
-  mayStay: (place: Place) => number | null,
+  mayStay: (place: LobbyKey) => number | null,
   reported_ms_at_first: number = ALL_REPORTED_MS,
 ): Idle {
   const benches = new Map<string, Bench>()
@@ -170,7 +170,7 @@ function isCounted(lobby: Lobby): boolean {
   return !lobby.is_custom && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
 }
 
-function keyOf({ version_id, region, game_mode }: Place, is_counted: boolean): string {
+function keyOf({ version_id, region, game_mode }: LobbyKey, is_counted: boolean): string {
   return `${version_id}\n${region}\n${game_mode}\n${is_counted}`
 }
 

@@ -10,7 +10,7 @@ import { createSorted, type Sorted } from './sorted.ts'
 /** A find by tags looks at this many lobbies at most: the oldest, so that it is the same after every load. */
 export const TAG_CANDIDATES_MAX = 128
 
-export type Place = { version_id: string; region: string; game_mode: string }
+export type LobbyKey = { version_id: string; region: string; game_mode: string }
 export type Tags = readonly (readonly [string, string])[]
 
 /** More places than any lobby has. */
@@ -24,7 +24,7 @@ type Shelf = {
   posted: Map<string, Sorted<Lobby>>
 }
 
-export type Shelves = {
+export type OpenLobbyIndex = {
   /** Puts the lobby where it belongs now: to be called after whatever changes its room or its openness. */
   arrange: (lobby: Lobby) => void
   /** Takes a lobby out that is no more. */
@@ -33,13 +33,13 @@ export type Shelves = {
    * The lobby that a find gets, over all the places; null when none is open. `party_size`: as many members as need places;
    * null: one player comes alone.
    */
-  choose: (places: readonly Place[], tags: Tags, party_size: number | null) => Lobby | null
+  choose: (places: readonly LobbyKey[], tags: Tags, party_size: number | null) => Lobby | null
 }
 
-export function createShelves(): Shelves {
+export function createOpenLobbyIndex(): OpenLobbyIndex {
   const shelves = new Map<string, Shelf>()
 
-  const shelfOf = (place: Place): string => `${place.version_id}\n${place.region}\n${place.game_mode}`
+  const shelfOf = (place: LobbyKey): string => `${place.version_id}\n${place.region}\n${place.game_mode}`
 
   function arrange(lobby: Lobby): void {
     const [is_open, places] = [isOpen(lobby), isFindable(lobby) ? partyPlaces(lobby) : 0]
@@ -69,7 +69,7 @@ export function createShelves(): Shelves {
     if (shelf.open.size() === 0 && shelf.room_of.size === 0) shelves.delete(key)
   }
 
-  function choose(places: readonly Place[], tags: Tags, party_size: number | null): Lobby | null {
+  function choose(places: readonly LobbyKey[], tags: Tags, party_size: number | null): Lobby | null {
     const isBest = party_size === null ? isBetter : isBetterForParty
     let best: Lobby | null = null
     for (const place of places) {

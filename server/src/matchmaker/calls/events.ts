@@ -9,7 +9,7 @@
 import { type ResponseOf, validationError, type watchEvents } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare, preparedText } from '../../json-text.ts'
-import type { Book } from '../book/book.ts'
+import type { Book } from '../book/state.ts'
 import { seatAnswer } from '../seats/answer.ts'
 import type { MatchmakerContext } from '../seats/seats.ts'
 import type { Patience } from '../shards/identity-watch.ts'

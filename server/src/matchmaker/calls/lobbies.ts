@@ -2,6 +2,7 @@
 import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare } from '../../json-text.ts'
+import * as decide from '../book/decide.ts'
 import type { Lobby } from '../book/lobby.ts'
 import { type GameModeNames, gameModeNames } from '../seats/game-mode-names.ts'
 import type { MatchmakerContext } from '../seats/seats.ts'
@@ -10,12 +11,12 @@ import { answerRegions } from './regions.ts'
 const STATE_BYTES_MAX = 16 * 1024
 
 export async function readyLobby(desk: MatchmakerContext, caller: CallerOf<'lobby'>) {
-  await desk.books.commit(caller.namespace_id, (book, now_ms) => book.ready(caller.lobby_id, now_ms))
+  await desk.books.commit(caller.namespace_id, (book, { now_ms }) => decide.ready(book, caller.lobby_id, now_ms))
   return {}
 }
 
 export async function closeLobby(desk: MatchmakerContext, caller: CallerOf<'lobby'>, is_closed: boolean) {
-  await desk.books.commit(caller.namespace_id, (book) => book.setClosed(caller.lobby_id, is_closed))
+  await desk.books.commit(caller.namespace_id, (book) => decide.setClosed(book, caller.lobby_id, is_closed))
   return {}
 }
 
@@ -25,7 +26,7 @@ export async function writeLobbyState(desk: MatchmakerContext, caller: CallerOf<
   if (text !== null && Buffer.byteLength(text) > STATE_BYTES_MAX) {
     throw new ApiError('API_BODY_TOO_LARGE', { bytes_max: STATE_BYTES_MAX })
   }
-  await desk.books.commit(caller.namespace_id, (book) => book.setState(caller.lobby_id, text))
+  await desk.books.commit(caller.namespace_id, (book) => decide.setState(book, caller.lobby_id, text))
   return {}
 }
 

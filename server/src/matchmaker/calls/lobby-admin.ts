@@ -2,6 +2,7 @@
 // is the caller's has been looked at; here everything that is not the game's own is not there. Each is a command of a
 // book like any other, and answered when it is durable.
 import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@muster/contract'
+import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/seats.ts'
 
 type OfGame = { game_id: string }
@@ -11,7 +12,9 @@ type OfLobby = OfGame & { lobby_id: string }
 export async function stopLobby(desk: MatchmakerContext, params: OfLobby): Promise<{ did_remove: boolean }> {
   const { lobby_id } = params
   const namespace_id = await namespaceOfLobby(desk, params)
-  const did_remove = await desk.books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'requested', now_ms))
+  const did_remove = await desk.books.commit(namespace_id, (book, { now_ms }) =>
+    decide.stop(book, lobby_id, 'requested', now_ms),
+  )
   return { did_remove }
 }
 
@@ -40,7 +43,7 @@ export async function removePlayer(
   params: OfLobby & { player_id: string },
 ): Promise<{ did_remove: boolean }> {
   const namespace_id = await namespaceOfLobby(desk, params)
-  const did_remove = await desk.books.commit(namespace_id, (book, now_ms) => book.expel(params, now_ms))
+  const did_remove = await desk.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms))
   return { did_remove }
 }
 
@@ -58,7 +61,7 @@ export async function drainVersion(
     .select('version_id')
     .executeTakeFirst()
   if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
-  await desk.books.commit(namespace_id, (book) => book.setDraining(version_id, is_draining))
+  await desk.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))
   return {}
 }
 

@@ -4,9 +4,8 @@ import type { getParty, ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
 import type { PartyMember, PartyRecord } from '../../journal/changes.ts'
-import type { Book } from '../book/book.ts'
-import type { Decision } from '../book/commands.ts'
 import type { MatchmakerContext } from '../seats/seats.ts'
+import type { Decide } from '../shards/shard.ts'
 
 /** Letters and digits that are not taken for one another when they are told by voice. */
 const CODE_LETTERS = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789'
@@ -21,28 +20,28 @@ type Answer = { party: ResponseOf<typeof getParty>['party'] }
 export type From = { address: string; client: string; user_agent: string | null }
 
 export async function createParty(desk: MatchmakerContext, caller: Player, from: From): Promise<Answer> {
-  return decide(desk, caller, (book, now_ms) =>
+  return decide(desk, caller, (book, { now_ms }) =>
     book.parties.create(memberOf(caller, from, now_ms), { party_id: newId(now_ms), code: newCode() }),
   )
 }
 
 export async function joinParty(desk: MatchmakerContext, caller: Player, from: From, code: string): Promise<Answer> {
   const as_told = code.trim().toUpperCase()
-  return decide(desk, caller, (book, now_ms) => book.parties.join(memberOf(caller, from, now_ms), as_told))
+  return decide(desk, caller, (book, { now_ms }) => book.parties.join(memberOf(caller, from, now_ms), as_told))
 }
 
 export async function leaveParty(desk: MatchmakerContext, caller: Player): Promise<Record<string, never>> {
   const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
-  await desk.books.commit(namespace_id, (book, now_ms) => book.parties.leave(caller.identity_id, now_ms))
+  await desk.books.commit(namespace_id, (book, { now_ms }) => book.parties.leave(caller.identity_id, now_ms))
   return {}
 }
 
 export async function setLeader(desk: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
-  return decide(desk, caller, (book, now_ms) => book.parties.lead(caller.identity_id, identity_id, now_ms))
+  return decide(desk, caller, (book, { now_ms }) => book.parties.lead(caller.identity_id, identity_id, now_ms))
 }
 
 export async function removeMember(desk: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
-  return decide(desk, caller, (book, now_ms) =>
+  return decide(desk, caller, (book, { now_ms }) =>
     book.parties.remove(caller.identity_id, identity_id, { code: newCode() }, now_ms),
   )
 }
@@ -59,7 +58,7 @@ export async function partyOf(
   const deadline_ms = ctx.elapsed() + WATCH_MS
   for (;;) {
     const woken = watch_index === undefined ? null : books.watch.next(caller.identity_id, { deadline_ms, isGone })
-    const party = await books.commit(namespace_id, (book, now_ms) => book.parties.look(caller.identity_id, now_ms))
+    const party = await books.commit(namespace_id, (book, { now_ms }) => book.parties.look(caller.identity_id, now_ms))
     const index = `${party.party_id}.${party.revision}`
     const is_over = books.isWaitingOver() || deadline_ms <= ctx.elapsed() || isGone()
     if (index !== watch_index || woken === null || is_over) return { ...answerOf(party), watch: { index } }
@@ -67,11 +66,7 @@ export async function partyOf(
   }
 }
 
-async function decide(
-  desk: MatchmakerContext,
-  caller: Player,
-  command: (book: Book, now_ms: number) => Decision<PartyRecord>,
-): Promise<Answer> {
+async function decide(desk: MatchmakerContext, caller: Player, command: Decide<PartyRecord>): Promise<Answer> {
   const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
   return answerOf(await desk.books.commit(namespace_id, command))
 }

@@ -1,6 +1,7 @@
 // Players, as their lobby server reports them.
 import { ApiError, type BodyOf, type playerDisconnected } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
+import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/seats.ts'
 
 /** Consumes the token: once, whoever races. */
@@ -12,7 +13,7 @@ export async function connectPlayer(
 ) {
   const player_id = playerOf(desk, caller, player_token)
   const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
-  await desk.books.commit(caller.namespace_id, (book, now_ms) => book.connected(call, now_ms))
+  await desk.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
   return {}
 }
 
@@ -24,7 +25,7 @@ export async function disconnectPlayer(
 ) {
   const player_id = playerOf(desk, caller, player_token)
   const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key, hold_ms }
-  await desk.books.commit(caller.namespace_id, (book, now_ms) => book.disconnected(call, now_ms))
+  await desk.books.commit(caller.namespace_id, (book, { now_ms }) => decide.disconnected(book, call, now_ms))
   return {}
 }
 

@@ -2,7 +2,7 @@
 // told, within a bound for each namespace, and a few of the seats; all other requests pay for a look at a counter.
 import { ApiError, type Attempt, type Explanation, type Wait } from '@muster/contract'
 import type { Context } from '../../context.ts'
-import type { Book } from '../book/book.ts'
+import type { Book } from '../book/state.ts'
 import type { WaitEnd } from '../shards/books.ts'
 import { type Decided, explainDecision } from './explain.ts'
 import type { Rays } from './store.ts'

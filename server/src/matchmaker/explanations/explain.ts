@@ -1,19 +1,20 @@
 // A decision of the book, explained: which lobbies were there and why each was taken or passed over, and the limits as
 // they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
 import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
-import type { Book, Held } from '../book/book.ts'
 import type {
   CreateWish,
   Decision,
   FailedBefore,
   FindRequest,
+  Held,
   JoinWish,
   SeatTaken,
   SeatWish,
 } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
-import type { Place } from '../book/open-lobbies.ts'
+import type { LobbyKey } from '../book/open-lobbies.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'
+import type { Book } from '../book/state.ts'
 import type { ClientLimit } from '../seats/client-limit.ts'
 
 const LOOKED_AT_MAX = 1_024
@@ -93,7 +94,7 @@ function joinVerdict(book: Book, lobby: Lobby): Verdict {
 
 /** What is furthest from fitting is told first. */
 function findVerdict(book: Book, lobby: Lobby, { places, tags }: FindRequest): Verdict {
-  const isThere = (member: keyof Place): boolean => places.some((place) => place[member] === lobby[member])
+  const isThere = (member: keyof LobbyKey): boolean => places.some((place) => place[member] === lobby[member])
   if (lobby.stop_ms !== null) return 'stopped'
   if (!isThere('version_id')) return 'other_version'
   if (!isThere('game_mode')) return 'other_game_mode'

@@ -1,7 +1,7 @@
 // Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
 
 import type { Change } from '../../journal/changes.ts'
-import type { Book } from '../book/book.ts'
+import type { Book } from '../book/state.ts'
 import { captchaClientRow, drainingVersionRow, type Images, lobbyRow, partyRow, playerRow } from './rows.ts'
 
 /** Marks the id of a version among those of lobbies and players. */

@@ -7,9 +7,10 @@ import type { Schema } from '../../database/schema.ts'
 import { inSnapshot } from '../../database/transaction.ts'
 import type { Change, LobbyRecord, PartyRecord, PlayerRecord, RemoveReason, StopReason } from '../../journal/changes.ts'
 import { readPages } from '../../journal/read.ts'
-import { Book, MEMORY_MS } from '../book/book.ts'
 import type { VerifiedClient } from '../book/captcha-memory.ts'
+import { apply, load, postpone } from '../book/evolve.ts'
 import type { Player, StoredLobby } from '../book/lobby.ts'
+import { Book, MEMORY_MS } from '../book/state.ts'
 import type { Takeover } from '../shards/fence.ts'
 import { imagesOf, touchedBy } from './affected-rows.ts'
 import { emptyImages, type Images } from './rows.ts'
@@ -35,7 +36,13 @@ export async function loadShard(
   )) {
     const rowsOf = <T>(rows: Map<string, T[]>): T[] => rows.get(namespace_id) ?? []
     const book = bookOf(books, namespace_id, newBook)
-    book.load(rowsOf(lobbies), rowsOf(players), rowsOf(verified), rowsOf(draining), rowsOf(parties))
+    load(book, {
+      lobbies: rowsOf(lobbies),
+      players: rowsOf(players),
+      verified: rowsOf(verified),
+      draining: rowsOf(draining),
+      parties: rowsOf(parties),
+    })
   }
 
   const touched = new Map<string, Set<string>>()
@@ -44,7 +51,7 @@ export async function loadShard(
     const { moved_ms = 0 } = page
     if (moved_ms > 0) {
       is_moved = true
-      for (const book of books.values()) book.postpone(moved_ms)
+      for (const book of books.values()) postpone(book, moved_ms)
     }
     for (const { namespace_id, changes } of page.entries) {
       const book = bookOf(books, namespace_id, newBook)
@@ -57,7 +64,7 @@ export async function loadShard(
           continue
         }
         for (const id of touchedBy(book, change)) ids.add(id)
-        book.apply(change)
+        apply(book, change)
       }
     }
   }

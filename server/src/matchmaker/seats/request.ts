@@ -4,7 +4,7 @@ import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeC
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config, Region } from '../../config.ts'
 import type { LobbyPlan, PortWish } from '../book/commands.ts'
-import type { Place, Tags } from '../book/open-lobbies.ts'
+import type { LobbyKey, Tags } from '../book/open-lobbies.ts'
 import type { NamespaceRecord } from '../watch/namespaces.ts'
 import { byDistance } from './nearest.ts'
 
@@ -23,7 +23,7 @@ export function findWish(
   body: FindBody,
   client: Coordinates | null,
   ray_id: string | null,
-): { places: Place[]; tags: Tags; plan: LobbyPlan | null } {
+): { places: LobbyKey[]; tags: Tags; plan: LobbyPlan | null } {
   if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
   const modes = [...new Set(body.game_modes)].map((name) => requireMode(namespace, name))
   for (const mode of modes) {

@@ -12,8 +12,9 @@ import type { AddressFacts, IpIntelligence } from '../../addresses/ip-intelligen
 import type { AskProvider } from '../../captcha/provider.ts'
 import type { Context } from '../../context.ts'
 import { mark, phase } from '../../observe/ray.ts'
-import type { Book } from '../book/book.ts'
-import type { Decision, FreshIds, LobbyPlan, SeatTaken, SeatWish } from '../book/commands.ts'
+import type { Decision, Env, FreshIds, LobbyPlan, SeatTaken, SeatWish } from '../book/commands.ts'
+import * as decide from '../book/decide.ts'
+import type { Book } from '../book/state.ts'
 import type { DecisionRecorder } from '../explanations/decision-log.ts'
 import type { Rays } from '../explanations/store.ts'
 import type { Books, Patience, WaitEnd } from '../shards/books.ts'
@@ -61,7 +62,7 @@ export type MatchmakerContext = {
 /** The calls that are under way with one Idempotency-Key: they are one request, and share its seat. */
 export type OpenRequest = { call_count: number; is_answered: boolean }
 
-type Take = (book: Book, ids: FreshIds, now_ms: number) => Decision<SeatTaken>
+type Take = (book: Book, ids: FreshIds, env: Env) => Decision<SeatTaken>
 /** `is_new`: this very call took it; else it was remembered for the key. */
 type Seat = SeatTaken & { is_new: boolean }
 
@@ -101,7 +102,7 @@ export async function findSeat(
     verification:
       verified_modes.size === 0 ? null : { asked: { action: 'find', wish, verified_modes }, words: body, facts },
     attempts_max: PLACEMENT_ATTEMPTS_MAX,
-    take: (book, ids, now_ms) => book.find(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
+    take: (book, ids, env) => decide.find(book, wish, ids, env),
   })
 }
 
@@ -127,10 +128,10 @@ export async function joinSeat(
       ? { asked: { action: 'join', wish }, words: { verification_data }, facts }
       : null,
     attempts_max: 1,
-    take: (book, ids, now_ms) => {
+    take: (book, ids, { now_ms }) => {
       // One that was not there when its game mode was looked up has not been asked about.
       if (lobby === undefined && book.lobbies.has(body.lobby_id)) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
-      return book.join(wish, ids, now_ms)
+      return decide.join(book, wish, ids, now_ms)
     },
   })
 }
@@ -157,7 +158,7 @@ export async function createSeat(
     gate: await gateOf(desk, namespace, visitor, wish, body.captcha),
     verification: is_verified ? { asked: { action: 'create', wish }, words: body, facts } : null,
     attempts_max: 1,
-    take: (book, ids, now_ms) => book.create(wish, ids, now_ms, desk.books.hasRoom, desk.books.choosePorts),
+    take: (book, ids, env) => decide.create(book, wish, ids, env),
   })
 }
 
@@ -218,7 +219,7 @@ async function awaitSeat(desk: MatchmakerContext, visitor: Requester, order: Sea
         throw new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id }, { retry_after_s: 1 })
       } catch (error) {
         if (isUnanswered(request, seat)) {
-          await desk.books.commit(namespace_id, (book, now_ms) => book.release(seat.player_id, now_ms))
+          await desk.books.commit(namespace_id, (book, { now_ms }) => decide.release(book, seat.player_id, now_ms))
         }
         throw error
       }
@@ -292,8 +293,8 @@ async function placed(desk: MatchmakerContext, visitor: Requester, order: SeatOr
 }
 
 function commitSeat(desk: MatchmakerContext, namespace_id: string, wish: SeatWish, take: Take): Promise<Seat> {
-  return desk.books.commit(namespace_id, (book, now_ms) => {
-    const decision = take(book, freshIds(wish, now_ms), now_ms)
+  return desk.books.commit(namespace_id, (book, env) => {
+    const decision = take(book, freshIds(wish, env.now_ms), env)
     if ('refused' in decision) return decision
     return { changes: decision.changes, result: { ...decision.result, is_new: decision.changes.length > 0 } }
   })

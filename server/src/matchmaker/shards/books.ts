@@ -7,10 +7,10 @@ import { newId } from '../../ids.ts'
 import type { Change, EdgePort } from '../../journal/changes.ts'
 import { SHARD_COUNT, shardOf } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import type { Book } from '../book/book.ts'
-import type { ChoosePorts, Decision, HasRoom, Refused, SeatTaken } from '../book/commands.ts'
+import type { Decision, Refused, SeatTaken } from '../book/commands.ts'
 import type { IdleRules } from '../book/idle.ts'
 import type { Lobby } from '../book/lobby.ts'
+import type { Book } from '../book/state.ts'
 import type { Projection } from '../projection/projection.ts'
 import { createBookTime } from './book-time.ts'
 import { type Capacity, createCapacity, type RegionUse } from './capacity.ts'
@@ -43,11 +43,7 @@ export type Books = {
   shardStates: () => ShardState[]
   /** Tells what becomes durable, in order, from now on; and when books are read anew. Ends with the function that it answers. */
   onCommits: (watcher: CommitWatcher) => () => void
-  /** Whether the plan's region can hold one more lobby, counting what is decided and not yet durable. */
-  hasRoom: HasRoom
   closeRegions: Capacity['closeRegions']
-  /** Ports of the edge that no lobby has, counting what is decided and not yet durable. */
-  choosePorts: ChoosePorts
   /** Where the edge listens now. */
   openPorts: (ports: readonly Pick<EdgePort, 'transport' | 'port'>[]) => void
   /** Resolves when the edge listens at more ports than now, or after `wait_ms`. */
@@ -259,9 +255,7 @@ export function createBooks(options: BooksOptions): Books {
       watchers.add(watcher)
       return () => void watchers.delete(watcher)
     },
-    hasRoom: capacity.hasRoom,
     closeRegions: capacity.closeRegions,
-    choosePorts: ports.choose,
     openPorts(opened) {
       if (!ports.open(opened)) return
       more_ports.resolve()

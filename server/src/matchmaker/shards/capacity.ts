@@ -5,7 +5,7 @@
 // A region whose disk is nearly full (disks.ts) has no room either, whatever is given back.
 import type { Region } from '../../config.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
-import type { Book } from '../book/book.ts'
+import type { Book } from '../book/state.ts'
 
 /** Sums of fractions such as 1/3 are not exact; a thousandth of a lobby is none. */
 const ROUNDING = 1e-6

@@ -3,7 +3,7 @@
 import { ApiError } from '@muster/contract'
 import type { Change } from '../../journal/changes.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
-import type { Book } from '../book/book.ts'
+import type { Book } from '../book/state.ts'
 
 /** Of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
 const WATCHERS_MAX = 80_000

@@ -5,8 +5,8 @@
 import type { Logger } from 'pino'
 import type { EdgePort } from '../../journal/changes.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
-import type { Book } from '../book/book.ts'
 import type { ChoosePorts } from '../book/commands.ts'
+import type { Book } from '../book/state.ts'
 
 const QUARANTINE_MS = 60_000
 

@@ -12,9 +12,12 @@ import { newId } from '../../ids.ts'
 import type { Change } from '../../journal/changes.ts'
 import { encodePage } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import { Book, BrokenLaw } from '../book/book.ts'
-import type { Decision, Undo } from '../book/commands.ts'
+import type { Decision, Env, Undo } from '../book/commands.ts'
+import { expire } from '../book/decide.ts'
+import { apply, forget } from '../book/evolve.ts'
 import type { IdleRules } from '../book/idle.ts'
+import { BrokenLaw } from '../book/laws.ts'
+import { Book } from '../book/state.ts'
 import { imagesOf, touchedBy } from '../projection/affected-rows.ts'
 import { bookOf, loadShard } from '../projection/load.ts'
 import type { Projection } from '../projection/projection.ts'
@@ -33,7 +36,8 @@ const HOLD_MS = 5_000
 const EXPIRIES_PER_COMMAND_MAX = 1_000
 const RECOVER_PAUSE_MS = 100
 
-export type Decide<T> = (book: Book, now_ms: number) => Decision<T>
+/** `env` is good for this one call. */
+export type Decide<T> = (book: Book, env: Env) => Decision<T>
 
 export type ShardState = 'recovering' | 'writing' | 'deposed' | 'closed'
 
@@ -109,14 +113,17 @@ export function createShard(options: ShardOptions): Shard {
   let lost: Pending[] = []
   let idle = Promise.resolve()
 
+  /** One for all commands, so that a command allocates none. */
+  const env: Env = { now_ms: 0, hasRoom: capacity.hasRoom, choosePorts: ports.choose }
+
   /** What its planned lobbies will need is kept for them. After a reload none of them are left: see Capacity.replace. */
   const newBook = (): Book =>
-    new Book(
-      (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
-      options.idle_rules,
-      clientNetworks,
-      options.reported_ms,
-    )
+    new Book({
+      onPlanned: (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
+      idle_rules: options.idle_rules,
+      networksOf: clientNetworks,
+      reported_ms: options.reported_ms,
+    })
 
   function run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
     return new Promise((resolve, reject) => {
@@ -150,15 +157,16 @@ export function createShard(options: ShardOptions): Shard {
   function execute(pending: Pending, batch: Batch): boolean {
     const book = bookOf(books, pending.namespace_id, newBook)
     time_ms = Math.max(time_ms, book_time.now())
+    env.now_ms = time_ms
     const mark = batch.undos.length
     const entry = batch.entries.get(pending.namespace_id)?.length ?? 0
     try {
       for (let expiries = 0; expiries < EXPIRIES_PER_COMMAND_MAX; expiries++) {
-        const change = book.expire(time_ms)
+        const change = expire(book, time_ms)
         if (change === null) break
         make(book, pending.namespace_id, change, batch)
       }
-      pending.decision = pending.decide(book, time_ms)
+      pending.decision = pending.decide(book, env)
       const { decision } = pending
       for (const change of 'changes' in decision ? decision.changes : (decision.noted ?? [])) {
         make(book, pending.namespace_id, change, batch)
@@ -180,7 +188,7 @@ export function createShard(options: ShardOptions): Shard {
 
   function make(book: Book, namespace_id: string, change: Change, batch: Batch): void {
     const ids = touchedBy(book, change)
-    batch.undos.push(book.apply(change))
+    batch.undos.push(apply(book, change))
     if (change.kind === 'lobby_created') {
       const { lobby } = change
       capacity.take(shard, lobby)
@@ -397,7 +405,7 @@ export function createShard(options: ShardOptions): Shard {
     const now_ms = book_time.now()
     if (flying === null && gathering.entries.size === 0) time_ms = durable_ms = Math.max(time_ms, now_ms)
     for (const [namespace_id, book] of books) {
-      book.forget(durable_ms)
+      forget(book, durable_ms)
       const due_ms = book.nextDueMs()
       if (due_ms !== null && due_ms <= now_ms) {
         run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {

@@ -7,7 +7,8 @@
 // that he has left (CONNECTED_MS_MAX): its machine was removed without a word, and its lobbies would never end.
 import type { Context } from '../../context.ts'
 import { type Watch, watchEvery } from '../../database/poller.ts'
-import type { Book } from '../book/book.ts'
+import { setConnections, setReported } from '../book/evolve.ts'
+import type { Book } from '../book/state.ts'
 import type { Books } from '../shards/books.ts'
 
 const LOOK_EVERY_MS = 1_000
@@ -141,8 +142,8 @@ export async function watchEdgeReports(ctx: Context, books: Books): Promise<Edge
       const lobbies = totals.get(namespace_id)
       const news = told.has(book) ? changed.get(namespace_id) : lobbies?.keys()
       told.add(book)
-      for (const lobby_id of news ?? []) book.setConnections(lobby_id, lobbies?.get(lobby_id) ?? 0, now_ms)
-      if (reported_ms !== null) book.setReported(since_ms!, reported_ms)
+      for (const lobby_id of news ?? []) setConnections(book, lobby_id, lobbies?.get(lobby_id) ?? 0, now_ms)
+      if (reported_ms !== null) setReported(book, since_ms!, reported_ms)
     }
     changed.clear()
   }

@@ -3,7 +3,7 @@
 // lobby, then pauses begin (start-pauses.ts). Running lobbies are still found. A server that calls ready ends it.
 import type { Change } from '../../journal/changes.ts'
 import type { FailedBefore } from '../book/commands.ts'
-import type { Place } from '../book/open-lobbies.ts'
+import type { LobbyKey } from '../book/open-lobbies.ts'
 import type { Books } from '../shards/books.ts'
 import { StartPauses } from './start-pauses.ts'
 
@@ -49,7 +49,7 @@ export class FailedStarts {
   }
 
   /** What failed in this place just before; undefined where the last start did not. */
-  before(namespace_id: string, place: Place): FailedBefore | undefined {
+  before(namespace_id: string, place: LobbyKey): FailedBefore | undefined {
     // Each find asks.
     if (this.#pauses.isEmpty()) return undefined
     const key = keyOf(namespace_id, place)
@@ -59,7 +59,7 @@ export class FailedStarts {
   }
 
   /** Whether a request that has just seen a start fail in this place must not make another. */
-  isFailing(namespace_id: string, place: Place): boolean {
+  isFailing(namespace_id: string, place: LobbyKey): boolean {
     return (this.#pauses.get(keyOf(namespace_id, place))?.failure_count ?? 0) >= FAILURES_IN_A_ROW
   }
 
@@ -83,6 +83,6 @@ export class FailedStarts {
   }
 }
 
-function keyOf(namespace_id: string, { version_id, region, game_mode }: Place): string {
+function keyOf(namespace_id: string, { version_id, region, game_mode }: LobbyKey): string {
   return `${namespace_id}\n${version_id}\n${region}\n${game_mode}`
 }

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
+import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
 import type { FailedStarts } from './failed-starts.ts'
 
@@ -43,9 +44,11 @@ export async function watchRuns(
       await Promise.all(
         runs.map(({ namespace_id, lobby_id, exit_ts, stall_ts, ...end }) =>
           exit_ts === null
-            ? books.commit(namespace_id, (book, now_ms) => book.setStalled(lobby_id, stall_ts !== null, now_ms))
+            ? books.commit(namespace_id, (book, { now_ms }) =>
+                decide.setStalled(book, lobby_id, stall_ts !== null, now_ms),
+              )
             : failed_starts.ended(lobby_id, end, () =>
-                books.commit(namespace_id, (book, now_ms) => book.stop(lobby_id, 'exited', now_ms)),
+                books.commit(namespace_id, (book, { now_ms }) => decide.stop(book, lobby_id, 'exited', now_ms)),
               ),
         ),
       )

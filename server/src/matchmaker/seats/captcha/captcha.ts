@@ -12,8 +12,9 @@ import {
 import type { AskProvider, Solved } from '../../../captcha/provider.ts'
 import { spendResponse } from '../../../captcha/spend.ts'
 import type { Context } from '../../../context.ts'
-import type { Book } from '../../book/book.ts'
-import type { Decision, FreshIds, SeatWish } from '../../book/commands.ts'
+import type { Decision, Env, FreshIds, SeatWish } from '../../book/commands.ts'
+import * as decide from '../../book/decide.ts'
+import type { Book } from '../../book/state.ts'
 import type { Books } from '../../shards/books.ts'
 import { isOwnHost } from './hosts.ts'
 
@@ -27,7 +28,7 @@ type MatchmakerContext = { ctx: Context; books: Books; askProvider: AskProvider;
 /** Captchas that are being checked, by request and response. */
 export type Solving = Map<string, Promise<Solved | null>>
 type Request = { namespace_id: string; address: string; seat_key: string | null }
-type Command<T> = (book: Book, ids: FreshIds, now_ms: number) => Decision<T>
+type Command<T> = (book: Book, ids: FreshIds, env: Env) => Decision<T>
 
 /**
  * Looks at the response that came along; at once where none did, as with nearly all requests. Throws
@@ -46,12 +47,12 @@ export function openGate(
 /** The command, behind the gate. A repetition of what was answered before passes as it did then. */
 export function gated<T>({ captcha, has_solved }: CaptchaGate, wish: SeatWish, command: Command<T>): Command<T> {
   const { requests_before_reverify, verification_ttl: verification_ttl_ms } = captcha
-  return (book, ids, now_ms) => {
-    if (book.hasSeat(wish.seat_key, now_ms)) return command(book, ids, now_ms)
+  return (book, ids, env) => {
+    if (book.hasSeat(wish.seat_key, env.now_ms)) return command(book, ids, env)
     const rules = { requests_before_reverify, verification_ttl_ms }
-    const admission = book.admit(wish.client, rules, has_solved, now_ms)
+    const admission = decide.admit(book, wish.client, rules, has_solved, env.now_ms)
     if ('refused' in admission) return { ...admission, metadata: metadataOf(captcha) }
-    const decision = command(book, ids, now_ms)
+    const decision = command(book, ids, env)
     // A request counts, and a captcha is solved, also where there is no seat.
     if ('refused' in decision) return { ...decision, noted: admission.changes }
     return { changes: admission.changes.concat(decision.changes), result: decision.result }

@@ -4,9 +4,11 @@
 import { ApiError, type SeatAction } from '@muster/contract'
 import type { AddressFacts, IpIntelligence } from '../../../addresses/ip-intelligence.ts'
 import { phase } from '../../../observe/ray.ts'
-import type { Book, Held } from '../../book/book.ts'
-import type { Decision, FreshIds, HoldWish, SeatTaken, SeatWish } from '../../book/commands.ts'
-import { HOLD_MS, type Hold } from '../../book/holds.ts'
+import type { Decision, Env, FreshIds, Held, HoldWish, SeatTaken, SeatWish } from '../../book/commands.ts'
+import * as decide from '../../book/decide.ts'
+import { dropHolds } from '../../book/evolve.ts'
+import { type Hold, SEAT_HOLD_MS } from '../../book/holds.ts'
+import type { Book } from '../../book/state.ts'
 import type { Books } from '../../shards/books.ts'
 import type { GameModes, Namespaces } from '../../watch/namespaces.ts'
 import { type CaptchaGate, gated } from '../captcha/captcha.ts'
@@ -106,7 +108,7 @@ async function verify(
 ): Promise<Seat> {
   const { namespace_id } = visitor
   const { asked } = verification
-  const deadline_ms = desk.ctx.elapsed() + HOLD_MS
+  const deadline_ms = desk.ctx.elapsed() + SEAT_HOLD_MS
   for (let attempt = 0; attempt < HOLDS_MAX; attempt++) {
     const ids = freshIds(asked.wish, desk.ctx.now())
     try {
@@ -118,7 +120,8 @@ async function verify(
       const seat = await convert(desk, visitor, asked.wish, ids)
       if (seat !== null) return { ...seat, is_new: seat.player_id === ids.player_id }
     } finally {
-      desk.books.book(namespace_id)?.letGo(ids)
+      const book = desk.books.book(namespace_id)
+      if (book !== undefined) dropHolds(book, ids)
     }
   }
   throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
@@ -135,12 +138,11 @@ async function hold(
   const { books } = desk
   const { namespace_id, isGone } = visitor
   const limits = await desk.namespaces.get(namespace_id)
-  const take = (book: Book, fresh: FreshIds, now_ms: number): Decision<Held> =>
-    book.hold(asked, fresh, now_ms, books.hasRoom, books.choosePorts)
+  const take = (book: Book, fresh: FreshIds, env: Env): Decision<Held> => decide.hold(book, asked, fresh, env)
   return whenPortsOpen(books, isGone, (is_first) => {
     const command = gate !== null && is_first ? gated(gate, asked.wish, take) : take
     const within = limited(desk, limits, visitor, asked.wish, command)
-    return books.commit(namespace_id, (book, now_ms) => within(book, ids, now_ms))
+    return books.commit(namespace_id, (book, env) => within(book, ids, env))
   })
 }
 
@@ -155,10 +157,8 @@ async function convert(
   const { namespace_id, isGone } = visitor
   const limits = await desk.namespaces.get(namespace_id)
   const wish = { ...asked, lobby_count_max: limits.lobby_count_max }
-  const within = limited(desk, limits, visitor, wish, (book, fresh, now_ms) =>
-    book.seatHeld(fresh, wish, now_ms, books.choosePorts),
-  )
-  return whenPortsOpen(books, isGone, () => books.commit(namespace_id, (book, now_ms) => within(book, ids, now_ms)))
+  const within = limited(desk, limits, visitor, wish, (book, fresh, env) => decide.seatHeld(book, fresh, wish, env))
+  return whenPortsOpen(books, isGone, () => books.commit(namespace_id, (book, env) => within(book, ids, env)))
 }
 
 /** Throws when the answer is not a yes, or nobody waits for it any more. */

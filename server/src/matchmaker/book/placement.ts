@@ -1,0 +1,179 @@
+// Steps that the commands for a seat share: the entrants and their limits, the lobby they may enter or open, and the
+// changes that give them their seats. Reads the book and changes nothing.
+import type { ErrorCode } from '@muster/contract'
+import { type Change, LIMITS, type LobbyRecord, type PartyMember, type PlayerRecord } from '../../journal/changes.ts'
+import type {
+  Decision,
+  Env,
+  FreshIds,
+  Granted,
+  HeldIds,
+  JoinWish,
+  LobbyPlan,
+  Refused,
+  SeatTaken,
+  SeatWish,
+} from './commands.ts'
+import type { PlannedLobby } from './holds.ts'
+import type { Lobby } from './lobby.ts'
+import { takenPlaces } from './rules.ts'
+import type { Book } from './state.ts'
+
+/** A player who is about to get a seat: the caller, or each member of the party, its leader first. */
+export type Entrant = {
+  player_id: string
+  client: string
+  players_max: number
+  identity_id: string | null
+  member: PartyMember | null
+}
+
+export const refuse = (refused: ErrorCode): Refused => ({ refused })
+export const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
+
+/** The entrants of a request, unless the limit of one of their clients refuses them. */
+export function entrantsOf(book: Book, wish: SeatWish, ids: HeldIds): Entrant[] | Refused {
+  const entrants = requestedEntrants(book, wish, ids)
+  if ('refused' in entrants) return entrants
+  const counts = new Map<string, number>()
+  for (const { client, players_max } of entrants) {
+    const count = (counts.get(client) ?? book.playersOf(client)) + 1
+    if (count > players_max) return refuse('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
+    counts.set(client, count)
+  }
+  return entrants
+}
+
+/** The entrants whose places are held by these ids; null: one of the holds is over, or the party has changed. */
+export function heldEntrants(book: Book, wish: SeatWish, ids: HeldIds): Entrant[] | null {
+  const entrants = requestedEntrants(book, wish, ids)
+  if ('refused' in entrants) return null
+  const are_held = entrants.every(({ player_id, member }) => {
+    const hold = book.holds.get(player_id)
+    return hold !== undefined && hold.member?.identity_id === member?.identity_id
+  })
+  const more = ids.member_ids?.[entrants.length - 1]
+  return are_held && (more === undefined || book.holds.get(more) === undefined) ? entrants : null
+}
+
+function requestedEntrants(book: Book, wish: SeatWish, { player_id, member_ids = [] }: HeldIds): Entrant[] | Refused {
+  const { client, client_players_max, identity_id } = wish
+  if (wish.party === null) return [{ player_id, client, players_max: client_players_max, identity_id, member: null }]
+  const party = identity_id === null ? undefined : book.parties.ofMember(identity_id)
+  if (party === undefined) return refuse('PARTY_NOT_FOUND')
+  if (party.leader_identity_id !== identity_id) return refuse('PARTY_LEADER_REQUIRED')
+  const leader = party.members.find((member) => member.identity_id === identity_id)!
+  const others = party.members.filter((member) => member !== leader)
+  // The leader's client is the one of this request; the other members' clients are from when they joined.
+  const first = { player_id, client, players_max: client_players_max, identity_id, member: leader }
+  const rest = others.map((member, index): Entrant => {
+    const players_max = wish.party!.playersMaxOf(member.address)
+    return { ...member, player_id: member_ids[index]!, players_max, member }
+  })
+  return [first, ...rest]
+}
+
+/** Null: a single player, without a party. */
+export function partySize(entrants: readonly Entrant[]): number | null {
+  return entrants[0]!.member === null ? null : entrants.length
+}
+
+export function isTooLarge(entrants: readonly Entrant[], { max_players_party }: LobbyPlan): boolean {
+  return (partySize(entrants) ?? 0) > max_players_party
+}
+
+/** The lobby of a join and its entrants, unless the lobby cannot take them. */
+export function joinable(book: Book, wish: JoinWish, ids: FreshIds): { lobby: Lobby; entrants: Entrant[] } | Refused {
+  const lobby = book.lobbies.get(wish.lobby_id)
+  if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
+  if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
+  const entrants = entrantsOf(book, wish, ids)
+  if ('refused' in entrants) return entrants
+  if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
+  const places = wish.party === null ? lobby.max_players_direct : lobby.max_players_party
+  return takenPlaces(lobby) + entrants.length > places ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, entrants }
+}
+
+/** The record of a new lobby after the plan, unless a limit refuses it. */
+export function plannedLobby(
+  book: Book,
+  plan: LobbyPlan,
+  lobby_count_max: number,
+  lobby_id: string,
+  { now_ms, hasRoom, choosePorts }: Env,
+): LobbyRecord | Refused {
+  const { ready_within_ms, edge_ports_wanted, creator_lobbies_max, failed_before, ...record } = plan
+  if (failed_before !== undefined && failed_before.pause_ms > 0) {
+    return { refused: 'MATCHMAKER_LOBBY_STOPPED', metadata: failed_before }
+  }
+  if (book.lobbyCount() >= lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+  if (!hasRoom(plan)) {
+    const { region, cpu_cores, memory_mb } = plan
+    return { refused: 'MATCHMAKER_REGION_FULL', metadata: { region, cpu_cores, memory_mb } }
+  }
+  if (creator_lobbies_max !== null && book.lobbiesBy(plan) >= creator_lobbies_max) {
+    return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
+  }
+  const edge_ports = choosePorts(edge_ports_wanted, now_ms)
+  if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
+  const ready_deadline_ms = now_ms + ready_within_ms
+  return { ...record, edge_ports, lobby_id, create_ms: now_ms, ready_deadline_ms }
+}
+
+/** The record of a planned lobby that is created now. */
+export function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
+  const { is_closed, is_stalled, state, ready_ms, idle_ms, stop_ms, stop_reason, players, held_count, ...lobby } = plan
+  const { has_reported_players, seats_expired_while_connected, connections_at_stop, ...rest } = lobby
+  const { connection_count, quiet_ms, edge_ports_wanted, creator_lobbies_max, ...record } = rest
+  const ready_deadline_ms = now_ms + (record.ready_deadline_ms - record.create_ms)
+  return { ...record, create_ms: now_ms, ready_deadline_ms }
+}
+
+/** A new lobby after the plan, with seats for the entrants. */
+export function openLobby(
+  book: Book,
+  plan: LobbyPlan,
+  wish: SeatWish,
+  entrants: readonly Entrant[],
+  ids: FreshIds,
+  env: Env,
+): Decision<SeatTaken> {
+  if (isTooLarge(entrants, plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
+  const lobby = plannedLobby(book, plan, wish.lobby_count_max, ids.lobby_id, env)
+  if ('refused' in lobby) return lobby
+  const seat = reserveSeats(book, lobby, false, wish, entrants, env.now_ms)
+  return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
+}
+
+/** Seats for the entrants in the lobby, which may be new. */
+export function reserveSeats(
+  book: Book,
+  lobby: LobbyRecord,
+  is_ready: boolean,
+  wish: SeatWish,
+  entrants: readonly Entrant[],
+  now_ms: number,
+): Granted<SeatTaken> {
+  // Time to connect counts from ready: until then only the lobby's own deadline can end the seat.
+  const from_ms = is_ready ? now_ms : Math.max(now_ms, lobby.ready_deadline_ms)
+  const first = entrants[0]!
+  const { lobby_count_max } = wish
+  const is_opened = !book.lobbies.has(lobby.lobby_id)
+  const changes = entrants.map(({ player_id, client, identity_id, players_max }): Change => {
+    const player: PlayerRecord = {
+      player_id,
+      lobby_id: lobby.lobby_id,
+      client,
+      create_ms: now_ms,
+      deadline_ms: from_ms + lobby.player_deadline_ms,
+      seat_key: player_id === first.player_id ? wish.seat_key : null,
+      identity_id,
+      leader_player_id: wish.party === null ? null : first.player_id,
+    }
+    const limits = { client_players_max: players_max, lobby_count_max: is_opened ? lobby_count_max : null }
+    return { kind: 'player_reserved', player, [LIMITS]: limits }
+  })
+  if (wish.party !== null) changes.push(...book.parties.renew(book.parties.ofMember(first.identity_id!)!, now_ms))
+  return grant({ lobby_id: lobby.lobby_id, player_id: first.player_id, is_ready }, ...changes)
+}

@@ -1,0 +1,186 @@
+// The book of one namespace: its lobbies, their seats and players, and the indexes over them. This file has the state and
+// its reads. decide.ts reads a book and returns changes or a refusal; evolve.ts makes changes true and can undo them. No
+// part of a book does I/O, reads a clock or is random: shards/shard.ts drives it.
+//
+// A lobby is starting until its server calls `ready`. Then it runs, closed or not, until it is stopped: it never became
+// ready, has been empty, has exited, or was stopped on request. A player is reserved until the lobby server reports it
+// connected, and leaves by disconnecting, at its deadline, or with its lobby. Stopped lobbies and players who left are
+// remembered for MEMORY_MS, so that repeated and late calls get the right response.
+import type { LobbyRecord, PartyMember } from '../../journal/changes.ts'
+import { type CaptchaMemory, createCaptchaMemory } from './captcha-memory.ts'
+import type { HeldIds, SeatTaken } from './commands.ts'
+import { createHeap, type Heap } from './heap.ts'
+import { createHolds, type Holds } from './holds.ts'
+import { ALL_REPORTED_MS, createIdle, type Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
+import { createListing, type Listing } from './listing.ts'
+import { dueAt, endOf, type Lobby, type Player } from './lobby.ts'
+import { createOpenLobbyIndex, type OpenLobbyIndex } from './open-lobbies.ts'
+import { createParties, type NetworksOf, type Parties } from './parties.ts'
+
+/** How long idempotency keys, stopped lobbies and players who left are remembered. */
+export const MEMORY_MS = 10 * 60_000
+export const LIST_PAGE_MAX = 256
+
+export type BookOptions = {
+  /** A planned lobby reserves room in its region (1), or needs it no longer (-1). */
+  onPlanned: (lobby: Lobby, sign: 1 | -1) => void
+  idle_rules: IdleRules
+  networksOf: NetworksOf
+  /** Every edge has reported its connections up to this time. */
+  reported_ms: number
+}
+
+/** Only evolve.ts, indexes.ts and holds.ts change the members. */
+export class Book {
+  readonly lobbies = new Map<string, Lobby>()
+  readonly players = new Map<string, Player>()
+  /** Lobbies that are not stopped. */
+  live_lobby_count = 0
+  /** Clients that have solved a captcha. */
+  readonly verified: CaptchaMemory = createCaptchaMemory()
+  /** Versions whose lobbies take no new players, and of which no lobbies are started. */
+  readonly draining = new Set<string>()
+  readonly parties: Parties
+  readonly open_lobbies: OpenLobbyIndex = createOpenLobbyIndex()
+  readonly listing: Listing = createListing()
+  idle_rules: IdleRules
+  /** Lobbies without players. */
+  readonly idle: Idle
+  readonly holds: Holds
+  /** setReported() has been called. */
+  has_edge_reports = false
+  /** Live, reserved and held places, by client. */
+  readonly client_players = new Map<string, number>()
+  readonly seat_keys = new Map<string, Player>()
+  /** Seats that were taken for a party, by identity. */
+  readonly party_seats = new Map<string, Set<Player>>()
+  /** Live and planned lobbies, by the identity that created them. */
+  readonly creator_lobbies = new Map<string, number>()
+  /** Lobbies and players that have not ended, by the time that will end them. */
+  readonly due: Heap<Lobby | Player> = createHeap((a, b) => dueAt(a) < dueAt(b))
+  /** Lobbies and players that have ended, by the time of their end. */
+  readonly ended: Heap<Lobby | Player> = createHeap((a, b) => endOf(a) < endOf(b))
+
+  constructor(options: Partial<BookOptions> = {}) {
+    this.idle_rules = options.idle_rules ?? NO_IDLE_RULES
+    this.idle = createIdle(
+      (key) => (this.isEnding(key.version_id) ? null : this.idle_rules.idle_max(key)),
+      options.reported_ms ?? ALL_REPORTED_MS,
+    )
+    this.parties = createParties(options.networksOf ?? ((key) => [{ key, factor: 1 }]))
+    this.holds = createHolds({
+      client: (client, sign) => addCount(this.client_players, client, sign),
+      place: (lobby) => {
+        if (this.lobbies.get(lobby.lobby_id) === lobby) this.open_lobbies.arrange(lobby)
+      },
+      room: (lobby, sign) => {
+        options.onPlanned?.(lobby, sign)
+        const { creator_identity_id } = lobby
+        if (creator_identity_id !== null) addCount(this.creator_lobbies, creator_identity_id, sign)
+      },
+    })
+  }
+
+  /** Throws for a lobby that the caller must know. */
+  lobby(lobby_id: string): Lobby {
+    const lobby = this.lobbies.get(lobby_id)
+    if (lobby === undefined) throw new Error(`the book has no lobby ${lobby_id}`)
+    return lobby
+  }
+
+  /** Throws for a player that the caller must know. */
+  player(player_id: string): Player {
+    const player = this.players.get(player_id)
+    if (player === undefined) throw new Error(`the book has no player ${player_id}`)
+    return player
+  }
+
+  /** The seat that this key got. A seat that ended before its lobby was ready was never returned: it does not count. */
+  seatOf(seat_key: string | null, now_ms: number): SeatTaken | null {
+    const player = seat_key === null ? undefined : this.seat_keys.get(seat_key)
+    if (player === undefined || player.create_ms + MEMORY_MS < now_ms) return null
+    const ready_ms = this.lobbies.get(player.lobby_id)?.ready_ms ?? null
+    if (player.remove_ms !== null) {
+      if (player.remove_reason === 'unanswered' || ready_ms === null || player.remove_ms < ready_ms) return null
+    }
+    return { lobby_id: player.lobby_id, player_id: player.player_id, is_ready: ready_ms !== null }
+  }
+
+  /** Whether the request with this key has its seat, so that it is not checked again. */
+  hasSeat(seat_key: string | null, now_ms: number): boolean {
+    return this.seatOf(seat_key, now_ms) !== null
+  }
+
+  /** Live, reserved and held places of a client. */
+  playersOf(client: string): number {
+    return this.client_players.get(client) ?? 0
+  }
+
+  /** Seats that were taken for a party and belong to this identity, as far as they are remembered. */
+  partySeatsOf(identity_id: string): Iterable<Player> {
+    return this.party_seats.get(identity_id) ?? []
+  }
+
+  /** The members of the party whose places are held, the leader first; null: the hold is for a single player. */
+  heldParty({ player_id, member_ids = [] }: HeldIds): PartyMember[] | null {
+    if (this.holds.get(player_id)?.member === null) return null
+    return [player_id, ...member_ids].flatMap((id) => this.holds.get(id)?.member ?? [])
+  }
+
+  /** Live and planned lobbies of the same creator. */
+  lobbiesBy({ creator_identity_id }: Pick<LobbyRecord, 'creator_identity_id'>): number {
+    return creator_identity_id === null ? 0 : (this.creator_lobbies.get(creator_identity_id) ?? 0)
+  }
+
+  /** Live and planned lobbies. */
+  lobbyCount(): number {
+    return this.live_lobby_count + this.holds.planned_count()
+  }
+
+  isDraining(of: readonly { version_id: string }[]): boolean {
+    return this.draining.size > 0 && of.some(({ version_id }) => this.draining.has(version_id))
+  }
+
+  isOutdated(version_id: string): boolean {
+    const current = this.idle_rules.version_id
+    return current !== null && current !== version_id
+  }
+
+  /** Lobbies of such a version end when they are empty. */
+  isEnding(version_id: string): boolean {
+    return this.draining.has(version_id) || this.isOutdated(version_id)
+  }
+
+  /** The book holds nothing and can be dropped. */
+  isEmpty(): boolean {
+    const { lobbies, players, verified, parties, draining, holds } = this
+    return lobbies.size + players.size + verified.size() + parties.size() + draining.size + holds.size() === 0
+  }
+
+  /** When decide.expire() returns its next change; null: never. */
+  nextDueMs(): number | null {
+    const next = this.due.peek()
+    const due_ms = next === undefined ? Number.POSITIVE_INFINITY : dueAt(next)
+    const due = Math.min(this.idle.dueMs(), due_ms, this.parties.nextDueMs() ?? Number.POSITIVE_INFINITY)
+    return Number.isFinite(due) ? due : null
+  }
+
+  /**
+   * Public lobbies of these game modes, oldest first, one page at a time. An empty lobby is listed only when it is the only
+   * lobby of its game mode.
+   */
+  list(query: { version_id: string; game_modes: ReadonlySet<string>; after: string | null }): {
+    lobbies: Lobby[]
+    more: boolean
+  } {
+    const after = (query.after === null ? null : this.lobbies.get(query.after)) ?? null
+    return this.listing.page({ ...query, after, lobbies_max: LIST_PAGE_MAX })
+  }
+}
+
+/** A count of 0 is not kept. */
+export function addCount(counts: Map<string, number>, key: string, difference: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + difference
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
+}
