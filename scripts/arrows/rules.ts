@@ -4,6 +4,7 @@
 /** The files at the root of server/src: every room stands on them, and they import only each other. */
 const ROOT_FILES = [
   'absent-nulls',
+  'batch-writer',
   'config',
   'exact-json',
   'regions',
@@ -16,6 +17,7 @@ const ROOT_FILES = [
   'parking-protocol',
   'procfs',
   'schema-check',
+  'semaphore',
   'start-error',
   'start-garbage',
   'suggestion',
@@ -54,14 +56,16 @@ export const ARROWS: Record<string, readonly string[]> = {
   regions: ['text-position', 'schema-check', 'toml'],
   caller: ['contract', 'tokens'],
   'absent-nulls': [],
+  'batch-writer': [],
   'exact-json': [],
   ids: [],
   'free-buffer': [],
   'json-text': [],
   // Mails are shared among the clients that asked for them.
-  mail: ['addresses'],
+  mail: ['addresses', 'semaphore'],
   'parking-protocol': [],
   procfs: [],
+  semaphore: [],
   'schema-check': ['contract', 'absent-nulls', 'suggestion'],
   suggestion: [],
   'timer-while-needed': [],
@@ -98,7 +102,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
   outbound: ['tokens', 'tsig-key'],
-  observe: ['config'],
+  observe: ['config', 'batch-writer'],
   database: ['start-error', 'contract'],
 
   cli: ['supervisor', 'backup'],

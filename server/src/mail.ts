@@ -1,7 +1,8 @@
-// Mail that goes out, by the operator's own SMTP server. One connection a mail, a few at a time; the others wait their turn
-// for a while. Mails that are under way or wait are shared among the clients that asked for them (addresses/client-share.ts), so a
-// slow mail server holds up nobody but those who wait for mail, and a few clients do not keep another from its mail.
+// Sends mail through the operator's SMTP server: one connection for each mail, a few at once, the rest in a queue. Clients
+// share the places in that queue (addresses/client-share.ts). So a slow mail server delays only callers that wait for mail,
+// and a few clients cannot keep others from their mail.
 import { ClientShare } from './addresses/client-share.ts'
+import { Semaphore } from './semaphore.ts'
 
 export type Mail = { to: string; subject: string; text: string }
 
@@ -11,7 +12,7 @@ export type Mailer = {
 }
 
 const MAILS_AT_ONCE_MAX = 8
-/** Under way and waiting; of one client. */
+/** Being sent or waiting, of all clients together and of one client. */
 const MAILS_MAX = 256
 const CLIENT_MAILS_MAX = 8
 const WAIT_MS_MAX = 10_000
@@ -21,47 +22,20 @@ const SILENCE_MS_MAX = 10_000
 /** `url`: smtp://user:password@host:port, or smtps://. STARTTLS is used where the server has it. */
 export function createMailer({ url, from }: { url: string; from: string }): Mailer {
   const share = new ClientShare({ places_max: MAILS_MAX, client_max: CLIENT_MAILS_MAX })
-  /** Those that wait for their turn, in the order in which they came. */
-  const waiting = new Set<() => void>()
-  let under_way = 0
-
-  /** Whether it is the mail's turn; false: it was given up meanwhile. */
-  async function turn(given_up: AbortSignal): Promise<boolean> {
-    if (under_way >= MAILS_AT_ONCE_MAX) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      waiting.add(resolve)
-      given_up.addEventListener('abort', () => resolve())
-      await promise
-      // Its turn came: the place of the mail before it is its own.
-      if (waiting.delete(resolve)) return false
-      return true
-    }
-    under_way++
-    return true
-  }
-
-  function next(): void {
-    const [wake] = waiting
-    if (wake === undefined) {
-      under_way--
-      return
-    }
-    waiting.delete(wake)
-    wake()
-  }
-
+  const turns = new Semaphore({ at_once_max: MAILS_AT_ONCE_MAX, waiting_max: MAILS_MAX })
   return {
     async send(mail, client_key) {
       const displaced = new AbortController()
       const place = share.enter(client_key, () => displaced.abort())
       if (typeof place === 'string') return 'busy'
       try {
-        if (!(await turn(AbortSignal.any([displaced.signal, AbortSignal.timeout(WAIT_MS_MAX)])))) return 'busy'
+        const patience = AbortSignal.any([displaced.signal, AbortSignal.timeout(WAIT_MS_MAX)])
+        if ((await turns.acquire(patience)) !== 'acquired') return 'busy'
         try {
           await deliver({ url, from }, mail)
           return 'sent'
         } finally {
-          next()
+          turns.release()
         }
       } finally {
         place.leave()

@@ -1,52 +1,31 @@
-// Whose turn it is to read analytics. A read takes a connection and a while of the processor: a few dashboards must not
-// take every connection of the api from all else. So many read at once, so many wait for their turn, in their order and
-// not for ever; whoever comes then is told to come back.
+// Limits how many reads of analytics run at once. A read holds a database connection and much of a processor: a few
+// dashboards must not take every connection of the api.
 import { ApiError } from '@muster/contract'
+import { Semaphore } from '../semaphore.ts'
 
 /** Of the ten connections of the pool (database/connect.ts). */
 export const READS_AT_ONCE_MAX = 3
-/** A page that asks for every data set on its own, open four times. */
+/** Four tabs with a page that requests each data set on its own. */
 export const READS_WAITING_MAX = 64
 const WAIT_MS_MAX = 20_000
 const RETRY_AFTER_S = 2
 
 export type ReadLimit = {
-  /** Throws API_NOT_AVAILABLE: too many wait, it took too long, or nobody waits for the answer any more. */
+  /** Throws API_NOT_AVAILABLE: too many reads wait, the wait took too long, or the caller has hung up. */
   take: <T>(read: () => Promise<T>, isGone: () => boolean) => Promise<T>
 }
 
 export function createReadLimit(): ReadLimit {
-  let running = 0
-  const waiting = new Set<() => void>()
-
-  function queue(): Promise<void> {
-    if (waiting.size >= READS_WAITING_MAX) throw notNow()
-    return new Promise((resolve, reject) => {
-      const start = (): void => {
-        clearTimeout(timer)
-        waiting.delete(start)
-        resolve()
-      }
-      const timer = setTimeout(() => {
-        waiting.delete(start)
-        reject(notNow())
-      }, WAIT_MS_MAX)
-      waiting.add(start)
-    })
-  }
-
+  const reads = new Semaphore({ at_once_max: READS_AT_ONCE_MAX, waiting_max: READS_WAITING_MAX })
   return {
     async take(read, isGone) {
-      if (running < READS_AT_ONCE_MAX) running++
-      else await queue()
+      const patience = reads.has_free_place ? null : AbortSignal.timeout(WAIT_MS_MAX)
+      if ((await reads.acquire(patience)) !== 'acquired') throw notNow()
       try {
         if (isGone()) throw notNow()
         return await read()
       } finally {
-        // Whoever waits takes over the place.
-        const [next] = waiting
-        if (next === undefined) running--
-        else next()
+        reads.release()
       }
     },
   }

@@ -4,6 +4,7 @@
 // role writes its own.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
+import { BatchWriter } from '../batch-writer.ts'
 import { busyMs, LABEL_LENGTH_MAX, openRay, type Ray, type RayOwner, type RayService } from './ray.ts'
 
 /** Said to whoever gathers rays: they are to be written now. */
@@ -16,7 +17,7 @@ const GATHERED_MAX = 500
 const OWNER_RAYS_MAX = 20
 /** The newest of an owner; older ones are removed. */
 export const OWNER_PARTS_MAX = 10_000
-const TRIM_EVERY_FLUSHES = 60
+const TRIM_EVERY_MS = 60_000
 /** Of what belongs to nobody. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
 
@@ -62,15 +63,25 @@ export type RecorderOptions = {
 export function createRecorder({ pool, log, now, rays_per_second }: RecorderOptions): Recorder {
   const wallUs = createWallClock(now)
   const watchers = new Set<(part: RayPart) => void>()
-  let gathered: RayPart[] = []
-  let dropped_count = 0
   let second_end = 0
   let ordinary_count = 0
   const owner_counts = new Map<string, number>()
-  let writing = Promise.resolve()
-  let flush_count = 0
   let grown = new Set<string>()
-  const timer = setInterval(() => void flush(), FLUSH_EVERY_MS)
+  const writer = new BatchWriter<RayPart>({
+    every_ms: FLUSH_EVERY_MS,
+    items_max: GATHERED_MAX,
+    async write(batch) {
+      await pool.query({ name: 'ray-parts', text: INSERT_SQL, values: [rowsOf(batch)] })
+      for (const { owner } of batch) grown.add(owner?.id ?? NOBODY)
+    },
+    onDropped: (dropped_count) => log.warn({ dropped_count }, 'parts of rays are dropped: more than can be written'),
+    onFailure: (error, count) => log.warn({ err: error, count }, 'parts of rays are dropped: they cannot be written'),
+  })
+  const trimming = setInterval(() => {
+    trim().catch((error: unknown) =>
+      log.warn({ err: error }, 'old parts of rays cannot be removed; trying again later'),
+    )
+  }, TRIM_EVERY_MS)
 
   /** Within what may be kept in this second. */
   function isKept(ray: Ray, code: string | null, end: number): boolean {
@@ -92,30 +103,11 @@ export function createRecorder({ pool, log, now, rays_per_second }: RecorderOpti
 
   function keep(part: RayPart): void {
     for (const watcher of watchers) watcher(part)
-    if (gathered.length < GATHERED_MAX) gathered.push(part)
-    else dropped_count++
-  }
-
-  function flush(): Promise<void> {
-    writing = writing.then(write)
-    return writing
-  }
-
-  async function write(): Promise<void> {
-    if (dropped_count > 0) log.warn({ dropped_count }, 'parts of rays came faster than they could be written')
-    dropped_count = 0
-    const batch = gathered
-    gathered = []
-    try {
-      if (batch.length > 0) await pool.query({ name: 'ray-parts', text: INSERT_SQL, values: [rowsOf(batch)] })
-      for (const { owner } of batch) grown.add(owner?.id ?? NOBODY)
-      if (++flush_count % TRIM_EVERY_FLUSHES === 0 && grown.size > 0) await trim()
-    } catch (error) {
-      log.warn({ err: error, count: batch.length }, 'parts of rays could not be written, and are dropped')
-    }
+    writer.add(part)
   }
 
   async function trim(): Promise<void> {
+    if (grown.size === 0) return
     const owner_ids = [...grown]
     grown = new Set()
     await pool.query(TRIM_SQL, [owner_ids, OWNER_PARTS_MAX])
@@ -134,11 +126,11 @@ export function createRecorder({ pool, log, now, rays_per_second }: RecorderOpti
       watchers.add(watcher)
       return () => void watchers.delete(watcher)
     },
-    flush,
+    flush: () => writer.flush(),
     trim,
     async close() {
-      clearInterval(timer)
-      await flush()
+      clearInterval(trimming)
+      await writer.close()
     },
   }
 }

@@ -4,12 +4,13 @@
 // were lost, and when it is over.
 import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
+import { BatchWriter } from '../batch-writer.ts'
 import type { RayPart } from './recorder.ts'
 
 const SEND_EVERY_MS = 2_000
 const GATHERED_MAX = 2_000
 const SEND_MS_MAX = 5_000
-const TOLD_EVERY_MS = 60_000
+const REPORT_EVERY_MS = 60_000
 const SERVER_KIND = 2
 const INTERNAL_KIND = 1
 const ERROR_STATUS = 2
@@ -27,62 +28,54 @@ export function createTraceExport(
   { log, elapsed }: { log: Logger; elapsed: () => number },
 ): TraceExport {
   const address = `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces`
-  let gathered: RayPart[] = []
   let lost_count = 0
-  let told_ms = Number.NEGATIVE_INFINITY
-  let is_told = false
-  let sending = Promise.resolve()
-  const timer = setInterval(() => void flush(), SEND_EVERY_MS)
+  let reported_ms = Number.NEGATIVE_INFINITY
+  let is_reported = false
+  const writer = new BatchWriter<RayPart>({
+    every_ms: SEND_EVERY_MS,
+    items_max: GATHERED_MAX,
+    async write(parts) {
+      await send(parts)
+      report(null)
+    },
+    onDropped(count) {
+      lost_count += count
+    },
+    onFailure(error, count) {
+      lost_count += count
+      report(error)
+    },
+  })
 
-  function flush(): Promise<void> {
-    sending = sending.then(send)
-    return sending
+  async function send(parts: readonly RayPart[]): Promise<void> {
+    const response = await fetch(address, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ resourceSpans: parts.map(resourceSpan) }),
+      signal: AbortSignal.timeout(SEND_MS_MAX),
+      redirect: 'error',
+    })
+    await response.body?.cancel()
+    if (!response.ok) throw new Error(`The collector responds with ${response.status}.`)
   }
 
-  async function send(): Promise<void> {
-    const parts = gathered
-    gathered = []
-    if (parts.length === 0) return
-    try {
-      const answer = await fetch(address, {
-        method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify({ resourceSpans: parts.map(resourceSpan) }),
-        signal: AbortSignal.timeout(SEND_MS_MAX),
-        redirect: 'error',
-      })
-      await answer.body?.cancel()
-      if (!answer.ok) throw new Error(`The collector answers ${answer.status}.`)
-      tell(null)
-    } catch (error) {
-      lost_count += parts.length
-      tell(error)
-    }
-  }
-
-  /** Null: the collector has taken what it was sent; before that more may have come than is gathered. */
-  function tell(error: unknown): void {
+  /** `error`: null after a batch that the collector has taken. Parts may have been dropped before it. */
+  function report(error: unknown): void {
     if (lost_count === 0) {
-      if (is_told) log.info('rays are exported again')
-      is_told = false
-    } else if (elapsed() - told_ms >= TOLD_EVERY_MS) {
-      log.warn({ err: error, lost_count }, 'rays were not exported, and are lost')
+      if (is_reported) log.info('rays are exported again')
+      is_reported = false
+    } else if (elapsed() - reported_ms >= REPORT_EVERY_MS) {
+      log.warn({ err: error, lost_count }, 'rays are lost: the collector does not take them')
       lost_count = 0
-      told_ms = elapsed()
-      is_told = true
+      reported_ms = elapsed()
+      is_reported = true
     }
   }
 
   return {
-    take(part) {
-      if (gathered.length < GATHERED_MAX) gathered.push(part)
-      else lost_count++
-    },
-    flush,
-    async close() {
-      clearInterval(timer)
-      await flush()
-    },
+    take: (part) => writer.add(part),
+    flush: () => writer.flush(),
+    close: () => writer.close(),
   }
 }
 

@@ -133,8 +133,8 @@ test('the log has when a collector begins to refuse, once a minute what that cos
   assert.deepEqual(
     lines.map(({ level, lost_count, err }) => [level, lost_count, err?.message]),
     [
-      [40, 2, 'The collector answers 503.'],
-      [40, 4, 'The collector answers 503.'],
+      [40, 2, 'The collector responds with 503.'],
+      [40, 4, 'The collector responds with 503.'],
       [30, undefined, undefined],
     ],
   )

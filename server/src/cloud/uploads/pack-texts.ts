@@ -13,6 +13,7 @@ import { type Recorded, soundBytes } from '../../objects/damage.ts'
 import { createDigest, type Digest } from '../../objects/digest.ts'
 import { newObjectKey } from '../../objects/objects.ts'
 import { createPackStream, type Encoding, PACKED_ENDINGS, PACKED_IN_MEMORY_BYTES_MAX } from '../../objects/pack.ts'
+import { Semaphore } from '../../semaphore.ts'
 import { forgetNote, noteAhead } from '../sweep/removed-objects.ts'
 import { requireDisk } from './disk.ts'
 
@@ -32,8 +33,7 @@ export type PackSource = Recorded & { path: string; content_type: string | null 
 export type PackedFile = { path: string; object_key: string; digest: Digest }
 
 export class TextPacker {
-  #is_busy = false
-  readonly #waiting: (() => void)[] = []
+  readonly #turns = new Semaphore({ at_once_max: 1, waiting_max: WAITING_MAX })
 
   /**
    * Stores the compressed forms that the site does not have itself, and adds each to `packed` as soon as it is stored: the
@@ -43,32 +43,17 @@ export class TextPacker {
   async pack(ctx: Context, files: readonly PackSource[], packed: PackedFile[]): Promise<void> {
     const wanted = chooseFiles(files)
     if (wanted.length === 0) return
-    await this.#enter()
+    if ((await this.#turns.acquire()) !== 'acquired') {
+      throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
+    }
     try {
       for (const { source, encoding } of wanted) {
         const file = await packOne(ctx, source, encoding)
         if (file !== null) packed.push(file)
       }
     } finally {
-      this.#leave()
+      this.#turns.release()
     }
-  }
-
-  async #enter(): Promise<void> {
-    if (!this.#is_busy) {
-      this.#is_busy = true
-      return
-    }
-    if (this.#waiting.length >= WAITING_MAX)
-      throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
-    await new Promise<void>((resolve) => this.#waiting.push(resolve))
-  }
-
-  /** The next one takes over the place. */
-  #leave(): void {
-    const next = this.#waiting.shift()
-    if (next === undefined) this.#is_busy = false
-    else next()
   }
 }
 

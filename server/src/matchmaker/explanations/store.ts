@@ -2,6 +2,7 @@
 // than it can be written is dropped, and counted in the log: a ray is for people who look for a reason, not for accounts.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
+import { BatchWriter } from '../../batch-writer.ts'
 
 const FLUSH_EVERY_MS = 1_000
 const GATHERED_MAX = 500
@@ -29,47 +30,28 @@ export type Rays = {
 }
 
 export function createRays({ pool, log }: { pool: Pool; log: Logger }): Rays {
-  let gathered: Ray[] = []
-  let dropped_count = 0
-  let writing = Promise.resolve()
   let grown = new Set<string>()
-  const timer = setInterval(() => void flush(), FLUSH_EVERY_MS)
-
-  function flush(): Promise<void> {
-    writing = writing.then(write)
-    return writing
-  }
-
-  async function write(): Promise<void> {
-    if (dropped_count > 0) log.warn({ dropped_count }, 'rays came faster than they could be written')
-    dropped_count = 0
-    const batch = gathered
-    if (batch.length === 0) return
-    gathered = []
-    try {
+  const writer = new BatchWriter<Ray>({
+    every_ms: FLUSH_EVERY_MS,
+    items_max: GATHERED_MAX,
+    async write(batch) {
       await pool.query({ name: 'rays', text: INSERT_SQL, values: [JSON.stringify(batch)] })
       for (const { namespace_id } of batch) grown.add(namespace_id)
-    } catch (error) {
-      log.warn({ err: error, count: batch.length }, 'rays could not be written, and are dropped')
-    }
-  }
+    },
+    onDropped: (dropped_count) => log.warn({ dropped_count }, 'explanations are dropped: more than can be written'),
+    onFailure: (error, count) => log.warn({ err: error, count }, 'explanations are dropped: they cannot be written'),
+  })
 
   return {
-    keep(ray) {
-      if (gathered.length < GATHERED_MAX) gathered.push(ray)
-      else dropped_count++
-    },
-    flush,
+    keep: (ray) => writer.add(ray),
+    flush: () => writer.flush(),
     async trim() {
       const namespace_ids = [...grown]
       grown = new Set()
       const { rowCount } = await pool.query(TRIM_SQL, [namespace_ids, NAMESPACE_RAYS_MAX])
       return rowCount ?? 0
     },
-    async close() {
-      clearInterval(timer)
-      await flush()
-    },
+    close: () => writer.close(),
   }
 }
 

@@ -2,6 +2,7 @@
 // which. Read from the database when asked for, told of changes by NOTIFY, and never older than STALE_MS.
 import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { Cached } from '../../database/cached.ts'
 import { openConfig } from '../../tokens/version-secrets.ts'
 import type { ClientLimits } from '../seats/client-limit.ts'
 
@@ -33,82 +34,50 @@ export type Namespaces = {
   close: () => void
 }
 
-type Cached<T> = { value: T; read_ms: number }
-
 export function createNamespaces(ctx: Context): Namespaces {
-  const records = createCache<NamespaceRecord>(ctx, NAMESPACES_MAX, (id) => readNamespace(ctx, id))
-  const origins = createCache<string>(ctx, ORIGINS_MAX, (label) => readSiteLabel(ctx, label))
-  const versions = createCache<GameModes>(ctx, VERSIONS_MAX, (id) => readGameModes(ctx, id), Number.POSITIVE_INFINITY)
+  const records = cacheOf<NamespaceRecord>(ctx, NAMESPACES_MAX, STALE_MS)
+  const origins = cacheOf<string>(ctx, ORIGINS_MAX, STALE_MS)
+  const versions = cacheOf<GameModes>(ctx, VERSIONS_MAX, Number.POSITIVE_INFINITY)
   const unsubscribe = ctx.listener.on('namespaces', () => {
     records.clear()
     origins.clear()
   })
 
   return {
-    get: (namespace_id) => required(records.get(namespace_id), 'NAMESPACE_NOT_FOUND'),
-    gameModes: (version_id) => required(versions.get(version_id), 'VERSION_NOT_FOUND'),
+    get: (id) =>
+      required(
+        records.get(id, () => readNamespace(ctx, id)),
+        'NAMESPACE_NOT_FOUND',
+      ),
+    gameModes: (id) =>
+      required(
+        versions.get(id, () => readGameModes(ctx, id)),
+        'VERSION_NOT_FOUND',
+      ),
     ofOrigin(origin) {
       const label = siteLabelOf(ctx, origin)
-      return label === null ? null : origins.get(label)
+      return label === null ? null : origins.get(label, () => readSiteLabel(ctx, label))
     },
     close: unsubscribe,
   }
 }
 
-/** Answers at once what is at hand: most requests find it so, and a promise each would cost them a turn. */
+/** Unknown keys are remembered as well. While the database is away, requests go on and wait at the journal. */
+function cacheOf<T>({ elapsed, log }: Context, entries_max: number, age_ms: number): Cached<T | null> {
+  return new Cached<T | null>({
+    entries_max,
+    elapsed,
+    ageOf: () => age_ms,
+    onStale: (error) =>
+      log.warn({ err: error }, 'a namespace, version or origin cannot be read; its old record is used'),
+  })
+}
+
+/** A value in memory is returned without a promise, which would cost each request a turn of the event loop. */
 function required<T>(found: T | null | Promise<T | null>, code: ErrorCode): T | Promise<T> {
   if (found instanceof Promise) return found.then((value) => required<T>(value, code))
   if (found === null) throw new ApiError(code)
   return found
-}
-
-/** A bounded map in front of a query; one query at a time for a key, and unknown keys are remembered as well. */
-function createCache<T>(
-  ctx: Context,
-  entries_max: number,
-  read: (key: string) => Promise<T | null>,
-  stale_ms = STALE_MS,
-) {
-  const cached = new Map<string, Cached<T | null>>()
-  const reading = new Map<string, Promise<T | null>>()
-  let generation = 0
-
-  function readOnce(key: string): Promise<T | null> {
-    const under_way = reading.get(key)
-    if (under_way !== undefined) return under_way
-    const started = generation
-    const promise = read(key)
-      .then((value) => {
-        if (started === generation) {
-          if (cached.size >= entries_max) cached.delete(cached.keys().next().value!)
-          cached.set(key, { value, read_ms: ctx.elapsed() })
-        }
-        return value
-      })
-      .finally(() => {
-        if (reading.get(key) === promise) reading.delete(key)
-      })
-    reading.set(key, promise)
-    return promise
-  }
-
-  return {
-    get(key: string): T | null | Promise<T | null> {
-      const entry = cached.get(key)
-      if (entry === undefined) return readOnce(key)
-      if (ctx.elapsed() - entry.read_ms < stale_ms) return entry.value
-      // While the database is away a request waits at its journal (HOLD_MS of shard.ts), and does not fail here.
-      return readOnce(key).catch((error: unknown) => {
-        ctx.log.warn({ err: error }, 'a namespace, version or origin could not be read again; what was known is used')
-        return entry.value
-      })
-    },
-    clear() {
-      generation++
-      cached.clear()
-      reading.clear()
-    },
-  }
 }
 
 async function readNamespace(ctx: Context, namespace_id: string): Promise<NamespaceRecord | null> {
