@@ -52,7 +52,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'server/src/newroom/planted.ts',
-    text: "import type { Config } from '../config.ts'\nexport type Same = Config\n",
+    text: "import type { Config } from '../config/config.ts'\nexport type Same = Config\n",
     fault: /:1 "newroom" has no line in ARROWS/,
   },
   {
@@ -87,7 +87,7 @@ const PLANTED: Planted[] = [
   },
   {
     path: 'contract/src/planted-past-exports.ts',
-    text: "export { readConfig } from '../../server/src/config.ts'\n",
+    text: "export { readConfig } from '../../server/src/config/config.ts'\n",
     fault: /:1 contract may not import config /,
   },
   {
@@ -202,7 +202,7 @@ test('the book may know no clock, no chance, no waiting and no other room', (t) 
 
 test('an exception that nothing needs any more is a fault', (t) => {
   const copy = copyOfRepository(t)
-  writeFileSync(join(copy, 'server/src/context.ts'), "export type { Config } from './config.ts'\n")
+  writeFileSync(join(copy, 'server/src/context.ts'), "export type { Config } from './config/config.ts'\n")
   const { status, stderr } = check(copy)
   assert.equal(status, 1)
   assert.match(stderr, /the exception for server\/src\/context\.ts is not needed/)

@@ -2,7 +2,7 @@
 // program itself reads, so the page cannot be out of date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { SETTINGS } from '../server/src/config.ts'
+import { SETTING_NAMES, SETTINGS, type Setting } from '../server/src/config/settings.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -18,11 +18,17 @@ async function writePart(page: string, part: string, text: string): Promise<void
 }
 
 function settingsTable(): string {
-  const rows = SETTINGS.map(({ name, default: otherwise, description }) => {
-    const value = otherwise === '' ? '' : /^[\w./,:-]+$/.test(otherwise) ? `\`${otherwise}\`` : otherwise
-    return `| \`${name}\` | ${value} | ${description} |\n`
+  const rows = SETTING_NAMES.map((name) => {
+    const setting: Setting = SETTINGS[name]
+    return `| \`${name}\` | ${defaultOf(setting)} | ${setting.doc} |\n`
   })
   return `| setting | default | meaning |\n| --- | --- | --- |\n${rows.join('')}`
+}
+
+/** A value stands as code, a sentence as it is. */
+function defaultOf({ default: value, default_doc }: Setting): string {
+  if (default_doc !== undefined) return default_doc
+  return value === null || value === '' ? '' : `\`${value}\``
 }
 
 await writePart('docs/configuration.md', 'settings', settingsTable())

@@ -1,6 +1,6 @@
 // Why the platform, or a role of it, cannot start: one sentence for the person who started it. Whatever else is thrown
 // while starting is a fault of ours and is logged whole.
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 
 /** The message is a whole sentence that says what to do; it is shown without a stack. */
 export class StartError extends Error {

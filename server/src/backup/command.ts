@@ -2,7 +2,7 @@
 // beside a platform that runs, on one that is stopped, and on the database that DATABASE_URL names.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { createFilesystemObjects } from '../objects/filesystem.ts'
 import { createLog } from '../observe/log.ts'
 import { StartError, startSentence } from '../start-error.ts'

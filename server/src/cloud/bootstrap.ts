@@ -1,6 +1,6 @@
 // What a program is told before it has any credential.
 import type { getBootstrap, ResponseOf } from '@muster/contract'
-import { hasEmailLogin } from '../config.ts'
+import { hasEmailLogin } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 
 export function describePlatform(ctx: Context): ResponseOf<typeof getBootstrap> {

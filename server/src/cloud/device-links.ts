@@ -3,7 +3,7 @@
 // is the same however often, and by whichever process, it is asked for.
 import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, type ResponseOf } from '@muster/contract'
 import type { Caller } from '../caller.ts'
-import { mainUrl } from '../config.ts'
+import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import { createLongPoll } from '../database/long-poll.ts'
 import { newId } from '../ids.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { NameId } from '@muster/contract'
-import { mediaHost, rawPortsHost } from '../config.ts'
+import { mediaHost, rawPortsHost } from '../config/addresses.ts'
 import { canonicalHost, createHosts, isRawPortHost } from './hosts.ts'
 
 const regions = [{ name: 'local' }]

@@ -1,7 +1,8 @@
 // What a request's host means. There is one canonical form of a host, and only it is looked at from here on: a second
 // reading of the same header somewhere else is how requests end up with a tenant they do not belong to.
 import { ApiError } from '@muster/contract'
-import { type Config, mediaHost, rawPortsHost } from '../config.ts'
+import { mediaHost, rawPortsHost } from '../config/addresses.ts'
+import type { Config } from '../config/config.ts'
 import { HOST_LENGTH_MAX } from './limits.ts'
 
 export type HostMeaning =

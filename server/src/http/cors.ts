@@ -2,7 +2,7 @@
 // responses: a developer's own page with a development token, a portal with a public token. All other responses are
 // readable by the hub's origin alone.
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { mainUrl } from '../config.ts'
+import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 
 const PREFLIGHT_AGE_S = 3600

@@ -1,7 +1,7 @@
 // Members of every profile that clients of the reference system require, and whose value is the same for everybody here:
 // identities have no pictures, do not follow each other, and have no groups or statistics that players see.
 import type { getSelfProfile, ResponseOf } from '@muster/contract'
-import { mainUrl } from '../config.ts'
+import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 
 export type Profile = ResponseOf<typeof getSelfProfile>['identity']

@@ -2,7 +2,7 @@
 // supervisor that stands still must not stop a role, so beyond a bounded buffer lines are dropped. The supervisor keeps
 // the lines in files and shows warnings and errors on the terminal.
 import { type DestinationStream, type Logger, pino } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 /** What waits for a reader at most; beyond it new lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 4 * 1024 * 1024

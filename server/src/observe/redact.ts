@@ -1,6 +1,6 @@
 // What the operator's settings hold that nobody may read in a log, also as it is said to a server: some repeat in an error
 // what they were told.
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 /** Shorter ones would blank out what has nothing to do with them. */
 const LENGTH_MIN = 8

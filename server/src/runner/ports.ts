@@ -6,7 +6,7 @@
 // lobby's own bind. The lobby then fails to listen and ends.
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
-import { LOBBY_PORTS } from '../config.ts'
+import { LOBBY_PORTS } from '../config/edge.ts'
 
 export const PORT_FIRST = LOBBY_PORTS.min
 export const PORT_COUNT = LOBBY_PORTS.max - LOBBY_PORTS.min + 1

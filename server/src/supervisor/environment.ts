@@ -1,7 +1,8 @@
 // What the processes of the platform get in their environment: the settings as they were resolved, what a program needs
 // to run at all, and nothing else of what happens to be in the shell of the person who typed `npm start`.
 import { join } from 'node:path'
-import { type Config, SETTINGS } from '../config.ts'
+import type { Config } from '../config/config.ts'
+import { SETTING_NAMES } from '../config/settings.ts'
 
 const NEEDED_TO_RUN = [
   'PATH',
@@ -27,10 +28,9 @@ export function roleEnvironment(
   config: Config,
   resolved: Record<string, string>,
 ): Record<string, string> {
-  const settings = SETTINGS.map((setting) => setting.name)
   return {
     ...pick(env, NEEDED_TO_RUN),
-    ...pick(env, settings),
+    ...pick(env, SETTING_NAMES),
     MUSTER_DATA: config.data_dir,
     NODE_COMPILE_CACHE: env.NODE_COMPILE_CACHE ?? join(config.data_dir, COMPILED_FOLDER),
     ...resolved,

@@ -2,7 +2,7 @@
 // folders that they must pass through can be entered, but not listed, by others; everything else is the owner's alone.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { StartError } from '../start-error.ts'
 import { isValid, type Keys } from '../tokens/keys.ts'
 

@@ -1,6 +1,6 @@
 // What the supervisor and a role process say to each other over the IPC channel. Either side may be older or broken, so
 // what arrives is checked before it is believed.
-import { ROLES, type Role } from '../config.ts'
+import { ROLES, type Role } from '../config/roles.ts'
 
 /** What a role's stop may take in all, lobbies included: then it cuts itself off. The supervisor waits a little longer. */
 export const STOP_MS_MAX = 20_000

@@ -2,7 +2,9 @@
 // tables are those of this version, the roles serve, the example game plays.
 import { join, relative, resolve } from 'node:path'
 import type { Logger } from 'pino'
-import { type Config, hasHttps, mainUrl, publicUrl, type Role, readConfig } from '../config.ts'
+import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'
+import { type Config, readConfig } from '../config/config.ts'
+import type { Role } from '../config/roles.ts'
 import { type Connection, connect } from '../database/connect.ts'
 import { migrate } from '../database/migrate.ts'
 import { createLog } from '../observe/log.ts'

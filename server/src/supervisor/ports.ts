@@ -2,7 +2,8 @@
 // one message, and not the crash of a role later.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { type Config, hasHttps } from '../config.ts'
+import { hasHttps } from '../config/addresses.ts'
+import type { Config } from '../config/config.ts'
 import { StartError, startSentence } from '../start-error.ts'
 
 const HTTP_PORTS = [80, 8000] as const

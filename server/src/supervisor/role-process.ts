@@ -3,7 +3,7 @@
 // reaches only the supervisor, which stops the parts in their order.
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { ROLE_FLAGS, type Role } from '../config.ts'
+import { ROLE_FLAGS, type Role } from '../config/roles.ts'
 import { StartError } from '../start-error.ts'
 import { parseRoleMessage, STOP_MS_MAX, type SupervisorMessage } from './messages.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'

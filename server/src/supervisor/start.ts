@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config.ts'
+import { CONFIG_EXIT_CODE, type Config, ConfigError, readConfig } from '../config/config.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { collectStartGarbage } from '../start-garbage.ts'
 import { type Part, startPlatform } from './platform.ts'

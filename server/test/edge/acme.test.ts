@@ -18,7 +18,7 @@ import {
   orderCertificates,
 } from '../../src/cloud/certificates/certificates.ts'
 import { addCertificateRun } from '../../src/cloud/jobs.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { newId } from '../../src/ids.ts'
 import { ACME_HOST, type AcmeServer, startAcme } from '../acme-server.ts'
 import { LEAST_SERVER, uploadBuild } from '../builds.ts'

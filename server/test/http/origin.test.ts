@@ -11,7 +11,7 @@ import {
   setLobbyReady,
   updateGameNamespaceVersion,
 } from '@muster/contract'
-import { mainUrl } from '../../src/config.ts'
+import { mainUrl } from '../../src/config/addresses.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { type Answer, type Ask, ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'

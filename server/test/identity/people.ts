@@ -8,7 +8,7 @@ import {
   startEmailVerification,
 } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
-import { mainUrl } from '../../src/config.ts'
+import { mainUrl } from '../../src/config/addresses.ts'
 import type { Platform } from '../platform.ts'
 import type { MailServer } from './mail-server.ts'
 

@@ -3,7 +3,7 @@
 // whatever the environment says.
 import { X509Certificate } from 'node:crypto'
 import { Client, crypto } from 'acme-client'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { createDns } from '../../outbound/dns.ts'
 import { parseNetworks } from '../../outbound/public-address.ts'

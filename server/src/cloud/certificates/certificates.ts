@@ -4,7 +4,7 @@
 // With DNS-01 the wildcards are wished for at the start. A host that a wildcard covers needs no certificate of its own.
 import { sql } from 'kysely'
 import { getDomain } from 'tldts'
-import { certifiedHosts, wildcardNames, wildcardOf } from '../../config.ts'
+import { certifiedHosts, wildcardNames, wildcardOf } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { isServed } from '../../database/served-hosts.ts'
 import { newId } from '../../ids.ts'

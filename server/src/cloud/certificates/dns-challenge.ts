@@ -2,7 +2,7 @@
 // an alias of. The record is made by a signed update or by the operator's program, and the authority is asked once all name
 // servers of the zone serve it. Each record is noted in the database before it is made, so that after a crash the next
 // order of the same name removes it.
-import type { AcmeDns } from '../../config.ts'
+import type { AcmeDns } from '../../config/acme.ts'
 import type { Context } from '../../context.ts'
 import { createDns, type Dns, DnsFailure } from '../../outbound/dns.ts'
 import { updateText } from '../../outbound/dns-update.ts'

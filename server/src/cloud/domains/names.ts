@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { ApiError } from '@muster/contract'
 import { getDomain, parse } from 'tldts'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 
 const NAME_LENGTH_MAX = 253
 const NAME = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/

@@ -12,7 +12,7 @@ import {
 } from '@muster/contract'
 import type { Static } from 'typebox'
 import { type Caller, userOf } from '../../caller.ts'
-import { mainUrl } from '../../config.ts'
+import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGroup } from '../access.ts'

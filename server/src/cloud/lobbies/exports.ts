@@ -6,7 +6,7 @@
 //   <main>/exports/games/<game_id>/export.csv?query_start=...&query_end=...&expires=...&signature=...
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, visibleText } from '@muster/contract'
-import { mainUrl } from '../../config.ts'
+import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import type { LogStream } from '../../lobby-logs/files.ts'
 import { wholeLog } from '../../lobby-logs/lobby-logs.ts'

@@ -11,7 +11,7 @@ import {
 } from '@muster/contract'
 import type { Kysely, Transaction } from 'kysely'
 import type { Static } from 'typebox'
-import { mainUrl } from '../../config.ts'
+import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'

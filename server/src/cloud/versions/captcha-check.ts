@@ -1,7 +1,7 @@
 // What makes the captcha of a version acceptable beyond its shape: it has a provider, its secrets are there, and they
 // are not those that let everybody pass.
 import { CAPTCHA_PROVIDERS, CAPTCHA_TEST_SECRETS, type CaptchaConfig, type ErrorDetail } from '@muster/contract'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 
 /** `path` is where the captcha stands in the config. */
 export function checkCaptcha(mode: Config['mode'], captcha: CaptchaConfig, path: readonly string[]): ErrorDetail[] {

@@ -3,7 +3,7 @@
 import type { ErrorDetail, GameModeConfig, IdleLobbies, NotFound, VersionConfig } from '@muster/contract'
 import { gameModesOf, tierIn } from '@muster/contract'
 import { sql } from 'kysely'
-import { hasHttps } from '../../config.ts'
+import { hasHttps } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { readFileList } from '../uploads/file-list.ts'
 import { checkCaptcha } from './captcha-check.ts'

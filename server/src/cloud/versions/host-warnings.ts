@@ -2,7 +2,7 @@
 // only at its `url`, the path route of the main domain. Where certificates come from files or from a proxy in front of the
 // edge, this role cannot see them, and warns of nothing.
 import { type ErrorDetail, PORT_PROTOCOL_DEFAULT, type VersionConfig } from '@muster/contract'
-import { lobbyWildcard } from '../../config.ts'
+import { lobbyWildcard } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 
 /** Paths are those within the config. */

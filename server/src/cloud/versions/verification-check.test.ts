@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { VerificationConfig } from '@muster/contract'
-import { readConfig } from '../../config.ts'
+import { readConfig } from '../../config/config.ts'
 import { checkActions, withOneName } from './verification-check.ts'
 
 const DEVELOPMENT = readConfig({})

@@ -7,7 +7,7 @@ import {
   type VerificationConfig,
   type VersionConfig,
 } from '@muster/contract'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { FetchFailure, parseTarget } from '../../outbound/safe-fetch.ts'
 import { webhookRules } from '../../outbound/webhook-rules.ts'
 import { shown } from '../../schema-check.ts'

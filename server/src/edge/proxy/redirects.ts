@@ -1,8 +1,9 @@
 // From http to https, in production and where a certificate covers the host: then browsers are sent there, and the main
 // domain tells them to come that way from now on. Never sent away are lobbies, WebSockets (no client of theirs follows), and
 // what an authority asks over http before it issues a certificate.
-import type { Config } from '../../config.ts'
-import { publicUrl } from '../../config.ts'
+
+import { publicUrl } from '../../config/addresses.ts'
+import type { Config } from '../../config/config.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { linesOf } from '../http/head.ts'
 import type { Certificates } from '../tls/certificates.ts'

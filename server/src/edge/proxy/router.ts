@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import { serviceOf } from '@muster/contract/services'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../tokens/edge-proof.ts'
 import type { Domains } from '../domains.ts'

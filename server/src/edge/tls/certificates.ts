@@ -3,7 +3,8 @@
 // Raw ports have a choice of their own. What is behind them was uploaded by strangers, so they show certificates of the job
 // domain's names only: a browser then sends them no cookie of the main domain, a site or a custom domain.
 import type { SecureContext } from 'node:tls'
-import { type Config, hasHttps, wildcardNames, wildcardOf } from '../../config.ts'
+import { hasHttps, wildcardNames, wildcardOf } from '../../config/addresses.ts'
+import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { type HostMeaning, isRawPortHost } from '../hosts.ts'
 import type { Lookups } from '../lookups.ts'

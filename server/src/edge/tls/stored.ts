@@ -1,7 +1,7 @@
 // Certificates that the api orders by ACME, as they are in the database: all edges, and all lives of one, share them. What
 // is found is remembered until it changes (channel certificates) and for STORED_CERTIFICATE_MS_MAX at most. A host of ours
 // that has none is noted as a wish, by whoever visits it first; the visit does not wait for it.
-import { certifiedHosts } from '../../config.ts'
+import { certifiedHosts } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { isServed } from '../../database/served-hosts.ts'
 import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'

@@ -10,7 +10,7 @@ import {
 } from '@muster/contract'
 import { type LiveFeeds, liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
 import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobbies/logs.ts'
-import { mainUrl } from '../../config.ts'
+import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { SocketRoute } from '../sockets.ts'

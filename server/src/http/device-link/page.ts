@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import { describeLink, LINK_PATH } from '../../cloud/device-links.ts'
-import { hasEmailLogin } from '../../config.ts'
+import { hasEmailLogin } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { type Html, html, verbatim } from '../reference/html.ts'
 

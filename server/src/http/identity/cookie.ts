@@ -1,6 +1,6 @@
 // The cookie that a session lives in. Where people come over HTTPS, as in production, its name makes browsers hold it to
 // this host, to HTTPS and to the whole of the path; on a laptop they come without.
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { SESSION_LIFETIME_MS } from '../../identity/sessions.ts'
 
 const ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax'

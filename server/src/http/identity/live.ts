@@ -3,7 +3,7 @@
 // ended and opens the next one misses nothing.
 import { ApiError, watchEvents } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
-import { mainUrl } from '../../config.ts'
+import { mainUrl } from '../../config/addresses.ts'
 import { preparedText } from '../../json-text.ts'
 import { eventsFor, requireIndex } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'

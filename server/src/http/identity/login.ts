@@ -7,7 +7,7 @@ import {
   startEmailVerification,
 } from '@muster/contract'
 import type { AskProvider } from '../../captcha/provider.ts'
-import { mainUrl } from '../../config.ts'
+import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { loginByAccessToken } from '../../identity/access-login.ts'
 import { completeEmailLogin, requireEmailLogin, startEmailLogin } from '../../identity/email-login.ts'

@@ -1,7 +1,7 @@
 // Regions, as a client is told of them: those that the current version's game modes run in, the best first.
 import type { GameModeConfig, listRegions, ResponseOf } from '@muster/contract'
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { byDistance } from '../seats/nearest.ts'
 import { regionsOf } from '../seats/request.ts'
 import type { MatchmakerContext } from '../seats/seats.ts'

@@ -1,7 +1,8 @@
 // The answer to a seat: where the lobby is reached, and the token that its server will ask for. All of it but the token
 // is the same for every player of a lobby, and is serialised once.
 import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
-import { type Config, mainUrl, publicUrl } from '../../config.ts'
+import { mainUrl, publicUrl } from '../../config/addresses.ts'
+import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { type Prepared, prepare } from '../../json-text.ts'
 import type { SeatTaken } from '../book/commands.ts'

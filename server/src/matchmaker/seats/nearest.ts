@@ -2,7 +2,7 @@
 // known. Without the client's coordinates all are equally far, and their names decide.
 
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
-import type { Region } from '../../config.ts'
+import type { Region } from '../../regions.ts'
 
 /** Kilometres (IUGG mean radius). */
 const EARTH_RADIUS_KM = 6_371.008_8

@@ -2,7 +2,8 @@
 // Nothing here looks at lobbies.
 import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig, tierIn } from '@muster/contract'
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
-import type { Config, Region } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
+import type { Region } from '../../regions.ts'
 import type { LobbyPlan, PortWish } from '../book/commands.ts'
 import type { LobbyKey, Tags } from '../book/open-lobbies.ts'
 import type { NamespaceRecord } from '../watch/namespaces.ts'

@@ -1,7 +1,8 @@
 // How players are told a tcp, tcp_tls or udp port of a lobby: at a number of the edge's, or as the range of the machine's own.
 // No such port is named under a host of the main domain, a site or a custom domain: cookies ignore ports.
 import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
-import { type Config, rawPortsHost } from '../../config.ts'
+import { rawPortsHost } from '../../config/addresses.ts'
+import type { Config } from '../../config/config.ts'
 import type { Lobby } from '../book/lobby.ts'
 
 type JoinPort = ResponseOf<typeof findLobby>['ports'][string]

@@ -2,7 +2,7 @@
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { newId } from '../../ids.ts'
 import type { Change, EdgePort } from '../../journal/changes.ts'
 import { SHARD_COUNT, shardOf } from '../../journal/pages.ts'

@@ -3,8 +3,9 @@
 // lobby's end is durable, so that no failed append can leave a region with more lobbies than it holds. A refusal may rest
 // on another shard's lobby that is not committed yet: it errs on the side of "full", for as long as an append takes.
 // A region whose disk is nearly full (disks.ts) has no room either, whatever is given back.
-import type { Region } from '../../config.ts'
+
 import { SHARD_COUNT } from '../../journal/pages.ts'
+import type { Region } from '../../regions.ts'
 import type { Book } from '../book/state.ts'
 
 /** Sums of fractions such as 1/3 are not exact; a thousandth of a lobby is none. */

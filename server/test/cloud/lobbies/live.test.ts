@@ -14,7 +14,7 @@ import {
 } from '@muster/contract'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
-import { mainUrl } from '../../../src/config.ts'
+import { mainUrl } from '../../../src/config/addresses.ts'
 import { idOfName } from '../../../src/ids.ts'
 import { shardOf } from '../../../src/journal/pages.ts'
 import { createWorld } from '../../http/calls.ts'

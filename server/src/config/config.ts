@@ -1,0 +1,407 @@
+// Reads the environment into one frozen Config. No other file reads the environment. Without any setting the platform runs
+// on this machine alone.
+import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import { getDomain } from 'tldts'
+import { machineCapacity, type Region, type RegionTier, readRegions, thisMachine } from '../regions.ts'
+import { didYouMean } from '../suggestion.ts'
+import { type Acme, readAcme } from './acme.ts'
+import { readEdge } from './edge.ts'
+import { readLimits, readRetention } from './limits.ts'
+import { LOOPBACK, readOutbound, readTrustedProxies } from './networks.ts'
+import { isUrl, type PortRange, SettingsReader } from './read.ts'
+import { ROLES, type Role } from './roles.ts'
+import { FEED_CLASSES, SETTING_NAMES } from './settings.ts'
+
+export type LoginTurnstile = { site_key: string; secret_key: string }
+
+export type Config = {
+  /** Production requires three registrable domains, and refuses what is only safe on a laptop. */
+  mode: 'development' | 'production'
+  /** Distinguishes two platforms on one database. It survives restarts, and differs on another machine or data folder. */
+  node_id: string
+  data_dir: string
+  roles: readonly Role[]
+  /** Null: the embedded PostgreSQL in the data folder. */
+  database_url: string | null
+  domains: { main: string; cdn: string; job: string }
+  /** Address that api and matchmaker listen on. The edge and lobbies connect to it. */
+  internal_host: string
+  api_port: number
+  matchmaker_port: number
+  /** Where the matchmaker role serves lobbies: the port of PLATFORM_API_URL. */
+  lobby_api_port: number
+  /** Where this process serves its metrics and health; null: nowhere. */
+  metrics: { host: string; port: number; token: string | null } | null
+  /** How long a process still serves after it has reported that it is not ready. */
+  drain_ms: number
+  /** The collector that rays are exported to, and extra headers; null: no export. */
+  otlp: { url: string; headers: Readonly<Record<string, string>> } | null
+  edge_http_port: number
+  edge_https_port: number
+  /** Ports in the URLs that clients receive: those of a load balancer in front of the edge, or the edge's own. */
+  advertised_http_port: number
+  advertised_https_port: number
+  /** Scheme of the URLs of hub, API, matchmaker and sites. */
+  public_scheme: 'http' | 'https'
+  /** Folder of certificates for the edge; null: none. */
+  certificates_dir: string | null
+  /** TCP and UDP ports that the edge serves for lobbies. `spare`: how many of each are open in advance. */
+  edge_ports: PortRange & {
+    spare: number
+    /** Address that they listen on. Null: every address of the machine. */
+    host: string | null
+  }
+  /** Ports that lobbies in network mode host may use; the edge does not use them. */
+  host_port_ranges: readonly PortRange[]
+  /** CIDR blocks of load balancers whose TCP connections begin with a PROXY protocol v2 header. */
+  proxy_protocol_from: readonly string[]
+  /** Null: no certificates are ordered. */
+  acme: Acme | null
+  /** Name servers (`address` or `address:port`) for the hosts of outgoing requests; empty: those of the system. */
+  dns_servers: readonly string[]
+  /** CIDR blocks that outgoing requests may reach although they are not public. */
+  fetch_private_networks: readonly string[]
+  /** Whether verification endpoints may be at `http://localhost:PORT`; development only. */
+  fetch_localhost: boolean
+  /** Keys of the captcha that a login by e-mail requires; null: none. */
+  login_turnstile: LoginTurnstile | null
+  /** URLs that verify captcha responses. The operator chose them, so they may be in any network. */
+  captcha_urls: { hcaptcha: string; turnstile: string }
+  /** PEM: authorities that outgoing requests trust in addition to the well-known ones. */
+  fetch_authorities: readonly string[]
+  regions: readonly Region[]
+  /** Currency of the prices of regions; null: there are no prices. */
+  currency: string | null
+  /** All tiers, the largest first; a region has some of them. */
+  tiers: readonly RegionTier[]
+  /** Requests per minute of one client (per token for cloud); 0: no limit. */
+  rate_limits: {
+    seats_per_minute: number
+    matchmaker_per_minute: number
+    cloud_per_minute: number
+    kv_per_minute: number
+    /** Login codes of one client. */
+    logins_per_quarter_hour: number
+    /** New guests of one client. */
+    guests_per_minute: number
+  }
+  /** Who may create groups: every user, or only administrators. */
+  access: 'public' | 'private'
+  /** Null: there is no mail server, and login codes are written to the log. */
+  mail: { smtp_url: string; from: string } | null
+  /** Limits of one group; null: no limit. */
+  quotas: {
+    games: number | null
+    namespaces: number | null
+    builds: number | null
+    sites: number | null
+    bytes: number | null
+    domains: number | null
+    members: number
+  }
+  /** How long a custom domain stays reserved for its group after the group has given it up. */
+  domain_quarantine_ms: number
+  /** Guests of a namespace; null: no limit. */
+  guests_max: number | null
+  /** Limits of the KV store of a namespace. */
+  kv: { entries_max: number; bytes_max: number }
+  uploads: {
+    /** A slower sender is cut off; 0: no minimum. */
+    bytes_per_second_min: number
+    /** Files of one group that arrive at the same time. */
+    group_concurrency_max: number
+    /** Uploads leave this much of the disk free. */
+    disk_free_bytes_min: number
+  }
+  /** Period in which every stored file is compared with its hash once; null: never. */
+  check_ms: number | null
+  lobbies: {
+    /** With less free space on a runner's disk, no lobby starts in its regions. */
+    disk_free_bytes_min: number
+    /** Logs of ended lobbies on a runner's disk; null: no limit. */
+    ended_logs_bytes_max: number | null
+  }
+  /** Ordinary requests whose ray is kept; null: rays are off. */
+  rays_per_second: number | null
+  /** How long things are kept after they are over; null: forever. */
+  retention: {
+    abandoned_uploads_ms: number | null
+    /** Files of something deleted. */
+    removed_objects_ms: number
+    journal_ms: number | null
+    players_ms: number | null
+    lobbies_ms: number | null
+    rays_ms: number | null
+    identities_ms: number | null
+    runs_ms: number | null
+    /** Single analytics events, and roll-ups finer than an hour. */
+    events_ms: number | null
+    /** Roll-ups of hours and days. */
+    analytics_ms: number | null
+    tokens_ms: number | null
+    sessions_ms: number | null
+    login_codes_ms: number | null
+    device_links_ms: number | null
+    invites_ms: number | null
+    jobs_ms: number | null
+    /** Unpacked builds that no lobby runs on. */
+    builds_ms: number | null
+    /** Logs and folders of ended lobbies. */
+    logs_ms: number | null
+  }
+  /** Data that classifies addresses; `folder` has lists and mmdb files. */
+  ip_data: {
+    folder: string
+    /** Whether the AS numbers that come with the platform are read. */
+    has_seed: boolean
+    feeds: readonly { list_class: (typeof FEED_CLASSES)[number]; url: string }[]
+    feed_interval_ms: number
+  }
+  /** CIDR blocks of proxies whose X-Forwarded-For is trusted. */
+  trusted_proxies: readonly string[]
+  /** Unix socket where the edge also listens, for a proxy on this machine; null: none. */
+  edge_socket: string | null
+  /** Whether lobbies run under bubblewrap: always, where it is installed, or never (development only). */
+  sandbox: 'required' | 'available' | 'off'
+  log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+}
+
+/** Settings of the clients of a platform. The shell of a developer may have them when it starts the platform. */
+const CLIENT_SETTINGS: ReadonlySet<string> = new Set(['MUSTER_URL', 'MUSTER_TOKEN'])
+const FEEDS_MAX = 16
+const FEED_INTERVAL_MS_MIN = 3_600_000
+
+/** The exit code of a program whose configuration has mistakes: starting it again changes nothing. */
+export const CONFIG_EXIT_CODE = 2
+
+/** Every mistake of the environment, a line each. */
+export class ConfigError extends Error {
+  readonly mistakes: readonly string[]
+  constructor(mistakes: readonly string[]) {
+    super(`The configuration has ${mistakes.length} mistake(s):\n${mistakes.map((line) => `  ${line}`).join('\n')}`)
+    this.name = 'ConfigError'
+    this.mistakes = mistakes
+  }
+}
+
+/** Throws a ConfigError. A name that begins with MUSTER_ and is not a setting is a mistake too. */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const read = new SettingsReader(env)
+  checkNames(env, read.mistakes)
+  const domains = readDomains(read)
+  const mode = domains.main === 'localhost' ? 'development' : 'production'
+  checkDomains(domains, mode, read.mistakes)
+  const roles = readRoles(read)
+  const data_dir = resolve(read.text('MUSTER_DATA'))
+  const edge = readEdge(read, mode)
+  const acme = readAcme(read, mode, roles.includes('api'))
+  const config: Config = {
+    mode,
+    node_id: `${hostname()}:${data_dir}`,
+    data_dir,
+    roles,
+    database_url: readUrl(read, 'DATABASE_URL', /^postgres(ql)?:\/\//, 'must begin with postgres://.'),
+    domains,
+    internal_host: read.text('MUSTER_INTERNAL_HOST'),
+    api_port: read.number('MUSTER_API_PORT'),
+    matchmaker_port: read.number('MUSTER_MATCHMAKER_PORT'),
+    lobby_api_port: read.number('MUSTER_LOBBY_API_PORT'),
+    metrics: readMetrics(read, roles),
+    drain_ms: read.number('MUSTER_DRAIN_SECONDS'),
+    otlp: readOtlp(read),
+    ...edge,
+    public_scheme: readPublicScheme(read, mode, edge.certificates_dir !== null || acme !== null),
+    acme,
+    ...readLobbyRegions(read, mode),
+    ...readOutbound(read, mode),
+    login_turnstile: readLoginTurnstile(read),
+    ...readLimits(read),
+    check_ms: read.numberOrNull('MUSTER_CHECK_STORED_DAYS'),
+    rays_per_second: read.numberOrNull('MUSTER_RAYS_PER_SECOND'),
+    retention: readRetention(read),
+    access: read.choice('MUSTER_ACCESS'),
+    mail: readMail(read, domains.main),
+    ip_data: readIpData(read, data_dir),
+    ...readTrustedProxies(read),
+    sandbox: readSandbox(read, mode),
+    log_level: read.choice('MUSTER_LOG_LEVEL'),
+  }
+  if (read.mistakes.length > 0) throw new ConfigError(read.mistakes)
+  return deepFreeze(config)
+}
+
+function checkNames(env: Record<string, string | undefined>, mistakes: string[]): void {
+  const known = new Set<string>(SETTING_NAMES)
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('MUSTER_') && !known.has(name) && !CLIENT_SETTINGS.has(name)) {
+      mistakes.push(`${name} is not a setting.${didYouMean(name, SETTING_NAMES)}`)
+    }
+  }
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
+    mistakes.push(
+      'NODE_TLS_REJECT_UNAUTHORIZED switches off what TLS is for; MUSTER_FETCH_AUTHORITIES adds authorities.',
+    )
+  }
+}
+
+function readDomains(read: SettingsReader): Config['domains'] {
+  return {
+    main: read.domain('MUSTER_DOMAIN_MAIN'),
+    cdn: read.domain('MUSTER_DOMAIN_CDN'),
+    job: read.domain('MUSTER_DOMAIN_JOB'),
+  }
+}
+
+function checkDomains(domains: Config['domains'], mode: Config['mode'], mistakes: string[]): void {
+  if (mode === 'development') return
+  if (new Set(Object.values(domains).map(registrableDomain)).size < 3) {
+    mistakes.push(
+      'MUSTER_DOMAIN_MAIN, MUSTER_DOMAIN_CDN and MUSTER_DOMAIN_JOB must be three different registrable domains: ' +
+        'what strangers upload must not share cookies with the hub.',
+    )
+  }
+  for (const [name, value] of [
+    ['MUSTER_DOMAIN_CDN', domains.cdn],
+    ['MUSTER_DOMAIN_JOB', domains.job],
+  ] as const) {
+    if (/(?:^|\.)localhost$/.test(value)) {
+      mistakes.push(`${name} is ${value}, which is the visitor's own machine: production needs a domain of yours.`)
+    }
+  }
+}
+
+/** The domain that a registrar sells. Browsers share cookies below it. Public suffixes of private owners count too. */
+function registrableDomain(domain: string): string {
+  return getDomain(domain, { allowPrivateDomains: true }) ?? domain
+}
+
+function readRoles(read: SettingsReader): Role[] {
+  const roles = read
+    .text('MUSTER_ROLES')
+    .split(',')
+    .map((item) => item.trim())
+  for (const role of roles) {
+    if (!ROLES.some((item) => item === role)) {
+      read.mistakes.push(`MUSTER_ROLES names ${JSON.stringify(role)}, which is not a role.`)
+    }
+  }
+  return ROLES.filter((role) => roles.includes(role))
+}
+
+/** The value of a setting that is a URL of the given scheme; null when it is not set. */
+function readUrl(
+  read: SettingsReader,
+  name: 'DATABASE_URL' | 'MUSTER_SMTP_URL' | 'MUSTER_OTLP_URL',
+  scheme: RegExp,
+  mistake: string,
+): string | null {
+  const value = read.textOrNull(name)
+  // pg reads connection strings that are no URLs, such as those of a unix socket.
+  const is_valid = value === null || (name === 'DATABASE_URL' ? scheme.test(value) : isUrl(value, scheme))
+  if (!is_valid) read.mistakes.push(`${name} ${mistake}`)
+  return value
+}
+
+function readMetrics(read: SettingsReader, roles: readonly Role[]): Config['metrics'] {
+  const first_port = read.number('MUSTER_METRICS_PORT')
+  const host = read.text('MUSTER_METRICS_HOST')
+  const token = read.textOrNull('MUSTER_METRICS_TOKEN')
+  if (first_port === 0) return null
+  if (token === null && !LOOPBACK.has(host)) {
+    read.mistakes.push('MUSTER_METRICS_HOST is not loopback: MUSTER_METRICS_TOKEN says who may read the metrics there.')
+  }
+  return { host, port: first_port + ROLES.findIndex((role) => roles.includes(role)), token }
+}
+
+function readOtlp(read: SettingsReader): Config['otlp'] {
+  const url = readUrl(read, 'MUSTER_OTLP_URL', /^https?:\/\//, 'must be an http(s):// address.')
+  if (url === null) return null
+  const headers: Record<string, string> = {}
+  for (const text of read.list('MUSTER_OTLP_HEADERS')) {
+    const { name, value } = /^(?<name>[A-Za-z0-9-]+)=(?<value>[\x20-\x7e]+)$/.exec(text)?.groups ?? {}
+    if (name !== undefined && value !== undefined) headers[name] = value
+    // The value is a secret, so the sentence does not repeat it.
+    else read.mistakes.push('MUSTER_OTLP_HEADERS is not name=value, between commas.')
+  }
+  return { url, headers }
+}
+
+function readPublicScheme(read: SettingsReader, mode: Config['mode'], has_certificates: boolean): 'http' | 'https' {
+  const scheme = read.choice('MUSTER_PUBLIC_SCHEME', mode === 'production' ? 'https' : 'http')
+  if (mode === 'production' && scheme === 'http' && has_certificates) {
+    read.mistakes.push(
+      'MUSTER_PUBLIC_SCHEME must be https where MUSTER_TLS_CERTIFICATES or MUSTER_ACME is set: ' +
+        'over http a browser does not hold a session cookie to its host.',
+    )
+  }
+  return scheme
+}
+
+function readLobbyRegions(read: SettingsReader, mode: Config['mode']): ReturnType<typeof readRegions> {
+  const machine = thisMachine()
+  // A developer tries more lobbies than a laptop has cores, with one player in each.
+  const otherwise = mode === 'development' ? { cpu_cores: 0, memory_mb: 0 } : machineCapacity(machine)
+  const capacity = {
+    cpu_cores: read.numberOrNull('MUSTER_CAPACITY_CORES', otherwise.cpu_cores),
+    memory_mb: read.numberOrNull('MUSTER_CAPACITY_MEMORY_MB', otherwise.memory_mb),
+  }
+  const file = read.text('MUSTER_CONFIG')
+  // A file that is named must exist; the default one need not.
+  const path = read.isSet('MUSTER_CONFIG') || existsSync(file) ? resolve(file) : null
+  return readRegions(path, capacity, machine, read.mistakes)
+}
+
+function readLoginTurnstile(read: SettingsReader): LoginTurnstile | null {
+  const site_key = read.textOrNull('MUSTER_LOGIN_TURNSTILE_SITE_KEY')
+  const secret_key = read.textOrNull('MUSTER_LOGIN_TURNSTILE_SECRET_KEY')
+  if (site_key !== null && secret_key !== null) return { site_key, secret_key }
+  if (site_key !== secret_key) {
+    read.mistakes.push('MUSTER_LOGIN_TURNSTILE_SITE_KEY and MUSTER_LOGIN_TURNSTILE_SECRET_KEY: set both, or neither.')
+  }
+  return null
+}
+
+function readMail(read: SettingsReader, domain: string): Config['mail'] {
+  const smtp_url = readUrl(read, 'MUSTER_SMTP_URL', /^smtps?:\/\//, 'must begin with smtp:// or smtps://.')
+  if (smtp_url === null) return null
+  return { smtp_url, from: read.textOrNull('MUSTER_MAIL_FROM') ?? `Muster <no-reply@${domain}>` }
+}
+
+function readIpData(read: SettingsReader, data_dir: string): Config['ip_data'] {
+  return {
+    folder: resolve(read.textOrNull('MUSTER_IP_DATA') ?? join(data_dir, 'ip-data')),
+    has_seed: read.choice('MUSTER_IP_SEED') === 'on',
+    feeds: readFeeds(read),
+    feed_interval_ms: Math.max(FEED_INTERVAL_MS_MIN, read.number('MUSTER_IP_FEED_HOURS')),
+  }
+}
+
+/** The address of a URL is checked later, when it is called. */
+function readFeeds(read: SettingsReader): Config['ip_data']['feeds'] {
+  const texts = read.list('MUSTER_IP_FEEDS')
+  if (texts.length > FEEDS_MAX) read.mistakes.push(`MUSTER_IP_FEEDS has more than ${FEEDS_MAX} lists.`)
+  return texts.flatMap((text) => {
+    const { name, url } = /^(?<name>[a-z]+)=(?<url>https?:\/\/.+)$/.exec(text)?.groups ?? {}
+    const list_class = FEED_CLASSES.find((item) => item === name)
+    if (list_class !== undefined && url !== undefined && URL.canParse(url)) return { list_class, url }
+    read.mistakes.push(`MUSTER_IP_FEEDS names ${JSON.stringify(text)}, which is not CLASS=URL with a known class.`)
+    return []
+  })
+}
+
+function readSandbox(read: SettingsReader, mode: Config['mode']): Config['sandbox'] {
+  const sandbox = read.choice('MUSTER_SANDBOX', mode === 'production' ? 'required' : 'available')
+  if (mode === 'production' && sandbox !== 'required') {
+    read.mistakes.push('MUSTER_SANDBOX must be required in production.')
+  }
+  return sandbox
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const member of Object.values(value)) {
+    if (typeof member === 'object' && member !== null) deepFreeze(member)
+  }
+  return Object.freeze(value)
+}

@@ -1,0 +1,81 @@
+// Settings of the edge: the ports it listens on, and those it leaves to lobbies.
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import type { Config } from './config.ts'
+import { LOOPBACK } from './networks.ts'
+import type { PortRange, SettingsReader } from './read.ts'
+
+/** Where lobbies listen for the edge. */
+export const LOBBY_PORTS: PortRange = { min: 20_000, max: 25_999 }
+
+/** Where raw ports listen on a laptop. A browser would send the hub's cookies to every port of the hub's host. */
+const RAW_PORTS_LOOPBACK = '127.0.0.2'
+/** A version config may name this many ports. */
+const EDGE_PORTS_SPARE_MIN = 16
+
+export function readEdge(
+  read: SettingsReader,
+  mode: Config['mode'],
+): Pick<
+  Config,
+  | 'edge_http_port'
+  | 'edge_https_port'
+  | 'advertised_http_port'
+  | 'advertised_https_port'
+  | 'certificates_dir'
+  | 'edge_ports'
+  | 'host_port_ranges'
+  | 'proxy_protocol_from'
+> {
+  const edge_http_port = read.number('MUSTER_EDGE_HTTP_PORT')
+  const edge_https_port = read.number('MUSTER_EDGE_HTTPS_PORT')
+  const certificates_dir = read.textOrNull('MUSTER_TLS_CERTIFICATES')
+  return {
+    edge_http_port,
+    edge_https_port,
+    advertised_http_port: read.number('MUSTER_ADVERTISED_HTTP_PORT', edge_http_port),
+    advertised_https_port: read.number('MUSTER_ADVERTISED_HTTPS_PORT', edge_https_port),
+    certificates_dir: certificates_dir === null ? null : resolve(certificates_dir),
+    edge_ports: { ...readEdgePorts(read), host: readEdgePortsHost(read, mode) },
+    host_port_ranges: readHostPortRanges(read),
+    proxy_protocol_from: read.list('MUSTER_PROXY_PROTOCOL_FROM'),
+  }
+}
+
+function readEdgePorts(read: SettingsReader): PortRange & { spare: number } {
+  const [range = { min: 0, max: 0 }, ...more] = read.portRanges('MUSTER_EDGE_PORTS')
+  if (more.length > 0) read.mistakes.push('MUSTER_EDGE_PORTS is one range.')
+  const spare = read.number('MUSTER_EDGE_PORTS_SPARE')
+  if (spare < EDGE_PORTS_SPARE_MIN) {
+    read.mistakes.push(
+      `MUSTER_EDGE_PORTS_SPARE must be ${EDGE_PORTS_SPARE_MIN} at least: a lobby may have as many ports.`,
+    )
+  }
+  return { ...range, spare }
+}
+
+function readEdgePortsHost(read: SettingsReader, mode: Config['mode']): string | null {
+  const host = read.textOrNull('MUSTER_EDGE_PORTS_HOST') ?? (mode === 'development' ? RAW_PORTS_LOOPBACK : null)
+  if (host === null) return null
+  if (isIP(host) === 0) {
+    read.mistakes.push(`MUSTER_EDGE_PORTS_HOST is ${JSON.stringify(host)}, which is not an address.`)
+  } else if (mode === 'development' && (LOOPBACK.has(host) || !host.startsWith('127.'))) {
+    read.mistakes.push(
+      'MUSTER_EDGE_PORTS_HOST must be in 127.0.0.0/8 in development, and not 127.0.0.1: ' +
+        'a browser sends the cookies of the hub to every port of its host.',
+    )
+  }
+  return host
+}
+
+function readHostPortRanges(read: SettingsReader): PortRange[] {
+  const ranges = read.portRanges('MUSTER_HOST_PORT_RANGES')
+  for (const range of ranges) {
+    if (range.min <= LOBBY_PORTS.max && range.max >= LOBBY_PORTS.min) {
+      read.mistakes.push(
+        `MUSTER_HOST_PORT_RANGES must keep out of ${LOBBY_PORTS.min}-${LOBBY_PORTS.max}, which lobbies have.`,
+      )
+    }
+  }
+  return ranges
+}

@@ -1,0 +1,541 @@
+// The settings, which are environment variables: the one table of their names, kinds, defaults and limits. read.ts reads
+// values by it, and docs/configuration.md is generated from it.
+import { ROLES } from './roles.ts'
+
+export type Setting = {
+  doc: string
+  /** What the documentation shows as the default, where `default` does not say it. */
+  default_doc?: string
+} & (
+  | { kind: 'text' | 'list' | 'domain' | 'url' | 'name_servers' | 'port_ranges'; default: string }
+  /** A null default is worked out from other settings. The last four kinds are read as milliseconds and bytes. */
+  | { kind: 'integer' | 'seconds' | 'hours' | 'days' | 'megabytes'; default: number | null; max: number }
+  | { kind: 'choice'; of: readonly string[]; default: string | null }
+)
+
+/** Classes of addresses that a published list can name. */
+export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
+
+/** GROUP_MEMBERS_MAX of the contract: one response lists all members of a group. */
+export const MEMBERS_MAX = 256
+const PORT_MAX = 65_535
+/** The roles of one machine listen on ports that follow each other. */
+const METRICS_PORT_MAX = PORT_MAX - ROLES.length
+/** A service manager gives a program a minute to stop. */
+const DRAIN_SECONDS_MAX = 30
+const HOURS_MAX = 100_000
+const DAYS_MAX = 10_000
+const FEED_HOURS_MAX = 8_760
+const RATE_MAX = 1_000_000
+const QUOTA_MAX = 1_000_000
+const GUESTS_MAX = 1_000_000_000
+const KV_ENTRIES_MAX = 100_000_000
+const MEGABYTES_MAX = 100_000_000
+const ORDERS_MAX = 100_000
+const SPARE_PORTS_MAX = 6_000
+const RAYS_MAX = 100
+const CORES_MAX = 1_000_000
+const MEMORY_MIB_MAX = 999_999_999
+const UPLOAD_RATE_MAX = 100_000_000
+const UPLOAD_CONCURRENCY_MAX = 10_000
+
+export const SETTINGS = {
+  MUSTER_DATA: { kind: 'text', default: './.muster', doc: 'Data folder: everything that must survive a restart.' },
+  MUSTER_ROLES: { kind: 'text', default: ROLES.join(), doc: `Roles of this process: any of ${ROLES.join(', ')}.` },
+  DATABASE_URL: { kind: 'text', default: '', doc: 'External PostgreSQL (`postgres://`). Empty: the embedded one.' },
+  MUSTER_DOMAIN_MAIN: { kind: 'domain', default: 'localhost', doc: 'Domain of the hub, the API and the matchmaker.' },
+  MUSTER_DOMAIN_CDN: { kind: 'domain', default: 'cdn.localhost', doc: "Parent domain of the games' sites." },
+  MUSTER_DOMAIN_JOB: { kind: 'domain', default: 'localhost', doc: 'Parent domain of the hosts of lobbies.' },
+  MUSTER_INTERNAL_HOST: {
+    kind: 'text',
+    default: '127.0.0.1',
+    doc: 'Address that api and matchmaker listen on. The edge and lobbies connect to it.',
+  },
+  MUSTER_API_PORT: { kind: 'integer', default: 8_080, max: PORT_MAX, doc: 'Port of the api role.' },
+  MUSTER_MATCHMAKER_PORT: { kind: 'integer', default: 8_081, max: PORT_MAX, doc: 'Port of the matchmaker role.' },
+  MUSTER_LOBBY_API_PORT: {
+    kind: 'integer',
+    default: 8_082,
+    max: PORT_MAX,
+    doc: 'Port where the matchmaker role serves lobbies (`PLATFORM_API_URL`).',
+  },
+  MUSTER_METRICS_PORT: {
+    kind: 'integer',
+    default: 9_480,
+    max: METRICS_PORT_MAX,
+    doc: 'First of four ports with metrics and health: api, matchmaker, runner, edge. 0: off.',
+  },
+  MUSTER_METRICS_HOST: { kind: 'text', default: '127.0.0.1', doc: 'Address that these ports listen on.' },
+  MUSTER_METRICS_TOKEN: {
+    kind: 'text',
+    default: '',
+    doc: 'Token that a request for metrics must carry (`Authorization: Bearer`). Required unless MUSTER_METRICS_HOST is a loopback address.',
+  },
+  MUSTER_OTLP_URL: {
+    kind: 'text',
+    default: '',
+    doc: 'OpenTelemetry collector that rays are exported to, such as http://127.0.0.1:4318. Empty: no export.',
+  },
+  MUSTER_OTLP_HEADERS: {
+    kind: 'list',
+    default: '',
+    doc: 'Extra HTTP headers for OTLP requests: `name=value`, comma-separated.',
+  },
+  MUSTER_DRAIN_SECONDS: {
+    kind: 'seconds',
+    default: 0,
+    max: DRAIN_SECONDS_MAX,
+    doc: 'How long a process without a supervisor still serves after SIGTERM, while it reports that it is not ready. A load balancer needs this time to notice.',
+  },
+  MUSTER_EDGE_HTTP_PORT: {
+    kind: 'integer',
+    default: 80,
+    max: PORT_MAX,
+    default_doc: '80, else 8000',
+    doc: 'Public HTTP port.',
+  },
+  MUSTER_EDGE_HTTPS_PORT: {
+    kind: 'integer',
+    default: 443,
+    max: PORT_MAX,
+    default_doc: '443, else 8443',
+    doc: 'Public HTTPS port.',
+  },
+  MUSTER_ADVERTISED_HTTP_PORT: {
+    kind: 'integer',
+    default: null,
+    max: PORT_MAX,
+    default_doc: 'MUSTER_EDGE_HTTP_PORT',
+    doc: 'HTTP port in the URLs that clients receive.',
+  },
+  MUSTER_ADVERTISED_HTTPS_PORT: {
+    kind: 'integer',
+    default: null,
+    max: PORT_MAX,
+    default_doc: 'MUSTER_EDGE_HTTPS_PORT',
+    doc: 'HTTPS port in the URLs that clients receive.',
+  },
+  MUSTER_PUBLIC_SCHEME: {
+    kind: 'choice',
+    of: ['http', 'https'],
+    default: null,
+    default_doc: 'https in production, else http',
+    doc: 'Scheme of the URLs that clients receive: http or https.',
+  },
+  MUSTER_TLS_CERTIFICATES: {
+    kind: 'text',
+    default: '',
+    doc: 'Folder of certificates and their keys (docs/https.md). Empty: none.',
+  },
+  MUSTER_EDGE_PORTS: {
+    kind: 'port_ranges',
+    default: '26000-31999',
+    doc: 'TCP and UDP ports of the edge through which players reach lobbies.',
+  },
+  MUSTER_EDGE_PORTS_HOST: {
+    kind: 'text',
+    default: '',
+    default_doc: '127.0.0.2 in development, else all addresses',
+    doc: "Address that these ports listen on. In development it must be a loopback address other than the hub's.",
+  },
+  MUSTER_EDGE_PORTS_SPARE: {
+    kind: 'integer',
+    default: 32,
+    max: SPARE_PORTS_MAX,
+    doc: 'Number of these ports kept open in advance for the next lobbies; at least 16.',
+  },
+  MUSTER_HOST_PORT_RANGES: {
+    kind: 'port_ranges',
+    default: '',
+    doc: 'Port ranges for lobbies in network mode host, such as 27000-27999, comma-separated. The edge does not use these ports.',
+  },
+  MUSTER_PROXY_PROTOCOL_FROM: {
+    kind: 'list',
+    default: '',
+    doc: 'CIDR blocks of load balancers that send a PROXY protocol v2 header first on each TCP connection to the raw ports.',
+  },
+  MUSTER_ACME: {
+    kind: 'text',
+    default: '',
+    doc: 'Directory URL of an ACME authority to order certificates from. Setting it accepts its terms. Empty: no orders.',
+  },
+  MUSTER_ACME_EMAIL: { kind: 'text', default: '', doc: 'Contact address for the authority.' },
+  MUSTER_ACME_ORDERS_MAX: {
+    kind: 'integer',
+    default: 200,
+    max: ORDERS_MAX,
+    doc: 'Certificates ordered within three hours, at most.',
+  },
+  MUSTER_ACME_DOMAIN_ORDERS_MAX: {
+    kind: 'integer',
+    default: 45,
+    max: ORDERS_MAX,
+    doc: 'Certificates ordered within a week for one registrable domain, at most. Renewals do not count.',
+  },
+  MUSTER_ACME_DNS_SERVER: {
+    kind: 'name_servers',
+    default: '',
+    doc: 'Name server that accepts RFC 2136 updates, as `address` or `address:port`. With it, wildcard certificates are ordered by DNS-01.',
+  },
+  MUSTER_ACME_DNS_KEY: {
+    kind: 'text',
+    default: '',
+    doc: 'File with the TSIG key that signs these updates, as `tsig-keygen` or `keymgr -t` writes it.',
+  },
+  MUSTER_ACME_DNS_HOOK: {
+    kind: 'text',
+    default: '',
+    doc: 'Program to run in place of such updates: `HOOK present NAME VALUE` and `HOOK cleanup NAME VALUE` (docs/https.md).',
+  },
+  MUSTER_ACME_DNS_FOR: {
+    kind: 'list',
+    default: '',
+    default_doc: 'job',
+    doc: 'Domains with wildcard certificates by DNS-01: job, cdn, or both, comma-separated.',
+  },
+  MUSTER_ACME_DNS_CHECK: {
+    kind: 'name_servers',
+    default: '',
+    default_doc: "those of the record's zone",
+    doc: 'Name servers that must serve the TXT record before the authority checks it.',
+  },
+  MUSTER_CONFIG: {
+    kind: 'text',
+    default: './muster.toml',
+    doc: 'File of regions and tiers. The default one may be missing.',
+  },
+  MUSTER_CAPACITY_CORES: {
+    kind: 'integer',
+    default: null,
+    max: CORES_MAX,
+    default_doc: "this machine's; none in development",
+    doc: 'Cores for all lobbies of a region together. 0: no limit.',
+  },
+  MUSTER_CAPACITY_MEMORY_MB: {
+    kind: 'integer',
+    default: null,
+    max: MEMORY_MIB_MAX,
+    default_doc: "90 % of this machine's; none in development",
+    doc: 'Memory for all lobbies of a region together, in MiB. 0: no limit.',
+  },
+  MUSTER_DNS_SERVERS: {
+    kind: 'name_servers',
+    default: '',
+    default_doc: "the system's",
+    doc: 'Name servers that resolve the hosts of outgoing requests, comma-separated.',
+  },
+  MUSTER_FETCH_PRIVATE_NETWORKS: {
+    kind: 'list',
+    default: '',
+    doc: 'CIDR blocks of private or own addresses that outgoing requests may reach. All other addresses that are not public are blocked.',
+  },
+  MUSTER_FETCH_LOCALHOST: {
+    kind: 'choice',
+    of: ['on', 'off'],
+    default: 'off',
+    doc: 'on: the verification endpoint of a game may be at http://localhost:PORT on this machine. Must be off in production.',
+  },
+  MUSTER_FETCH_AUTHORITIES: {
+    kind: 'text',
+    default: '',
+    doc: 'PEM file of certificate authorities that outgoing requests trust in addition to the well-known ones.',
+  },
+  MUSTER_HCAPTCHA_URL: {
+    kind: 'url',
+    default: 'https://api.hcaptcha.com/siteverify',
+    doc: 'URL that verifies hCaptcha responses.',
+  },
+  MUSTER_TURNSTILE_URL: {
+    kind: 'url',
+    default: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
+    doc: 'URL that verifies Turnstile responses.',
+  },
+  MUSTER_LOGIN_TURNSTILE_SITE_KEY: {
+    kind: 'text',
+    default: '',
+    doc: 'Site key of a Turnstile widget. With the secret key, every login by e-mail requires a captcha.',
+  },
+  MUSTER_LOGIN_TURNSTILE_SECRET_KEY: {
+    kind: 'text',
+    default: '',
+    doc: 'Secret key of that widget. Set both keys, or neither.',
+  },
+  MUSTER_RAYS_PER_SECOND: {
+    kind: 'integer',
+    default: 5,
+    max: RAYS_MAX,
+    doc: 'Ordinary rays kept per second and role. Rays that failed, were slow or started a lobby are kept in addition. 0: no rays.',
+  },
+  MUSTER_RATE_LIMIT_SEATS: {
+    kind: 'integer',
+    default: 120,
+    max: RATE_MAX,
+    doc: 'Calls of find, join and create per minute and client. 0: no limit.',
+  },
+  MUSTER_RATE_LIMIT_MATCHMAKER: {
+    kind: 'integer',
+    default: 600,
+    max: RATE_MAX,
+    doc: 'Other matchmaker calls per minute and client. 0: no limit.',
+  },
+  MUSTER_RATE_LIMIT_CLOUD: {
+    kind: 'integer',
+    default: 1_200,
+    max: RATE_MAX,
+    doc: 'Cloud calls per minute and token. 0: no limit.',
+  },
+  MUSTER_RATE_LIMIT_KV: {
+    kind: 'integer',
+    default: 6_000,
+    max: RATE_MAX,
+    doc: 'Reads and writes of KV entries per minute, per lobby or client. 0: no limit.',
+  },
+  MUSTER_RATE_LIMIT_LOGIN: {
+    kind: 'integer',
+    default: 20,
+    max: RATE_MAX,
+    doc: 'Login codes per quarter of an hour and client. 0: no limit.',
+  },
+  MUSTER_RATE_LIMIT_GUESTS: {
+    kind: 'integer',
+    default: 2,
+    max: RATE_MAX,
+    doc: 'New guests per minute and client, after the first 512. 0: no limit.',
+  },
+  MUSTER_QUOTA_GAMES: { kind: 'integer', default: 100, max: QUOTA_MAX, doc: 'Games per group. 0: no limit.' },
+  MUSTER_QUOTA_NAMESPACES: {
+    kind: 'integer',
+    default: 1_000,
+    max: QUOTA_MAX,
+    doc: 'Namespaces per group, over all its games. 0: no limit.',
+  },
+  MUSTER_QUOTA_BUILDS: {
+    kind: 'integer',
+    default: 1_000,
+    max: QUOTA_MAX,
+    doc: 'Builds per group, over all its games. 0: no limit.',
+  },
+  MUSTER_QUOTA_SITES: {
+    kind: 'integer',
+    default: 1_000,
+    max: QUOTA_MAX,
+    doc: 'Sites per group, over all its games. 0: no limit.',
+  },
+  MUSTER_QUOTA_STORAGE_MB: {
+    kind: 'megabytes',
+    default: 100_000,
+    max: MEGABYTES_MAX,
+    doc: 'Stored bytes per group, in units of 10^6 bytes. 0: no limit.',
+  },
+  MUSTER_QUOTA_DOMAINS: {
+    kind: 'integer',
+    default: 100,
+    max: QUOTA_MAX,
+    doc: 'Custom domains per group, over all its games. 0: no limit.',
+  },
+  MUSTER_QUOTA_MEMBERS: {
+    kind: 'integer',
+    default: MEMBERS_MAX,
+    max: MEMBERS_MAX,
+    doc: `Members per group, at most ${MEMBERS_MAX}. 0: ${MEMBERS_MAX}.`,
+  },
+  MUSTER_QUOTA_GUESTS: {
+    kind: 'integer',
+    default: 1_000_000,
+    max: GUESTS_MAX,
+    doc: 'Guests per namespace, counted once a minute. 0: no limit.',
+  },
+  MUSTER_DOMAIN_QUARANTINE_DAYS: {
+    kind: 'days',
+    default: 30,
+    max: DAYS_MAX,
+    doc: 'How long a custom domain stays reserved for its group after the group has given it up. 0: not at all.',
+  },
+  MUSTER_KV_ENTRIES_MAX: {
+    kind: 'integer',
+    default: 1_000_000,
+    max: KV_ENTRIES_MAX,
+    doc: 'KV entries per namespace, at most.',
+  },
+  MUSTER_KV_MB_MAX: {
+    kind: 'megabytes',
+    default: 1_000,
+    max: MEGABYTES_MAX,
+    doc: 'KV keys and values per namespace, at most, in units of 10^6 bytes.',
+  },
+  MUSTER_UPLOAD_RATE_MIN: {
+    kind: 'integer',
+    default: 1_024,
+    max: UPLOAD_RATE_MAX,
+    doc: 'Slowest upload that is not cut off, in bytes per second. 0: no minimum.',
+  },
+  MUSTER_UPLOAD_CONCURRENCY_MAX: {
+    kind: 'integer',
+    default: 128,
+    max: UPLOAD_CONCURRENCY_MAX,
+    doc: 'Files that one group may upload at the same time.',
+  },
+  MUSTER_UPLOAD_DISK_FREE_MB_MIN: {
+    kind: 'megabytes',
+    default: 2_000,
+    max: MEGABYTES_MAX,
+    doc: 'Free disk space below which uploads are refused, in units of 10^6 bytes.',
+  },
+  MUSTER_CHECK_STORED_DAYS: {
+    kind: 'days',
+    default: 7,
+    max: DAYS_MAX,
+    doc: 'Period in which every stored file is compared with its hash once. 0: never.',
+  },
+  MUSTER_LOBBY_DISK_FREE_MB_MIN: {
+    kind: 'megabytes',
+    default: 1_000,
+    max: MEGABYTES_MAX,
+    doc: "Free space on a runner's disk below which no lobby starts there, in units of 10^6 bytes. 0: no minimum.",
+  },
+  MUSTER_LOGS_MB_MAX: {
+    kind: 'megabytes',
+    default: 2_000,
+    max: MEGABYTES_MAX,
+    doc: "Logs of ended lobbies on a runner's disk, in units of 10^6 bytes. The oldest are removed first. 0: no limit.",
+  },
+  MUSTER_RETENTION_OBJECTS_HOURS: {
+    kind: 'hours',
+    default: 1,
+    max: HOURS_MAX,
+    doc: 'How long the files of something deleted are kept. 0: not at all.',
+  },
+  MUSTER_RETENTION_JOURNAL_HOURS: {
+    kind: 'hours',
+    default: 72,
+    max: HOURS_MAX,
+    doc: 'How long journal rows are kept once every reader has consumed them. 0 keeps them forever; the same holds for all settings named MUSTER_RETENTION below.',
+  },
+  MUSTER_RETENTION_UPLOADS_HOURS: {
+    kind: 'hours',
+    default: 24,
+    max: HOURS_MAX,
+    doc: 'How long uploads that were never completed are kept.',
+  },
+  MUSTER_RETENTION_PLAYERS_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Players, after they left.' },
+  MUSTER_RETENTION_LOBBIES_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Lobbies, after they stopped.' },
+  MUSTER_RETENTION_IDENTITIES_DAYS: {
+    kind: 'days',
+    default: 400,
+    max: DAYS_MAX,
+    doc: 'Guests, after their last request. Never less than 182 days, because a token of theirs may still be valid.',
+  },
+  MUSTER_RETENTION_RUNS_DAYS: {
+    kind: 'days',
+    default: 400,
+    max: DAYS_MAX,
+    doc: 'Runs, after they ended. Usage and bills are computed from them.',
+  },
+  MUSTER_RETENTION_EVENTS_DAYS: {
+    kind: 'days',
+    default: 30,
+    max: DAYS_MAX,
+    doc: 'Analytics events, and roll-ups finer than an hour.',
+  },
+  MUSTER_RETENTION_ANALYTICS_DAYS: {
+    kind: 'days',
+    default: 1_000,
+    max: DAYS_MAX,
+    doc: 'Analytics roll-ups of hours and days.',
+  },
+  MUSTER_RETENTION_RAYS_DAYS: { kind: 'days', default: 7, max: DAYS_MAX, doc: 'Rays and explanations of seats.' },
+  MUSTER_RETENTION_TOKENS_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Tokens, after they expired.' },
+  MUSTER_RETENTION_SESSIONS_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Sessions, after they ended.' },
+  MUSTER_RETENTION_LOGIN_CODES_HOURS: {
+    kind: 'hours',
+    default: 24,
+    max: HOURS_MAX,
+    doc: 'Login codes, after they were sent.',
+  },
+  MUSTER_RETENTION_DEVICE_LINKS_HOURS: {
+    kind: 'hours',
+    default: 2,
+    max: HOURS_MAX,
+    doc: 'Device links, after they were completed.',
+  },
+  MUSTER_RETENTION_INVITES_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Invites, after they expired.' },
+  MUSTER_RETENTION_JOBS_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Jobs, after their last failure.' },
+  MUSTER_RETENTION_BUILDS_DAYS: {
+    kind: 'days',
+    default: 7,
+    max: DAYS_MAX,
+    doc: 'Unpacked builds on a runner, after the last lobby that used them.',
+  },
+  MUSTER_RETENTION_LOGS_DAYS: {
+    kind: 'days',
+    default: 7,
+    max: DAYS_MAX,
+    doc: 'Logs and folders of lobbies, after they ended.',
+  },
+  MUSTER_ACCESS: {
+    kind: 'choice',
+    of: ['public', 'private'],
+    default: 'private',
+    doc: 'Who may create groups. public: every user; private: administrators only.',
+  },
+  MUSTER_SMTP_URL: {
+    kind: 'text',
+    default: '',
+    doc: 'Mail server for login codes: smtp:// or smtps://. Without it, development writes codes to the log, and production has no login by e-mail.',
+  },
+  MUSTER_MAIL_FROM: {
+    kind: 'text',
+    default: '',
+    default_doc: 'no-reply at the main domain',
+    doc: 'Sender address of mail.',
+  },
+  MUSTER_IP_DATA: {
+    kind: 'text',
+    default: '',
+    default_doc: 'ip-data in MUSTER_DATA',
+    doc: 'Folder of lists and mmdb files that classify addresses.',
+  },
+  MUSTER_IP_FEEDS: {
+    kind: 'list',
+    default: '',
+    doc: `Published lists of addresses: CLASS=URL, comma-separated. Classes: ${FEED_CLASSES.join(', ')}.`,
+  },
+  MUSTER_IP_FEED_HOURS: {
+    kind: 'hours',
+    default: 6,
+    max: FEED_HOURS_MAX,
+    doc: 'Pause between two downloads of a published list; at least one hour.',
+  },
+  MUSTER_IP_SEED: {
+    kind: 'choice',
+    of: ['on', 'off'],
+    default: 'on',
+    doc: 'Whether the list of hosting providers that comes with the platform is used: on or off.',
+  },
+  MUSTER_TRUSTED_PROXIES: {
+    kind: 'list',
+    default: '',
+    doc: 'CIDR blocks of proxies on other machines. X-Forwarded-For and X-Forwarded-Proto of their requests are trusted. Loopback addresses are refused.',
+  },
+  MUSTER_EDGE_SOCKET: {
+    kind: 'text',
+    default: '',
+    doc: 'Path of a unix socket where the edge also listens, for a proxy on this machine. X-Forwarded-For and X-Forwarded-Proto are trusted there (docs/deploying.md).',
+  },
+  MUSTER_SANDBOX: {
+    kind: 'choice',
+    of: ['required', 'available', 'off'],
+    default: null,
+    default_doc: 'required in production, else available',
+    doc: 'Whether lobbies run under bubblewrap. required: always; available: where it is installed; off: never.',
+  },
+  MUSTER_LOG_LEVEL: {
+    kind: 'choice',
+    of: ['debug', 'info', 'warn', 'error', 'silent'],
+    default: 'info',
+    doc: 'Lowest level that is logged: debug, info, warn, error or silent.',
+  },
+} as const satisfies Readonly<Record<string, Setting>>
+
+export type SettingName = keyof typeof SETTINGS
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
