@@ -10,6 +10,8 @@ var lobby_id = null
 var self_id = null
 var start = null
 var input_count = 0
+# Set by the first result. The connection may report its end, or more data, until the game has quit.
+var is_over = false
 
 
 func _ready():
@@ -40,6 +42,8 @@ func _on_closed(_was_clean):
 
 
 func _on_data():
+	if is_over:
+		return
 	var message = JSON.parse(socket.get_peer(1).get_packet().get_string_from_utf8()).result
 	if message.type == "welcome":
 		lobby_id = message.lobby_id
@@ -64,11 +68,14 @@ func fly(place, player_count):
 
 
 func fail(sentence):
+	if is_over:
+		return
 	printerr(sentence)
 	quit(1)
 
 
 func quit(code):
+	is_over = true
 	set_process(false)
 	socket.disconnect_from_host()
 	get_tree().quit(code)
