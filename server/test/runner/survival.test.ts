@@ -54,14 +54,26 @@ async function survive(
   const starter = spawn(process.execPath, [STARTER, data_dir, sandbox, build_folder, 'node', 'server.js'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [line] = await once(createInterface(starter.stdout), 'line')
-  const { handle } = JSON.parse(line) as { handle: Handle }
-  await until('the lobby runs', () => statusOf(data_dir, handle).includes('child-pid'))
-  await until('the lobby has written output', () => sizeOfLogs(data_dir, handle) > 0)
-  starter.kill('SIGKILL')
-  await once(starter, 'exit')
-  await meanwhile(handle, data_dir)
-  return { fixture: await openDriver(t, sandbox, data_dir), handle }
+  const exit = once(starter, 'exit')
+  try {
+    const [line] = await Promise.race([
+      once(createInterface(starter.stdout), 'line'),
+      exit.then(([code]) => Promise.reject(new Error(`The starter ended with exit code ${code}.`))),
+    ])
+    const { handle } = JSON.parse(line) as { handle: Handle }
+    await until('the lobby runs', () => statusOf(data_dir, handle).includes('child-pid'))
+    await until('the lobby has written output', () => sizeOfLogs(data_dir, handle) > 0)
+    starter.kill('SIGKILL')
+    await exit
+    await meanwhile(handle, data_dir)
+    return { fixture: await openDriver(t, sandbox, data_dir), handle }
+  } catch (error) {
+    starter.kill('SIGKILL')
+    await exit
+    // With the test it ends the lobby, which outlives the starter.
+    await openDriver(t, sandbox, data_dir)
+    throw error
+  }
 }
 
 promise(
