@@ -3,12 +3,16 @@ import { readFileSync } from 'node:fs'
 import { isGone, signal, treeOf } from '../src/procfs.ts'
 
 const TREE_SIZE_MAX = 1_000
+const COMMAND_LENGTH_MAX = 200
 
 /** Ends all that this process started, as far as each process has not left its parent. Returns a line about each. */
 export function killDescendants(pid: number): string[] {
   if (process.platform !== 'linux') return []
   const [, ...descendants] = treeOf(pid, TREE_SIZE_MAX)
-  const lines = descendants.map((descendant) => `process ${descendant}: ${commandOf(descendant).join(' ')}`)
+  const lines = descendants.map((descendant) => {
+    const command = commandOf(descendant).join(' ').replaceAll('\n', ' ').slice(0, COMMAND_LENGTH_MAX)
+    return `process ${descendant}: ${command}`
+  })
   for (const descendant of descendants) signal(descendant, 'SIGKILL')
   return lines
 }
