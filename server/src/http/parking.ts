@@ -44,7 +44,7 @@ export type Stay = {
   end: () => void
 }
 
-type LongPoll = {
+type WaitingRequest = {
   request: FastifyRequest
   reply: FastifyReply
   edge_id: string
@@ -74,7 +74,7 @@ export class Parking {
   /** By the id of the edge. */
   readonly #channels = new Map<string, Duplex>()
   /** In the order in which they came. */
-  readonly #waiting = new Set<LongPoll>()
+  readonly #waiting = new Set<WaitingRequest>()
   /** With a response that is not fetched yet, in the order in which it came. */
   readonly #done = new Set<Parked>()
   readonly #parked = new Map<number, Parked>()
@@ -96,7 +96,7 @@ export class Parking {
     const edge_id = request.headers[PARK_HEADER]
     if (typeof edge_id !== 'string' || request.headers[EDGE_PROOF_HEADER] !== this.#proof) return null
     if (!this.#channels.has(edge_id)) reply.header(PARKED_HEADER, PARKING_OFFER)
-    const waiting: LongPoll = { request, reply, edge_id, since, parked: null, has_offer: false, onGone: [] }
+    const waiting: WaitingRequest = { request, reply, edge_id, since, parked: null, has_offer: false, onGone: [] }
     const { socket } = request.raw
     const { raw: response } = reply
     this.#waiting.add(waiting)
@@ -190,7 +190,7 @@ export class Parking {
     return this.#waiting.size > 0 || this.#done.size > 0
   }
 
-  #park(waiting: LongPoll, channel: Duplex): void {
+  #park(waiting: WaitingRequest, channel: Duplex): void {
     const { request, reply } = waiting
     const { raw: response } = reply
     const number = ++this.#last_number

@@ -1,9 +1,9 @@
-// WebSockets: what can be waited for by long poll can be listened to, at the same address. A socket is opened with the
-// token in the query, for browsers can send no header with one; then what is new is sent as it comes.
+// WebSockets for operations that also have a long poll, at the same path. The token is in the query, because browsers cannot
+// send a header with an upgrade. After the upgrade the server sends what is new, as soon as it is known.
 //
-// Nothing queues up in a socket: the next message is made when the one before has been taken, so who is slow is told less
-// often, and who takes nothing is ended. Close codes: 1000 there is nothing more to tell, 1001 the process ends, 1008 the
-// credential is not good any more or too much is said, 1009 a message is too long, 1013 try again: too slow, or too many.
+// No message is queued: the next one is made when the client has taken the one before. So a slow client receives fewer
+// messages, and a client that takes none is closed. Close codes: 1000 nothing more will come; 1001 the process ends; 1008 the
+// caller is no longer allowed, or sent too much; 1009 a message is too long; 1013 try again: too slow, or too many sockets.
 import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError, type Operation, validationError } from '@muster/contract'
@@ -24,62 +24,73 @@ import { groundsOfToken, noPlace } from './watches.ts'
 const SOCKETS_MAX = 20_000
 /** Of one client: a school's network may have many players. */
 const CLIENT_SOCKETS_MAX = 256
-/** Nothing that a listener says is read. */
+/** Messages of clients are not read. */
 const MESSAGE_BYTES_MAX = 1_024
-/** Messages, pieces of one, pings and pongs between two pings of our own. */
+/** Messages, fragments, pings and pongs of a client between two pings of the server. */
 const MESSAGES_MAX = 32
 const PING_EVERY_MS = 30_000
-/** Pings are spread over that time: thousands at once would hold up requests here and at the edge. */
-const PING_TURNS = 120
-/** Who does not take a piece of what he is sent in so long is too slow. */
+/** Pings are spread over PING_EVERY_MS: thousands at once would delay requests here and at the edge. */
+const PING_GROUPS = 120
+/** A client that does not take a fragment within this time is too slow. */
 const SLOW_MS_MAX = 10_000
-/** A long message goes in pieces: of who takes it slowly one piece waits here. */
+/** A long message is sent in fragments, so that at most one of them is buffered for a slow client. */
 const FRAGMENT_BYTES = 64 * 1_024
-/** Who is told to go has this long to say good-bye; at the end of the process less. */
+/** How long a client may take to confirm a close; at the end of the process GOODBYE_MS_MAX. */
 const CLOSE_MS_MAX = 2_000
 const GOODBYE_MS_MAX = 500
 
 const [OVER, GOING_AWAY, POLICY, INTERNAL, TRY_AGAIN] = [1000, 1001, 1008, 1011, 1013]
 
+const SERVER_OPTIONS = {
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: MESSAGE_BYTES_MAX,
+  maxFragments: MESSAGES_MAX,
+  // The package's types lack it.
+  closeTimeout: CLOSE_MS_MAX,
+}
+
 export type OpenSocket = {
-  /** Resolves when it has been taken, or the socket is over. */
+  /** Resolves when the client has taken the message, or the socket is closed. */
   send(text: string | Buffer): Promise<void>
   isOpen(): boolean
-  /** Aborted at its end. */
+  /** Aborted when the socket is closed. */
   over: AbortSignal
 }
 
 export type Opening = {
   caller: Caller
-  /** What limits per client count by. */
+  /** The client key that limits count by. */
   client: string
   params: Record<string, string>
   query: Record<string, string>
 }
 
 export type SocketRoute = {
-  /** Whose address, callers, parameters, query and rate limit it has. */
+  /** Its path, callers, parameters, query and rate limit hold for the socket too. */
   operation: Operation
-  /** The member of the query that carries the token. */
+  /** The member of the query that has the token. */
   token_member: string
-  /** Browsers open sockets to whom they like: throws when the page is of somebody else. Programs have no Origin. */
+  /** Any page can open a socket: throws for a page of a foreign origin. Programs send no Origin. */
   requireOrigin: (origin: string, caller: Caller) => void | Promise<void>
-  /** Throws what the call would be refused with. Asked again while the socket is open. */
+  /** Throws what the call would be refused with. Called again while the socket is open. */
   admit: (opening: Opening) => void | Promise<void>
-  /** Its end is that of the socket; an ApiError ends it with that code as the reason. */
+  /** When it resolves, the socket is closed. An ApiError closes it with that code as the reason. */
   serve: (socket: OpenSocket, opening: Opening) => Promise<void>
 }
 
-type Known = { route: SocketRoute; pattern: RegExp; checkParams: ShapeCheck; checkQuery: ShapeCheck }
-type Listener = {
+type KnownRoute = { route: SocketRoute; pattern: RegExp; checkParams: ShapeCheck; checkQuery: ShapeCheck }
+/** The client at the other end of a socket. */
+type Subscriber = {
   opening: Opening
-  known: Known
+  known: KnownRoute
   token: string
   is_alive: boolean
   message_count: number
 }
 
-/** For the server's options: all other requests are answered as if they had not asked to leave HTTP. */
+/** For the options of Node's server: any other upgrade is handled like a request without one. */
 export function isSocketUpgrade(operations: readonly Operation[]): (request: IncomingMessage) => boolean {
   const patterns = operations.map(patternOf)
   return ({ method, url = '', headers }) => {
@@ -97,81 +108,97 @@ function patternOf({ path }: Operation): RegExp {
 
 export function openSockets(
   server: Server,
-  door: MountOptions,
+  options: MountOptions,
   service: RayService,
   routes: readonly SocketRoute[],
 ): { close: () => void } {
-  const { ctx } = door
-  const known_routes: Known[] = routes.map((route) => ({
-    route,
-    pattern: patternOf(route.operation),
-    checkParams: createShapeCheck(route.operation.params),
-    checkQuery: createShapeCheck(route.operation.query),
-  }))
-  const options = {
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: MESSAGE_BYTES_MAX,
-    maxFragments: MESSAGES_MAX,
-    // Its types do not know it yet.
-    closeTimeout: CLOSE_MS_MAX,
-  }
-  const accepting = new WebSocketServer(options)
-  /** Of those that are let in, for the head of their answer. */
-  const ray_ids = new WeakMap<IncomingMessage, string>()
-  accepting.on('headers', (headers, request) => headers.push(`${RAY_HEADER}: ${ray_ids.get(request)}`))
-  const sockets = new Map<WebSocket, Listener>()
-  const share = new ClientShare({ places_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })
-  /** A socket has one turn of them. */
-  const ping_turns = Array.from({ length: PING_TURNS }, () => new Set<WebSocket>())
-  let turn = 0
-  const pinging = createTimerWhileNeeded(PING_EVERY_MS / PING_TURNS, ping)
+  const sockets = new Sockets(options, service, routes)
+  server.on('upgrade', (request, socket, head) => {
+    if (options.parking.isChannel(request)) options.parking.accept(request, socket)
+    else void sockets.upgrade(request, socket, head)
+  })
+  return sockets
+}
 
-  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    // It may break while it is looked at.
+class Sockets {
+  readonly #options: MountOptions
+  readonly #service: RayService
+  readonly #routes: readonly KnownRoute[]
+  readonly #server = new WebSocketServer(SERVER_OPTIONS)
+  /** Of requests whose upgrade is accepted, for the head of the response. */
+  readonly #ray_ids = new WeakMap<IncomingMessage, string>()
+  readonly #subscribers = new Map<WebSocket, Subscriber>()
+  readonly #share = new ClientShare({ places_max: SOCKETS_MAX, client_max: CLIENT_SOCKETS_MAX })
+  /** Each socket is in one of these groups. One group is pinged at a time. */
+  readonly #ping_groups = Array.from({ length: PING_GROUPS }, () => new Set<WebSocket>())
+  readonly #pinging = createTimerWhileNeeded(PING_EVERY_MS / PING_GROUPS, () => this.#ping())
+  #ping_group = 0
+
+  constructor(options: MountOptions, service: RayService, routes: readonly SocketRoute[]) {
+    this.#options = options
+    this.#service = service
+    this.#routes = routes.map((route) => ({
+      route,
+      pattern: patternOf(route.operation),
+      checkParams: createShapeCheck(route.operation.params),
+      checkQuery: createShapeCheck(route.operation.query),
+    }))
+    this.#server.on('headers', (headers, request) => headers.push(`${RAY_HEADER}: ${this.#ray_ids.get(request)}`))
+  }
+
+  /** Accepts the upgrade, or refuses it as the call would be refused. */
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { ctx, rayIdOf } = this.#options
+    // The connection may break while the request is checked.
     socket.on('error', () => socket.destroy())
-    const ray_id = door.rayIdOf(request)
-    const ray = ctx.recorder.open(service, ray_id)
+    const ray_id = rayIdOf(request)
+    const ray = ctx.recorder.open(this.#service, ray_id)
     phase(ray, 'auth')
     try {
-      const listener = await listenerOf(request, ray)
+      const subscriber = await this.#subscriberOf(request, ray)
       if (socket.destroyed) return
-      let opened: WebSocket | null = null
+      let accepted: WebSocket | null = null
       const displace = (): void => {
-        if (opened === null) socket.destroy()
-        else end(opened, TRY_AGAIN, 'too many')
+        if (accepted === null) socket.destroy()
+        else end(accepted, TRY_AGAIN, 'too many')
       }
-      const place = share.enter(listener.opening.client, displace)
+      const place = this.#share.enter(subscriber.opening.client, displace)
       if (typeof place === 'string') throw noPlace(place)
       socket.once('close', place.leave)
       ctx.recorder.end(ray, null)
-      ray_ids.set(request, ray_id)
-      accepting.handleUpgrade(request, socket, head, (accepted) => {
-        opened = accepted
-        void serve(accepted, listener)
+      this.#ray_ids.set(request, ray_id)
+      this.#server.handleUpgrade(request, socket, head, (opened) => {
+        accepted = opened
+        void this.#serve(opened, subscriber)
       })
     } catch (error) {
       refuseUpgrade(ctx, socket, error, { ray_id, ray })
     }
   }
 
+  close(): void {
+    this.#pinging.close()
+    for (const socket of this.#subscribers.keys()) end(socket, GOING_AWAY, '')
+  }
+
   /** Throws what the call would be refused with. */
-  async function listenerOf(request: IncomingMessage, ray: Ray | null): Promise<Listener> {
+  async #subscriberOf(request: IncomingMessage, ray: Ray | null): Promise<Subscriber> {
+    const options = this.#options
     const url = request.url ?? '/'
     const path = pathOf(url)
-    const known = known_routes.find(({ pattern }) => pattern.test(path))
+    const known = this.#routes.find(({ pattern }) => pattern.test(path))
     if (known === undefined) throw new ApiError('API_NOT_FOUND')
     const { operation, token_member, requireOrigin, admit } = known.route
     if (ray !== null) ray.operation = operation.id
     const { [token_member]: shown, ...query } = Object.fromEntries(new URL(url, 'http://localhost').searchParams)
     const authorization = shown === undefined ? request.headers.authorization : `Bearer ${shown}`
-    const caller = await authenticate(ctx, operation, { authorization, origin: undefined }, door.namespaceOfOrigin)
+    const credentials = { authorization, origin: undefined }
+    const caller = await authenticate(options.ctx, operation, credentials, options.namespaceOfOrigin)
     if (ray !== null) ray.owner = ownerOf(caller)
     const { origin } = request.headers
     if (origin !== undefined) await requireOrigin(origin, caller)
-    const client = clientKey(addressOf(door, request))
-    requireRate(door, operation, caller, client)
+    const client = clientKey(addressOf(options, request))
+    requireRate(options, operation, caller, client)
     const params = { ...known.pattern.exec(path)?.groups }
     requireShape(known.checkParams, params, 'params')
     requireShape(known.checkQuery, query, 'query')
@@ -181,106 +208,104 @@ export function openSockets(
     return { opening, known, token, is_alive: true, message_count: 0 }
   }
 
-  async function serve(socket: WebSocket, listener: Listener): Promise<void> {
-    const over = enter(socket, listener)
+  async #serve(socket: WebSocket, subscriber: Subscriber): Promise<void> {
+    const over = this.#enter(socket, subscriber)
     const isOpen = (): boolean => socket.readyState === socket.OPEN
-    void followCaller(socket, listener)
+    void this.#followCaller(socket, subscriber)
     try {
-      await listener.known.route.serve({ send: (text) => send(socket, text), isOpen, over }, listener.opening)
+      const { known, opening } = subscriber
+      await known.route.serve({ send: (text) => send(socket, text), isOpen, over }, opening)
       socket.close(OVER)
     } catch (error) {
       if (error instanceof ApiError) return socket.close(TRY_AGAIN, error.code)
-      ctx.log.error({ err: error }, 'a listener could not be told')
+      this.#options.ctx.log.error({ err: error }, 'a message could not be sent to a socket')
       socket.close(INTERNAL)
     }
   }
 
-  function enter(socket: WebSocket, listener: Listener): AbortSignal {
+  /** Returns a signal that is aborted at the end of the socket. */
+  #enter(socket: WebSocket, subscriber: Subscriber): AbortSignal {
     const over = new AbortController()
-    sockets.set(socket, listener)
-    pinging.need()
-    // The turn that was a moment ago: its first ping comes after PING_EVERY_MS.
-    const own_turn = ping_turns[turn]!
-    own_turn.add(socket)
-    const said = (): void => {
-      listener.message_count++
-      // Who goes on after he was told is not waited for.
-      if (listener.message_count > 2 * MESSAGES_MAX) socket.terminate()
-      else if (listener.message_count > MESSAGES_MAX) socket.close(POLICY, 'too many messages')
-    }
-    socket.on('message', said)
-    socket.on('ping', said)
-    socket.on('pong', () => {
-      // The first answers our ping; nobody has asked for more.
-      if (listener.is_alive) said()
-      listener.is_alive = true
-    })
-    // What breaks it is followed by its close.
+    this.#subscribers.set(socket, subscriber)
+    this.#pinging.need()
+    // The group that was pinged a moment ago: the first ping of this socket comes after PING_EVERY_MS.
+    const ping_group = this.#ping_groups[this.#ping_group]!
+    ping_group.add(socket)
+    countMessages(socket, subscriber)
+    // An error is followed by a close.
     socket.on('error', () => {})
     socket.on('close', () => {
       over.abort()
-      sockets.delete(socket)
-      own_turn.delete(socket)
+      this.#subscribers.delete(socket)
+      ping_group.delete(socket)
     })
     return over.signal
   }
 
-  /** Returns whether there is anybody. */
-  function ping(): boolean {
-    turn = (turn + 1) % PING_TURNS
-    for (const socket of ping_turns[turn]!) {
-      const listener = sockets.get(socket)!
-      if (!listener.is_alive) socket.terminate()
-      else {
-        listener.is_alive = false
-        listener.message_count = 0
-        socket.ping()
-        void requireStill(socket, listener)
+  /** Returns whether any socket is open. */
+  #ping(): boolean {
+    this.#ping_group = (this.#ping_group + 1) % PING_GROUPS
+    for (const socket of this.#ping_groups[this.#ping_group]!) {
+      const subscriber = this.#subscribers.get(socket)!
+      if (!subscriber.is_alive) {
+        socket.terminate()
+        continue
       }
+      subscriber.is_alive = false
+      subscriber.message_count = 0
+      socket.ping()
+      void this.#requireStillAdmitted(socket, subscriber)
     }
-    return sockets.size > 0
+    return this.#subscribers.size > 0
   }
 
-  /** Asks the rules again as soon as what they rest on has changed. */
-  async function followCaller(socket: WebSocket, listener: Listener): Promise<void> {
-    const { opening, token } = listener
-    const check = (): void => void requireStill(socket, listener)
+  /** Checks the caller again as soon as anything that its right rests on has changed. */
+  async #followCaller(socket: WebSocket, subscriber: Subscriber): Promise<void> {
+    const { ctx, callers } = this.#options
+    const { opening, token } = subscriber
+    const check = (): void => void this.#requireStillAdmitted(socket, subscriber)
     try {
       const grounds = groundsOfToken(ctx, opening.caller, token, { ...opening.query, ...opening.params })
-      const unfollow = await door.callers.follow(grounds, check)
+      const unfollow = await callers.follow(grounds, check)
       if (socket.readyState === socket.CLOSED) unfollow()
       else socket.once('close', unfollow)
-      // Something may have changed since the socket was let in.
+      // The caller's rights may have changed since it was admitted.
       check()
     } catch (error) {
-      ctx.log.warn({ err: error }, 'a listener cannot be followed, and has to come again')
+      ctx.log.warn({ err: error }, 'a caller cannot be followed; its socket is closed and may be opened again')
       socket.close(TRY_AGAIN)
     }
   }
 
-  /** Whoever may not ask any more is not told any more. That nobody can say so now changes nothing. */
-  async function requireStill(socket: WebSocket, { opening, known, token }: Listener): Promise<void> {
+  /** Closes the socket of a caller that would be refused now. An error of the platform closes nothing. */
+  async #requireStillAdmitted(socket: WebSocket, { opening, known, token }: Subscriber): Promise<void> {
+    const { ctx, namespaceOfOrigin } = this.#options
     const { operation, admit } = known.route
     const credentials = { authorization: `Bearer ${token}`, origin: undefined }
     try {
-      const caller = await authenticate(ctx, operation, credentials, door.namespaceOfOrigin)
+      const caller = await authenticate(ctx, operation, credentials, namespaceOfOrigin)
       await admit({ ...opening, caller })
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) socket.close(POLICY, error.code)
     }
   }
+}
 
-  server.on('upgrade', (request, socket, head) => {
-    if (door.parking.isChannel(request)) door.parking.accept(request, socket)
-    else void upgrade(request, socket, head)
-  })
-
-  return {
-    close() {
-      pinging.close()
-      for (const socket of sockets.keys()) end(socket, GOING_AWAY, '')
-    },
+/** Closes the socket of a client that sends more than MESSAGES_MAX between two pings. */
+function countMessages(socket: WebSocket, subscriber: Subscriber): void {
+  const count = (): void => {
+    subscriber.message_count++
+    // A client that goes on after the close is cut off.
+    if (subscriber.message_count > 2 * MESSAGES_MAX) socket.terminate()
+    else if (subscriber.message_count > MESSAGES_MAX) socket.close(POLICY, 'too many messages')
   }
+  socket.on('message', count)
+  socket.on('ping', count)
+  socket.on('pong', () => {
+    // The first pong belongs to our ping; further ones were not asked for.
+    if (subscriber.is_alive) count()
+    subscriber.is_alive = true
+  })
 }
 
 async function send(socket: WebSocket, text: string | Buffer): Promise<void> {
@@ -293,7 +318,7 @@ async function send(socket: WebSocket, text: string | Buffer): Promise<void> {
   } while (sent < bytes.length && socket.readyState === socket.OPEN)
 }
 
-/** Resolves when the machine's own buffers have taken it. */
+/** Resolves when the kernel has taken it. */
 function sendFragment(socket: WebSocket, fragment: Buffer, fin: boolean): Promise<void> {
   if (socket.readyState !== socket.OPEN) return Promise.resolve()
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -308,7 +333,7 @@ function sendFragment(socket: WebSocket, fragment: Buffer, fin: boolean): Promis
   return promise
 }
 
-/** Who does not answer must not hold up the end. */
+/** A client that does not confirm the close is cut off. */
 function end(socket: WebSocket, code: number, reason: string): void {
   socket.close(code, reason)
   setTimeout(() => socket.terminate(), GOODBYE_MS_MAX).unref()
