@@ -111,6 +111,11 @@ test('links keep their words, and rules of tables and comments of tools are left
   assert.deepEqual(passagesOf('a.ts', '// biome-ignore lint: he has a reason\nexport const a = 1\n'), [])
 })
 
+test('the generated part of a page is left out, and lines after it are still counted', () => {
+  const page = 'Before.\n<!-- generated: a b -->\n\nWhoever.\n<!-- end of generated: a b -->\nAfter.'
+  assert.deepEqual(passagesOf('docs/page.md', page), ['1: Before.', '6: After.'])
+})
+
 test('the prose of this repository keeps the rules', () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, 'check-prose.ts')], {
     encoding: 'utf8',

@@ -5,7 +5,6 @@ export const BASELINE: Readonly<Record<string, number>> = {
   bench: 28,
   contract: 346,
   deploy: 3,
-  docs: 8,
   examples: 47,
   scripts: 14,
   sdk: 19,

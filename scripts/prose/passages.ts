@@ -14,6 +14,8 @@ export type Reading = { passages: Passage[]; identifiers: Map<string, number> }
 
 const PROGRAM = /\.(?:[cm]?[jt]s|tsx)$/
 const DOCUMENT = /\.md$/
+/** The generated part of a page: it is checked at its source. */
+const GENERATED_PART = /<!-- generated: (.+) -->[\s\S]*?<!-- end of generated: \1 -->/g
 const STYLE = /\.css$/
 const HASH_COMMENTS =
   /\.(?:ya?ml|sh|service|example|toml|gd)$|(?:^|\/)(?:Containerfile|run|\.editorconfig|\.dockerignore)$/
@@ -26,9 +28,14 @@ export function isReadable(path: string): boolean {
 export function read(path: string, text: string): Reading {
   const nothing = { identifiers: new Map<string, number>() }
   if (PROGRAM.test(path)) return readProgram(parse(path, text))
-  if (DOCUMENT.test(path)) return { ...nothing, passages: blocksOf(text, 1, 'document') }
+  if (DOCUMENT.test(path)) return { ...nothing, passages: blocksOf(withoutGenerated(text), 1, 'document') }
   if (STYLE.test(path)) return { ...nothing, passages: readStyle(text) }
   return { ...nothing, passages: readHashComments(text) }
+}
+
+/** Line breaks are kept, so that lines can still be counted. */
+function withoutGenerated(text: string): string {
+  return text.replace(GENERATED_PART, (part) => part.replace(/[^\n]/g, ''))
 }
 
 function readProgram(source: Source): Reading {
