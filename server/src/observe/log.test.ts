@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { cpuMsOf } from '../../test/cpu-time.ts'
 import { readConfig } from '../config/config.ts'
 import { openKeys } from '../tokens/keys.ts'
 import { createLog } from './log.ts'
@@ -70,11 +71,12 @@ test('what is no secret is written as it is, and long adversarial lines cost not
   const plain = 'GET http://localhost:80/a.b.c?x=1 user@example.com 1.2.3.4 muster.rules.yml'
   log.info(plain)
   assert.ok(lines[0]!.includes(plain))
-  const began = performance.now()
-  for (const text of ['a'.repeat(200_000), '://'.repeat(70_000), 'a.eyJ'.repeat(40_000), ':'.repeat(200_000)])
-    log.info(text)
-  for (const text of ['-----BEGIN PRIVATE KEY-----'.repeat(2_000), 'Bearer '.repeat(30_000)]) log.info(text)
-  assert.ok(performance.now() - began < 2_000)
+  const ms = cpuMsOf(() => {
+    for (const text of ['a'.repeat(200_000), '://'.repeat(70_000), 'a.eyJ'.repeat(40_000), ':'.repeat(200_000)])
+      log.info(text)
+    for (const text of ['-----BEGIN PRIVATE KEY-----'.repeat(2_000), 'Bearer '.repeat(30_000)]) log.info(text)
+  })
+  assert.ok(ms < 2_000, `${ms} ms`)
 })
 
 test('a credential of the settings is hidden as it is, as it is said, and in quotes', () => {

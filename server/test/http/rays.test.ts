@@ -9,6 +9,7 @@ import { WebSocket } from 'ws'
 import { newId } from '../../src/ids.ts'
 import { LABEL_LENGTH_MAX, MARKS_MAX, mark, openRay, PHASES_MAX, phase } from '../../src/observe/ray.ts'
 import { createRecorder, OWNER_PARTS_MAX, type RayPart } from '../../src/observe/recorder.ts'
+import { cpuMsOf } from '../cpu-time.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
 import { startGameEndpoint } from '../matchmaker/game-endpoint.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -279,12 +280,12 @@ test('a request with ten thousand phases and endless labels is cut short and say
   t.after(ctx.recorder.onRay((part) => told.push(part)))
   const ray = openRay('api', newId(ctx.now()))
   ray.is_wanted = true
-  const begun = performance.now()
-  for (let count = 0; count < 10_000; count++) {
-    phase(ray, 'x'.repeat(10_000))
-    mark(ray, 'y'.repeat(10_000))
-  }
-  const ms = performance.now() - begun
+  const ms = cpuMsOf(() => {
+    for (let count = 0; count < 10_000; count++) {
+      phase(ray, 'x'.repeat(10_000))
+      mark(ray, 'y'.repeat(10_000))
+    }
+  })
   assert.ok(ms < 500, `it took ${ms} ms`)
   assert.ok(ctx.recorder.end(ray, null))
   const [perf] = await perfOf(platform, ray.ray_id)

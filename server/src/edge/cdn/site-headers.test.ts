@@ -1,5 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
+import { cpuMsOf } from '../../../test/cpu-time.ts'
 import { createGlob } from './site-headers.ts'
 
 test('a glob matches whole paths', () => {
@@ -26,7 +27,5 @@ test('a glob matches whole paths', () => {
 
 test('no glob takes long', () => {
   const matches = createGlob(`${'**a*'.repeat(60)}b`)
-  const started = performance.now()
-  assert.equal(matches('a'.repeat(1_024)), false)
-  assert.ok(performance.now() - started < 2_000)
+  assert.ok(cpuMsOf(() => assert.equal(matches('a'.repeat(1_024)), false)) < 2_000)
 })
