@@ -191,8 +191,6 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
 
 /** Arrows inside a room that lead back, each until it is gone. */
 export const BACK = [
-  { room: 'server/src/matchmaker', arrow: 'watch -> seats', why: 'namespaces.ts.' },
-  { room: 'server/src/matchmaker', arrow: 'explanations -> seats', why: 'explain.ts.' },
   { room: 'server/src/matchmaker', arrow: 'projection -> shards', why: 'load.ts.' },
   { room: 'server/src/edge', arrow: 'http -> proxy', why: 'connections.ts.' },
 ] as const

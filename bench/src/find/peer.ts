@@ -28,14 +28,14 @@ const askGame = createAskGame({
 })
 const { namespace_id } = JSON.parse(question) as { namespace_id: string }
 const endpoint = { url, headers: {} }
-const onLeftAlone = (): void => {}
+const onNotAsked = (): void => {}
 
 const app = Fastify({ logger: false, ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } })
 const schema = { body: findLobby.body, response: { 200: findLobby.response } }
 app.post(findLobby.path, { schema }, async () => answer)
 app.post(ASKING_PATH, { schema }, async () => {
   const { signal } = new AbortController()
-  await askGame({ namespace_id, endpoint, body: question, timeout_ms: QUESTION_MS_MAX, signal, onLeftAlone })
+  await askGame({ namespace_id, endpoint, body: question, timeout_ms: QUESTION_MS_MAX, signal, onNotAsked })
   return answer
 })
 await app.listen({ port: 0, host: '127.0.0.1' })

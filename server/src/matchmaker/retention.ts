@@ -12,7 +12,7 @@ import { type Sweeper, startSweeper } from '../database/sweeper.ts'
 import { UNUSED_GUESTS } from '../database/unused-guests.ts'
 import { SHARD_COUNT } from '../journal/pages.ts'
 import { MEMORY_MS } from './book/state.ts'
-import type { Rays } from './explanations/store.ts'
+import type { ExplanationStore } from './explanations/store.ts'
 
 const SWEEP_EVERY_MS = 60_000
 
@@ -29,7 +29,11 @@ const UNUSED_GUEST_MS = 24 * 60 * 60_000
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
 /** `bookTime`: lobbies, players and parties end by it. */
-export function startRetention(ctx: Context, rays: Rays, bookTime: () => number): Sweeper {
+export function startRetention(
+  ctx: Context,
+  explanations: Pick<ExplanationStore, 'trim'>,
+  bookTime: () => number,
+): Sweeper {
   const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
   return startSweeper(ctx.log, SWEEP_EVERY_MS, [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
@@ -38,7 +42,7 @@ export function startRetention(ctx: Context, rays: Rays, bookTime: () => number)
     {
       what: 'rays',
       remove: async () =>
-        (await rays.trim()) + (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_RAYS, ctx.now() - rays_ms)),
+        (await explanations.trim()) + (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_RAYS, ctx.now() - rays_ms)),
     },
     {
       what: 'parts of rays',

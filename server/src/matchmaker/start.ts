@@ -7,14 +7,14 @@ import type { Context } from '../context.ts'
 import type { Sweeper } from '../database/sweeper.ts'
 import { newId } from '../ids.ts'
 import { NONE_REPORTED_MS, UNREAD_IDLE_RULES } from './book/idle.ts'
-import { createDecisionRecorder } from './explanations/decision-log.ts'
-import { createRays } from './explanations/store.ts'
+import { DecisionLogs } from './explanations/decision-log.ts'
+import { createExplanationStore } from './explanations/store.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
 import { tellMatchmaker } from './metrics/metrics.ts'
 import { createProjection, type Projection } from './projection/projection.ts'
 import { startRetention } from './retention.ts'
 import { openAddressData } from './seats/address-data.ts'
-import type { MatchmakerContext } from './seats/seats.ts'
+import type { MatchmakerContext } from './seats/context.ts'
 import { createAskGame } from './seats/verification/calls.ts'
 import { type Books, createBooks } from './shards/books.ts'
 import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
@@ -31,7 +31,7 @@ import { type RunStarts, watchRunStarts } from './watch/starts.ts'
 export type Matchmaker = {
   namespaces: Namespaces
   /** Throws API_NOT_AVAILABLE while another process writes. */
-  desk: () => MatchmakerContext
+  context: () => MatchmakerContext
   /** No new commands, and nobody waits for a lobby any longer: the process is about to stop. */
   refuse: () => void
   close: () => Promise<void>
@@ -50,7 +50,7 @@ type Leadership = {
   played_guests: PlayedGuests
   captcha_sweep: { stop: () => Promise<void> }
   waker: ReaderWaker
-  desk: MatchmakerContext
+  context: MatchmakerContext
 }
 
 export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
@@ -89,10 +89,10 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     const failed_starts = new FailedStarts(books)
     const runs = await watchRuns(ctx, books, failed_starts)
     const idle_lobbies = await keepIdleLobbies(ctx, books, namespaces)
-    const rays = createRays(ctx)
+    const explanations = createExplanationStore(ctx)
     const run_starts = watchRunStarts(ctx, books)
-    const desk: MatchmakerContext = {
-      ctx,
+    const context: MatchmakerContext = {
+      ...ctx,
       books,
       namespaces,
       ip_intelligence,
@@ -102,8 +102,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       solving: new Map(),
       askGame,
       verifying: new Map(),
-      rays,
-      teller: createDecisionRecorder(ctx, rays),
+      explanations,
+      decision_logs: new DecisionLogs(ctx, explanations),
       run_starts,
       failed_starts,
     }
@@ -117,10 +117,10 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
       edge_reports,
       disks,
       played_guests: notePlayedGuests(ctx, books),
-      retention: startRetention(ctx, rays, books.nowMs),
+      retention: startRetention(ctx, explanations, books.nowMs),
       captcha_sweep: startCaptchaSweep(ctx),
       waker: wakeReaders(ctx.listener, books),
-      desk,
+      context,
     }
   }
 
@@ -132,7 +132,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.idle_lobbies.close()
     await closing.runs.close()
     closing.run_starts.close()
-    closing.desk.failed_starts.close()
+    closing.context.failed_starts.close()
     await closing.captcha_sweep.stop()
     await closing.ports.close()
     await closing.edge_reports.close()
@@ -141,7 +141,7 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
     await closing.played_guests.close()
     closing.waker.close()
     await closing.projection.close()
-    await closing.desk.rays.close()
+    await closing.context.explanations.close()
   }
 
   /** One change of office at a time. */
@@ -170,9 +170,9 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
 
   return {
     namespaces,
-    desk() {
+    context() {
       if (office === null || is_refusing) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-      return office.desk
+      return office.context
     },
     refuse() {
       is_refusing = true

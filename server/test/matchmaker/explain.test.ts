@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Explanation, explainRay, findLobby, setLobbyClosed } from '@muster/contract'
-import { createRays, NAMESPACE_RAYS_MAX } from '../../src/matchmaker/explanations/store.ts'
+import { createExplanationStore, NAMESPACE_EXPLANATIONS_MAX } from '../../src/matchmaker/explanations/store.ts'
 import { ask, bearer, JSON_TYPE } from '../http/ask.ts'
 import { CALLERS, createWorld } from '../http/calls.ts'
 import { create, find, LONG_MS, MODES, serverOf, setLimits, stallRun, UNKNOWN_ID } from '../http/steps.ts'
@@ -167,10 +167,10 @@ test('a namespace keeps its newest rays only, and none that are too old', async 
   await pool.query(
     `insert into rays (ray_id, namespace_id, operation, create_ts, duration_us, explanation)
       select gen_random_uuid(), $1, 'lobbies.find', now() - n * interval '1 second', 1, '{}' from generate_series(1, $2) n`,
-    [game.namespace_id, NAMESPACE_RAYS_MAX + 5],
+    [game.namespace_id, NAMESPACE_EXPLANATIONS_MAX + 5],
   )
-  const rays = createRays(ctx)
-  rays.keep({
+  const explanations = createExplanationStore(ctx)
+  explanations.keep({
     ray_id: UNKNOWN_ID,
     namespace_id: game.namespace_id,
     operation: 'lobbies.find',
@@ -179,12 +179,12 @@ test('a namespace keeps its newest rays only, and none that are too old', async 
     code: null,
     explanation: '{"text":"\\u0000\\ud800"}',
   })
-  await rays.flush()
-  assert.equal(await rays.trim(), 6)
-  assert.equal(await rays.trim(), 0)
+  await explanations.flush()
+  assert.equal(await explanations.trim(), 6)
+  assert.equal(await explanations.trim(), 0)
   const { rows } = await pool.query<{ count: string }>('select count(*) from rays')
-  assert.equal(Number(rows[0]!.count), NAMESPACE_RAYS_MAX)
+  assert.equal(Number(rows[0]!.count), NAMESPACE_EXPLANATIONS_MAX)
   const newest = await pool.query('select from rays where ray_id = $1', [UNKNOWN_ID])
   assert.equal(newest.rowCount, 1)
-  await rays.close()
+  await explanations.close()
 })

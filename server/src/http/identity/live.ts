@@ -32,7 +32,7 @@ export function liveEvents({ ctx, namespaceOfOrigin }: MountOptions, matchmaker:
       const isGone = (): boolean => !socket.isOpen()
       let told = opening.query.watch_index
       for (let is_first = true; socket.isOpen(); is_first = false) {
-        const news = await eventsFor(matchmaker.desk(), listener, told, isGone)
+        const news = await eventsFor(matchmaker.context(), listener, told, isGone)
         told = news.index
         if (!news.is_empty || is_first) await socket.send(preparedText(news.answer) ?? '')
       }

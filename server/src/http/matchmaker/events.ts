@@ -3,10 +3,10 @@ import { eventsFor } from '../../matchmaker/calls/events.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { implement } from '../implement.ts'
 
-export const events = ({ desk }: Matchmaker) => [
+export const events = ({ context }: Matchmaker) => [
   implement(watchEvents, {
     identity: async ({ caller, query, isGone }) => {
-      const news = await eventsFor(desk(), caller, query.watch_index, isGone)
+      const news = await eventsFor(context(), caller, query.watch_index, isGone)
       return news.answer
     },
   }),

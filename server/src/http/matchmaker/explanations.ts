@@ -7,7 +7,7 @@ import { type Implementation, implement } from '../implement.ts'
 
 export const explanations = (ctx: Context, matchmaker: Matchmaker): Implementation[] => [
   implement(explainRay, async ({ caller, params }) => {
-    const { game_id, explanation } = await readExplanation(ctx, matchmaker.desk().rays, params.ray_id)
+    const { game_id, explanation } = await readExplanation(ctx, matchmaker.context().explanations, params.ray_id)
     await requireDeveloper(ctx, caller, game_id)
     return { explanation }
   }),

@@ -13,18 +13,18 @@ import { type Implementation, implement } from '../implement.ts'
 export const lobbyAdmin = (ctx: Context, matchmaker: Matchmaker): Implementation[] => [
   implement(deleteMatchmakerLobby, async ({ caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
-    return stopLobby(matchmaker.desk(), params)
+    return stopLobby(matchmaker.context(), params)
   }),
   implement(listMatchmakerLobbyPlayers, async ({ caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
-    return playersOfLobby(matchmaker.desk(), params)
+    return playersOfLobby(matchmaker.context(), params)
   }),
   implement(deleteMatchmakerLobbyPlayer, async ({ caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
-    return removePlayer(matchmaker.desk(), params)
+    return removePlayer(matchmaker.context(), params)
   }),
   implement(setMatchmakerVersionDraining, async ({ caller, params, body }) => {
     await requireGame(ctx, caller, params.game_id)
-    return drainVersion(matchmaker.desk(), params, body.is_draining)
+    return drainVersion(matchmaker.context(), params, body.is_draining)
   }),
 ]

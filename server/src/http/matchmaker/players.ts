@@ -5,17 +5,17 @@ import { playerStatistics } from '../../matchmaker/calls/statistics.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
-export const players = ({ desk }: Matchmaker): Implementation[] => [
+export const players = ({ context }: Matchmaker): Implementation[] => [
   implement(playerConnected, {
-    lobby: ({ caller, body, idempotency_key }) => connectPlayer(desk(), caller, body.player_token, idempotency_key),
-    development: ({ caller, body }) => developmentPlayer(desk(), caller, body.player_token),
+    lobby: ({ caller, body, idempotency_key }) => connectPlayer(context(), caller, body.player_token, idempotency_key),
+    development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
   }),
   implement(playerDisconnected, {
-    lobby: ({ caller, body, idempotency_key }) => disconnectPlayer(desk(), caller, body, idempotency_key),
-    development: ({ caller, body }) => developmentPlayer(desk(), caller, body.player_token),
+    lobby: ({ caller, body, idempotency_key }) => disconnectPlayer(context(), caller, body, idempotency_key),
+    development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
   }),
   implement(getPlayerStatistics, {
-    namespace: ({ caller, query }) => playerStatistics(desk(), caller.namespace_id, query),
-    development: ({ caller }) => developmentStatistics(desk(), caller),
+    namespace: ({ caller, query }) => playerStatistics(context(), caller.namespace_id, query),
+    development: ({ caller }) => developmentStatistics(context(), caller),
   }),
 ]

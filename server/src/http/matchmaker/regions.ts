@@ -4,9 +4,9 @@ import { answerRegions } from '../../matchmaker/calls/regions.ts'
 import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
-export const regions = ({ desk }: Matchmaker): Implementation[] => [
+export const regions = ({ context }: Matchmaker): Implementation[] => [
   implement(listRegions, {
-    namespace: ({ caller, address }) => answerRegions(desk(), caller.namespace_id, address),
-    development: ({ caller }) => developmentRegions(desk(), caller),
+    namespace: ({ caller, address }) => answerRegions(context(), caller.namespace_id, address),
+    development: ({ caller }) => developmentRegions(context(), caller),
   }),
 ]

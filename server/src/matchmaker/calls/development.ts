@@ -12,9 +12,9 @@ import {
 } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
-import { gameModeNames } from '../seats/game-mode-names.ts'
-import { requireNoBackend, type SeatRequest } from '../seats/requester.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
+import { requireNoBackendMembers, type SeatCall } from '../seats/requester.ts'
+import { gameModeNames } from './game-mode-names.ts'
 
 type Developer = CallerOf<'development'>
 type Seat = ResponseOf<typeof findLobby>
@@ -34,12 +34,12 @@ const STATE = { foo: 'bar' }
 
 /** To find, join and create alike. Throws NAMESPACE_NOT_FOUND when the token's namespace is gone. */
 export async function developmentSeat(
-  { ctx, namespaces }: MatchmakerContext,
+  ctx: MatchmakerContext,
   developer: Developer,
-  body: SeatRequest['body'],
+  body: SeatCall['body'],
 ): Promise<Seat> {
-  requireNoBackend(body)
-  const { namespace_id } = await namespaces.get(developer.namespace_id)
+  requireNoBackendMembers(body)
+  const { namespace_id } = await ctx.namespaces.get(developer.namespace_id)
   const now_ms = ctx.now()
   const subject = { kind: 'dev_player', namespace_id, player_id: newId(now_ms) } as const
   const player = { token: ctx.keys.issue(subject, { now_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS }) }
@@ -48,21 +48,18 @@ export async function developmentSeat(
 }
 
 /** To ready, closed and both of state. */
-export async function developmentNothing(
-  { namespaces }: MatchmakerContext,
-  developer: Developer,
-): Promise<Record<string, never>> {
-  await namespaces.get(developer.namespace_id)
+export async function developmentNothing(ctx: MatchmakerContext, developer: Developer): Promise<Record<string, never>> {
+  await ctx.namespaces.get(developer.namespace_id)
   return {}
 }
 
 /** The real game modes, each with one lobby. */
 export async function developmentList(
-  { namespaces }: MatchmakerContext,
+  ctx: MatchmakerContext,
   developer: Developer,
   query: QueryOf<typeof listLobbies>,
 ): Promise<ResponseOf<typeof listLobbies>> {
-  const { game_id, game_modes } = await namespaces.get(developer.namespace_id)
+  const { game_id, game_modes } = await ctx.namespaces.get(developer.namespace_id)
   return {
     game_modes: [...game_modes.keys()].map((name) => gameModeNames(game_id, name)),
     regions: [REGION_INFO],
@@ -80,30 +77,30 @@ export async function developmentList(
 }
 
 export async function developmentRegions(
-  { namespaces }: MatchmakerContext,
+  ctx: MatchmakerContext,
   developer: Developer,
 ): Promise<ResponseOf<typeof listRegions>> {
-  await namespaces.get(developer.namespace_id)
+  await ctx.namespaces.get(developer.namespace_id)
   return { regions: [REGION_INFO] }
 }
 
 /** Nobody plays, in each of the real game modes. */
 export async function developmentStatistics(
-  { namespaces }: MatchmakerContext,
+  ctx: MatchmakerContext,
   developer: Developer,
 ): Promise<ResponseOf<typeof getPlayerStatistics>> {
-  const { game_modes } = await namespaces.get(developer.namespace_id)
+  const { game_modes } = await ctx.namespaces.get(developer.namespace_id)
   const nobody = { player_count: 0, regions: { [REGION.region_id]: { player_count: 0 } } }
   return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, nobody])) }
 }
 
 /** To connected and disconnected. Throws PLAYER_TOKEN_INVALID for every token but a development player's own. */
 export async function developmentPlayer(
-  { ctx, namespaces }: MatchmakerContext,
+  ctx: MatchmakerContext,
   developer: Developer,
   player_token: string,
 ): Promise<Record<string, never>> {
-  await namespaces.get(developer.namespace_id)
+  await ctx.namespaces.get(developer.namespace_id)
   try {
     const token = ctx.keys.verify(player_token, ctx.now())
     if (token.kind === 'dev_player' && token.namespace_id === developer.namespace_id) return {}

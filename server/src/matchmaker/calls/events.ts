@@ -11,7 +11,7 @@ import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare, preparedText } from '../../json-text.ts'
 import type { Book } from '../book/state.ts'
 import { seatAnswer } from '../seats/answer.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
 import type { Patience } from '../shards/identity-watch.ts'
 
 /** A listener without news is answered after this. */
@@ -32,13 +32,13 @@ const INDEX = /^(\d{1,16})((?:\.[0-9a-f-]{36}){0,32})$/
  * VALIDATION_ERROR for what is no index, and NAMESPACE_NOT_FOUND.
  */
 export async function eventsFor(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   listener: Listener,
   watch_index: string | undefined,
   isGone: () => boolean,
 ): Promise<EventsAnswer> {
-  const { books, ctx } = desk
-  const { namespace_id } = await desk.namespaces.get(listener.namespace_id)
+  const { books } = ctx
+  const { namespace_id } = await ctx.namespaces.get(listener.namespace_id)
   const told = watch_index === undefined ? null : readIndex(watch_index)
   const patience: Patience = { deadline_ms: ctx.elapsed() + EVENTS_WAIT_MS, isGone }
   for (;;) {
@@ -48,7 +48,7 @@ export async function eventsFor(
       result: newsOf(book, listener.identity_id, told),
     }))
     const is_over = books.isWaitingOver() || patience.deadline_ms <= ctx.elapsed() || isGone()
-    if (news.events.length > 0 || woken === null || is_over) return answerOf(desk, namespace_id, news)
+    if (news.events.length > 0 || woken === null || is_over) return answerOf(ctx, namespace_id, news)
     await woken
   }
 }
@@ -97,16 +97,16 @@ function readIndex(text: string): Told {
 }
 
 async function answerOf(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   namespace_id: string,
   { events, told }: { events: readonly SeatEvent[]; told: Told },
 ): Promise<EventsAnswer> {
   const texts: string[] = []
   for (const { player_id, lobby_id, ms } of events) {
-    const book = desk.books.book(namespace_id)
+    const book = ctx.books.book(namespace_id)
     // Forgotten while others were being told.
     if (book?.players.has(player_id) !== true || !book.lobbies.has(lobby_id)) continue
-    const seat = preparedText(await seatAnswer(desk, namespace_id, { lobby_id, player_id, is_ready: true }))
+    const seat = preparedText(await seatAnswer(ctx, namespace_id, { lobby_id, player_id, is_ready: true }))
     const ts = new Date(ms).toISOString()
     texts.push(`{"event_id":"${player_id}","ts":"${ts}","kind":{"matchmaker_lobby_join":${seat}}}`)
   }

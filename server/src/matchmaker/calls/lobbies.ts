@@ -4,29 +4,29 @@ import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare } from '../../json-text.ts'
 import * as decide from '../book/decide.ts'
 import type { Lobby } from '../book/lobby.ts'
-import { type GameModeNames, gameModeNames } from '../seats/game-mode-names.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
+import { type GameModeNames, gameModeNames } from './game-mode-names.ts'
 import { answerRegions } from './regions.ts'
 
 const STATE_BYTES_MAX = 16 * 1024
 
-export async function readyLobby(desk: MatchmakerContext, caller: CallerOf<'lobby'>) {
-  await desk.books.commit(caller.namespace_id, (book, { now_ms }) => decide.ready(book, caller.lobby_id, now_ms))
+export async function readyLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby'>) {
+  await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.ready(book, caller.lobby_id, now_ms))
   return {}
 }
 
-export async function closeLobby(desk: MatchmakerContext, caller: CallerOf<'lobby'>, is_closed: boolean) {
-  await desk.books.commit(caller.namespace_id, (book) => decide.setClosed(book, caller.lobby_id, is_closed))
+export async function closeLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, is_closed: boolean) {
+  await ctx.books.commit(caller.namespace_id, (book) => decide.setClosed(book, caller.lobby_id, is_closed))
   return {}
 }
 
 /** No body and null both clear it. */
-export async function writeLobbyState(desk: MatchmakerContext, caller: CallerOf<'lobby'>, state: unknown) {
+export async function writeLobbyState(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, state: unknown) {
   const text = state === undefined || state === null ? null : JSON.stringify(state)
   if (text !== null && Buffer.byteLength(text) > STATE_BYTES_MAX) {
     throw new ApiError('API_BODY_TOO_LARGE', { bytes_max: STATE_BYTES_MAX })
   }
-  await desk.books.commit(caller.namespace_id, (book) => decide.setState(book, caller.lobby_id, text))
+  await ctx.books.commit(caller.namespace_id, (book) => decide.setState(book, caller.lobby_id, text))
   return {}
 }
 
@@ -34,8 +34,8 @@ export async function writeLobbyState(desk: MatchmakerContext, caller: CallerOf<
  * Waits for what is being committed: nobody is told a state that is then undone. A lobby's own token dies with it
  * (TOKEN_REVOKED).
  */
-export function stateOfLobby(desk: MatchmakerContext, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string) {
-  return desk.books.commit(caller.namespace_id, (book) => {
+export function stateOfLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string) {
+  return ctx.books.commit(caller.namespace_id, (book) => {
     if (caller.kind === 'lobby' && book.lobbies.get(caller.lobby_id)?.stop_ms !== null) {
       return { refused: 'TOKEN_REVOKED' }
     }
@@ -46,15 +46,15 @@ export function stateOfLobby(desk: MatchmakerContext, caller: CallerOf<'lobby' |
 }
 
 export async function listOpenLobbies(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   namespace_id: string,
   address: string,
   query: QueryOf<typeof listLobbies>,
 ): Promise<Prepared<ResponseOf<typeof listLobbies>>> {
-  const { game_id, version_id, game_modes } = await desk.namespaces.get(namespace_id)
+  const { game_id, version_id, game_modes } = await ctx.namespaces.get(namespace_id)
   const listable = new Set([...game_modes.values()].filter((mode) => mode.listable).map((mode) => mode.name))
   const names = new Map([...game_modes.keys()].map((name) => [name, gameModeNames(game_id, name)]))
-  const page = await desk.books.commit(namespace_id, (book) => {
+  const page = await ctx.books.commit(namespace_id, (book) => {
     const { lobbies, more } = book.list({ version_id, game_modes: listable, after: query.anchor ?? null })
     return {
       changes: [],
@@ -64,7 +64,7 @@ export async function listOpenLobbies(
       },
     }
   })
-  const { regions } = await answerRegions(desk, namespace_id, address)
+  const { regions } = await answerRegions(ctx, namespace_id, address)
   const rest = JSON.stringify({
     game_modes: [...names.values()],
     regions,

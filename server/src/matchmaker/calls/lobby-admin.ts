@@ -3,16 +3,16 @@
 // book like any other, and answered when it is durable.
 import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@muster/contract'
 import * as decide from '../book/decide.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
 
 type OfGame = { game_id: string }
 type OfLobby = OfGame & { lobby_id: string }
 
 /** `did_remove`: it ran until now. Throws LOBBY_NOT_FOUND. */
-export async function stopLobby(desk: MatchmakerContext, params: OfLobby): Promise<{ did_remove: boolean }> {
+export async function stopLobby(ctx: MatchmakerContext, params: OfLobby): Promise<{ did_remove: boolean }> {
   const { lobby_id } = params
-  const namespace_id = await namespaceOfLobby(desk, params)
-  const did_remove = await desk.books.commit(namespace_id, (book, { now_ms }) =>
+  const namespace_id = await namespaceOfLobby(ctx, params)
+  const did_remove = await ctx.books.commit(namespace_id, (book, { now_ms }) =>
     decide.stop(book, lobby_id, 'requested', now_ms),
   )
   return { did_remove }
@@ -20,11 +20,11 @@ export async function stopLobby(desk: MatchmakerContext, params: OfLobby): Promi
 
 /** Throws LOBBY_NOT_FOUND. */
 export async function playersOfLobby(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   params: OfLobby,
 ): Promise<ResponseOf<typeof listMatchmakerLobbyPlayers>> {
-  const namespace_id = await namespaceOfLobby(desk, params)
-  const players = await desk.books.commit(namespace_id, (book) => ({
+  const namespace_id = await namespaceOfLobby(ctx, params)
+  const players = await ctx.books.commit(namespace_id, (book) => ({
     changes: [],
     result: [...(book.lobbies.get(params.lobby_id)?.players.values() ?? [])].map(
       ({ player_id, create_ms, connect_ms }) => ({
@@ -39,34 +39,34 @@ export async function playersOfLobby(
 
 /** `did_remove`: the player was in the lobby until now. Throws LOBBY_NOT_FOUND. */
 export async function removePlayer(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   params: OfLobby & { player_id: string },
 ): Promise<{ did_remove: boolean }> {
-  const namespace_id = await namespaceOfLobby(desk, params)
-  const did_remove = await desk.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms))
+  const namespace_id = await namespaceOfLobby(ctx, params)
+  const did_remove = await ctx.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms))
   return { did_remove }
 }
 
 /** Throws NAMESPACE_NOT_FOUND, VERSION_NOT_FOUND, and QUOTA_REACHED when too many versions drain. */
 export async function drainVersion(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   { game_id, namespace_id, version_id }: OfGame & { namespace_id: string; version_id: string },
   is_draining: boolean,
 ): Promise<Record<string, never>> {
-  if ((await desk.namespaces.get(namespace_id)).game_id !== game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
-  const version = await desk.ctx.db
+  if ((await ctx.namespaces.get(namespace_id)).game_id !== game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const version = await ctx.db
     .selectFrom('versions')
     .where('version_id', '=', version_id)
     .where('game_id', '=', game_id)
     .select('version_id')
     .executeTakeFirst()
   if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
-  await desk.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))
+  await ctx.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))
   return {}
 }
 
 /** Whoever knows a lobby's id has it from an answer or from a table: its row is there. */
-async function namespaceOfLobby({ ctx }: MatchmakerContext, { game_id, lobby_id }: OfLobby): Promise<string> {
+async function namespaceOfLobby(ctx: MatchmakerContext, { game_id, lobby_id }: OfLobby): Promise<string> {
   const row = await ctx.db
     .selectFrom('lobbies')
     .innerJoin('namespaces', 'namespaces.namespace_id', 'lobbies.namespace_id')

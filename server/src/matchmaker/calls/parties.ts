@@ -4,7 +4,7 @@ import type { getParty, ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { newId } from '../../ids.ts'
 import type { PartyMember, PartyRecord } from '../../journal/changes.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
 import type { Decide } from '../shards/shard.ts'
 
 /** Letters and digits that are not taken for one another when they are told by voice. */
@@ -19,42 +19,42 @@ type Answer = { party: ResponseOf<typeof getParty>['party'] }
 /** From where a member comes. */
 export type From = { address: string; client: string; user_agent: string | null }
 
-export async function createParty(desk: MatchmakerContext, caller: Player, from: From): Promise<Answer> {
-  return decide(desk, caller, (book, { now_ms }) =>
+export async function createParty(ctx: MatchmakerContext, caller: Player, from: From): Promise<Answer> {
+  return decide(ctx, caller, (book, { now_ms }) =>
     book.parties.create(memberOf(caller, from, now_ms), { party_id: newId(now_ms), code: newCode() }),
   )
 }
 
-export async function joinParty(desk: MatchmakerContext, caller: Player, from: From, code: string): Promise<Answer> {
+export async function joinParty(ctx: MatchmakerContext, caller: Player, from: From, code: string): Promise<Answer> {
   const as_told = code.trim().toUpperCase()
-  return decide(desk, caller, (book, { now_ms }) => book.parties.join(memberOf(caller, from, now_ms), as_told))
+  return decide(ctx, caller, (book, { now_ms }) => book.parties.join(memberOf(caller, from, now_ms), as_told))
 }
 
-export async function leaveParty(desk: MatchmakerContext, caller: Player): Promise<Record<string, never>> {
-  const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
-  await desk.books.commit(namespace_id, (book, { now_ms }) => book.parties.leave(caller.identity_id, now_ms))
+export async function leaveParty(ctx: MatchmakerContext, caller: Player): Promise<Record<string, never>> {
+  const { namespace_id } = await ctx.namespaces.get(caller.namespace_id)
+  await ctx.books.commit(namespace_id, (book, { now_ms }) => book.parties.leave(caller.identity_id, now_ms))
   return {}
 }
 
-export async function setLeader(desk: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
-  return decide(desk, caller, (book, { now_ms }) => book.parties.lead(caller.identity_id, identity_id, now_ms))
+export async function setLeader(ctx: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
+  return decide(ctx, caller, (book, { now_ms }) => book.parties.lead(caller.identity_id, identity_id, now_ms))
 }
 
-export async function removeMember(desk: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
-  return decide(desk, caller, (book, { now_ms }) =>
+export async function removeMember(ctx: MatchmakerContext, caller: Player, identity_id: string): Promise<Answer> {
+  return decide(ctx, caller, (book, { now_ms }) =>
     book.parties.remove(caller.identity_id, identity_id, { code: newCode() }, now_ms),
   )
 }
 
 /** With a watch_index it waits for a change behind it. Throws PARTY_NOT_FOUND, also when a party that was watched is over. */
 export async function partyOf(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   caller: Player,
   watch_index: string | undefined,
   isGone: () => boolean,
 ): Promise<ResponseOf<typeof getParty>> {
-  const { books, ctx } = desk
-  const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
+  const { books } = ctx
+  const { namespace_id } = await ctx.namespaces.get(caller.namespace_id)
   const deadline_ms = ctx.elapsed() + WATCH_MS
   for (;;) {
     const woken = watch_index === undefined ? null : books.watch.next(caller.identity_id, { deadline_ms, isGone })
@@ -66,9 +66,9 @@ export async function partyOf(
   }
 }
 
-async function decide(desk: MatchmakerContext, caller: Player, command: Decide<PartyRecord>): Promise<Answer> {
-  const { namespace_id } = await desk.namespaces.get(caller.namespace_id)
-  return answerOf(await desk.books.commit(namespace_id, command))
+async function decide(ctx: MatchmakerContext, caller: Player, command: Decide<PartyRecord>): Promise<Answer> {
+  const { namespace_id } = await ctx.namespaces.get(caller.namespace_id)
+  return answerOf(await ctx.books.commit(namespace_id, command))
 }
 
 function memberOf({ identity_id }: Player, { address, client, user_agent }: From, join_ms: number): PartyMember {

@@ -2,44 +2,44 @@
 import { ApiError, type BodyOf, type playerDisconnected } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import * as decide from '../book/decide.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
 
 /** Consumes the token: once, whoever races. */
 export async function connectPlayer(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   caller: CallerOf<'lobby'>,
   player_token: string,
   key: string | null,
 ) {
-  const player_id = playerOf(desk, caller, player_token)
+  const player_id = playerOf(ctx, caller, player_token)
   const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
-  await desk.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
+  await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
   return {}
 }
 
 export async function disconnectPlayer(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   caller: CallerOf<'lobby'>,
   { player_token, hold_ms = 0 }: BodyOf<typeof playerDisconnected>,
   key: string | null,
 ) {
-  const player_id = playerOf(desk, caller, player_token)
+  const player_id = playerOf(ctx, caller, player_token)
   const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key, hold_ms }
-  await desk.books.commit(caller.namespace_id, (book, { now_ms }) => decide.disconnected(book, call, now_ms))
+  await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.disconnected(book, call, now_ms))
   return {}
 }
 
 /** A player token is data here, and no credential of the caller's: what is wrong with it is a bad request. */
-function playerOf(desk: MatchmakerContext, caller: CallerOf<'lobby'>, player_token: string): string {
-  const token = verify(desk, player_token)
+function playerOf(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, player_token: string): string {
+  const token = verify(ctx, player_token)
   if (token === null || token.kind !== 'player') throw new ApiError('PLAYER_TOKEN_INVALID')
   if (token.lobby_id !== caller.lobby_id) throw new ApiError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY')
   return token.player_id
 }
 
-function verify(desk: MatchmakerContext, player_token: string) {
+function verify(ctx: MatchmakerContext, player_token: string) {
   try {
-    return desk.ctx.keys.verify(player_token, desk.ctx.now())
+    return ctx.keys.verify(player_token, ctx.now())
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error

@@ -2,23 +2,23 @@
 import type { GameModeConfig, listRegions, ResponseOf } from '@muster/contract'
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
+import type { MatchmakerContext } from '../seats/context.ts'
 import { byDistance } from '../seats/nearest.ts'
 import { regionsOf } from '../seats/request.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
 
 type RegionInfos = ResponseOf<typeof listRegions>['regions']
 
 const KM_PER_MILE = 1.609_344
 
 export async function answerRegions(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   namespace_id: string,
   address: string,
 ): Promise<ResponseOf<typeof listRegions>> {
-  const { game_modes } = await desk.namespaces.get(namespace_id)
-  await desk.ip_intelligence.opening()
-  const { coordinates } = desk.ip_intelligence.factsOf(address)
-  return { regions: regionInfos(desk.ctx.config, [...game_modes.values()], coordinates) }
+  const { game_modes } = await ctx.namespaces.get(namespace_id)
+  await ctx.ip_intelligence.opening()
+  const { coordinates } = ctx.ip_intelligence.factsOf(address)
+  return { regions: regionInfos(ctx.config, [...game_modes.values()], coordinates) }
 }
 
 function regionInfos(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): RegionInfos {

@@ -1,18 +1,18 @@
 // How many play where, told to everybody who may play: seats that are taken, reserved or connected, in lobbies of all
 // versions. Each game mode of the current version tells of each of its regions, empty or not.
 import type { getPlayerStatistics, QueryOf, ResponseOf } from '@muster/contract'
+import type { MatchmakerContext } from '../seats/context.ts'
 import { regionsOf } from '../seats/request.ts'
-import type { MatchmakerContext } from '../seats/seats.ts'
 
 type Statistics = ResponseOf<typeof getPlayerStatistics>
 
 export async function playerStatistics(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   namespace_id: string,
   query: QueryOf<typeof getPlayerStatistics>,
 ): Promise<Statistics> {
-  const { version_id, game_modes } = await desk.namespaces.get(namespace_id)
-  const lobbies = await desk.books.commit(namespace_id, (book) => ({
+  const { version_id, game_modes } = await ctx.namespaces.get(namespace_id)
+  const lobbies = await ctx.books.commit(namespace_id, (book) => ({
     changes: [],
     result: [...book.lobbies.values()]
       .filter((lobby) => lobby.stop_ms === null && (!query.exclude_outdated || lobby.version_id === version_id))
@@ -20,7 +20,7 @@ export async function playerStatistics(
   }))
   const counts = new Map<string, Map<string, number>>()
   for (const mode of game_modes.values()) {
-    counts.set(mode.name, new Map(regionsOf(desk.ctx.config, [mode]).map(({ name }) => [name, 0])))
+    counts.set(mode.name, new Map(regionsOf(ctx.config, [mode]).map(({ name }) => [name, 0])))
   }
   for (const { game_mode, region, player_count } of lobbies) {
     const regions = counts.get(game_mode) ?? new Map<string, number>()

@@ -1,141 +1,168 @@
-// The tale of one request for a seat: what was decided and what was waited for, noted while it happens. Every refusal is
-// told, within a bound for each namespace, and a few of the seats; all other requests pay for a look at a counter.
-import { ApiError, type Attempt, type Explanation, type Wait } from '@muster/contract'
+// What was decided about one request for a seat and what it waited for, logged while it happens. Every refusal is kept,
+// within a bound for each namespace, and a sample of the seats. All other requests only pay for reading a counter.
+import type { Attempt, Explanation, Wait } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import type { Book } from '../book/state.ts'
 import type { WaitEnd } from '../shards/books.ts'
 import { type Decided, explainDecision } from './explain.ts'
-import type { Rays } from './store.ts'
+import type { ExplanationStore } from './store.ts'
 
+/** Decisions, and waits, of one request. */
 const ATTEMPTS_MAX = 8
-/** What a body may say of its wish; all else in it is the player's own. */
-const WISHED = [
+/** Members of a body that an explanation shows. All others are private to the player. */
+const SHOWN_MEMBERS = [
   ...['game_modes', 'game_mode', 'regions', 'region', 'tags', 'max_players', 'prevent_auto_create_lobby'],
   ...['publicity', 'lobby_id', 'party'],
 ]
+/** Characters of JSON; a longer body is not shown. */
 const ASKED_LENGTH_MAX = 8_192
-/** Of a namespace in one second. */
-const SEATS_TOLD_MAX = 1
-const REFUSALS_TOLD_MAX = 20
+/** Seats of a namespace that are kept in one second. */
+const SAMPLED_SEATS_MAX = 1
+/** Refusals of a namespace that are kept in one second. */
+const REFUSALS_MAX = 20
+/** Beyond it all counts begin anew. */
 const NAMESPACES_MAX = 10_000
 
-export type DecisionLog = {
-  /** To be called in the step that decides, before its changes are made. */
-  decided: (book: Book, decided: Decided) => void
-  /** What the version asks of a request before it gives a seat. */
-  checked: (by: { captcha: boolean; verification: boolean }) => void
-  /** The game's endpoint is not asked: it keeps failing. */
-  leftAlone: () => void
-  waited: (lobby_id: string, end: WaitEnd, since: number) => void
-}
-
-/** A request, as it is told of. */
-export type Told = { ray_id: string; operation: string; body: object }
-
-/** Who asks, as far as a tale knows him (visitor.ts). */
-type Asking = { readonly namespace_id: string; tale: DecisionLog | null }
-
-export type DecisionRecorder = {
-  /** Does what the request asks for, with its tale at `visitor.tale`. */
-  tell: <T>(request: Told, visitor: Asking, take: () => Promise<T>) => Promise<T>
-}
+/** What is logged of the request itself. */
+export type LoggedRequest = { ray_id: string; operation: string; body: object; namespace_id: string }
 
 type Budget = { second: number; seats: number; refusals: number }
+type RequiredChecks = { captcha: boolean; verification: boolean }
 
-export function createDecisionRecorder(
-  { now, elapsed }: Pick<Context, 'now' | 'elapsed'>,
-  rays: Rays,
-): DecisionRecorder {
-  const budgets = new Map<string, Budget>()
+/** Opens a log for each request, and counts how many are kept. */
+export class DecisionLogs {
+  readonly #clocks: Pick<Context, 'now' | 'elapsed'>
+  readonly #store: Pick<ExplanationStore, 'keep'>
+  readonly #budgets = new Map<string, Budget>()
 
-  function budgetOf(namespace_id: string): Budget {
-    const second = Math.floor(elapsed() / 1_000)
-    let budget = budgets.get(namespace_id)
+  constructor(clocks: Pick<Context, 'now' | 'elapsed'>, store: Pick<ExplanationStore, 'keep'>) {
+    this.#clocks = clocks
+    this.#store = store
+  }
+
+  open(request: LoggedRequest): DecisionLog {
+    const is_sampled = this.#budgetOf(request.namespace_id).seats++ < SAMPLED_SEATS_MAX
+    return new DecisionLog(request, is_sampled, this.#clocks.now(), this)
+  }
+
+  /** Whether the namespace may keep another refusal in this second. */
+  mayKeepRefusal(namespace_id: string): boolean {
+    return this.#budgetOf(namespace_id).refusals < REFUSALS_MAX
+  }
+
+  countRefusal(namespace_id: string): void {
+    this.#budgetOf(namespace_id).refusals++
+  }
+
+  keep(...[row]: Parameters<ExplanationStore['keep']>): void {
+    this.#store.keep(row)
+  }
+
+  #budgetOf(namespace_id: string): Budget {
+    const second = Math.floor(this.#clocks.elapsed() / 1_000)
+    let budget = this.#budgets.get(namespace_id)
     if (budget === undefined) {
-      if (budgets.size >= NAMESPACES_MAX) budgets.clear()
+      if (this.#budgets.size >= NAMESPACES_MAX) this.#budgets.clear()
       budget = { second, seats: 0, refusals: 0 }
-      budgets.set(namespace_id, budget)
+      this.#budgets.set(namespace_id, budget)
     } else if (budget.second !== second) Object.assign(budget, { second, seats: 0, refusals: 0 })
     return budget
   }
-
-  async function tell<T>(request: Told, visitor: Asking, take: () => Promise<T>): Promise<T> {
-    const budget = budgetOf(visitor.namespace_id)
-    const is_sampled = budget.seats++ < SEATS_TOLD_MAX
-    const start = performance.now()
-    const create_ms = now()
-    const attempts: Attempt[] = []
-    const waits: Wait[] = []
-    let by: { captcha: boolean; verification: boolean } | null = null
-    let is_left_alone = false
-    const since = (from: number): number => Math.round((performance.now() - from) * 1_000)
-
-    visitor.tale = {
-      decided(book, decided) {
-        if (!is_sampled && !('refused' in decided.decision)) return
-        if (attempts.length >= ATTEMPTS_MAX || budgetOf(visitor.namespace_id).refusals >= REFUSALS_TOLD_MAX) return
-        attempts.push({ offset: since(start), ...explainDecision(book, decided) })
-      },
-      checked(asked) {
-        by = asked
-      },
-      leftAlone() {
-        is_left_alone = true
-      },
-      waited(lobby_id, end, from) {
-        if (waits.length < ATTEMPTS_MAX) waits.push({ lobby_id, end, duration: since(from) })
-      },
-    }
-
-    function keep(code: string | null): void {
-      const checks = by === null ? {} : checksOf({ ...by, is_left_alone }, code)
-      const told: Omit<
-        Explanation,
-        'ray_id' | 'create_ts' | 'operation' | 'namespace_id' | 'duration' | 'code' | 'lobbies'
-      > = { asked: askedOf(request.body), ...refusedCheck(code), ...checks, attempts, waits }
-      const { ray_id, operation } = request
-      const { namespace_id } = visitor
-      const explanation = JSON.stringify(told)
-      rays.keep({ ray_id, namespace_id, operation, create_ms, duration_us: since(start), code, explanation })
-    }
-
-    try {
-      const answer = await take()
-      if (is_sampled) keep(null)
-      return answer
-    } catch (error) {
-      if (budgetOf(visitor.namespace_id).refusals++ < REFUSALS_TOLD_MAX) {
-        keep(error instanceof ApiError ? error.code : 'INTERNAL_ERROR')
-      }
-      throw error
-    }
-  }
-
-  return { tell }
 }
 
-const isCaptcha = (code: string | null): boolean => code?.startsWith('CAPTCHA_') === true
-const isVerification = (code: string | null): boolean => code?.startsWith('MATCHMAKER_VERIFICATION_') === true
+/** The log of one request. */
+export class DecisionLog {
+  readonly #request: LoggedRequest
+  readonly #is_sampled: boolean
+  readonly #create_ms: number
+  readonly #logs: DecisionLogs
+  readonly #start = performance.now()
+  readonly #attempts: Attempt[] = []
+  readonly #waits: Wait[] = []
+  #required: RequiredChecks | null = null
+  #is_not_asked = false
+
+  constructor(request: LoggedRequest, is_sampled: boolean, create_ms: number, logs: DecisionLogs) {
+    this.#request = request
+    this.#is_sampled = is_sampled
+    this.#create_ms = create_ms
+    this.#logs = logs
+  }
+
+  /** To be called in the step that decides, before its changes are applied. */
+  record(book: Book, decided: Decided): void {
+    if (!this.#is_sampled && !('refused' in decided.decision)) return
+    if (this.#attempts.length >= ATTEMPTS_MAX || !this.#logs.mayKeepRefusal(this.#request.namespace_id)) return
+    this.#attempts.push({ offset: microsecondsSince(this.#start), ...explainDecision(book, decided) })
+  }
+
+  /** What the version requires of the request before it gives a seat. */
+  recordChecks(required: RequiredChecks): void {
+    this.#required = required
+  }
+
+  /** The game's endpoint is not asked, because it keeps failing. */
+  recordNotAsked(): void {
+    this.#is_not_asked = true
+  }
+
+  /** A wait for the lobby to become ready. `since`: its beginning, by performance.now(). */
+  recordWait(lobby_id: string, end: WaitEnd, since: number): void {
+    if (this.#waits.length < ATTEMPTS_MAX) this.#waits.push({ lobby_id, end, duration: microsecondsSince(since) })
+  }
+
+  /** The end of the request. `code`: of the error that it gets; null: it gets a seat. */
+  end(code: string | null): void {
+    if (code === null) {
+      if (this.#is_sampled) this.#keep(null)
+      return
+    }
+    const { namespace_id } = this.#request
+    const may_keep = this.#logs.mayKeepRefusal(namespace_id)
+    this.#logs.countRefusal(namespace_id)
+    if (may_keep) this.#keep(code)
+  }
+
+  #keep(code: string | null): void {
+    const { ray_id, operation, namespace_id, body } = this.#request
+    const explanation: Pick<Explanation, 'asked' | 'attempts' | 'waits'> & Checks = {
+      asked: shownMembers(body),
+      ...this.#checksOf(code),
+      attempts: this.#attempts,
+      waits: this.#waits,
+    }
+    this.#logs.keep({
+      ray_id,
+      namespace_id,
+      operation,
+      create_ms: this.#create_ms,
+      duration_us: microsecondsSince(this.#start),
+      code,
+      explanation: JSON.stringify(explanation),
+    })
+  }
+
+  /** Captchas are checked first: a refused captcha keeps a request from everything that comes after it. */
+  #checksOf(code: string | null): Checks {
+    const is_captcha = code?.startsWith('CAPTCHA_') === true
+    if (this.#required === null) return is_captcha ? { captcha: 'refused' } : {}
+    const captcha = is_captcha ? 'refused' : this.#required.captcha ? 'passed' : 'none'
+    if (!this.#required.verification) return { captcha, verification: 'none' }
+    if (code?.startsWith('MATCHMAKER_VERIFICATION_') === true) {
+      return { captcha, verification: this.#is_not_asked ? 'not_asked' : 'refused' }
+    }
+    // After a refusal by the book the code does not say whether the game was asked before.
+    return code === null ? { captcha, verification: 'passed' } : { captcha }
+  }
+}
 
 type Checks = Pick<Explanation, 'captcha' | 'verification'>
 
-/** Captchas are looked at first: one that is refused keeps a request from all that comes after it. */
-function refusedCheck(code: string | null): Checks {
-  return isCaptcha(code) ? { captcha: 'refused' } : {}
+function microsecondsSince(start: number): number {
+  return Math.round((performance.now() - start) * 1_000)
 }
 
-function checksOf(
-  by: { captcha: boolean; verification: boolean; is_left_alone: boolean },
-  code: string | null,
-): Checks {
-  const captcha = isCaptcha(code) ? 'refused' : by.captcha ? 'passed' : 'none'
-  if (!by.verification) return { captcha, verification: 'none' }
-  if (isVerification(code)) return { captcha, verification: by.is_left_alone ? 'not_asked' : 'refused' }
-  // Refused by the book: whether the game was asked before cannot be told from the code.
-  return code === null ? { captcha, verification: 'passed' } : { captcha }
-}
-
-function askedOf(body: object): Record<string, unknown> {
-  const asked = Object.fromEntries(Object.entries(body).filter(([name]) => WISHED.includes(name)))
-  return JSON.stringify(asked).length > ASKED_LENGTH_MAX ? {} : asked
+function shownMembers(body: object): Record<string, unknown> {
+  const shown = Object.fromEntries(Object.entries(body).filter(([name]) => SHOWN_MEMBERS.includes(name)))
+  return JSON.stringify(shown).length > ASKED_LENGTH_MAX ? {} : shown
 }

@@ -1,32 +1,33 @@
-// A decision of the book, explained: which lobbies were there and why each was taken or passed over, and the limits as
-// they stood. To be asked in the step that decides, before anything has changed. No clock, no I/O.
+// Explains a decision of the book: which lobbies there were, why each was taken or passed over, and the limits at that
+// moment. To be called in the step that decides, before its changes are applied. No clock, no I/O.
 import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
-import type {
-  CreateWish,
-  Decision,
-  FailedBefore,
-  FindRequest,
-  Held,
-  JoinWish,
-  SeatTaken,
-  SeatWish,
-} from '../book/commands.ts'
+import type { CreateWish, Decision, FailedBefore, FindRequest, Held, JoinWish, SeatTaken } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'
 import type { Book } from '../book/state.ts'
-import type { ClientLimit } from '../seats/client-limit.ts'
 
-const LOOKED_AT_MAX = 1_024
+/** Lobbies that are compared with the request. */
+const COMPARED_MAX = 1_024
+/** Of one explanation; the most telling ones come first. */
 const CANDIDATES_MAX = 32
+/** Regions and game modes of a find that are shown. */
 const PLACES_MAX = 32
 
-type Result = SeatTaken | Held | null
-export type Decided = { wish: SeatWish; decision: Decision<unknown>; limit: ClientLimit }
+type Find = Pick<FindRequest, 'client' | 'lobby_count_max' | 'places' | 'tags' | 'plan'>
+type Join = Pick<JoinWish, 'client' | 'lobby_count_max' | 'lobby_id'>
+type Create = Pick<CreateWish, 'client' | 'lobby_count_max' | 'plan'>
+type Wish = Find | Join | Create
+/** `limit`: the strictest limit of the client. */
+export type Decided = {
+  wish: Wish
+  decision: Decision<SeatTaken | Held | null>
+  limit: { limit: Attempt['limits']['client_limit']; players_max: number }
+}
 
 export function explainDecision(book: Book, { wish, decision, limit }: Decided): Omit<Attempt, 'offset'> {
-  const outcome = outcomeOf(decision as Decision<Result>)
-  const failed = 'plan' in wish ? (wish as FindRequest | CreateWish).plan?.failed_before : undefined
+  const outcome = outcomeOf(decision)
+  const failed = 'plan' in wish ? wish.plan?.failed_before : undefined
   const candidates = candidatesOf(book, wish, outcome.lobby_id)
   const lobby_count = isFind(wish) ? book.lobbies.size : candidates.length
   return {
@@ -49,7 +50,7 @@ function failedStarts({ failure_count, pause_ms, lobby_id }: FailedBefore): Atte
   return { count: failure_count, pause: pause_ms * 1_000, last_lobby_id: lobby_id }
 }
 
-function outcomeOf(decision: Decision<Result>): Pick<Attempt, 'outcome' | 'code' | 'lobby_id'> {
+function outcomeOf(decision: Decided['decision']): Pick<Attempt, 'outcome' | 'code' | 'lobby_id'> {
   if ('refused' in decision) return { outcome: 'refused', code: decision.refused }
   const { changes, result } = decision
   if (result === null) return { outcome: 'lost' }
@@ -59,12 +60,12 @@ function outcomeOf(decision: Decision<Result>): Pick<Attempt, 'outcome' | 'code'
   return { outcome: changes.length === 0 ? 'remembered' : 'seated', lobby_id }
 }
 
-const isFind = (wish: SeatWish): wish is FindRequest => 'places' in wish
-const isJoin = (wish: SeatWish): wish is JoinWish => 'lobby_id' in wish
+const isFind = (wish: Wish): wish is Find => 'places' in wish
+const isJoin = (wish: Wish): wish is Join => 'lobby_id' in wish
 
-function candidatesOf(book: Book, wish: SeatWish, chosen_id: string | undefined): Attempt['candidates'] {
+function candidatesOf(book: Book, wish: Wish, chosen_id: string | undefined): Attempt['candidates'] {
   const candidates: Attempt['candidates'] = []
-  const look = (lobby: Lobby, why: Verdict): void => {
+  const add = (lobby: Lobby, why: Verdict): void => {
     const { lobby_id, game_mode, region, max_players_normal, max_players_direct } = lobby
     const verdict = lobby_id === chosen_id ? 'chosen' : why
     const player_count = takenPlaces(lobby)
@@ -72,14 +73,14 @@ function candidatesOf(book: Book, wish: SeatWish, chosen_id: string | undefined)
   }
   if (isJoin(wish)) {
     const lobby = book.lobbies.get(wish.lobby_id)
-    if (lobby !== undefined) look(lobby, joinVerdict(book, lobby))
+    if (lobby !== undefined) add(lobby, joinVerdict(book, lobby))
   } else if (isFind(wish)) {
-    let looked_at = 0
+    let compared = 0
     const chosen = chosen_id === undefined ? undefined : book.lobbies.get(chosen_id)
-    if (chosen !== undefined) look(chosen, 'chosen')
+    if (chosen !== undefined) add(chosen, 'chosen')
     for (const lobby of book.lobbies.values()) {
-      if (++looked_at > LOOKED_AT_MAX) break
-      if (lobby !== chosen) look(lobby, findVerdict(book, lobby, wish))
+      if (++compared > COMPARED_MAX) break
+      if (lobby !== chosen) add(lobby, findVerdict(book, lobby, wish))
     }
   }
   return candidates.sort((a, b) => VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict))
@@ -92,8 +93,8 @@ function joinVerdict(book: Book, lobby: Lobby): Verdict {
   return takenPlaces(lobby) >= lobby.max_players_direct ? 'full' : 'not_best'
 }
 
-/** What is furthest from fitting is told first. */
-function findVerdict(book: Book, lobby: Lobby, { places, tags }: FindRequest): Verdict {
+/** The reason that is furthest from a fit. */
+function findVerdict(book: Book, lobby: Lobby, { places, tags }: Find): Verdict {
   const isThere = (member: keyof LobbyKey): boolean => places.some((place) => place[member] === lobby[member])
   if (lobby.stop_ms !== null) return 'stopped'
   if (!isThere('version_id')) return 'other_version'

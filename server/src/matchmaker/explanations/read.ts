@@ -1,18 +1,18 @@
-// Explanations, as they are asked for: what was told of a request, and what has become of the lobbies that it was given.
+// Reads an explanation: what was logged of a request, and how the lobbies that it was given ended.
 import { ApiError, type Explanation } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { connectionWarnings } from '../../lobby-logs/connection-warnings.ts'
-import type { Rays } from './store.ts'
+import type { ExplanationStore } from './store.ts'
 
-type Told = Pick<Explanation, 'asked' | 'captcha' | 'verification' | 'attempts' | 'waits'>
+type Logged = Pick<Explanation, 'asked' | 'captcha' | 'verification' | 'attempts' | 'waits'>
 
-/** Throws RAY_NOT_FOUND: there is none, it was not kept, or it is too old. `game_id`: whose it is. */
+/** `game_id`: the game whose request it was. Throws RAY_NOT_FOUND: there is no such request, or its explanation was not kept. */
 export async function readExplanation(
   { db }: Context,
-  rays: Rays,
+  store: ExplanationStore,
   ray_id: string,
 ): Promise<{ game_id: string; explanation: Explanation }> {
-  await rays.flush()
+  await store.flush()
   const ray = await db
     .selectFrom('rays')
     .innerJoin('namespaces', 'namespaces.namespace_id', 'rays.namespace_id')
@@ -20,9 +20,9 @@ export async function readExplanation(
     .select(['game_id', 'rays.namespace_id', 'operation', 'rays.create_ts', 'duration_us', 'code', 'explanation'])
     .executeTakeFirst()
   if (ray === undefined) throw new ApiError('RAY_NOT_FOUND')
-  const told = JSON.parse(ray.explanation) as Told
-  const failed = told.attempts.map(({ failed_starts }) => ({ lobby_id: failed_starts?.last_lobby_id }))
-  const lobby_ids = new Set([...told.attempts, ...told.waits, ...failed].flatMap(({ lobby_id }) => lobby_id ?? []))
+  const logged = JSON.parse(ray.explanation) as Logged
+  const failed = logged.attempts.map(({ failed_starts }) => ({ lobby_id: failed_starts?.last_lobby_id }))
+  const lobby_ids = new Set([...logged.attempts, ...logged.waits, ...failed].flatMap(({ lobby_id }) => lobby_id ?? []))
   return {
     game_id: ray.game_id,
     explanation: {
@@ -32,7 +32,7 @@ export async function readExplanation(
       namespace_id: ray.namespace_id,
       duration: Number(ray.duration_us),
       ...(ray.code === null ? {} : { code: ray.code }),
-      ...told,
+      ...logged,
       lobbies: await lobbyEnds({ db }, [...lobby_ids]),
     },
   }
@@ -50,7 +50,7 @@ async function lobbyEnds({ db }: Pick<Context, 'db'>, lobby_ids: string[]): Prom
     .execute()
   return rows.map(
     ({ lobby_id, ready_ts, stop_reason, exit_code, exit_reason, log_tail, listening, ...connections }) => {
-      // A server that did not call ready in time was ended by us: that is the reason, and not how it took it.
+      // For a server that did not call ready in time this is the reason, however its process ended afterwards.
       const reason = stop_reason === 'never_ready' ? stop_reason : exit_reason
       return {
         lobby_id,

@@ -1,16 +1,17 @@
-// Rays that are worth keeping: gathered in memory and written in batches, off the way of the request. What comes faster
-// than it can be written is dropped, and counted in the log: a ray is for people who look for a reason, not for accounts.
+// Stores explanations: buffered in memory and written in batches, so that no request waits for the database. Explanations
+// that arrive faster than they can be written are dropped, and the log reports how many.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { BatchWriter } from '../../batch-writer.ts'
 
 const FLUSH_EVERY_MS = 1_000
-const GATHERED_MAX = 500
-/** The newest of a namespace; older ones are removed with the next sweep. */
-export const NAMESPACE_RAYS_MAX = 10_000
+/** Explanations that wait for the next write. */
+const BUFFERED_MAX = 500
+/** Explanations that a namespace keeps: the newest. The next sweep removes the others. */
+export const NAMESPACE_EXPLANATIONS_MAX = 10_000
 
 /** `explanation` is JSON text. */
-export type Ray = {
+export type StoredExplanation = {
   ray_id: string
   namespace_id: string
   operation: string
@@ -20,22 +21,22 @@ export type Ray = {
   explanation: string
 }
 
-export type Rays = {
-  keep: (ray: Ray) => void
-  /** Resolves when everything that is kept so far has been written, or could not be. */
+export type ExplanationStore = {
+  keep: (explanation: StoredExplanation) => void
+  /** Resolves when everything that was kept before has been written, or dropped. */
   flush: () => Promise<void>
-  /** Removes what is too much in the namespaces that have been written to. Answers how many. */
+  /** Removes the oldest rows of the namespaces that exceed their bound. Returns how many. */
   trim: () => Promise<number>
   close: () => Promise<void>
 }
 
-export function createRays({ pool, log }: { pool: Pool; log: Logger }): Rays {
+export function createExplanationStore({ pool, log }: { pool: Pool; log: Logger }): ExplanationStore {
   let grown = new Set<string>()
-  const writer = new BatchWriter<Ray>({
+  const writer = new BatchWriter<StoredExplanation>({
     every_ms: FLUSH_EVERY_MS,
-    items_max: GATHERED_MAX,
+    items_max: BUFFERED_MAX,
     async write(batch) {
-      await pool.query({ name: 'rays', text: INSERT_SQL, values: [JSON.stringify(batch)] })
+      await pool.query({ name: 'explanations', text: INSERT_SQL, values: [JSON.stringify(batch)] })
       for (const { namespace_id } of batch) grown.add(namespace_id)
     },
     onDropped: (dropped_count) => log.warn({ dropped_count }, 'explanations are dropped: more than can be written'),
@@ -43,19 +44,19 @@ export function createRays({ pool, log }: { pool: Pool; log: Logger }): Rays {
   })
 
   return {
-    keep: (ray) => writer.add(ray),
+    keep: (explanation) => writer.add(explanation),
     flush: () => writer.flush(),
     async trim() {
       const namespace_ids = [...grown]
       grown = new Set()
-      const { rowCount } = await pool.query(TRIM_SQL, [namespace_ids, NAMESPACE_RAYS_MAX])
+      const { rowCount } = await pool.query(TRIM_SQL, [namespace_ids, NAMESPACE_EXPLANATIONS_MAX])
       return rowCount ?? 0
     },
     close: () => writer.close(),
   }
 }
 
-/** A namespace may be gone by now. */
+/** The namespace may have been deleted in the meantime. */
 const INSERT_SQL = `
   insert into rays (ray_id, namespace_id, operation, create_ts, duration_us, code, explanation)
   select ray_id, namespace_id, operation, to_timestamp(create_ms / 1000), duration_us, code, explanation

@@ -1,46 +1,39 @@
-// The answer to a seat: where the lobby is reached, and the token that its server will ask for. All of it but the token
-// is the same for every player of a lobby, and is serialised once.
+// The response to a request for a seat: where the lobby is reached, and the player token that its server will ask for.
+// Everything but the token is the same for all players of a lobby, and is serialised once.
 import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
 import { mainUrl, publicUrl } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
-import type { Context } from '../../context.ts'
 import { type Prepared, prepare } from '../../json-text.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
-import type { Books } from '../shards/books.ts'
-import type { Namespaces } from '../watch/namespaces.ts'
+import type { MatchmakerContext } from './context.ts'
 import { streamPort } from './stream-port.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 export type SeatAnswer = Prepared<Seat>
 
-/** The answer's text around the token, by lobby; gone with the lobby. */
-export type SeatTexts = WeakMap<Lobby, readonly string[]>
-
-/** The seat itself is given up after minutes; the token must outlive the player's stay, to report that it ended. */
+/** The token must outlive the player's stay, so that its end can be reported with it. The seat itself expires in minutes. */
 const PLAYER_TOKEN_LIFETIME_MS = 90 * 24 * 60 * 60_000
-/** Stands for the token while the answer is prepared. Nothing else in an answer has a NUL in it. */
+/** Stands for the token while the response is prepared. Nothing else in a response contains NUL. */
 const TOKEN_PLACE = '\0'
 
-type MatchmakerContext = { ctx: Context; books: Books; namespaces: Namespaces; seat_texts: SeatTexts }
-
-/** Everything in it follows from the seat, so that a repeated request is answered word for word the same. */
-export async function seatAnswer(desk: MatchmakerContext, namespace_id: string, seat: SeatTaken): Promise<SeatAnswer> {
-  const book = desk.books.book(namespace_id)
+/** Everything in it follows from the seat, so a repeated request gets the same response, byte for byte. */
+export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, seat: SeatTaken): Promise<SeatAnswer> {
+  const book = ctx.books.book(namespace_id)
   const lobby = book?.lobbies.get(seat.lobby_id)
   const player = book?.players.get(seat.player_id)
-  if (lobby === undefined || player === undefined) throw new Error('a seat was answered that the book does not know')
-  const token = desk.ctx.keys.issue(
+  if (lobby === undefined || player === undefined) throw new Error('the book does not have the seat that is answered')
+  const token = ctx.keys.issue(
     { kind: 'player', player_id: seat.player_id, lobby_id: seat.lobby_id, namespace_id },
     { now_ms: player.create_ms, lifetime_ms: PLAYER_TOKEN_LIFETIME_MS, token_id: seat.player_id },
   )
-  const texts = desk.seat_texts.get(lobby) ?? (await prepareTexts(desk, lobby))
+  const texts = ctx.seat_texts.get(lobby) ?? (await prepareTexts(ctx, lobby))
   return prepare(texts.join(token))
 }
 
-async function prepareTexts(desk: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {
-  const { config } = desk.ctx
-  const mode = (await desk.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
+async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {
+  const { config } = ctx
+  const mode = (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
   const ports = joinPorts(config, lobby, mode?.ports ?? [])
   const region = config.regions.find((item) => item.name === lobby.region)
   const player = { token: TOKEN_PLACE }
@@ -55,14 +48,14 @@ async function prepareTexts(desk: MatchmakerContext, lobby: Lobby): Promise<read
     player,
   }
   const texts = JSON.stringify(seat).split(JSON.stringify(TOKEN_PLACE).slice(1, -1))
-  desk.seat_texts.set(lobby, texts)
+  ctx.seat_texts.set(lobby, texts)
   return texts
 }
 
 /**
- * HTTP and HTTPS are told on the advertised ports of the lobby's own host name; `url` is what works as it stands. For HTTPS
- * that is the path route: the main domain has a certificate wherever people come over HTTPS, and for a lobby's own host
- * there is one only where a wildcard was ordered by DNS-01 or is kept by the operator.
+ * HTTP and HTTPS ports are given as the lobby's host name and an advertised port; `url` is ready to use. For HTTPS the URL
+ * is the path route. The main domain has a certificate wherever HTTPS is served; a lobby's host name has one only with a
+ * wildcard certificate.
  */
 function joinPorts(config: Config, lobby: Lobby, of_mode: readonly PortConfig[]): Seat['ports'] {
   const { lobby_id, region } = lobby

@@ -1,30 +1,232 @@
-// What a body asks for, checked against the namespace's current version and made into what the book understands.
-// Nothing here looks at lobbies.
-import { ApiError, type BodyOf, type createLobby, type findLobby, type GameModeConfig, tierIn } from '@muster/contract'
-import type { Coordinates } from '../../addresses/ip-intelligence.ts'
+// A call for a seat, checked against the namespace's current version and made into a request that the book can decide.
+// Reads no lobbies, except that a join looks up the game mode of its lobby.
+import {
+  ApiError,
+  type BodyOf,
+  type CaptchaConfig,
+  type createLobby,
+  type findLobby,
+  type GameModeConfig,
+  type joinLobby,
+  type SeatAction,
+  tierIn,
+  validationError,
+} from '@muster/contract'
+import type { AddressFacts, Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'
+import { isExactNumber } from '../../exact-json.ts'
+import { gameModeId } from '../../ids.ts'
 import type { Region } from '../../regions.ts'
-import type { LobbyPlan, PortWish } from '../book/commands.ts'
-import type { LobbyKey, Tags } from '../book/open-lobbies.ts'
-import type { NamespaceRecord } from '../watch/namespaces.ts'
+import type { CreateWish, FindRequest, JoinWish, LobbyPlan, PortWish, SeatWish } from '../book/commands.ts'
+import type { Tags } from '../book/open-lobbies.ts'
+import type { DecisionLog } from '../explanations/decision-log.ts'
+import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
+import type { MatchmakerContext } from './context.ts'
 import { byDistance } from './nearest.ts'
+import type { Requester } from './requester.ts'
+import type { RequestWords } from './verification/payload.ts'
 
+/** A find whose lobby ends while it starts chooses again, within its deadline. */
+const FIND_ATTEMPTS_MAX = 3
 const TAGS_MAX = 8
 const TAG_NAME_BYTES_MAX = 128
 const TAG_VALUE_BYTES_MAX = 512
 const LOBBY_CONFIG_BYTES_MAX = 16 * 1024
+const VERIFICATION_DATA_BYTES_MAX = 16 * 1024
+const VERIFICATION_DATA_DEPTH_MAX = 32
 
 type FindBody = BodyOf<typeof findLobby>
+type JoinBody = BodyOf<typeof joinLobby>
 type CreateBody = BodyOf<typeof createLobby>
 
+/** The client's limits. They are added when the decision is made: what is known of an address may change before. */
+export type WishLimits = Pick<SeatWish, 'client_players_max' | 'party'>
+type WithoutLimits<W extends SeatWish> = Omit<W, keyof WishLimits>
+
+/** What the book is asked. `is_known`: the lobby existed when its game mode was looked up. */
+export type Asked =
+  | { action: 'find'; wish: WithoutLimits<FindRequest>; verified_modes: ReadonlySet<string> }
+  | { action: 'join'; wish: WithoutLimits<JoinWish>; is_known: boolean }
+  | { action: 'create'; wish: WithoutLimits<CreateWish> }
+
+export type SeatRequest = {
+  requester: Requester
+  log: DecisionLog
+  asked: Asked
+  with_party: boolean
+  /** Lobbies that may be tried. */
+  attempts_max: number
+  /** Null: the version has no captcha, or the game's backend asks. */
+  captcha: CaptchaConfig | null
+  captcha_responses: FindBody['captcha']
+  /** What the game's endpoint is asked with; null: no game mode of the request is verified. */
+  verification: { words: RequestWords; coordinates: Coordinates | null } | null
+}
+
 /** Throws the refusals of find that do not depend on lobbies. */
-export function findWish(
-  config: Config,
-  namespace: NamespaceRecord,
+export async function findRequest(
+  ctx: MatchmakerContext,
+  requester: Requester,
+  log: DecisionLog,
   body: FindBody,
+): Promise<SeatRequest> {
+  const namespace = await ctx.namespaces.get(requester.namespace_id)
+  const names = resolveGameModes(namespace, body.game_modes)
+  requireIdentity(
+    requester,
+    'find',
+    names.map((name) => namespace.game_modes.get(name)),
+  )
+  const facts = await factsOf(ctx, requester)
+  const wish = {
+    ...placesAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, facts.coordinates),
+    ...seatWish(namespace, requester, 'find', body.party),
+  }
+  requireSmallData(body.verification_data)
+  const verified_modes = verifiedModes(namespace.game_modes, names)
+  return {
+    requester,
+    log,
+    asked: { action: 'find', wish, verified_modes },
+    with_party: body.party === true,
+    attempts_max: FIND_ATTEMPTS_MAX,
+    captcha: captchaOf(namespace, requester),
+    captcha_responses: body.captcha,
+    verification: verified_modes.size === 0 ? null : { words: body, coordinates: facts.coordinates },
+  }
+}
+
+/** Throws the refusals of join that do not depend on the lobby's seats. A lobby that does not exist is refused by the book. */
+export async function joinRequest(
+  ctx: MatchmakerContext,
+  requester: Requester,
+  log: DecisionLog,
+  body: JoinBody,
+): Promise<SeatRequest> {
+  const { lobby_id, verification_data } = body
+  const namespace = await ctx.namespaces.get(requester.namespace_id)
+  const lobby = ctx.books.lobby(namespace.namespace_id, lobby_id)
+  const mode = lobby && (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
+  requireIdentity(requester, 'join', [mode])
+  if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
+  const facts = await factsOf(ctx, requester)
+  const wish = { lobby_id, ...seatWish(namespace, requester, 'join', body.party) }
+  requireSmallData(verification_data)
+  return {
+    requester,
+    log,
+    asked: { action: 'join', wish, is_known: lobby !== undefined },
+    with_party: body.party === true,
+    attempts_max: 1,
+    captcha: captchaOf(namespace, requester),
+    captcha_responses: body.captcha,
+    verification: mode?.verification.join ? { words: { verification_data }, coordinates: facts.coordinates } : null,
+  }
+}
+
+/** Throws the refusals of create that do not depend on lobbies. */
+export async function createRequest(
+  ctx: MatchmakerContext,
+  requester: Requester,
+  log: DecisionLog,
+  body: CreateBody,
+): Promise<SeatRequest> {
+  const namespace = await ctx.namespaces.get(requester.namespace_id)
+  const game_mode = resolveGameModes(namespace, [body.game_mode])[0]!
+  const mode = namespace.game_modes.get(game_mode)
+  requireIdentity(requester, 'create', [mode])
+  const facts = await factsOf(ctx, requester)
+  const plan = customPlan(ctx.config, namespace, requester, { ...body, game_mode }, facts.coordinates)
+  const wish = { plan: withFailures(ctx, requester, plan), ...seatWish(namespace, requester, 'create', body.party) }
+  requireSmallData(body.verification_data)
+  return {
+    requester,
+    log,
+    asked: { action: 'create', wish },
+    with_party: body.party === true,
+    attempts_max: 1,
+    captcha: captchaOf(namespace, requester),
+    captcha_responses: body.captcha,
+    verification: mode?.verification.create ? { words: body, coordinates: facts.coordinates } : null,
+  }
+}
+
+function captchaOf({ captcha }: NamespaceRecord, { is_backend }: Requester): CaptchaConfig | null {
+  return is_backend ? null : captcha
+}
+
+/** What is known of the player's address. A request that comes before any data were read waits a little for them. */
+async function factsOf({ ip_intelligence }: MatchmakerContext, { client_ip }: Requester): Promise<AddressFacts> {
+  await ip_intelligence.opening()
+  return ip_intelligence.factsOf(client_ip)
+}
+
+/**
+ * The idempotency key belongs to one action of one client, identity or backend: no other requester gets the seat with it.
+ * Throws MATCHMAKER_IDENTITY_REQUIRED.
+ */
+function seatWish(
+  { lobby_count_max }: NamespaceRecord,
+  requester: Requester,
+  action: SeatAction,
+  with_party = false,
+): WithoutLimits<SeatWish> {
+  const { client_key, identity_id, idempotency_key } = requester
+  if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
+  return {
+    client: client_key,
+    seat_key: idempotency_key === null ? null : `${action} ${ownerOf(requester, with_party)} ${idempotency_key}`,
+    lobby_count_max,
+    identity_id,
+  }
+}
+
+function ownerOf({ client_key, identity_id, is_backend }: Requester, with_party: boolean): string {
+  if (identity_id !== null) return `${with_party ? 'party' : 'identity'} ${identity_id}`
+  return is_backend ? `backend ${client_key}` : client_key
+}
+
+/** Game modes are given by name or by id. Returns names; anything that is neither stays as it is. */
+function resolveGameModes({ game_id, game_modes }: NamespaceRecord, given: readonly string[]): readonly string[] {
+  if (given.every((name) => game_modes.has(name))) return given
+  const by_id = new Map([...game_modes.keys()].map((name) => [gameModeId(game_id, name), name]))
+  return given.map((name) => (game_modes.has(name) ? name : (by_id.get(name) ?? name)))
+}
+
+/**
+ * Throws MATCHMAKER_IDENTITY_REQUIRED or MATCHMAKER_REGISTRATION_REQUIRED: the strictest of the game modes decides. A
+ * game's backend vouches for its players: no identity is required of it.
+ */
+function requireIdentity(
+  { identity_id, is_backend }: Requester,
+  action: SeatAction,
+  modes: readonly (GameModeConfig | undefined)[],
+): void {
+  if (is_backend) return
+  const required = new Set(modes.map((mode) => mode?.identity_requirement[action] ?? 'none'))
+  if (identity_id === null && (required.has('guest') || required.has('registered'))) {
+    throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
+  }
+  // Every identity is a guest's.
+  if (required.has('registered')) throw new ApiError('MATCHMAKER_REGISTRATION_REQUIRED')
+}
+
+/** The game modes whose endpoint is asked before a find gives a seat. */
+function verifiedModes(modes: GameModes, names: readonly string[]): ReadonlySet<string> {
+  const verified = new Set<string>()
+  for (const name of names) if (modes.get(name)?.verification.find) verified.add(name)
+  return verified
+}
+
+/** Where a find may place its player, and the lobby that may be created for it. */
+function placesAndPlan(
+  ctx: MatchmakerContext,
+  namespace: NamespaceRecord,
+  requester: Requester,
+  body: Omit<FindBody, 'game_modes'> & { game_modes: readonly string[] },
   client: Coordinates | null,
-  ray_id: string | null,
-): { places: LobbyKey[]; tags: Tags; plan: LobbyPlan | null } {
+): Pick<FindRequest, 'places' | 'tags' | 'plan'> {
+  const { config } = ctx
   if (body.game_modes.length === 0) throw new ApiError('MATCHMAKER_NO_GAME_MODE_PROVIDED')
   const modes = [...new Set(body.game_modes)].map((name) => requireMode(namespace, name))
   for (const mode of modes) {
@@ -45,20 +247,23 @@ export function findWish(
   if (first === undefined) throw new ApiError('MATCHMAKER_AUTO_CREATE_FAILED')
   if (body.prevent_auto_create_lobby) return { places, tags, plan: null }
   const mode = requireMode(namespace, first.game_mode)
-  return {
-    places,
-    tags,
-    plan: planOf(namespace, mode, requireRegion(config, first.region), body, ray_id),
-  }
+  const ray_id = requester.ray?.ray_id ?? null
+  const plan = planOf(namespace, mode, requireRegion(config, first.region), body, ray_id)
+  return { places, tags, plan: withFailures(ctx, requester, plan) }
 }
 
-/** Throws the refusals of create that do not depend on lobbies. */
-export function createWish(
+function withFailures({ failed_starts }: MatchmakerContext, { namespace_id }: Requester, plan: LobbyPlan): LobbyPlan {
+  const failed_before = failed_starts.before(namespace_id, plan)
+  return failed_before === undefined ? plan : { ...plan, failed_before }
+}
+
+/** The custom lobby that a create asks for. */
+function customPlan(
   config: Config,
   namespace: NamespaceRecord,
+  { identity_id, ray }: Requester,
   body: CreateBody,
   client: Coordinates | null,
-  { identity_id, ray_id }: { identity_id: string | null; ray_id: string | null },
 ): LobbyPlan {
   const mode = requireMode(namespace, body.game_mode)
   if (mode.create === null) throw new ApiError('MATCHMAKER_CUSTOM_LOBBIES_DISABLED')
@@ -82,7 +287,7 @@ export function createWish(
   }
   const region = body.region === undefined ? nearestRegion(config, [mode], client) : requireRegion(config, body.region)
   if (!runsIn(mode, region)) throw new ApiError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE')
-  const plan = planOf(namespace, mode, region, body, ray_id)
+  const plan = planOf(namespace, mode, region, body, ray?.ray_id ?? null)
   const creator = {
     creator_identity_id: identity_id,
     creator_lobbies_max: identity_id === null ? null : mode.create.max_lobbies_per_identity,
@@ -90,7 +295,7 @@ export function createWish(
   return { ...plan, ...creator, publicity, is_custom: true, lobby_config }
 }
 
-/** A plan for each place in which a game mode of a version runs: lobbies that no player has asked for. */
+/** A plan for each region in which a game mode of a version runs: lobbies that are started before any player asks. */
 export function plansOf(config: Config, version_id: string, modes: Iterable<GameModeConfig>): LobbyPlan[] {
   return [...modes].flatMap((mode) =>
     regionsOf(config, [mode]).map((region) => planOf({ version_id }, mode, region, {}, null)),
@@ -126,7 +331,7 @@ function planOf(
   }
 }
 
-/** HTTP has one port for all lobbies, and a range is the machine's own: all others get a number of the edge's. */
+/** Ports that get a number of the edge. HTTP has one port for all lobbies; a range belongs to the machine. */
 function edgePortsOf(mode: GameModeConfig): PortWish[] {
   return mode.ports.flatMap(({ name, protocol, port_range }): PortWish[] => {
     if (protocol === 'http' || protocol === 'https' || port_range !== null) return []
@@ -134,7 +339,7 @@ function edgePortsOf(mode: GameModeConfig): PortWish[] {
   })
 }
 
-/** A tier that the operator has taken away since the version was created is replaced by the region's default. */
+/** A tier that the operator removed after the version was created is replaced by the region's default. */
 function sizeOf(region: Region, name: string | null): Pick<LobbyPlan, 'tier' | 'cpu_cores' | 'memory_mb'> {
   const tier =
     region.tiers.find((item) => item.tier_name_id === name) ??
@@ -156,7 +361,7 @@ function requireRegion(config: Config, name: string): Region {
   return region
 }
 
-/** Of those in which one of the modes runs. */
+/** The nearest region in which one of the modes runs. */
 function nearestRegion(config: Config, modes: readonly GameModeConfig[], client: Coordinates | null): Region {
   const regions = regionsOf(config, modes)
   const nearest = regions.length === 1 ? regions[0] : byDistance(regions, client)[0]?.region
@@ -164,7 +369,7 @@ function nearestRegion(config: Config, modes: readonly GameModeConfig[], client:
   return nearest
 }
 
-/** Those in which at least one of the modes runs. */
+/** The regions in which at least one of the modes runs. */
 export function regionsOf(config: Config, modes: readonly GameModeConfig[]): Region[] {
   return config.regions.filter((region) => modes.some((mode) => runsIn(mode, region)))
 }
@@ -196,4 +401,23 @@ function checkTags(modes: readonly GameModeConfig[], tags: Record<string, string
   }
   if (!modes.every((mode) => mode.taggable)) throw new ApiError('MATCHMAKER_TAGS_DISABLED')
   return pairs
+}
+
+/** Throws VALIDATION_ERROR when `verification_data` is too large or too deep. Its numbers keep all digits. */
+function requireSmallData(verification_data: unknown): void {
+  if (verification_data === undefined) return
+  const refuse = (reason: string, message: string) =>
+    validationError([{ path: ['verification_data'], reason, message }])
+  if (isDeeperThan(VERIFICATION_DATA_DEPTH_MAX, verification_data)) {
+    throw refuse('too_deep', `verification_data is nested deeper than ${VERIFICATION_DATA_DEPTH_MAX}.`)
+  }
+  if (Buffer.byteLength(JSON.stringify(verification_data)) > VERIFICATION_DATA_BYTES_MAX) {
+    throw refuse('too_long', `verification_data is larger than ${VERIFICATION_DATA_BYTES_MAX} bytes.`)
+  }
+}
+
+/** A list or an object that contains no other has a depth of 1. */
+function isDeeperThan(depth: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || isExactNumber(value)) return false
+  return depth === 0 || Object.values(value).some((member) => isDeeperThan(depth - 1, member))
 }

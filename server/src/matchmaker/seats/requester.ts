@@ -1,86 +1,65 @@
-// Who asks for a seat: a player's own client, or his game's backend that speaks for him. Made of what the HTTP door saw and
-// of what the body says; everything behind it (limits, regions, verification) is about the player, not about who calls.
+// Who asks for a seat: a player's client, or the game's backend on behalf of a player. Everything after this file (limits,
+// regions, verification) is about the player, and does not depend on who calls.
 import { ApiError, type BodyOf, type findLobby, validationError } from '@muster/contract'
 import { canonicalAddress, clientKey } from '../../addresses/client-ip.ts'
-import type { Caller, CallerOf } from '../../caller.ts'
+import type { CallerOf } from '../../caller.ts'
 import type { Ray } from '../../observe/ray.ts'
-import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 
 export type Requester = {
   namespace_id: string
-  /** Who plays, where he has said so with his identity's token. */
+  /** The player's identity; null: the request has no identity token. */
   identity_id: string | null
-  /** The game's own backend asks, with a cloud token: it answers for its players, so that none is asked for a captcha. */
+  /** The game's backend calls, with a cloud token. It vouches for its players: no captcha and no identity is required. */
   is_backend: boolean
-  /** The player's own, in canonical form: what is known of it is factsOf() of the desk. */
-  address: string
-  /** What limits per client count by. */
-  client: string
+  /** The player's address, in canonical form. */
+  client_ip: string
+  /** What limits per client count by: an IPv4 address or an IPv6 /64. */
+  client_key: string
   user_agent: string | null
   idempotency_key: string | null
-  /** What is noted of the request, to explain how it ended; null: nothing is. */
-  tale: DecisionLog | null
   ray_id: string
-  /** Where the time of the request goes; null: nobody keeps it. */
+  /** Measures where the time of the request goes; null: rays are switched off. */
   ray: Ray | null
-  /** True once nobody waits for the answer any more. */
+  /** True once the caller has hung up. */
   isGone: () => boolean
-  /** Aborted in the moment in which isGone() becomes true. */
+  /** Aborted when isGone() becomes true. */
   hangUpSignal: () => AbortSignal
 }
 
-/** A request for a seat, as the HTTP door saw it. */
-export type SeatRequest = Omit<Requester, 'namespace_id' | 'identity_id' | 'is_backend' | 'tale'> & {
-  caller: Caller
-  body: BackendWords
-}
-/** What only a backend says. */
-type BackendWords = Pick<BodyOf<typeof findLobby>, 'namespace_id' | 'clients'>
+/** A call for a seat, as the HTTP server received it. */
+export type SeatCall<Body extends BackendMembers = BackendMembers> = {
+  caller: CallerOf<'namespace' | 'cloud'>
+  body: Body
+  /** Of the caller, which may be a backend. */
+  address: string
+  client: string
+} & Omit<Requester, 'namespace_id' | 'identity_id' | 'is_backend' | 'client_ip' | 'client_key'>
+
+/** The members of a body that only a backend sends. */
+type BackendMembers = Pick<BodyOf<typeof findLobby>, 'namespace_id' | 'clients'>
 
 const BACKEND_MEMBERS = ['namespace_id', 'clients'] as const
 
 /**
- * Throws VALIDATION_ERROR when `namespace_id` and `clients` are missing from a backend's body, or are in any other; and
- * NAMESPACE_NOT_FOUND when there is no such namespace, or it is another game's.
+ * Throws VALIDATION_ERROR when `namespace_id` or `clients` is missing from a backend's body or present in a player's;
+ * NAMESPACE_NOT_FOUND when the backend's namespace does not exist or belongs to another game.
  */
-export async function requesterOf(namespaces: Namespaces, request: SeatRequest): Promise<Requester> {
-  const { caller, body, address, client, user_agent, idempotency_key, isGone, hangUpSignal, ray_id, ray } = request
+export async function requesterOf(namespaces: Namespaces, call: SeatCall): Promise<Requester> {
+  const { caller, body, idempotency_key, ray_id, ray, isGone, hangUpSignal } = call
+  const of_call = { idempotency_key, ray_id, ray, isGone, hangUpSignal }
   if (caller.kind === 'cloud') {
     const player = await playerOfBackend(namespaces, caller, body)
-    return {
-      ...player,
-      identity_id: null,
-      is_backend: true,
-      idempotency_key,
-      isGone,
-      hangUpSignal,
-      tale: null,
-      ray_id,
-      ray,
-    }
+    return { ...player, identity_id: null, is_backend: true, ...of_call }
   }
-  requireNoBackend(body)
-  if (caller.kind !== 'namespace') throw new ApiError('API_FORBIDDEN')
+  requireNoBackendMembers(body)
   const { namespace_id, identity_id } = caller
-  return {
-    namespace_id,
-    identity_id,
-    is_backend: false,
-    address,
-    client,
-    user_agent,
-    idempotency_key,
-    isGone,
-    hangUpSignal,
-    tale: null,
-    ray_id,
-    ray,
-  }
+  const { address: client_ip, client: client_key, user_agent } = call
+  return { namespace_id, identity_id, is_backend: false, client_ip, client_key, user_agent, ...of_call }
 }
 
-/** A player must not say who he is: his address is the one that he has. */
-export function requireNoBackend(body: BackendWords): void {
+/** A player's address is the one that the call came from: the body must not claim another. */
+export function requireNoBackendMembers(body: BackendMembers): void {
   const present = BACKEND_MEMBERS.filter((name) => body[name] !== undefined)
   if (present.length === 0) return
   throw validationError(
@@ -95,8 +74,8 @@ export function requireNoBackend(body: BackendWords): void {
 async function playerOfBackend(
   namespaces: Namespaces,
   caller: CallerOf<'cloud'>,
-  { namespace_id, clients }: BackendWords,
-): Promise<Pick<Requester, 'namespace_id' | 'address' | 'client' | 'user_agent'>> {
+  { namespace_id, clients }: BackendMembers,
+): Promise<Pick<Requester, 'namespace_id' | 'client_ip' | 'client_key' | 'user_agent'>> {
   const [player] = clients ?? []
   if (namespace_id === undefined || player === undefined) {
     const missing = [namespace_id === undefined ? ['namespace_id'] : [], player === undefined ? ['clients'] : []].flat()
@@ -104,17 +83,17 @@ async function playerOfBackend(
       missing.map((name) => ({
         path: [name],
         reason: 'required',
-        message: `With a cloud token ${name} must be said.`,
+        message: `With a cloud token ${name} is required.`,
       })),
     )
   }
-  const address = canonicalAddress(player.address)
-  if (address === null) {
+  const client_ip = canonicalAddress(player.address)
+  if (client_ip === null) {
     const message = 'clients.0.address must be an IPv4 or IPv6 address, without a port or a zone.'
     throw validationError([{ path: ['clients', '0', 'address'], reason: 'invalid', message }])
   }
   const { game_id } = await namespaces.get(namespace_id)
   if (game_id !== caller.game_id) throw new ApiError('NAMESPACE_NOT_FOUND')
   const { user_agent = null } = player
-  return { namespace_id, address, client: clientKey(address), user_agent }
+  return { namespace_id, client_ip, client_key: clientKey(client_ip), user_agent }
 }

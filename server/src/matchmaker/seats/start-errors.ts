@@ -1,5 +1,5 @@
-// What a caller is told when no lobby became ready for a request: how the server of the last one ended, and where the
-// explanation is. The last lines of its log are for the game's own backend: a player's client must not see them.
+// The error of a request for which no lobby became ready: how the server of the last one ended, and where the explanation
+// is. The last lines of its log are only for the game's backend: a player's client must not see them.
 import { ApiError, type ErrorMetadata } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
@@ -11,52 +11,52 @@ import type { RunEnd } from '../watch/failed-starts.ts'
 import type { Requester } from './requester.ts'
 
 type Asking = Pick<Requester, 'namespace_id' | 'ray_id' | 'is_backend' | 'isGone'>
-type StartContext = { ctx: Pick<Context, 'db' | 'lobby_logs' | 'log'>; books: Pick<Books, 'lobby'> }
+type StartContext = Pick<Context, 'db' | 'lobby_logs' | 'log'> & { books: Pick<Books, 'lobby'> }
 
-/** What the row of a run has for the caller; null: the lobby has no run. */
+/** The columns of a run that an error is made of. */
 type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null }
 
-/** Exit codes above it are of signals. */
+/** Exit codes above it stand for signals. */
 const SIGNAL_CODE = 128
 
-/** The error that the caller receives for one that names the lobby that did not start. All others stay as they are. */
-export async function startError(desk: StartContext, asking: Asking, error: unknown): Promise<unknown> {
+/** Adds to an error that names a lobby how the lobby failed to start. All other errors are returned unchanged. */
+export async function startError(ctx: StartContext, asking: Asking, error: unknown): Promise<unknown> {
   if (!(error instanceof ApiError) || asking.isGone()) return error
   try {
-    return await explained(desk, asking, error)
+    return await explained(ctx, asking, error)
   } catch (cause) {
-    desk.ctx.log.warn({ err: cause }, 'what became of a lobby that did not start could not be read')
+    ctx.log.warn({ err: cause }, 'the run of a lobby that did not start could not be read')
     return error
   }
 }
 
-async function explained(desk: StartContext, asking: Asking, error: ApiError): Promise<ApiError> {
+async function explained(ctx: StartContext, asking: Asking, error: ApiError): Promise<ApiError> {
   const { code, metadata, retry_after_s } = error
   const { lobby_id } = metadata
   if (typeof lobby_id !== 'string') return error
-  if (code === 'MATCHMAKER_LOBBY_NOT_STARTED') return notStarted(desk, asking, lobby_id, retry_after_s)
+  if (code === 'MATCHMAKER_LOBBY_NOT_STARTED') return notStarted(ctx, asking, lobby_id, retry_after_s)
   if (code !== 'MATCHMAKER_LOBBY_STOPPED') return error
-  return isPaused(metadata) ? paused(desk, asking, metadata) : stopped(desk, asking, lobby_id)
+  return isPaused(metadata) ? paused(ctx, asking, metadata) : stopped(ctx, asking, lobby_id)
 }
 
 const isPaused = (metadata: ErrorMetadata): metadata is FailedBefore => 'pause_ms' in metadata
 
-async function stopped(desk: StartContext, asking: Asking, lobby_id: string): Promise<ApiError> {
-  const run = await readRun(desk, lobby_id)
-  const end = endOf(desk, asking, lobby_id, run)
+async function stopped(ctx: StartContext, asking: Asking, lobby_id: string): Promise<ApiError> {
+  const run = await readRun(ctx, lobby_id)
+  const end = endOf(ctx, asking, lobby_id, run)
   const where = end.exit_reason === 'never_ready' ? whereListening(run) : ''
   const message = `The lobby ended before it was ready: ${sentenceOf(end)}${where} ${whereExplained(asking)}`
-  const log_lines = await logLines(desk, asking, lobby_id, run)
+  const log_lines = await logLines(ctx, asking, lobby_id, run)
   return new ApiError('MATCHMAKER_LOBBY_STOPPED', { lobby_id, ...end, ...log_lines }, { message })
 }
 
 /** No query for a player: while a version is paused, every request of its players comes here. */
-async function paused(desk: StartContext, asking: Asking, failed: FailedBefore): Promise<ApiError> {
+async function paused(ctx: StartContext, asking: Asking, failed: FailedBefore): Promise<ApiError> {
   const { lobby_id, failure_count, pause_ms } = failed
   const retry_after_s = Math.ceil(pause_ms / 1_000)
   const end = { exit_reason: failed.exit_reason, exit_code: exitCodeOf(failed) }
   const message = `The last ${failure_count} starts of this version failed, so no lobby is started for ${retry_after_s} s. Of the last one ${sentenceOf(end)} ${whereExplained(asking)}`
-  const log_lines = asking.is_backend ? await logLines(desk, asking, lobby_id, await readRun(desk, lobby_id)) : {}
+  const log_lines = asking.is_backend ? await logLines(ctx, asking, lobby_id, await readRun(ctx, lobby_id)) : {}
   return new ApiError(
     'MATCHMAKER_LOBBY_STOPPED',
     { lobby_id, ...end, failed_starts: failure_count, ...log_lines },
@@ -65,19 +65,19 @@ async function paused(desk: StartContext, asking: Asking, failed: FailedBefore):
 }
 
 async function notStarted(
-  desk: StartContext,
+  ctx: StartContext,
   asking: Asking,
   lobby_id: string,
   retry_after_s: number | undefined,
 ): Promise<ApiError> {
-  const run = await readRun(desk, lobby_id)
+  const run = await readRun(ctx, lobby_id)
   const message = `The lobby did not become ready in time.${whereListening(run)} ${whereExplained(asking)}`
-  const log_lines = await logLines(desk, asking, lobby_id, run)
+  const log_lines = await logLines(ctx, asking, lobby_id, run)
   const options = { message, ...(retry_after_s === undefined ? {} : { retry_after_s }) }
   return new ApiError('MATCHMAKER_LOBBY_NOT_STARTED', { lobby_id, ...log_lines }, options)
 }
 
-async function readRun({ ctx }: StartContext, lobby_id: string): Promise<Run | null> {
+async function readRun(ctx: StartContext, lobby_id: string): Promise<Run | null> {
   const run = await ctx.db
     .selectFrom('lobby_runs')
     .select(['exit_reason', 'exit_code', 'log_tail', 'listening'])
@@ -86,7 +86,7 @@ async function readRun({ ctx }: StartContext, lobby_id: string): Promise<Run | n
   return run ?? null
 }
 
-/** A server that did not call ready in time was ended by the platform: that is the reason, and not how it took it. */
+/** For a server that did not call ready in time the reason is `never_ready`, however its process ended afterwards. */
 function endOf({ books }: StartContext, { namespace_id }: Asking, lobby_id: string, run: Run | null): RunEnd {
   const stop_reason = books.lobby(namespace_id, lobby_id)?.stop_reason ?? null
   const by_platform = stop_reason === 'exited' ? null : stop_reason
@@ -94,7 +94,7 @@ function endOf({ books }: StartContext, { namespace_id }: Asking, lobby_id: stri
   return { exit_reason, exit_code: exitCodeOf({ exit_reason, exit_code: run?.exit_code ?? null }) }
 }
 
-/** Of an end; it begins in lower case, and ends with a full stop. */
+/** Begins in lower case, and ends with a full stop. */
 function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
   switch (exit_reason) {
     case 'exit':
@@ -124,7 +124,7 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
   }
 }
 
-/** Of a server that is not ready; it begins with a space, or is empty. */
+/** Where a server that is not ready listens. Begins with a space, or is empty. */
 function whereListening(run: Run | null): string {
   if (run === null) return ' Its server has not been started yet.'
   if (run.listening === null) return ''
@@ -137,7 +137,7 @@ function whereListening(run: Run | null): string {
   return ` Its server does not listen on ${namesOf(shut)}${listed}.${elsewhere}`
 }
 
-/** As the server knows them: by the variables that have their numbers. */
+/** Ports by the environment variables that hold their numbers. */
 function namesOf(ports: readonly string[]): string {
   return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${name.toUpperCase().replaceAll('-', '_')}`).join(', ')
 }
@@ -145,9 +145,9 @@ function namesOf(ports: readonly string[]): string {
 const whereExplained = ({ ray_id }: Asking): string =>
   `For the game's developers, GET /cloud/rays/${ray_id}/explain has more.`
 
-/** Nothing for players. A lobby that still runs, or ends, has no lines in its row: its log is read. */
+/** Nothing for players. The row of a lobby that has not ended has no lines: its log is read. */
 async function logLines(
-  { ctx }: StartContext,
+  ctx: StartContext,
   { is_backend }: Asking,
   lobby_id: string,
   run: Run | null,

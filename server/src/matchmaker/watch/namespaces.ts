@@ -1,16 +1,20 @@
 // What the matchmaker knows of namespaces: the current version's game modes, the limits, and which Origin stands for
 // which. Read from the database when asked for, told of changes by NOTIFY, and never older than STALE_MS.
 import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@muster/contract'
+import type { AddressClass } from '../../addresses/ip-intelligence.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'
 import { openConfig } from '../../tokens/version-secrets.ts'
-import type { ClientLimits } from '../seats/client-limit.ts'
 
 /** A wake-up may be lost: after this a record is read again before it is used. */
 const STALE_MS = 2_000
 const NAMESPACES_MAX = 10_000
 const ORIGINS_MAX = 10_000
 const VERSIONS_MAX = 1_000
+
+/** How many players one client may have in a namespace, by the class of its address. 0 lets nobody in. */
+export type ClientLimits = Record<LimitName, number>
+export type LimitName = 'max_players_per_client' | `max_players_per_client_${AddressClass}`
 
 export type NamespaceRecord = ClientLimits & {
   namespace_id: string

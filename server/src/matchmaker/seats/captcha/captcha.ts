@@ -1,7 +1,7 @@
-// Captcha, the story: a version that has one lets a client in who comes with a solved one, and then for a number of
-// requests and a time without. Who has solved one is a fact of the book (captcha-memory.ts), asked and counted in the
-// very command that takes the seat: exact, durable with the seat, and no row of the journal more. Nothing is reserved or
-// created before it.
+// A version that has a captcha requires a solved one of a client, and then admits a number of its requests for a time
+// without. The book remembers who has solved one (book/captcha-memory.ts). It is checked and counted in the command that
+// takes the seat, so it is exact, durable with the seat, and needs no journal row of its own. Nothing is reserved or
+// created before the captcha is checked.
 import {
   ApiError,
   CAPTCHA_PROVIDERS,
@@ -9,54 +9,52 @@ import {
   type CaptchaConfig,
   type ErrorMetadata,
 } from '@muster/contract'
-import type { AskProvider, Solved } from '../../../captcha/provider.ts'
+import type { Solved } from '../../../captcha/provider.ts'
 import { spendResponse } from '../../../captcha/spend.ts'
-import type { Context } from '../../../context.ts'
-import type { Decision, Env, FreshIds, SeatWish } from '../../book/commands.ts'
-import * as decide from '../../book/decide.ts'
+import { phase } from '../../../observe/ray.ts'
+import type { Decision, SeatWish } from '../../book/commands.ts'
+import { admit } from '../../book/decide.ts'
 import type { Book } from '../../book/state.ts'
-import type { Books } from '../../shards/books.ts'
+import type { MatchmakerContext } from '../context.ts'
+import type { SeatRequest } from '../request.ts'
 import { isOwnHost } from './hosts.ts'
 
-/** What a request may bring along, as the contract has it. */
-export type CaptchaResponses = Partial<Record<(typeof CAPTCHA_PROVIDERS)[number], { client_response: string }>>
+type CaptchaResponses = NonNullable<SeatRequest['captcha_responses']>
 
-/** What the book is asked before it gives a seat. */
+/** The captcha that the version requires, and whether the request carries a solved one. */
 export type CaptchaGate = { captcha: CaptchaConfig; has_solved: boolean }
 
-type MatchmakerContext = { ctx: Context; books: Books; askProvider: AskProvider; solving: Solving }
-/** Captchas that are being checked, by request and response. */
-export type Solving = Map<string, Promise<Solved | null>>
-type Request = { namespace_id: string; address: string; seat_key: string | null }
-type Command<T> = (book: Book, ids: FreshIds, env: Env) => Decision<T>
-
 /**
- * Looks at the response that came along; at once where none did, as with nearly all requests. Throws
- * CAPTCHA_CAPTCHA_INVALID, CAPTCHA_CAPTCHA_FAILED or CAPTCHA_PROVIDER_FAILED.
+ * Checks the response that the request carries. Null: no captcha is required. Throws CAPTCHA_CAPTCHA_INVALID,
+ * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_PROVIDER_FAILED.
  */
-export function openGate(
-  desk: MatchmakerContext,
-  captcha: CaptchaConfig,
-  request: Request,
-  responses: CaptchaResponses | undefined,
-): CaptchaGate | Promise<CaptchaGate> {
-  if (responses === undefined) return { captcha, has_solved: false }
-  return hasSolved(desk, captcha, request, responses).then((has_solved) => ({ captcha, has_solved }))
+export function checkCaptcha(ctx: MatchmakerContext, request: SeatRequest): CaptchaGate | Promise<CaptchaGate> | null {
+  const { captcha, captcha_responses, requester } = request
+  if (captcha === null) return null
+  phase(requester.ray, 'captcha')
+  if (captcha_responses === undefined) return { captcha, has_solved: false }
+  return hasSolved(ctx, captcha, request, captcha_responses).then((has_solved) => ({ captcha, has_solved }))
 }
 
-/** The command, behind the gate. A repetition of what was answered before passes as it did then. */
-export function gated<T>({ captcha, has_solved }: CaptchaGate, wish: SeatWish, command: Command<T>): Command<T> {
+/**
+ * Decides when the client has solved a captcha, now or before; refuses otherwise. A repeated request whose seat is
+ * remembered passes.
+ */
+export function decideBehindCaptcha<T>(
+  { captcha, has_solved }: CaptchaGate,
+  { client, seat_key }: Pick<SeatWish, 'client' | 'seat_key'>,
+  book: Book,
+  now_ms: number,
+  decide: () => Decision<T>,
+): Decision<T> {
+  if (book.hasSeat(seat_key, now_ms)) return decide()
   const { requests_before_reverify, verification_ttl: verification_ttl_ms } = captcha
-  return (book, ids, env) => {
-    if (book.hasSeat(wish.seat_key, env.now_ms)) return command(book, ids, env)
-    const rules = { requests_before_reverify, verification_ttl_ms }
-    const admission = decide.admit(book, wish.client, rules, has_solved, env.now_ms)
-    if ('refused' in admission) return { ...admission, metadata: metadataOf(captcha) }
-    const decision = command(book, ids, env)
-    // A request counts, and a captcha is solved, also where there is no seat.
-    if ('refused' in decision) return { ...decision, noted: admission.changes }
-    return { changes: admission.changes.concat(decision.changes), result: decision.result }
-  }
+  const admission = admit(book, client, { requests_before_reverify, verification_ttl_ms }, has_solved, now_ms)
+  if ('refused' in admission) return { ...admission, metadata: metadataOf(captcha) }
+  const decision = decide()
+  // The request counts, and a solved captcha is remembered, even when the request gets no seat.
+  if ('refused' in decision) return { ...decision, noted: admission.changes }
+  return { changes: admission.changes.concat(decision.changes), result: decision.result }
 }
 
 /** What a client needs to show the captcha; never a secret. Of two providers the first is named. */
@@ -68,46 +66,51 @@ function metadataOf({ hcaptcha, turnstile }: CaptchaConfig): ErrorMetadata {
 }
 
 async function hasSolved(
-  desk: MatchmakerContext,
+  ctx: MatchmakerContext,
   captcha: CaptchaConfig,
-  { namespace_id, address, seat_key }: Request,
+  { requester, asked }: SeatRequest,
   responses: CaptchaResponses,
 ): Promise<boolean> {
+  const { namespace_id, client_ip } = requester
+  const { seat_key } = asked.wish
   const sent = CAPTCHA_PROVIDERS.filter((provider) => responses[provider] !== undefined)
   const provider = sent.find((name) => captcha[name] !== undefined)
   if (provider === undefined) {
     if (sent.length > 0) throw new ApiError('CAPTCHA_CAPTCHA_INVALID', metadataOf(captcha))
     return false
   }
-  // A repetition whose first answer was lost: its response is spent, and it needs none.
-  if (desk.books.book(namespace_id)?.hasSeat(seat_key, desk.books.nowMs())) return false
+  // A repeated request whose first answer was lost: its response is spent, and it needs none.
+  if (ctx.books.book(namespace_id)?.hasSeat(seat_key, ctx.books.nowMs())) return false
   const { client_response } = responses[provider]!
-  const keys = captcha[provider]!
-  const { site_key, secret_key } = keys
-  const question = { site_key, secret_key, namespace_id, response: client_response, address }
-  // Responses of published test keys share one text, and were solved nowhere.
+  const { site_key, secret_key } = captcha[provider]!
+  const question = { site_key, secret_key, namespace_id, response: client_response, address: client_ip }
+  // All responses of published test keys have the same text, and were solved on no page.
   if (CAPTCHA_TEST_SECRETS.has(secret_key)) {
-    if ((await desk.askProvider(provider, question)) !== null) return true
+    if ((await ctx.askProvider(provider, question)) !== null) return true
     throw failed(captcha, 'response')
   }
-  const request = seat_key === null ? null : `${namespace_id} ${seat_key}`
-  const solve = () => spendResponse(desk, provider, request, question)
-  const solved = await (request === null ? solve() : shared(desk.solving, `${request} ${client_response}`, solve))
+  const key = seat_key === null ? null : `${namespace_id} ${seat_key}`
+  const solve = () => spendResponse({ ctx, askProvider: ctx.askProvider }, provider, key, question)
+  const solved = await (key === null ? solve() : shared(ctx.solving, `${key} ${client_response}`, solve))
   if (solved === null) throw failed(captcha, 'response')
   const { hostname, action } = solved
-  if (hostname === null || !(await isOwnHost(desk.ctx, namespace_id, hostname))) throw failed(captcha, 'hostname')
+  if (hostname === null || !(await isOwnHost(ctx, namespace_id, hostname))) throw failed(captcha, 'hostname')
   const wanted_action = provider === 'turnstile' ? captcha.turnstile?.action : undefined
   if (wanted_action !== undefined && action !== wanted_action) throw failed(captcha, 'action')
   return true
 }
 
-/** `reason`: what was wrong; the response itself, or the page or the action that it was solved for. */
+/** `reason`: what was wrong: the response, or the page or the action that it was solved for. */
 function failed(captcha: CaptchaConfig, reason: 'response' | 'hostname' | 'action'): ApiError {
   return new ApiError('CAPTCHA_CAPTCHA_FAILED', { ...metadataOf(captcha), reason })
 }
 
-/** A request that is repeated while it is under way is one request. */
-function shared(solving: Solving, key: string, solve: () => Promise<Solved | null>): Promise<Solved | null> {
+/** Calls that repeat a request under way share its check. */
+function shared(
+  solving: MatchmakerContext['solving'],
+  key: string,
+  solve: () => Promise<Solved | null>,
+): Promise<Solved | null> {
   const under_way = solving.get(key)
   if (under_way !== undefined) return under_way
   const solved = solve().finally(() => solving.delete(key))

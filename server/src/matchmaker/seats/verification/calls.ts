@@ -24,7 +24,7 @@ export type GameQuestion = {
   /** Aborted when nobody waits for the answer any more. */
   signal: AbortSignal
   /** Called when the endpoint is not asked because it keeps failing. */
-  onLeftAlone: () => void
+  onNotAsked: () => void
 }
 
 /** Throws MATCHMAKER_VERIFICATION_FAILED for a no, and MATCHMAKER_VERIFICATION_REQUEST_FAILED without an answer in time. */
@@ -74,16 +74,16 @@ export function createAskGame(ctx: Pick<Context, 'config' | 'log' | 'elapsed' | 
     if (lane.call_count === 0) lanes.delete(namespace_id)
   }
 
-  function leftAlone({ onLeftAlone }: GameQuestion, wait_ms: number): ApiError {
+  function notAsked({ onNotAsked }: GameQuestion, wait_ms: number): ApiError {
     breakers.countRefused()
-    onLeftAlone()
+    onNotAsked()
     return noAnswer(Math.ceil(wait_ms / 1_000))
   }
 
   return async (question) => {
     const { namespace_id, endpoint, timeout_ms, signal } = question
     const call = breakers.enter(namespace_id, endpoint.url)
-    if (typeof call === 'number') throw leftAlone(question, call)
+    if (typeof call === 'number') throw notAsked(question, call)
     const deadline = AbortSignal.any([AbortSignal.timeout(Math.max(0, timeout_ms)), signal])
     const begin_ms = ctx.elapsed()
     const lane = lanes.get(namespace_id) ?? { call_count: 0, waiting: new Set() }
@@ -92,7 +92,7 @@ export function createAskGame(ctx: Pick<Context, 'config' | 'log' | 'elapsed' | 
     let status: number
     try {
       // It was closed when this call began to wait for its turn.
-      if (!call.is_probe && call.waitMs() > 0) throw leftAlone(question, call.waitMs())
+      if (!call.is_probe && call.waitMs() > 0) throw notAsked(question, call.waitMs())
       const left_ms = timeout_ms - (ctx.elapsed() - begin_ms)
       if (left_ms <= 0) throw noAnswer()
       status = await ask(question, left_ms, call)

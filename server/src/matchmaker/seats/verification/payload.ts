@@ -1,12 +1,9 @@
 // What a game's endpoint is told, member for member as the interface has it, and what of it a player may say himself.
-import { type SeatAction, validationError } from '@muster/contract'
+import type { SeatAction } from '@muster/contract'
 import type { AddressFacts } from '../../../addresses/ip-intelligence.ts'
-import { isExactNumber, parseExact } from '../../../exact-json.ts'
+import { parseExact } from '../../../exact-json.ts'
 import { gameModeId, idOfName } from '../../../ids.ts'
 import type { Hold } from '../../book/holds.ts'
-
-const DATA_BYTES_MAX = 16 * 1024
-const DATA_DEPTH_MAX = 32
 
 /** A player for whom a seat is asked: one, or all of a party. */
 export type VerifiedPlayer = {
@@ -66,23 +63,4 @@ function lobbyOf({ lobby }: Hold) {
     create_ts: new Date(lobby.create_ms).toUTCString(),
     is_closed: lobby.is_closed,
   }
-}
-
-/** Throws VALIDATION_ERROR. Its numbers are as they were sent (http/exact-data.ts). */
-export function requireSmallData(verification_data: unknown): void {
-  if (verification_data === undefined) return
-  const refuse = (reason: string, message: string) =>
-    validationError([{ path: ['verification_data'], reason, message }])
-  if (isDeeperThan(DATA_DEPTH_MAX, verification_data)) {
-    throw refuse('too_deep', `verification_data is nested deeper than ${DATA_DEPTH_MAX}.`)
-  }
-  if (Buffer.byteLength(JSON.stringify(verification_data)) > DATA_BYTES_MAX) {
-    throw refuse('too_long', `verification_data is larger than ${DATA_BYTES_MAX} bytes.`)
-  }
-}
-
-/** A depth of 1 is a list or an object with nothing but texts and numbers in it. */
-function isDeeperThan(depth: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || isExactNumber(value)) return false
-  return depth === 0 || Object.values(value).some((member) => isDeeperThan(depth - 1, member))
 }
