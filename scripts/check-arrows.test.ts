@@ -1,4 +1,4 @@
-// The check itself, tried on a copy of this repository in which every rule is broken once.
+// Runs the check on a copy of this repository in which every rule is broken once.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ const ROOT = dirname(import.meta.dirname)
 const CHECK = join(import.meta.dirname, 'check-arrows.ts')
 const COPIED = ['contract', 'server', 'sdk', 'cli', 'examples', 'bench', 'scripts']
 
-/** A file, what it is made of, and what is said of it. */
+/** A file with its text, and the fault that the check must print. */
 type Planted = { path: string; text: string; fault: RegExp }
 
 const PLANTED: Planted[] = [
@@ -166,10 +166,10 @@ test('the arrows of this repository point where they should', () => {
   const { status, stdout, stderr } = check(ROOT)
   assert.equal(stderr, '')
   assert.equal(status, 0)
-  assert.match(stdout, /^Arrows: \d{4,} imports of \d{3,} files looked at\.$/m)
+  assert.match(stdout, /^Arrows: \d{4,} imports of \d{3,} files read\.$/m)
 })
 
-test('every kind of wrong arrow and every word out of place is found, and told by file and line', (t) => {
+test('every kind of wrong arrow and every forbidden word is found, with its file and line', (t) => {
   const copy = copyOfRepository(t)
   for (const { path, text } of PLANTED) {
     mkdirSync(dirname(join(copy, path)), { recursive: true })
@@ -186,7 +186,7 @@ test('every kind of wrong arrow and every word out of place is found, and told b
   assert.equal(faults.length, PLANTED.length, stderr)
 })
 
-test('the book may know no clock, no chance, no waiting and no other room', (t) => {
+test('the book may not use clocks, randomness, promises or other rooms', (t) => {
   const copy = copyOfRepository(t)
   const book = 'server/src/matchmaker/book/state.ts'
   const words = ['performance.now()', 'Promise.resolve(setTimeout)', 'process.pid', 'async () => {}']
@@ -200,7 +200,7 @@ test('the book may know no clock, no chance, no waiting and no other room', (t) 
   assert.equal(stderr.match(/state\.ts:\d+ a pure file imports only types and pure files/g)?.length, 1)
 })
 
-test('an exception that nothing needs any more is a fault', (t) => {
+test('an exception that no file needs is a fault', (t) => {
   const copy = copyOfRepository(t)
   writeFileSync(join(copy, 'server/src/context.ts'), "export type { Config } from './config/config.ts'\n")
   const { status, stderr } = check(copy)
@@ -223,7 +223,7 @@ test('an arrow inside a room that no import needs is a fault, and so is a circle
   assert.deepEqual(faultsInside('room', { a: [] }, ['b -> a'], sources), ['room/a.ts:1 a -> b is no arrow of room.'])
 })
 
-test('a check that sees hardly anything fails', (t) => {
+test('a check that reads hardly any files fails', (t) => {
   const { status, stdout, stderr } = check(temporaryFolder(t))
   assert.equal(status, 1)
   assert.match(stdout, /0 imports of 0 files/)

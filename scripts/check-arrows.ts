@@ -1,6 +1,6 @@
-// `node scripts/check-arrows.ts [FOLDER]`, a part of `npm run check`: whether the imports of this repository (or of a
-// copy of it) point the way that arrows/rules.ts says, and whether clocks, randomness and the environment are read only
-// where it says. It prints what it has looked at, then every fault, and exits with 1 when there is one.
+// `node scripts/check-arrows.ts [FOLDER]`, a part of `npm run check`: checks the imports of this repository, or of a copy in
+// FOLDER, by arrows/rules.ts. It also checks where clocks, randomness and the environment are read. It prints how much was
+// read and every fault, and exits with 1 when there is a fault.
 import { resolve } from 'node:path'
 import { faultsInside } from './arrows/boxes.ts'
 import {
@@ -25,11 +25,11 @@ import {
   WORDS,
 } from './arrows/rules.ts'
 
-/** Lines of the rules that some file made use of. The rest is out of date. */
+/** Lines of the rules that some file uses. The others are out of date. */
 type Used = Set<object | string>
 
 const { files, imports, faults } = checkArrows(resolve(process.argv[2] ?? resolve(import.meta.dirname, '..')))
-console.log(`Arrows: ${imports} imports of ${files} files looked at.`)
+console.log(`Arrows: ${imports} imports of ${files} files read.`)
 for (const fault of faults) console.error(fault)
 if (faults.length > 0) {
   console.error(`${faults.length} arrow(s) or word(s) where they may not be; scripts/arrows/rules.ts has the rules.`)
@@ -87,7 +87,7 @@ function faultOfImport(source: SourceFile, item: Import, workspaces: readonly Wo
   return null
 }
 
-/** The arena is what game developers copy: it takes nothing from the root's node_modules that it does not declare. */
+/** Game developers copy the arena, so it declares every package that it imports. */
 function faultOfPackage(
   source: SourceFile,
   { specifier, line }: Import,
@@ -101,7 +101,7 @@ function faultOfPackage(
   return at(source, line, `${name} is not among the dependencies of ${workspace.name}.`)
 }
 
-/** Between workspaces the way leads through the exports of package.json. scripts/ is none, and stays at home. */
+/** An import of another workspace uses the exports of its package.json. scripts/ is no workspace. */
 function crossesRelatively(source: SourceFile, { specifier, line, file }: Import): string | null {
   const home = source.path.split('/')[0]
   if (!specifier.startsWith('.') || home === 'scripts' || file?.split('/')[0] === home) return null
@@ -132,7 +132,7 @@ function linesWith({ lines }: SourceFile, pattern: RegExp): number[] {
   return lines.flatMap((text, index) => (!/^\s*(\/\/|\/?\*)/.test(text) && pattern.test(text) ? [index + 1] : []))
 }
 
-/** Rules that speak of files that are not there, and exceptions that nobody needs. */
+/** Rules for files that do not exist, and exceptions that no file needs. */
 function outOfDate(sources: readonly SourceFile[], used: Used): string[] {
   const exceptions = [...FILE_ARROWS, ...UNREADABLE, ...WORDS.flatMap(({ allowed }) => allowed)]
   const parts = new Set(sources.map(({ path }) => partOf(path)))
@@ -149,7 +149,7 @@ function outOfDate(sources: readonly SourceFile[], used: Used): string[] {
   ]
 }
 
-/** A path of PURE is a file, or a folder with all that is in it. */
+/** A path of PURE is a file, or a folder with everything below it. */
 function isPure(path: string): boolean {
   return !isTest(path) && PURE.some((pure) => path.startsWith(pure))
 }
@@ -162,7 +162,7 @@ function isTest(path: string): boolean {
   )
 }
 
-/** server/src/http/auth.ts is of "http", server/src/main.ts of "main", examples/arena/... of "examples/arena". */
+/** The part of server/src/http/auth.ts is "http", of server/src/main.ts "main", of examples/arena/... "examples/arena". */
 function partOf(path: string): string {
   const [first, second = '', third = '', ...more] = path.split('/')
   if (first === 'examples') return `${first}/${second}`

@@ -75,6 +75,7 @@ test('strings that are code are not prose', () => {
     "type A = 'all the same'",
     "run('--all --the-same -x')",
     "match('{ he: him }')",
+    "write('listen\\n  whoever may\\n  use his port')",
   ]) {
     assert.deepEqual(found('a.ts', `${code}\n`), [], code)
   }

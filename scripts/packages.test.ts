@@ -1,4 +1,4 @@
-// A reader installs with the Node that the machine has. npm prints a warning for each package that does not support it.
+// Users install with the Node of their machine. npm prints a warning for each package that does not support it.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// Every regular expression of the platform, in its sources and in the schemas of the contract, against long texts made
-// for it: none takes more than its share of time, so no sender can hold up a process by what he writes.
+// Runs every regular expression of the platform, in its sources and in the schemas of the contract, against long texts that
+// are made for it. Its time may only grow with the length of the text, so that no text of a client can block a process.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,12 +10,12 @@ import { literalsOf } from './regular-expressions/read.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCES = '{contract,server,sdk,cli}/src/**/*.ts'
-/** Fewer literals, and the reading is at fault. */
+/** With fewer literals, the reading is at fault. */
 const LITERALS_MIN = 120
 
-/** These are slow over texts that nobody can send. The rest of the line is the reason. */
+/** Expressions that are slow over texts that no client can send. The rest of the line is the reason. */
 const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours JSON that we have written ourselves.']])
-/** Where expressions are put together at run time. */
+/** Files that build expressions at run time. */
 const MADE = new Map([
   ['contract/src/visible-text.ts', 'Of another one, with other flags.'],
   ['server/src/addresses/ip-data/folder.ts', 'Of a fixed list of words.'],
@@ -32,7 +32,7 @@ function sources(): { path: string; text: string }[] {
     .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 }
 
-/** The patterns of a schema, wherever they are in it. */
+/** The patterns of a schema, at any depth. */
 function patternsOf(schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return []
   return Object.entries(schema).flatMap(([name, value]) => {
@@ -42,7 +42,7 @@ function patternsOf(schema: unknown): string[] {
   })
 }
 
-test('no regular expression of the platform takes longer than its text is long', () => {
+test('the time of every regular expression grows with its text, and not faster', () => {
   let count = 0
   const excused = new Set<string>()
   for (const { path, text } of sources()) {
@@ -58,13 +58,13 @@ test('no regular expression of the platform takes longer than its text is long',
   assert.deepEqual([...excused], [...TRUSTED.keys()], 'what is no longer slow needs no excuse')
 })
 
-test('no pattern of a schema takes longer than its text is long', () => {
+test('the time of every pattern of a schema grows with its text, and not faster', () => {
   const patterns = new Set(OPERATIONS.flatMap(({ params, query, body }) => patternsOf([params, query, body])))
   assert.ok(patterns.size > 5)
   for (const pattern of patterns) assert.equal(findSlow(new RegExp(pattern, 'u')), null, pattern)
 })
 
-test('no expression is put together of what others write', () => {
+test('no expression is built from the text of a client', () => {
   const found = sources().filter(({ text }) => /\bnew RegExp\(|[^.\w]RegExp\(/.test(text))
   assert.deepEqual(found.map(({ path }) => path).sort(), [...MADE.keys()])
 })
@@ -84,7 +84,7 @@ test('an expression whose time grows with the square of the text, or faster, is 
   for (const expression of quick) assert.equal(findSlow(expression), null, String(expression))
 })
 
-test('a literal is told from a division, a text and a comment', () => {
+test('a literal is distinguished from a division, a string and a comment', () => {
   const text = [
     'const a = b / c / d; // /no/',
     "const e = '/no/' + f[0] / 2 / g() / 1",

@@ -1,12 +1,12 @@
-// A load generator that costs little: keep-alive connections over plain sockets, one request under way on each, and
-// of an answer only what is needed to find its end. It runs in the bench's own process, beside what it measures.
+// A cheap load generator: keep-alive connections over plain sockets, one request under way on each. It reads only as much
+// of a response as it needs to find the end. It runs in the bench's own process, on the machine that it measures.
 import { connect, type Socket } from 'node:net'
 
 export type Target = {
   port: number
-  /** A whole request; each connection sends it again and again. */
+  /** A whole request, which each connection repeats. */
   request: Buffer
-  /** What a connection sends in its place, where they differ. */
+  /** The requests of single connections, where they differ. */
   requestOf?: (connection: number) => Buffer
 }
 
@@ -28,7 +28,7 @@ async function openConnection(target: Target, connection: number): Promise<Conne
     if (head_end === -1) return
     const head = received.toString('latin1', 0, head_end)
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
-    if (!Number.isInteger(length)) throw new Error(`an answer without a length:\n${head}`)
+    if (!Number.isInteger(length)) throw new Error(`a response without a length:\n${head}`)
     if (received.length < head_end + 4 + length) return
     const body = received.subarray(head_end + 4, head_end + 4 + length)
     received = Buffer.alloc(0)
@@ -50,7 +50,7 @@ async function openConnection(target: Target, connection: number): Promise<Conne
 
 export type Round = { per_second: number; answers: Answer[] }
 
-/** `count` requests over `connections` connections, as fast as they are answered. */
+/** Sends `count` requests over `connections` connections, each as soon as the last response has arrived. */
 export async function runRound(target: Target, options: { count: number; connections: number }): Promise<Round> {
   const connections = await Promise.all(
     Array.from({ length: options.connections }, (_, index) => openConnection(target, index)),
@@ -72,8 +72,8 @@ export async function runRound(target: Target, options: { count: number; connect
 }
 
 /**
- * Requests at a steady rate, whatever the answers take; latencies count from when each was due (no omission). `ends_ms`:
- * when each was over, by `performance.now()`.
+ * Sends requests at a steady rate, however long responses take. A latency counts from the time when the request was due,
+ * so no delay is omitted. `ends_ms`: when each request ended, by `performance.now()`.
  */
 export async function runSteadily(
   target: Target,
@@ -97,7 +97,7 @@ export async function runSteadily(
         due.push(started + (sent / options.per_second) * 1_000)
         sent++
       }
-      // The one that was idle longest: a server closes connections that it hears nothing from.
+      // The one that was idle longest: a server closes idle connections.
       while (due.length > 0 && idle.length > 0) serve(idle.shift()!, due.shift()!)
       if (answers.length === total) resolve()
       else setTimeout(pump, 1)

@@ -1,5 +1,5 @@
-// `npm run bench NAME`: what the platform costs, as ratios against a ceiling measured in the same run on the same
-// machine. Absolute figures are printed for orientation only: machines differ, and this one is not alone.
+// `npm run bench NAME`: measures the platform as ratios against a ceiling of the same run on the same machine. Absolute
+// figures are printed for orientation only, because machines differ.
 import { cpus } from 'node:os'
 
 const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {

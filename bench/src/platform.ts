@@ -1,5 +1,5 @@
-// The platform for a bench: the embedded PostgreSQL with fsync on, each role a process of its own as in production, on
-// a temporary folder and free ports. The bench itself is a client; it signs lobby tokens with the folder's own keys.
+// Starts the platform for a bench: the embedded PostgreSQL with fsync on, each role in its own process as in production, in
+// a temporary folder and on free ports. The bench is a client. It signs lobby tokens with the keys of the folder.
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -23,12 +23,12 @@ export type BenchPlatform = {
   keys: Keys
   api: Client
   matchmaker_url: string
-  /** Of each role that runs. */
+  /** The process id of each role that runs. */
   processes: Readonly<Record<string, ChildProcess>>
   stop: () => Promise<void>
 }
 
-/** `programs`: what runs in place of the platform's own, role by role. */
+/** `programs`: the programs that run in place of the platform's own, by role. */
 export async function startPlatform(
   roles: readonly Role[],
   settings: Record<string, string> = {},
@@ -49,7 +49,7 @@ export async function startPlatform(
     MUSTER_LOBBY_API_PORT: String(lobby_api),
     MUSTER_EDGE_HTTP_PORT: String(edge),
     MUSTER_EDGE_HTTPS_PORT: String(edge_https),
-    // None: platforms of two benches would fight for the ports.
+    // None, because two benches would need the same ports.
     MUSTER_METRICS_PORT: '0',
     MUSTER_RATE_LIMIT_SEATS: '0',
     MUSTER_RATE_LIMIT_MATCHMAKER: '0',
@@ -78,7 +78,7 @@ export async function startPlatform(
   }
 }
 
-/** As the supervisor does it: ready and stop go over the IPC channel. */
+/** Like the supervisor: ready and stop go over the IPC channel. */
 function startRole(role: Role, program: string, env: Record<string, string>): Promise<ChildProcess> {
   const { PATH, HOME } = process.env
   const child = fork(program, [], {

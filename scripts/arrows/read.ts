@@ -1,19 +1,18 @@
-// What the checks look at: the TypeScript files of the workspaces, each with its imports and where they lead. The
-// compiler's own API is not asked, because it changes with its versions and tools that rest on it have passed silently;
-// the form that Biome gives every import is enough to read it. What cannot be read so is a fault, never skipped.
+// Reads the TypeScript files of the workspaces, with their imports and the files that these lead to. Biome formats every
+// import, so its text is enough to read it. An import that cannot be read is a fault, never skipped.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, sep } from 'node:path'
 import { GENERATED } from './rules.ts'
 
 export type Import = {
-  /** As it is written. */
+  /** The text between the quotes. */
   specifier: string
   line: number
-  /** Erased before it runs. */
+  /** Erased before the program runs. */
   is_type: boolean
   /**
-   * The file it leads to, from the root; null for a package or a module of Node. UNKNOWN_FILE when a file of
-   * this repository is meant and is not there, or when it is worked out at run time.
+   * The file that the import leads to, relative to the root; null for a package or a module of Node. UNKNOWN_FILE for a
+   * file of this repository that does not exist, or whose path is computed at run time.
    */
   file: string | null
 }
@@ -31,7 +30,7 @@ const WORKSPACES = '{contract,server,sdk,cli,examples/*,bench}/package.json'
 /** `import`, `import type`, `export ... from` at the beginning of a line, and `import(` anywhere. */
 const STATIC_IMPORT = /^(import|export)\b(\s+type\b)?([^'"`;=]*?\bfrom)?\s*(?:'([^']+)'|"([^"]+)")/gm
 const DYNAMIC_IMPORT = /\bimport\(\s*(?:'([^']+)'|"([^"]+)"|([^\s)]))/g
-/** Where one of the first kind begins, whatever follows: what is found here and not above could not be read. */
+/** The beginning of a static import. A match here without one above could not be read. */
 const BEGIN_OF_IMPORT = /^(?:import\b(?!\s*[(.])|export\s+(?:type\s+)?(?:\*|\{[^}]*\}\s*from\b))/gm
 
 export function readWorkspaces(root: string): Workspace[] {

@@ -1,7 +1,7 @@
-// The house rules as data: which part may import which, and which words only stand where they are allowed. An arrow or
-// a word that is needed after all gets a line here, with its reason; a line that nothing needs any more is a fault.
+// The rules of check-arrows.ts as data: which part may import which, and where some words are allowed. An exception gets a
+// line here with its reason. A line that no file needs is a fault.
 
-/** The files at the root of server/src: every room stands on them, and they import only each other. */
+/** The files at the root of server/src. Every room may import them, and they import only each other. */
 const ROOT_FILES = [
   'absent-nulls',
   'batch-writer',
@@ -49,7 +49,7 @@ export const ARROWS: Record<string, readonly string[]> = {
     'database',
     'observe',
   ],
-  // It loads what the roles load, so that Node keeps what it has compiled.
+  // It loads the modules of the roles, so that Node caches the compiled code.
   compile: ['main', 'roles', 'runner', 'edge'],
   context: ['config', 'start-error', 'mail', ...TOOLS],
   config: ['regions', 'suggestion', 'tsig-key'],
@@ -75,11 +75,11 @@ export const ARROWS: Record<string, readonly string[]> = {
   'start-error': ['config'],
   'start-garbage': [],
 
-  // What the matchmaker wrote, for whoever reads it: roles that may not import each other.
+  // Readers of the journal: roles that may not import each other.
   journal: ['context', 'database'],
-  // Who checks a captcha: seats and logins require one.
+  // Captcha providers: seats and logins may require a captcha.
   captcha: ['context', 'outbound', 'contract'],
-  // What a role opens, in order, and closes in reverse.
+  // Each role opens its parts in order, and closes them in reverse.
   roles: [...ROOM, 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   http: [...ROOM, 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   cloud: [...ROOM, 'journal', 'analytics'],
@@ -90,15 +90,15 @@ export const ARROWS: Record<string, readonly string[]> = {
   matchmaker: [...ROOM, 'journal', 'captcha'],
   runner: ROOM,
   edge: ROOM,
-  // The roles are its children, and no code of theirs runs in it.
+  // The roles are its child processes. Their code does not run in it.
   supervisor: ROOM,
-  // It reads what the matchmaker wrote, and takes the data folder as the supervisor does.
+  // It reads the journal, and locks the data folder like the supervisor.
   backup: [...ROOM, 'supervisor', 'matchmaker', 'journal'],
 
   tokens: ['ids', 'contract'],
-  // What a process has left behind is told by whether it lives.
+  // Files of a process are leftovers when the process is gone.
   objects: ['tokens', 'procfs', 'contract'],
-  // Other machines are asked through the database.
+  // Requests to other machines go through the database.
   'lobby-logs': ['config', 'database', 'contract'],
   addresses: ['outbound', 'tokens'],
   outbound: ['tokens', 'tsig-key'],
@@ -107,16 +107,16 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   cli: ['supervisor', 'backup'],
   'examples/arena': ['sdk'],
-  // A stranger's: it knows openapi.json and nothing of ours.
+  // Code of a third party: it uses openapi.json and no module of the platform.
   'examples/generated-client': [],
-  // Analytics are measured on roll-ups that the platform itself has made.
+  // Analytics are measured on roll-ups that the platform computes.
   bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
   scripts: ['config', 'contract'],
 }
 
 /**
- * What the files and folders inside a room may import of each other, from the top to the bottom: this is the picture of the
- * room. An arrow that no import needs any more is a fault, and so is a circle.
+ * The imports that are allowed between the files and folders of a room, from the top to the bottom. An arrow that no import
+ * needs is a fault, and so is a circle.
  */
 export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   'server/src/matchmaker': {
@@ -201,20 +201,20 @@ export const FILE_ARROWS = [
   {
     file: 'bench/src/find/peer.ts',
     to: 'matchmaker',
-    why: 'Asks a game as the platform does, so that both pay for it.',
+    why: 'It calls a game with the same code as the platform, so that both pay for it.',
   },
   { file: 'bench/src/find/switched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
   { file: 'bench/src/find/watched-matchmaker.ts', to: 'main', why: 'The role itself, in a process of the bench.' },
 ] as const
 
-/** The matchmaker's core, and what it writes: functions of what they are given, so that all can be simulated and replayed. */
+/** The core of the matchmaker: pure functions, so that every decision can be simulated and replayed. */
 export const PURE = ['server/src/matchmaker/book/', 'server/src/journal/changes.ts'] as const
 
-/** What a pure file may not say. */
+/** Words that a pure file may not use. */
 export const IMPURE_WORDS =
   /\b(Date\.now|performance\.now|new Date\(\)|Math\.random|crypto|setTimeout|setInterval|setImmediate|queueMicrotask|process|fetch|await|async)\b/
 
-/** Written by a program when they are needed, and not committed: they may be there or not, and are not looked at. */
+/** Files that a program generates, which are not committed. They may be missing, and are not checked. */
 export const GENERATED: readonly string[] = ['examples/generated-client/api.ts']
 
 /** Files beside the code that only its tests use. They count as tests: nothing else may import them. */
@@ -223,7 +223,7 @@ export const TEST_SUPPORT = ['sdk/src/test-platform.ts'] as const
 export type WordRule = {
   name: string
   pattern: RegExp
-  /** The folders it holds in. */
+  /** The folders that the rule applies to. */
   within: readonly string[]
   why: string
   allowed: readonly { file: string; why: string }[]
@@ -234,34 +234,34 @@ export const WORDS: readonly WordRule[] = [
     name: 'environment',
     pattern: /\bprocess\s*\.\s*env\b|\benv\b[^;]*\bfrom 'node:process'|\}\s*=\s*process\b/,
     within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],
-    why: 'Settings come from ctx.config, which readConfig makes of the environment once.',
+    why: 'Settings come from ctx.config, which readConfig creates from the environment once.',
     allowed: [
-      { file: 'server/src/main.ts', why: 'Hands it to readConfig.' },
-      { file: 'cli/src/main.ts', why: 'Hands it to the supervisor, which hands it to readConfig.' },
-      { file: 'sdk/src/server.ts', why: 'A lobby is told by its environment who it is.' },
-      { file: 'sdk/src/attach.ts', why: 'It tells an unchanged server by PORT where to listen.' },
-      { file: 'sdk/build.ts', why: 'A program of its own: where npm was typed.' },
-      { file: 'examples/arena/deploy.ts', why: 'A program of its own: the address and the token of the platform.' },
+      { file: 'server/src/main.ts', why: 'Passes it to readConfig.' },
+      { file: 'cli/src/main.ts', why: 'Passes it to the supervisor, which passes it to readConfig.' },
+      { file: 'sdk/src/server.ts', why: 'The environment of a lobby has its id and token.' },
+      { file: 'sdk/src/attach.ts', why: 'It sets PORT for a server that does not use the SDK.' },
+      { file: 'sdk/build.ts', why: 'A separate program: the folder in which npm was called.' },
+      { file: 'examples/arena/deploy.ts', why: 'A separate program: the address and the token of the platform.' },
       { file: 'examples/generated-client/deploy.ts', why: 'The same.' },
-      { file: 'examples/arena/dev.ts', why: 'A program of its own: its port, and the rest for its child.' },
+      { file: 'examples/arena/dev.ts', why: 'A separate program: its port, and the environment of its child process.' },
       { file: 'bench/src/idle/run.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
       { file: 'bench/src/platform.ts', why: 'Starts the platform as a person would: with PATH and HOME.' },
       { file: 'bench/src/find/starts.ts', why: 'Starts a bare game server: with PATH.' },
-      { file: 'bench/src/find/switched-matchmaker.ts', why: 'A program of its own: hands it to readConfig.' },
-      { file: 'bench/src/find/watched-matchmaker.ts', why: 'A program of its own: hands it to readConfig.' },
+      { file: 'bench/src/find/switched-matchmaker.ts', why: 'A separate program: passes it to readConfig.' },
+      { file: 'bench/src/find/watched-matchmaker.ts', why: 'A separate program: passes it to readConfig.' },
     ],
   },
   {
     name: 'clock',
     pattern: /\bDate\s*\.\s*now\b|\bnew Date(?:\(\s*\)|(?![\w(]))|(?<!new )\bDate\(\)/,
     within: ['contract/', 'server/src/', 'sdk/', 'cli/'],
-    why: 'Time is ctx.now(), which tests move; a duration is measured with performance.now().',
+    why: 'Time is ctx.now(), which tests can move. Durations are measured with performance.now().',
     allowed: [
       { file: 'server/src/context.ts', why: 'The one clock that ctx.now() reads, unless a test brings another.' },
-      { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it hands this clock on.' },
-      { file: 'server/src/supervisor/credentials.ts', why: 'Commands of their own: there is no context.' },
-      { file: 'server/src/backup/command.ts', why: 'Commands of their own: there is no context.' },
-      { file: 'server/src/runner/logs/logger.ts', why: 'A process of its own that outlives the runner: no context.' },
+      { file: 'server/src/supervisor/start.ts', why: 'The supervisor has no context; it passes this clock on.' },
+      { file: 'server/src/supervisor/credentials.ts', why: 'Separate commands: there is no context.' },
+      { file: 'server/src/backup/command.ts', why: 'Separate commands: there is no context.' },
+      { file: 'server/src/runner/logs/logger.ts', why: 'A separate process that outlives the runner: no context.' },
     ],
   },
   {
@@ -269,33 +269,33 @@ export const WORDS: readonly WordRule[] = [
     pattern: /\bMath\s*\.\s*random\b/,
     within: ['contract/', 'server/src/', 'sdk/', 'cli/'],
     why: 'Ids and secrets come from node:crypto.',
-    allowed: [{ file: 'sdk/src/request.ts', why: 'Spreads repetitions; it guards nothing.' }],
+    allowed: [{ file: 'sdk/src/request.ts', why: 'Spreads retries over time; no security depends on it.' }],
   },
   {
     name: 'trust',
     pattern: /\brejectUnauthorized\b(?!\s*:\s*true\b)|\bcheckServerIdentity\b|\bNODE_TLS_REJECT_UNAUTHORIZED\b/,
     within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],
-    why: 'A certificate is believed when an authority vouches for it, and for the name that was asked.',
+    why: 'A certificate is trusted when an authority signed it for the requested name.',
     allowed: [
-      { file: 'server/src/config/config.ts', why: 'Refuses to start with the variable that would switch this off.' },
+      { file: 'server/src/config/config.ts', why: 'Refuses to start with the variable that would disable this.' },
     ],
   },
   {
     name: 'loading',
     pattern: /\bcreateRequire\b|\brequire\(|\bgetBuiltinModule\b/,
     within: ['contract/', 'server/src/', 'sdk/', 'cli/', 'scripts/', 'examples/', 'bench/'],
-    why: 'What is loaded by import can be checked here; what is loaded otherwise cannot.',
+    why: 'Only imports can be checked here.',
     allowed: [
       { file: 'server/src/database/embedded/binaries.ts', why: 'Finds the PostgreSQL of this machine in its package.' },
     ],
   },
 ]
 
-/** Imports that are worked out at run time. */
+/** Imports whose path is computed at run time. */
 export const UNREADABLE = [
   { file: 'server/src/database/embedded/binaries.ts', why: 'The package of the binaries is named for the machine.' },
 ] as const
 
-/** Fewer than these were read: then something is wrong with the reading, not with the code. */
+/** With fewer files or imports, the reading is at fault, not the code. */
 export const FILES_MIN = 200
 export const IMPORTS_MIN = 800

@@ -129,11 +129,13 @@ function withoutTags(text: string): string {
 const SQL =
   /^\s*(?:select|insert|update|delete|create|alter|drop|with|grant|revoke|set|lock|truncate|listen|notify|do \$)\b/i
 
-/** A string is prose when it has three words and hardly anything else. */
+/** A string is prose when it has three words and hardly anything else. Lines without any punctuation are a listing. */
 function isProse({ text }: Passage): boolean {
   const tokens = text.split(/\s+/).filter((token) => token !== '')
   const words = tokens.filter((token) => /^["'(`“]*[\p{L}\p{N}][\p{L}\p{N}'’/_-]*[.,;:!?%"')`”]*$/u.test(token))
   if (words.length < 3 || words.length < tokens.length * 0.7) return false
+  const is_listing = text.includes('\n') && !/[.,;:!?](?:\s|$)/.test(text)
+  if (is_listing) return false
   return !(SQL.test(text) && /[=*$"]|\b(?:from|into|values|table|where|index|role|on)\b/i.test(text))
 }
 

@@ -1,27 +1,27 @@
-// Texts that a regular expression may take long for, made of texts that it matches: one short piece is repeated, and
-// what follows is made not to match. The time is compared over growing texts, so that a slow machine is none that fails.
+// Makes texts for which a regular expression may be slow: one short piece of a matching text is repeated, and the end is
+// changed so that the whole does not match. Times of growing texts are compared, so that a slow machine does not fail.
 import fc from 'fast-check'
 
-/** Texts of so many repetitions are tried: where backtracking is exponential the first ones show it. */
+/** Repetitions of the piece. Exponential backtracking shows at the first ones. */
 const FEW = [12, 16, 20, 24]
-/** A text of so many takes some microseconds where time grows with its length, and milliseconds where with its square. */
+/** With this many repetitions, linear time takes microseconds, and quadratic time milliseconds. */
 const MANY = 3_000
 const SUSPECT_MS = 1
-/** Four times as many may take four times as long; of a square it would be sixteen times. */
+/** A text four times as long may take four times as long. Quadratic time would take sixteen times as long. */
 const MORE = 4
 const RATIO_MAX = 9
-/** The least of so many is taken: the machine has other work. */
+/** The shortest of this many runs counts, because the machine has other work. */
 const AGAIN = 4
 const SAMPLES = 12
 const PIECE_MAX = 3
 const TEXT_MAX = 24
 const ENDS = ['', '\u0000', '!', '\n', ' ', '1']
-/** What people and machines repeat, beside what the expression itself speaks of. */
+/** Pieces that are tried in addition to those of the expression. */
 const COMMON = ['a', '0', ' ', '-', '.', '/', '\\', '"', '\t', '\n', 'é', 'A', '_', ',', ';', '=', ':']
 
 export type Slow = { before: string; piece: string; end: string; times_ms: number[] }
 
-/** Null when no text was found for which the time grows faster than the text. */
+/** Returns null when no text was found for which the time grows faster than the text. */
 export function findSlow(expression: RegExp): Slow | null {
   for (const { before, piece } of pumpsOf(expression)) {
     for (const end of ENDS) {
@@ -32,7 +32,7 @@ export function findSlow(expression: RegExp): Slow | null {
   return null
 }
 
-/** Null when nothing is wrong with them. */
+/** Returns null when the times grow with the texts. */
 function timesOf(expression: RegExp, textOf: (count: number) => string): number[] | null {
   for (const count of FEW) {
     const text = textOf(count)
@@ -75,7 +75,7 @@ function pumpsOf(expression: RegExp): Pump[] {
   return [...pumps.values()]
 }
 
-/** What makes texts knows neither look-around nor properties of Unicode: those expressions get what is common alone. */
+/** The generator of texts supports neither look-around nor Unicode properties. Such expressions get the common pieces only. */
 function samplesOf({ source }: RegExp): string[] {
   if (/\(\?<?[=!]|\\p\{/.test(source)) return []
   const without_edges = new RegExp(source.replaceAll('\\b', ''))

@@ -1,14 +1,14 @@
-// The regular expressions of a TypeScript text: a lexer that knows just enough to tell a slash that begins one from a
-// slash that divides, is in a text, or begins a comment. What it cannot read is an error, never skipped.
+// Reads the regular expressions of a TypeScript text. The lexer distinguishes a slash that begins an expression from a slash
+// of a division, a string or a comment. A text that it cannot read is an error, never skipped.
 
 export type Literal = { line: number; source: string; flags: string }
 
-/** Words after which an expression begins; after any other word a slash divides. */
+/** Words after which an expression begins. After any other word a slash is a division. */
 const BEFORE_EXPRESSION = new Set(['return', 'typeof', 'case', 'in', 'of', 'do', 'else', 'void', 'await', 'yield'])
 
 export function literalsOf(text: string): Literal[] {
   const found: Literal[] = []
-  /** Braces that are open, each with whether a template goes on behind it. */
+  /** Open braces, each with whether a template continues after it. */
   const braces: boolean[] = []
   let before = ''
   let at = text.startsWith('#!') ? endOf(text, '\n', 0) : 0
@@ -39,7 +39,7 @@ export function literalsOf(text: string): Literal[] {
     } else {
       if (char === '{') braces.push(false)
       else if (char === '}') braces.pop()
-      // Behind a value and not apart from it, an exclamation mark says that it is there.
+      // Directly after a value, an exclamation mark is a non-null assertion.
       const is_assertion = char === '!' && text[at + 1] !== '=' && /[\w$)\]]/.test(text[at - 1] ?? '')
       if (char.trim() !== '' && !is_assertion) before = char
       at++
@@ -48,7 +48,7 @@ export function literalsOf(text: string): Literal[] {
   return found
 }
 
-/** A slash after a name, a number, a text or a closing bracket divides. */
+/** A slash after a name, a number, a string or a closing bracket is a division. */
 function beginsExpression(before: string): boolean {
   if (/^[\w$]/.test(before)) return BEFORE_EXPRESSION.has(before)
   return before !== ')' && before !== ']'
@@ -79,7 +79,7 @@ function endOfText(text: string, from: number): number {
   throw new Error(`A text without an end: ${text.slice(from, from + 60)}`)
 }
 
-/** Behind its end, or behind the brace that interrupts it. */
+/** Returns the offset after its end, or after the brace that interrupts it. */
 function endOfTemplate(text: string, from: number): number {
   for (let at = from; at < text.length; at++) {
     if (text[at] === '\\') at++

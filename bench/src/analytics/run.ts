@@ -1,7 +1,6 @@
-// Analytics on thirty days of traffic: how long an answer takes, for each variant and window, over all games at once. The
-// goal is one of milliseconds, so the load of the machine stands beside each; and what no such answer could do without: a
-// call that reads a game (the same door, the same credential, three rows), and a bare select of the rows that a window is
-// made of.
+// Measures analytics over thirty days of traffic: the time of a response for each variant and window, over all games at
+// once. The goal is in milliseconds, so each line also shows the load of the machine. Two lower bounds are measured too: a
+// call that reads one game with the same credential, and a bare select of the rows of a window.
 import { loadavg } from 'node:os'
 import {
   ANALYTICS_VARIANTS,
@@ -38,7 +37,7 @@ const WINDOWS: readonly (readonly [string, number])[] = [
 
 export async function run(): Promise<void> {
   const events = Number(process.argv[3] ?? EVENTS)
-  // While tables are filled they have no indexes, and sweeps that come by say so; and no checkpoint holds that up.
+  // Tables have no indexes while they are filled, so the messages of sweeps are expected. Checkpoints are postponed.
   const platform = await startPlatform(['api'], { MUSTER_LOG_LEVEL: 'silent' }, {}, { max_wal_size: '8GB' })
   try {
     const { api } = platform
@@ -60,7 +59,7 @@ export async function run(): Promise<void> {
     )
 
     const ceiling = await measure(CALLS_OF_ALL, () => api.call(getGameById, { params: { game_id: game_ids[0]! } }))
-    console.log(`  a game by its id: ${told(ceiling)}`)
+    console.log(`  a game by its id: ${percentilesOf(ceiling)}`)
     let slowest = 0
     for (const [name, window_ms] of WINDOWS) {
       const ask = (variants: readonly AnalyticsVariant[]) => () =>
@@ -78,14 +77,14 @@ export async function run(): Promise<void> {
       const bare = await measure(CALLS, select)
       const all = await measure(CALLS_OF_ALL, ask(ANALYTICS_VARIANTS))
       console.log(`  ${name} (load ${loadavg()[0]!.toFixed(1)})`)
-      console.log(`    ${'all variants in one call'.padEnd(32)} ${told(all)}`)
+      console.log(`    ${'all variants in one call'.padEnd(32)} ${percentilesOf(all)}`)
       console.log(
-        `    ${'bare select'.padEnd(32)} ${told(bare)}, ${row_count} rows; all variants take ${(all.p50 / bare.p50).toFixed(1)} of it`,
+        `    ${'bare select'.padEnd(32)} ${percentilesOf(bare)}, ${row_count} rows; all variants take ${(all.p50 / bare.p50).toFixed(1)} of it`,
       )
       slowest = Math.max(slowest, all.p99)
       for (const variant of ANALYTICS_VARIANTS) {
         const one = await measure(CALLS, ask([variant]))
-        console.log(`    ${variant.padEnd(32)} ${told(one)}`)
+        console.log(`    ${variant.padEnd(32)} ${percentilesOf(one)}`)
         slowest = Math.max(slowest, one.p99)
       }
     }
@@ -95,7 +94,7 @@ export async function run(): Promise<void> {
   }
 }
 
-/** Of the roll-ups that the answer is made of, or of the events: as they are, without adding anything up. Answers how many. */
+/** Selects the roll-ups or events that a response is computed from, without aggregation. Returns the number of rows. */
 function bareSelect({ database }: BenchPlatform, window: Window): () => Promise<number> {
   const { start_ms, end_ms, read_width } = bucketsOf(window, true)
   const table = read_width === null ? 'analytics_events' : `analytics_roll_ups_${read_width}s`
@@ -123,6 +122,6 @@ async function measure(calls: number, call: () => Promise<unknown>): Promise<Tim
   return { p50: at(0.5), p99: at(0.99) }
 }
 
-function told({ p50, p99 }: Times): string {
+function percentilesOf({ p50, p99 }: Times): string {
   return `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`
 }

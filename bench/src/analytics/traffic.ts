@@ -1,5 +1,5 @@
-// Traffic of thirty days, written as the folder would have left it: events, and the roll-ups that the platform itself makes
-// of them. Visits of players and lives of lobbies come evenly over thirty days, up to now.
+// Writes thirty days of traffic as the aggregator would have left it: events, and the roll-ups that the platform makes of
+// them. Visits of players and lives of lobbies are spread evenly over the thirty days before now.
 import { addUpSql } from '@muster/server/analytics/roll-ups'
 import { type Series, seriesIds } from '@muster/server/analytics/series'
 import { makeDayPartitions } from '@muster/server/database/day-partitions'
@@ -15,9 +15,9 @@ const GAME_MODES = 5
 /** Reserved, connected, removed; created, ready, stopped, exited. */
 const EVENTS_A_VISIT = 3
 const EVENTS_A_LOBBY = 4
-/** Of ten events, as many are of players. */
+/** This many of ten events are of players. */
 const PLAYER_SHARE = 0.9
-/** They are there at the end, with as many players each. */
+/** Lobbies that still exist at the end, and the players of each. */
 const LIVE_LOBBIES = 10_000
 const LIVE_PLAYERS = 6
 
@@ -25,14 +25,14 @@ const GAUGES =
   'lobby_count_change, lobby_closed_count_change, lobby_unready_count_change, lobby_preemptive_count_change, player_count_change, player_unready_count_change'
 const COLUMNS = `ts, kind, series_id, ${GAUGES}, duration_ms, failed, exit_code`
 
-/** One of the series $3: the first ones of all have the most traffic, of which these have the part from $4 to $5. */
+/** Picks one of the series $3, which have the part of the traffic from $4 to $5. The first series have the most traffic. */
 const SERIES_SQL = `($3::integer[])[1 + floor(
   (power($4::float8 + random() * ($5::float8 - $4), 2) - power($4, 2)) / (power($5, 2) - power($4, 2)) * cardinality($3)
 )::integer]`
-/** Evenly from $1 to $2. */
+/** A time between $1 and $2, evenly distributed. */
 const spreadSql = (count: string): string => `$1::timestamptz + ($2::timestamptz - $1) * (number::float8 / ${count})`
 
-/** $6 visits, $7 lobbies that come and go, $8 lobbies that stay with their players: facts of a namespace until $2. */
+/** Facts of a namespace until $2: $6 visits, $7 lobbies that start and stop, $8 lobbies that stay with their players. */
 const FACTS_SQL = `
   insert into analytics_events (${COLUMNS})
   select event.ts, event.kind, visit.series_id, 0, 0, 0, 0, event.players, event.unready, event.duration_ms, null, null
@@ -71,7 +71,7 @@ const FACTS_SQL = `
   ) as event
   returning *`
 
-/** What is known of those who stay: $1 from when on, $2 how many lobbies, $3 the series. */
+/** The lobbies that stay: $1 since when, $2 how many, $3 the series. */
 const LIVE_SQL = `
   with live as (
     insert into analytics_lobbies (lobby_id, series_id, is_custom, is_ready, is_closed, create_ts)
@@ -82,7 +82,7 @@ const LIVE_SQL = `
   insert into analytics_players (player_id, lobby_id, connect_ts, played_ms)
   select gen_random_uuid(), lobby_id, create_ts, 0 from live cross join generate_series(1, ${LIVE_PLAYERS})`
 
-/** Tables are filled first, and their indexes made then. */
+/** Tables are filled before their indexes are created. */
 const DROP_SQL = `
   alter table analytics_roll_ups drop constraint analytics_roll_ups_pkey;
   drop index analytics_events_series_id_ts_idx`
@@ -96,7 +96,7 @@ const VACUUMS_SQL = [
   'vacuum analyze analytics_events',
 ]
 
-/** Of all namespaces that are there. Answers how many events there are. */
+/** Fills the tables for all namespaces. Returns the number of events. */
 export async function makeTraffic({ database }: BenchPlatform, events: number, now_ms: number): Promise<number> {
   const { pool } = database
   const clients = [await pool.connect(), await pool.connect()]

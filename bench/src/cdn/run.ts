@@ -1,6 +1,5 @@
-// Files of a site per second, against nginx with one worker process (the edge is one process too) that serves the same
-// bytes from its own folder on the same machine, round by round in turn. nginx and wrk are
-// Debian's packages and must be there.
+// Measures files of a site per second, against nginx with one worker process (the edge is one process too). nginx serves
+// the same bytes from its own folder on the same machine. Rounds take turns. nginx and wrk are packages of Debian.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -66,7 +65,7 @@ async function compare(size: (typeof SIZES)[number], host: string, ports: Record
   verdict(`${size.name}: edge / nginx`, ratio, size.goal, 'at least')
 }
 
-/** wrk, because a load generator in JavaScript would be slower than nginx, and make both look alike. */
+/** Runs wrk: a load generator in JavaScript would be slower than nginx, and hide the difference. */
 async function load(url: string, host: string): Promise<number> {
   const args = ['-t1', `-c${CONNECTIONS}`, `-d${ROUND_S}s`, '-H', `Host: ${host}`, url]
   const child = spawn('wrk', args, { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -77,7 +76,7 @@ async function load(url: string, host: string): Promise<number> {
   return per_second
 }
 
-/** Answers the host under which the files are served. */
+/** Returns the host under which the files are served. */
 async function deploySite({ api }: BenchPlatform, files: ReadonlyMap<string, Buffer>): Promise<string> {
   const { group_id } = await api.call(createGroup, { body: { display_name: 'Bench' } })
   const body = { display_name: 'Bench', name_id: 'bench', developer_group_id: group_id }
@@ -148,5 +147,5 @@ async function untilItAnswers(port: number): Promise<void> {
     if (is_there) return
     await new Promise((resolve) => setTimeout(resolve, START_PAUSE_MS))
   }
-  throw new Error('nginx does not answer')
+  throw new Error('nginx does not accept connections')
 }

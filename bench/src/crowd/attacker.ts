@@ -1,6 +1,6 @@
-// Clients that hold what they can, each from an address of its own: a program of its own, so that it does not slow down the
-// clients that are measured. It is told over the IPC channel what to send, opens its connections, and opens each again
-// when it was closed. Each second it reports how many are open and how many responses it has read.
+// Attacking clients, each with its own address. They run in a separate process, so that the clients that are measured stay
+// fast. The process receives over the IPC channel what to send. It opens its connections, and opens each again after it
+// was closed. Every second it reports how many connections are open and how many responses it has read.
 import { connect, type Socket } from 'node:net'
 
 export type Attack = {
@@ -8,16 +8,16 @@ export type Attack = {
   /** Client addresses, and connections of each. */
   clients: number
   each: number
-  /** What the connections send once they are open; one after the other sends the next, and then the first again. */
+  /** First bytes of a connection. Connections take these requests in turn. */
   requests: readonly string[]
-  /** So many bytes more every second. */
+  /** Further bytes of each connection per second. */
   drip_bytes: number
-  /** The request again after each of these times; 0: once. */
+  /** Pause before the request is repeated; 0: it is sent once. */
   repeat_ms: number
 }
 export type AttackReport = { open: number; responses: number; opened: number }
 
-/** Connections that are opened in a millisecond: 64 addresses would not be faster together. */
+/** Connections opened per millisecond: as fast as 64 machines together. */
 const OPENED_PER_MS = 2
 const REOPEN_MS = 1_000
 const REPORT_MS = 500

@@ -1,4 +1,4 @@
-// What a crowd of clients can hold, each as the bytes that its connections send.
+// The attacks: what many clients can occupy, each as the bytes that its connections send.
 import { randomUUID } from 'node:crypto'
 import {
   createGame,
@@ -13,18 +13,18 @@ import type { BenchGame } from '../find/games.ts'
 import type { BenchPlatform } from '../platform.ts'
 import type { Attack } from './attacker.ts'
 
-/** Beyond what one edge has of connections with 20,000 descriptors, and of connections to a role before there were pools. */
+/** More than one edge can accept with 20,000 descriptors, and than the connections to a role before there were pools. */
 const IDLE_EACH = 160
 const WAITING_EACH = 130
 const UPLOADS_EACH = 2
 const LARGE_EACH = 30
-/** An identity may have so many long polls. */
+/** The limit of long polls of an identity. */
 const WATCHES_PER_IDENTITY = 8
 const IDENTITY_MS = 3_600_000
-/** Of a client in a second: the limits are 120 finds and 600 calls a minute. */
+/** Requests of a client per second: the limits are 120 finds and 600 calls a minute. */
 const FINDS_EACH = 2
 const CALLS_EACH = 9
-/** Of a body in a second: just over the least that the edge takes. */
+/** Bytes of a body per second: just over the edge's minimum. */
 const SLOW_BYTES = 1_100
 const FILE_BYTES = 5_000_000
 
@@ -77,7 +77,7 @@ export async function attacksOf(platform: BenchPlatform, game: BenchGame, client
       name: 'floods within the rates',
       attack: {
         ...{ clients, each: FINDS_EACH + CALLS_EACH, drip_bytes: 0, repeat_ms: 1_000 },
-        // As many different ones as a client has connections, shifted so that each client sends all of them.
+        // Each client sends all of them, one per connection.
         requests: Array.from({ length: clients * (FINDS_EACH + CALLS_EACH) }, (_, slot) =>
           slot < clients * FINDS_EACH
             ? `${head({ ...guest_find, length: FIND_BODY.length })}${FIND_BODY}`

@@ -1,5 +1,5 @@
-// Honest players: finds at a steady rate, each over a connection of its own from one of many addresses. A player who comes
-// new is the one whom a crowd shuts out first. Latencies count from when each find was due, and include the connection.
+// Honest players: finds at a steady rate, each over a new connection from one of many addresses. An attack locks out new
+// players first. A latency counts from the time when the find was due, and includes the connection.
 import { connect } from 'node:net'
 
 export type Honest = { latencies_ms: number[]; refused: Record<string, number> }
@@ -30,7 +30,7 @@ export async function findSteadily(
   return honest
 }
 
-/** The status of the response, or what came instead of one. */
+/** The status of the response, or the reason why there is none. */
 function findOnce(port: number, request: Buffer, localAddress: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const socket = connect({ port, host: '127.0.0.1', localAddress, noDelay: true })

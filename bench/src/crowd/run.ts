@@ -1,6 +1,6 @@
-// Honest finds beside 64 client addresses that hold what they can: connections, long polls, bodies that do not come, uploads,
-// watches, WebSockets, and requests as often as the rates allow. For each the finds' latency beside that of quiet, and
-// how many were refused.
+// Measures honest finds while 64 client addresses occupy what they can: connections, long polls, bodies that never arrive,
+// uploads, watches, WebSockets, and requests as often as the rate limits allow. For each attack it prints the latency of
+// finds, its ratio to the latency without an attack, and how many finds were refused.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -16,9 +16,9 @@ import { findSteadily, type Honest } from './honest.ts'
 const CLIENTS = 64
 const FINDS_PER_SECOND = 50
 const SECONDS = 6
-/** Lobbies with room for everybody who finds. */
+/** Lobbies with room for all players. */
 const LOBBIES = 48
-/** Until an attack holds what it can: it has opened each connection once. */
+/** Until an attack has opened each connection once. */
 const RAMP_MS_MAX = 8_000
 const RATIO_MAX = 3
 

@@ -1,5 +1,5 @@
-// The lobby's server of this bench, a process of its own: HTTP, WebSocket and TCP on one port, UDP on another. It does as
-// little as it can. It prints its two ports, and ends with its standard input.
+// The lobby server of this bench, in its own process: HTTP, WebSocket and TCP on one port, UDP on another. It does as little
+// as possible. It prints its two ports, and exits when its standard input ends.
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'

@@ -1,10 +1,10 @@
-// A lobby as matchmaker and runner write it, so that this bench runs the edge alone: its ports are the backend's.
+// Writes a lobby like matchmaker and runner do, so that this bench only runs the edge. Its ports are those of the backend.
 import { randomUUID } from 'node:crypto'
 import type { BenchPlatform } from '../platform.ts'
 
 export type BenchLobby = { lobby_id: string; tcp: number; udp: number }
 
-/** `tcp` and `udp` are the edge's numbers of it. */
+/** `tcp` and `udp`: the ports of the edge that lead to the lobby. */
 export async function insertLobby(
   { database }: BenchPlatform,
   backend: { tcp: number; udp: number },

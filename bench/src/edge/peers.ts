@@ -1,5 +1,5 @@
-// HAProxy and nginx in front of the same backend, one thread or worker each, as the edge is one process. Debian's
-// packages haproxy, nginx and libnginx-mod-stream.
+// Starts HAProxy and nginx in front of the same backend, with one thread or worker each, because the edge is one process.
+// They are the packages haproxy, nginx and libnginx-mod-stream of Debian.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -47,7 +47,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended
 }
 
-/** Of the kind of key that the edge's own authority makes. */
+/** A certificate with the kind of key that the edge's own authority creates. */
 async function makeCertificate(folder: string): Promise<void> {
   const args = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
   const files = ['-subj', '/CN=localhost', '-keyout', join(folder, 'key.pem'), '-out', join(folder, 'cert.pem')]

@@ -1,5 +1,5 @@
-// What is measured of one way to the backend: requests, bytes, datagrams and round trips, each for a moment, so that the
-// ways can take turns.
+// Measures one route to the backend: requests, bytes, datagrams and round trips. Each measurement is short, so that routes
+// can take turns.
 import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -12,14 +12,14 @@ const HTTP_ROUND_S = 2
 const UDP_ROUND_MS = 1_000
 const UDP_WINDOW = 32
 const UDP_BYTES = 64
-/** A datagram that is lost is replaced, or the window would run dry. */
+/** A lost datagram is replaced, so that the window stays full. */
 const UDP_LOST_MS = 200
 const TCP_BYTES = 128 * 1024 * 1024
 const TCP_PIECE = Buffer.alloc(64 * 1024, 'x')
 const TRIPS = 1_000
 const HANDSHAKE_KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
 
-/** Requests a second by wrk: a load generator in JavaScript would be slower than a proxy in C. */
+/** Requests per second, by wrk: a load generator in JavaScript would be slower than a proxy in C. */
 export async function requestsPerSecond(url: string, host?: string): Promise<number> {
   const header = host === undefined ? [] : ['-H', `Host: ${host}`]
   const child = spawn('wrk', ['-t1', `-c${HTTP_CONNECTIONS}`, `-d${HTTP_ROUND_S}s`, ...header, url], {
@@ -32,7 +32,7 @@ export async function requestsPerSecond(url: string, host?: string): Promise<num
   return per_second
 }
 
-/** Round trips a second of one source that always has UDP_WINDOW datagrams under way. */
+/** Round trips per second of one source that always has UDP_WINDOW datagrams under way. */
 export async function datagramsPerSecond(port: number, host = '127.0.0.1'): Promise<number> {
   const socket = createSocket('udp4')
   const datagram = Buffer.alloc(UDP_BYTES, 'x')
@@ -62,7 +62,7 @@ export async function datagramsPerSecond(port: number, host = '127.0.0.1'): Prom
   return (received / elapsed_ms) * 1_000
 }
 
-/** MB a second there and back. */
+/** MB per second in both directions. */
 export async function megabytesPerSecond(port: number, host = '127.0.0.1'): Promise<number> {
   const socket = await dial(port, undefined, host)
   const started = performance.now()
@@ -82,7 +82,7 @@ export async function megabytesPerSecond(port: number, host = '127.0.0.1'): Prom
   return TCP_BYTES / 1e6 / (elapsed_ms / 1_000)
 }
 
-/** The median of round trips over one connection, one after the other, in ms. */
+/** The median of consecutive round trips over one connection, in ms. */
 export async function tripMs(socket: Socket, message: Buffer): Promise<number> {
   const trips: number[] = []
   for (let trip = 0; trip < TRIPS; trip++) {
@@ -102,7 +102,7 @@ export async function dial(port: number, from?: string, host = '127.0.0.1'): Pro
   return socket
 }
 
-/** A WebSocket that has shaken hands. */
+/** Returns a socket after its WebSocket handshake. */
 export async function openWebSocket(port: number, host: string, from?: string): Promise<Socket> {
   const socket = await dial(port, from)
   const answered = once(socket, 'data')

@@ -1,5 +1,5 @@
-// The edge's data path against HAProxy and nginx, each one process (or thread), with the same backend behind it, by turns
-// on the same machine. Client, proxy and backend share its cores, so only the ratios say something.
+// Measures the data path of the edge against HAProxy and nginx, each one process or thread in front of the same backend.
+// They take turns on one machine. Client, proxy and backend share its cores, so only the ratios are meaningful.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -26,12 +26,21 @@ const UDP_GOAL = 0.8
 const WEBSOCKET_ABOVE_MS_GOAL = 0.2
 const IDLE_WEBSOCKETS = 9_000
 const IDLE_KB_GOAL = 16
-/** Half of all connections is the most that one address may have. */
+/** One address may have at most half of all connections. */
 const IDLE_SOURCES = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4'] as const
 const OPENING_MAX = 64
 const SETTLE_MS = 3_000
 
 type Ways = Readonly<Record<string, () => Promise<number>>>
+
+type Targets = {
+  backend: Awaited<ReturnType<typeof startBackend>>
+  peers: Awaited<ReturnType<typeof startPeers>>
+  lobby: Awaited<ReturnType<typeof insertLobby>>
+  /** The host of the lobby. */
+  host: string
+  config: BenchPlatform['config']
+}
 
 export async function run(): Promise<void> {
   await using opened = new AsyncDisposableStack()
@@ -42,9 +51,17 @@ export async function run(): Promise<void> {
   const lobby = await insertLobby(platform, backend)
   const peers = await startPeers(backend)
   opened.defer(() => peers.stop())
-  const { edge_http_port, edge_https_port, edge_ports } = platform.config
-  const raw_host = edge_ports.host ?? '127.0.0.1'
   const host = `${lobby.lobby_id}-game.lobby.local.localhost`
+  const targets = { backend, peers, lobby, host, config: platform.config }
+  await compareRequests(targets)
+  await compareStreams(targets)
+  await compareWebSockets(targets)
+  await holdIdle(platform, platform.config.edge_http_port, host)
+}
+
+/** HTTP and HTTPS. */
+async function compareRequests({ backend, peers, lobby, host, config }: Targets): Promise<void> {
+  const { edge_http_port, edge_https_port } = config
   const url = (port: number, scheme = 'http') => `${scheme}://localhost:${port}/`
   const http = await byTurns({
     direct: () => requestsPerSecond(url(backend.tcp)),
@@ -62,7 +79,11 @@ export async function run(): Promise<void> {
   })
   report('HTTPS, requests a second', https)
   console.log(`  HTTPS: edge / HAProxy: ${ratio(https, 'edge', 'haproxy').toFixed(2)}`)
+}
 
+/** Raw UDP and TCP. */
+async function compareStreams({ backend, peers, lobby, config }: Targets): Promise<void> {
+  const raw_host = config.edge_ports.host ?? '127.0.0.1'
   const udp = await byTurns({
     direct: () => datagramsPerSecond(backend.udp),
     edge: () => datagramsPerSecond(lobby.udp, raw_host),
@@ -89,18 +110,19 @@ export async function run(): Promise<void> {
     nginx: tcpTrip(peers.nginx.tcp),
   })
   report('TCP, ms a round trip', tcp_trips)
+}
 
+async function compareWebSockets({ backend, host, config }: Targets): Promise<void> {
+  const { edge_http_port } = config
   const frame = frameOf('ping')
   const webSocketTrip = (port: number) => () => withSocket(openWebSocket(port, host), (socket) => tripMs(socket, frame))
   const trips = await byTurns({ direct: webSocketTrip(backend.tcp), edge: webSocketTrip(edge_http_port) })
   report('WebSocket, ms a round trip', trips)
   const above = median(trips.edge!.map((trip, round) => trip - trips.direct![round]!))
   verdict('WebSocket: p50 above direct, ms', above, WEBSOCKET_ABOVE_MS_GOAL, 'at most')
-
-  await holdIdle(platform, edge_http_port, host)
 }
 
-/** One round to warm up, then ROUNDS of each way in turn, every other round backwards. */
+/** Runs one round to warm up, then ROUNDS of each route in turn. Every other round has the reverse order. */
 async function byTurns(ways: Ways): Promise<Record<string, number[]>> {
   const results: Record<string, number[]> = Object.fromEntries(Object.keys(ways).map((name) => [name, []]))
   for (let round = 0; round <= ROUNDS; round++) {
@@ -134,7 +156,7 @@ async function withSocket(opening: Promise<Socket>, measure: (socket: Socket) =>
   }
 }
 
-/** What the edge's process grows by, for each WebSocket that is open and silent. */
+/** Prints by how much the edge's process grows for each idle WebSocket. */
 async function holdIdle(platform: BenchPlatform, port: number, host: string): Promise<void> {
   const process_id = platform.processes.edge!.pid!
   const before_kb = await residentKb(process_id)
@@ -157,7 +179,7 @@ async function holdIdle(platform: BenchPlatform, port: number, host: string): Pr
     }),
   )
   for (const socket of sockets) socket.destroy()
-  console.log(`\n  ${answered} of ${IDLE_WEBSOCKETS} idle WebSockets answer`)
+  console.log(`\n  ${answered} of ${IDLE_WEBSOCKETS} idle WebSockets still respond`)
   verdict('KB of memory for an idle WebSocket', kb, IDLE_KB_GOAL, 'at most')
 }
 

@@ -1,5 +1,5 @@
-// A game behind a captcha, and its players: as many clients as there are connections, each of which solves one before a
-// round. The provider is a server of this process; Turnstile's published test key passes everybody.
+// A game that requires a captcha, and its players: one client per connection, each of which solves a captcha before a
+// round. This process also serves the provider. The published test key of Turnstile accepts every response.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,15 +10,15 @@ import type { BenchPlatform } from '../platform.ts'
 import type { BenchGame } from './games.ts'
 
 export const CAPTCHA: NonNullable<NonNullable<VersionConfig['matchmaker']>['captcha']> = {
-  // More than a client makes in a round.
+  // More finds than a client makes in a round.
   requests_before_reverify: 600,
   verification_ttl: 12 * 3_600_000,
   turnstile: { site_key: '1x00000000000000000000AA', secret_key: '1x0000000000000000000000000000000AA' },
 }
-/** What a body has that comes with a solved captcha. */
+/** The member of a body that carries a solved captcha. */
 export const SOLVED = { captcha: { turnstile: { client_response: 'XXXX.DUMMY.TOKEN.XXXX' } } }
 
-/** Answers the settings that make a platform ask it. */
+/** Returns the settings that make a platform use this provider. */
 export async function startProvider(): Promise<{ settings: Record<string, string>; stop: () => void }> {
   const server = createServer((req, res) => {
     req.resume().on('end', () => res.end('{"success":true}'))
@@ -31,7 +31,7 @@ export async function startProvider(): Promise<{ settings: Record<string, string
   }
 }
 
-/** Every connection is another client, whose address is told with the edge's proof: so it is where the platform runs. */
+/** Every connection is another client. Its address is in a header with the edge's proof, like behind the edge. */
 export function clientsTarget(platform: BenchPlatform, game: BenchGame, is_solving: boolean): Target {
   const wish = { game_modes: ['default'], prevent_auto_create_lobby: true }
   const proof = edgeProof(platform.keys)
@@ -46,7 +46,7 @@ export function clientsTarget(platform: BenchPlatform, game: BenchGame, is_solvi
   return { port: Number(new URL(platform.matchmaker_url).port), request: requestOf(0), requestOf }
 }
 
-/** One request of each client, with a captcha. Answers the seats, which are to be freed. */
+/** Sends one request of each client, with a captcha. Returns the seats, which the caller frees. */
 export async function solveCaptchas(platform: BenchPlatform, game: BenchGame, clients: number): Promise<Answer[]> {
   const target = clientsTarget(platform, game, true)
   return (await runRound(target, { count: clients, connections: clients })).answers

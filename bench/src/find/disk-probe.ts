@@ -1,5 +1,5 @@
-// What the disk itself takes: a page of 8 KiB written and synced again and again, in a process of its own, in the folder
-// that it is given. It reports over the IPC channel when it is told to end.
+// Measures the disk alone: this process writes and syncs a page of 8 KiB repeatedly, in the folder of its argument. When it
+// is asked to end, it reports over the IPC channel.
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

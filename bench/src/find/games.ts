@@ -1,4 +1,4 @@
-// Games with many open lobbies, made as games make them: by create, and ready from each lobby.
+// Opens many lobbies of a game by the public operations: create, and ready from each lobby.
 import {
   type BodyOf,
   completeUpload,
@@ -18,7 +18,7 @@ import { createClient } from '@muster/contract/client'
 import type { BenchPlatform } from '../platform.ts'
 
 const UNLIMITED = 4_294_967_295
-/** Creates and readies under way at once. */
+/** Calls of create and ready under way at once. */
 const AT_ONCE_MAX = 64
 const LOOK_EVERY_MS = 20
 
@@ -61,7 +61,7 @@ export async function newGame(
   return { game_id, namespace_id, public_token: token }
 }
 
-/** Opens lobbies by create, each ready and with all but one of its seats free. `more`: what else a create says. */
+/** Opens lobbies by create, each ready and with all but one of its seats free. `more`: further members of the body. */
 export async function openLobbies(
   platform: BenchPlatform,
   game: BenchGame,
@@ -79,7 +79,7 @@ export async function openLobbies(
   await end()
 }
 
-/** Plays the servers of lobbies that nothing runs: calls ready for each that starts. Answers how to end it. */
+/** Acts as the servers of lobbies without a process: calls ready for each that starts. Returns a function that ends it. */
 function readyAll(platform: BenchPlatform): () => Promise<void> {
   const seen = new Set<string>()
   let is_over = false

@@ -1,6 +1,6 @@
-// The ceilings: Fastify with the same schemas, bodies of the same size in and out, and no work in between; and the same with
-// one question to a game's endpoint in between (verified.ts). A program of its own, so that it has a process like the
-// matchmaker has; it tells its port over the IPC channel.
+// The ceilings: Fastify with the same schemas, bodies of the same size in both directions, and no other work. A second one
+// also calls the endpoint of a game (verified.ts). They run in their own process, like the matchmaker. The process reports
+// its port over the IPC channel.
 import { findLobby, type ResponseOf } from '@muster/contract'
 import { readConfig } from '@muster/server/config'
 import { createAskGame } from '@muster/server/matchmaker/seats/verification/calls'
@@ -9,7 +9,7 @@ import { createMetrics } from '@muster/server/observe/metrics'
 import Fastify from 'fastify'
 import { ASKING_PATH } from './verified.ts'
 
-/** What the peer is started with, as JSON. */
+/** The argument of the peer, as JSON. */
 export type PeerOrder = {
   answer: ResponseOf<typeof findLobby>
   url: string

@@ -1,7 +1,6 @@
-// What rays cost a find, of the matchmaker's time on the processor; whatever else a find takes (PostgreSQL, the edge) is not
-// counted. What a find asks of the recorder takes less than a machine's moods differ from one second to the next: it is
-// measured by itself, many times over, and set against a find. Beside it the matchmaker's rays are switched on and off in
-// turn, which shows what else they may cost, and how far such a look can be believed.
+// Measures what rays cost a find in processor time of the matchmaker. PostgreSQL and the edge are not counted. The recorder's
+// part of a find is smaller than the noise of a machine, so it is measured alone, many times, and compared with a find.
+// The matchmaker's rays are also switched on and off in turn. That shows further costs, and how large the noise is.
 import type { ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,7 +15,7 @@ import { findTarget, freeSeats, gameWithLobbies, requireSeats } from './rounds.t
 import type { Switch, Switched } from './switched-matchmaker.ts'
 
 const SWITCHED_MATCHMAKER = fileURLToPath(new URL('./switched-matchmaker.ts', import.meta.url))
-/** The edge is there for the upload of a build. */
+/** The edge is needed for the upload of a build. */
 const ROLES = ['api', 'matchmaker', 'edge'] as const
 const WARM_UP_PAIRS = 6
 const PAIRS = 60
@@ -24,7 +23,7 @@ const FINDS_PER_ROUND = 1_200
 const CONNECTIONS = 64
 const LOBBIES = 10
 const COST_MAX = 0.01
-/** Those of a find that begins with 'http'. */
+/** The spans of a find that begins with 'http'. */
 const PHASES = ['auth', 'http', 'handle', 'choose', 'commit', 'answer']
 const RAYS = 200_000
 const RAY_ROUNDS = 9
@@ -34,7 +33,7 @@ export async function run(): Promise<void> {
   try {
     const game = await gameWithLobbies(platform, LOBBIES)
     const matchmaker = platform.processes.matchmaker!
-    /** Microseconds on the processor for each find of a round. */
+    /** Processor time of each find of a round, in microseconds. */
     const playRound = async (are_kept: boolean): Promise<number> => {
       const before = await switchRays(matchmaker, are_kept)
       const { answers } = await runRound(findTarget(platform, game), {
@@ -48,7 +47,7 @@ export async function run(): Promise<void> {
     const with_rays: number[] = []
     const without: number[] = []
     for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair++) {
-      // Whoever begins has the colder machine: each begins as often as the other.
+      // The first of a pair runs on a colder machine, so both are first equally often.
       const order = pair % 2 === 0 ? [true, false] : [false, true]
       for (const are_kept of order) {
         const us = await playRound(are_kept)
@@ -61,14 +60,14 @@ export async function run(): Promise<void> {
   }
 }
 
-/** Answers the time on the processor so far, in microseconds. */
+/** Returns the processor time so far, in microseconds. */
 async function switchRays(matchmaker: ChildProcess, are_kept: boolean): Promise<number> {
   matchmaker.send({ kind: 'rays', are_kept } satisfies Switch)
   const [answer] = (await once(matchmaker, 'message')) as [Switched]
   return answer.cpu_us
 }
 
-/** Microseconds on the processor for all that one find asks of the recorder. */
+/** Processor time of all calls of one find to the recorder, in microseconds. */
 async function rayUs({ config, database: { pool } }: BenchPlatform): Promise<number> {
   const { rays_per_second } = config
   const log = createLog({ who: 'bench', level: 'error' })
@@ -92,14 +91,14 @@ async function rayUs({ config, database: { pool } }: BenchPlatform): Promise<num
 function report(with_rays: readonly number[], without: readonly number[], ray_us: number): void {
   const costs = with_rays.map((us, pair) => us - without[pair]!).toSorted((x, y) => x - y)
   const of_find = median(without)
-  // The rank interval of the median (binomial, 95 %), for a difference that is small beside the noise.
+  // The rank interval of the median (binomial, 95 %): the difference is small compared to the noise.
   const reach = Math.ceil(0.98 * Math.sqrt(costs.length))
   const middle = Math.floor(costs.length / 2)
   const [least, most] = [costs[middle - reach]!, costs[middle + reach]!]
   const percent = (us: number) => `${((us / of_find) * 100).toFixed(2)} %`
-  console.log(`\n  a find: ${of_find.toFixed(1)} us of the matchmaker's time on the processor, without rays`)
+  console.log(`\n  a find: ${of_find.toFixed(1)} us of processor time of the matchmaker, without rays`)
   console.log(`  with them, in ${costs.length} pairs of ${FINDS_PER_ROUND} finds: ${percent(median(costs))} more`)
   console.log(`  (with 95 % certainty ${percent(least)} to ${percent(most)})`)
-  console.log(`  what one find asks of the recorder, by itself: ${ray_us.toFixed(2)} us, ${percent(ray_us)}`)
+  console.log(`  the recorder's part of one find, measured alone: ${ray_us.toFixed(2)} us, ${percent(ray_us)}`)
   verdict('what rays cost of a find', ray_us / of_find, COST_MAX, 'at most')
 }

@@ -1,4 +1,4 @@
-// What the series of finds have in common: games whose lobbies have room, finds that take seats, and seats given back.
+// Common parts of the series of finds: games whose lobbies have room, finds that take seats, and the release of seats.
 import { findLobby, playerDisconnected, type ResponseOf } from '@muster/contract'
 import { archive } from 'arena/build'
 import { type Answer, postRequest, type Target } from '../load.ts'
@@ -11,10 +11,10 @@ export type Seat = ResponseOf<typeof findLobby>
 
 const SEATS = 256
 const FREE_AT_ONCE_MAX = 32
-/** A mode of the guarded game has it, which is not the one that is found: its finds only pass by. */
+/** The guarded game has it in another game mode than the one that is found, so its finds do not use it. */
 const VERIFICATION = { url: 'https://gate.example.org/' }
 
-/** No runner runs here, so nothing is started: the build only has to be there. */
+/** No runner runs, so no lobby starts. The build only has to exist. */
 export async function gameWithLobbies(
   platform: BenchPlatform,
   count: number,
@@ -56,7 +56,7 @@ export function requireSeats(answers: readonly Answer[]): Seat[] {
   })
 }
 
-/** Outside of what is measured: every round begins with the same free seats. */
+/** Not measured: it gives every round the same free seats. */
 export async function freeSeats(platform: BenchPlatform, game: BenchGame, seats: readonly Seat[]): Promise<void> {
   const left = seats.values()
   const clients = new Map<string, ReturnType<typeof lobbyClient>>()

@@ -1,6 +1,10 @@
-// Finds per second against an equal-sized Fastify POST, with ten and with ten thousand open lobbies, behind a captcha, and
-// in a game that is asked about each player (verified.ts says against what); latency at a steady rate; what rays cost (rays.ts); and the time to a
-// seat in a lobby that has to be started, against the bare start of the same game server.
+// Measures finds:
+//
+// - finds per second against an equal-sized Fastify POST, with ten and with ten thousand open lobbies, with a captcha, and
+//   in a game that verifies each player (verified.ts)
+// - latency at a steady rate
+// - the cost of rays (rays.ts)
+// - the time to a seat in a lobby that has to start, against the bare start of the same game server
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +25,7 @@ const WARM_UP_ROUNDS = 2
 const FINDS_PER_ROUND = 2_400
 /** Each opens a connection to the endpoint. */
 const VERIFIED_PER_ROUND = 600
-/** Few enough to see the wait for the disk, and enough to see what the platform can take. */
+/** Few connections show the wait for the disk, many show the throughput of the platform. */
 const CONNECTIONS = [64, 256] as const
 const FEW_LOBBIES = 10
 const MANY_LOBBIES = 10_000
@@ -98,10 +102,10 @@ type Contender = {
   name: string
   target: Target
   game: BenchGame | null
-  /** Requests of a round. */
+  /** Requests of one round. */
   count: number
   is_guarded: boolean
-  /** Of each round that counts. */
+  /** Requests per second of each round that counts. */
   rates: number[]
 }
 
@@ -109,7 +113,7 @@ function contender(name: string, target: Target, game: BenchGame | null): Conten
   return { name, target, game, count: FINDS_PER_ROUND, is_guarded: false, rates: [] }
 }
 
-/** Round by round, each time beginning with another one, so that the machine's moods fall on all alike. */
+/** Runs round by round. Each round begins with another contender, so that changes of the machine affect all alike. */
 async function compare(platform: BenchPlatform, contenders: readonly Contender[], connections: number): Promise<void> {
   for (const one of contenders) one.rates = []
   for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round++) {

@@ -1,4 +1,4 @@
-// When the event loop of a process stood still, and why: by its own work, or because the processor was given to others.
+// Measures when the event loop of a process stood still, and why: its own work, or no processor for the thread.
 import { readFileSync } from 'node:fs'
 
 const TICK_MS = 1
@@ -9,12 +9,12 @@ const NS_PER_MS = 1_000_000
 
 /** Wall-clock milliseconds, comparable between the processes of one machine. */
 export type Span = { start_ms: number; end_ms: number }
-/** `waited_ms`: how much of it the thread was ready to run, and had no processor. */
+/** `waited_ms`: how long the thread was ready to run without a processor. */
 export type Stall = Span & { waited_ms: number }
 
 export const clock = (): number => performance.timeOrigin + performance.now()
 
-/** Watches the event loop of this thread. The function that is returned ends the watch and returns the stalls. */
+/** Watches the event loop of this thread. The returned function ends the watch and returns the stalls. */
 export function watchStalls(): () => Stall[] {
   const stalls: Stall[] = []
   let last_ms = clock()
@@ -35,7 +35,7 @@ export function watchStalls(): () => Stall[] {
   }
 }
 
-/** Since the thread began; the kernel counts it. 0 where it does not. */
+/** Waiting time since the start of the thread, counted by the kernel; 0 where it does not count. */
 function waitedMs(): number {
   try {
     return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[1]) / NS_PER_MS

@@ -1,5 +1,5 @@
-// How long a player waits for a lobby that has to be started, against the bare time of the same game server from its
-// start to its first accepted connection. Both in turn, so that the machine's moods fall on both.
+// Measures how long a player waits for a lobby that has to start. It is compared with the bare time of the same game server
+// from its start to its first accepted connection. Both take turns, so that changes of the machine affect both.
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -17,7 +17,7 @@ const ROUNDS = 15
 const RATIO_GOAL = 1.3
 const MORE_MS_GOAL = 40
 const LISTEN_WAIT_MS_MAX = 10_000
-/** Below the ports that connections get: thousands of those have just been used. And not where lobbies listen. */
+/** Below the ephemeral ports, of which thousands have just been used, and outside the ports of lobbies. */
 const PORT_MIN = 12_000
 const PORT_COUNT = 8_000
 
@@ -30,7 +30,7 @@ export async function measureStarts(): Promise<void> {
     const game = await newGame(platform, {
       archive: archive(files),
       docker: { args: ['node', 'server/main.js'], ports: { game: { protocol: 'http' } } },
-      // Each find has a lobby to itself, which ends soon after.
+      // Each find gets its own lobby, which ends soon after.
       matchmaker: { max_players: 1, game_modes: { default: { player_deadline_ms: 1_000, idle_grace_ms: 0 } } },
     })
     const player = createClient({ url: platform.matchmaker_url, token: game.public_token })
@@ -47,7 +47,7 @@ export async function measureStarts(): Promise<void> {
     }
     const ms = (values: number[]): string => `${median(values).toFixed(0)} ms (${values.map(Math.round).join(' ')})`
     console.log(`\n  bare start to listening        ${ms(bare)}`)
-    console.log(`  find to answer, with a start   ${ms(found)}`)
+    console.log(`  find to response, with a start ${ms(found)}`)
     verdict('find with a start / bare start', median(found.map((value, i) => value / bare[i]!)), RATIO_GOAL, 'at most')
     verdict('find with a start, ms more', median(found.map((value, i) => value - bare[i]!)), MORE_MS_GOAL, 'at most')
   } finally {
@@ -63,7 +63,7 @@ async function writeFiles(folder: string, files: readonly BuiltFile[]): Promise<
   }
 }
 
-/** Without the platform the SDK allows everything, and the server does nothing else than it does with it. */
+/** Without the platform the SDK allows every player. The server does the same as with it. */
 async function startBare(folder: string): Promise<number> {
   const port = PORT_MIN + Math.floor(Math.random() * PORT_COUNT)
   const started = performance.now()

@@ -1,10 +1,10 @@
-// The matchmaker, in a process whose rays are switched on and off while it runs: two processes differ by more than rays
-// cost, through luck with memory and compilation alone. Off is what MUSTER_RAYS_PER_SECOND=0 makes: no ray is opened.
+// The matchmaker in a process whose rays are switched on and off while it runs. Two processes would differ by more than the
+// cost of rays, through memory layout and compilation alone. Off is the same as MUSTER_RAYS_PER_SECOND=0: no ray is opened.
 import { startRoles } from '@muster/server'
 import { readConfig } from '@muster/server/config'
 
 export type Switch = { kind: 'rays'; are_kept: boolean }
-/** The answer to a switch: microseconds on the processor so far. */
+/** The response to a switch: processor time so far, in microseconds. */
 export type Switched = { kind: 'switched'; cpu_us: number }
 
 const running = await startRoles(readConfig(process.env))

@@ -1,6 +1,5 @@
-// Where the late finds of a steady load spend their time. The load generator, the matchmaker, its appends to the journal
-// and the disk are watched at the same time, and each moment of a late find is counted for the first of them that was
-// late just then.
+// Measures where the late finds of a steady load spend their time. The load generator, the matchmaker, its appends to the
+// journal and the disk are watched together. Each moment of a late find counts for the first of them that was late then.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +16,7 @@ const PER_SECOND = 500
 const SECONDS = 30
 const WARM_UP_SECONDS = 5
 const CONNECTIONS = 64
-/** A find that takes longer is late; so is an append, and a write of the disk. */
+/** A find, an append or a disk write that takes longer is late. */
 const LATE_MS = 10
 const LATE_SYNC_MS = 5
 const STEP_MS = 0.5
@@ -83,8 +82,8 @@ function report({ finds, stalls, watched, syncs, checkpoints }: Seen): void {
   line('a find, from when it was due', finds.map(length))
   line('an append to the journal', watched.appends.map(length))
   line('8 KiB written and synced, beside it', syncs.map(length))
-  told('stalls of the load generator', stalls)
-  told('stalls of the matchmaker', watched.stalls)
+  printStalls('stalls of the load generator', stalls)
+  printStalls('stalls of the matchmaker', watched.stalls)
 
   const late = finds.filter((find) => length(find) >= LATE_MS)
   const late_syncs = syncs.filter((sync) => length(sync) >= LATE_SYNC_MS)
@@ -118,11 +117,11 @@ const isWithin = (spans: readonly Span[], at: number): boolean =>
   spans.some(({ start_ms, end_ms }) => start_ms <= at && at < end_ms)
 
 function line(what: string, values: readonly number[]): void {
-  const told = [0.5, 0.99, 0.999, 1].map((q) => quantile(values, q).toFixed(1).padStart(6)).join(' ')
-  console.log(`  ${what.padEnd(42)} ${told}`)
+  const text = [0.5, 0.99, 0.999, 1].map((q) => quantile(values, q).toFixed(1).padStart(6)).join(' ')
+  console.log(`  ${what.padEnd(42)} ${text}`)
 }
 
-function told(what: string, stalls: readonly Stall[]): void {
+function printStalls(what: string, stalls: readonly Stall[]): void {
   const sum = (values: readonly number[]): string => values.reduce((a, b) => a + b, 0).toFixed(0)
   const waited = sum(stalls.map(({ waited_ms }) => waited_ms))
   const longest = Math.max(0, ...stalls.map(length)).toFixed(1)

@@ -1,13 +1,15 @@
-// A game that is asked about every player before he gets his seat. Its endpoint is a server of this process that says yes.
-// The question itself is none of the platform's time, so the ceiling asks it as well: an equal-sized Fastify POST that asks
-// the same endpoint the same question, once a request and by the platform's own code (an address looked at and pinned, a
-// connection for each call). What is left between the two is what holding, asking and seating cost.
+// A game that verifies every player before the player gets a seat. Its endpoint is a server of this process that always
+// accepts.
+//
+// The time of the call is not the platform's, so the ceiling makes the same call: an equal-sized Fastify POST that calls the
+// same endpoint once per request, with the platform's own code. That code resolves and pins the address, and opens a
+// connection for each call. The difference is the cost of the hold, the verification and the seat.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { VersionConfig } from '@muster/contract'
 
-/** Where the ceiling that asks answers. */
+/** The path of the ceiling that calls the endpoint. */
 export const ASKING_PATH = '/asking'
 
 type FindAction = NonNullable<
@@ -15,10 +17,10 @@ type FindAction = NonNullable<
 >
 
 export type Endpoint = {
-  /** What makes a platform call it. */
+  /** The verification config that makes a platform call the endpoint. */
   settings: Record<string, string>
   action: FindAction
-  /** What it was asked last. */
+  /** The last request that it received. */
   question: () => string
   stop: () => void
 }

@@ -1,4 +1,4 @@
-// The matchmaker, in a process that notes when its event loop stood still and when it appended to the journal.
+// The matchmaker in a process that records when its event loop stood still and when it appended to the journal.
 import { startRoles } from '@muster/server'
 import { readConfig } from '@muster/server/config'
 import { clock, type Span, type Stall, watchStalls } from './stalls.ts'

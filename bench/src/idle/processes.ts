@@ -1,4 +1,4 @@
-// What the kernel reports about the processes of one platform: memory, processor time, and how often they wake up.
+// Reads from the kernel how much memory and processor time the processes of one platform use, and how often they wake up.
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** The kernel reports times to programs in hundredths of a second. */
@@ -15,7 +15,7 @@ export type Sample = {
   wakeups: number
 }
 
-/** Every process whose command line or environment has one of the words, and all their descendants. */
+/** Processes whose command line or environment has one of the words, and their descendants. */
 export function sampleProcesses(words: readonly string[]): Map<number, Sample> {
   const all = new Map<number, { parent_pid: number; command: string; is_named: boolean }>()
   for (const entry of readdirSync('/proc')) {
@@ -46,7 +46,7 @@ function sampleOf(pid: number, command: string): Sample {
   return { pid, name: nameOf(command), pss_mb: pss_kb / KB_PER_MB, cpu_ms: (user + system) * TICK_MS, wakeups }
 }
 
-/** The shortest text that tells a process from the others of the platform. */
+/** The shortest text that distinguishes a process from the others of the platform. */
 function nameOf(command: string): string {
   const role = /main\.ts (api|matchmaker|runner|edge)$/.exec(command)?.[1]
   if (role !== undefined) return role
@@ -59,7 +59,7 @@ function nameOf(command: string): string {
   return (script ?? program).split('/').slice(-2).join('/')
 }
 
-/** From the third on: the second, in parentheses, may hold anything. */
+/** Fields from the third on. The second, in parentheses, may contain any text. */
 const fieldsOf = (line: string): string[] => line.slice(line.lastIndexOf(')') + 2).split(' ')
 
 function listThreads(pid: number): string[] {

@@ -1,5 +1,5 @@
-// `npm run bench idle [SECONDS]`: what a platform costs while nobody plays. It starts `muster start` with the arena in one
-// lobby, whose only player has left, and reads from the kernel what each process takes.
+// `npm run bench idle [SECONDS]`: measures a platform without players. It starts `muster start` with the arena in one lobby,
+// whose only player has left, and reads from the kernel what each process uses.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ const PROGRAM = fileURLToPath(new URL('../../../cli/src/main.ts', import.meta.ur
 const DEPLOY = fileURLToPath(new URL('../../../examples/arena/deploy.ts', import.meta.url))
 const SECONDS_DEFAULT = 60
 const SECONDS_MAX = 3_600
-/** Until what the start has left behind is gone: connections to the database that nobody uses any more, first statistics. */
+/** Until the traces of the start are gone: unused database connections, first statistics. */
 const SETTLE_MS = 45_000
 /** The lobby must outlast the measurement. */
 const IDLE_GRACE_MS = 3_600_000

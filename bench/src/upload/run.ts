@@ -1,6 +1,6 @@
-// Bytes per second of an upload as players' developers make one (a presigned PUT to the main address: edge, api, disk,
-// database) against the same bytes streamed straight into a file, with one fsync at its end; in turn, in one run. And
-// what the two processes hold in memory meanwhile, which must not grow with the length of the file.
+// Measures bytes per second of an upload: a presigned PUT to the main address, through edge, api, disk and database. It is
+// compared with the same bytes streamed straight into a file, with one fsync at the end; both take turns. The memory of
+// edge and api is measured too: it must not grow with the length of the file.
 import { randomBytes } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -21,7 +21,7 @@ const ROUND_BYTES = 256 * MIB
 const RATE_GOAL = 0.8
 const SHORT_BYTES = 64 * MIB
 const LONG_BYTES = 1024 * MIB
-/** Of the peak at 64 MiB: what a collector's timing makes of the same work. */
+/** Part of the peak at 64 MiB: the variation that garbage collection causes. */
 const MEMORY_GOAL = 1.25
 const PIECE_BYTES = 64 * 1024
 const ROLES = ['api', 'edge'] as const
@@ -72,7 +72,7 @@ async function compareMemory(platform: BenchPlatform, game_id: string): Promise<
   }
 }
 
-/** Bytes that cost nothing to make and cannot be packed, in the pieces in which a file is read. */
+/** Bytes that are cheap to make and cannot be compressed, in pieces of the size in which a file is read. */
 function newSource(bytes: number): Readable {
   const piece = randomBytes(PIECE_BYTES)
   let left = bytes
@@ -86,7 +86,7 @@ function newSource(bytes: number): Readable {
   })
 }
 
-/** Answers the milliseconds that it took. */
+/** Returns the duration in milliseconds. */
 async function writePlainly(path: string, bytes: number): Promise<number> {
   const started = performance.now()
   await pipeline(newSource(bytes), createWriteStream(path, { flush: true }))
@@ -95,7 +95,7 @@ async function writePlainly(path: string, bytes: number): Promise<number> {
   return elapsed_ms
 }
 
-/** As above, of the PUT alone: what is prepared before it and removed after it is not the bytes' way. */
+/** The same for the PUT alone. Preparation and removal are not measured. */
 async function upload({ api }: BenchPlatform, game_id: string, bytes: number): Promise<number> {
   const { build_id, image_presigned_request } = await api.call(createGameBuild, {
     params: { game_id },
