@@ -17,13 +17,14 @@ const LITERALS_MIN = 120
 const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours JSON that we have written ourselves.']])
 /** Files that build expressions at run time. */
 const MADE = new Map([
-  ['contract/src/visible-text.ts', 'Of another one, with other flags.'],
-  ['server/src/addresses/ip-data/folder.ts', 'Of a fixed list of words.'],
-  ['server/src/cloud/lobbies/exports.ts', 'Of fixed parts.'],
-  ['server/src/edge/proxy/request-class.ts', "Of the contract's paths."],
-  ['server/src/http/sockets.ts', "Of the contract's paths."],
-  ['server/src/tokens/credentials.ts', 'Of the labels of our own tokens.'],
-  ['server/src/tsig-key.ts', "Of fixed parts; it reads the operator's own file."],
+  ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
+  ['contract/src/visible-text.ts', 'From another expression, with other flags.'],
+  ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
+  ['server/src/cloud/lobbies/exports.ts', 'From fixed parts.'],
+  ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
+  ['server/src/http/sockets.ts', 'From the paths of the contract.'],
+  ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
+  ['server/src/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],
 ])
 
 function sources(): { path: string; text: string }[] {
