@@ -10,8 +10,13 @@ import { sectionOf, sectionsOf } from './sections.ts'
 type Json = Record<string, unknown>
 type Content = { content: { 'application/json': { schema: Json } } }
 
-/** Refusals that the HTTP door can answer with, whatever the operation. */
-const DOOR_ERRORS: readonly ErrorCode[] = ['VALIDATION_ERROR', 'API_RATE_LIMIT', 'API_NOT_AVAILABLE', 'INTERNAL_ERROR']
+/** Errors that every operation can return. */
+const GENERAL_ERRORS: readonly ErrorCode[] = [
+  'VALIDATION_ERROR',
+  'API_RATE_LIMIT',
+  'API_NOT_AVAILABLE',
+  'INTERNAL_ERROR',
+]
 const BODY_ERRORS: readonly ErrorCode[] = ['API_BAD_BODY', 'API_UNSUPPORTED_MEDIA_TYPE', 'API_BODY_TOO_LARGE']
 const CREDENTIAL_ERRORS: readonly ErrorCode[] = [
   'API_UNAUTHORIZED',
@@ -27,14 +32,15 @@ const CALLERS: Record<CallerKind, string> = {
   anyone: 'anyone, without a credential',
   admin: "the operator's access token",
   user: 'a person who has logged in',
-  cloud: "a cloud token of the game's",
-  namespace: "a namespace's public token, an Origin that stands for it, or the token of one of its identities",
-  identity: "the token of a game's player",
+  cloud: 'a cloud token of the game',
+  namespace:
+    'a public token of the namespace, a page of the namespace (by its Origin), or an identity token of the namespace',
+  identity: 'the identity token of a player',
   development: 'a development token',
   lobby: 'the token of a running lobby',
 }
 
-/** What the document says of one operation, as far as it is read by programs of ours. */
+/** The members of an operation that the reference pages read. */
 export type OpenapiOperation = Json & {
   parameters?: readonly { name: string; in: string; required: boolean; description?: string; schema: Json }[]
   requestBody?: Json & Content
@@ -49,13 +55,13 @@ export function operationOf(document: OpenapiDocument, { path, method }: Operati
   return document.paths[path]![method.toLowerCase()]!
 }
 
-/** Every code that the operation may answer: its own first, then those of the door. */
+/** Every error code that the operation can return: its own first, then the general ones. */
 export function errorsOf(operation: Operation): ErrorCode[] {
   const is_open = operation.auth.includes('anyone')
   return [
     ...new Set([
       ...operation.errors,
-      ...DOOR_ERRORS,
+      ...GENERAL_ERRORS,
       ...(hasBody(operation) ? BODY_ERRORS : []),
       ...(is_open ? [] : CREDENTIAL_ERRORS),
       ...(operation.role === null ? [] : ROLE_ERRORS),
@@ -80,7 +86,7 @@ export function openapiDocument(version: string): OpenapiDocument {
       description: 'A self-hosted multiplayer game hosting platform.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/', description: 'The platform that this document comes from.' }],
+    servers: [{ url: '/', description: 'The platform that serves this document.' }],
     tags: sectionsOf(OPERATIONS).map(({ name, description }) => ({
       name,
       ...(description === '' ? {} : { description }),
@@ -88,7 +94,7 @@ export function openapiDocument(version: string): OpenapiDocument {
     paths,
     components: {
       securitySchemes: {
-        token: { type: 'http', scheme: 'bearer', description: 'Which kind of token: see each operation.' },
+        token: { type: 'http', scheme: 'bearer', description: 'Each operation says which kinds of token it accepts.' },
       },
       schemas: { ...componentSchemas(), Error: errorSchema() },
     },
@@ -103,7 +109,7 @@ function describe(operation: Operation): OpenapiOperation {
     summary: operation.summary,
     description: [
       `May be called by: ${operation.auth.map((kind) => CALLERS[kind]).join('; ')}.`,
-      ...(operation.role === null ? [] : [`A person must be ${operation.role} in the group, or more.`]),
+      ...(operation.role === null ? [] : [`A user needs at least the role ${operation.role} in the group.`]),
       ...(aliases === '' ? [] : [`Also at ${aliases}.`]),
     ].join(' '),
     tags: [sectionOf(operation).name],
@@ -120,7 +126,7 @@ function describe(operation: Operation): OpenapiOperation {
   }
 }
 
-/** The same operation at another path. Generators take an operationId only once. */
+/** The same operation at another path. Generators require that every operationId is unique. */
 function describeAlias(operation: Operation, index: number): OpenapiOperation {
   const number = index === 0 ? '' : String(index + 1)
   return {
@@ -150,7 +156,8 @@ function parametersOf(operation: Operation): Pick<OpenapiOperation, 'parameters'
             name: 'Idempotency-Key',
             in: 'header',
             required: false,
-            description: 'A repeated call with the same key is answered like the first one, for ten minutes.',
+            description:
+              'Makes a retry safe: for 10 minutes, a repeated call with the same key returns the response of the first call. Any string of 1 to 128 characters.',
             schema: { type: 'string', minLength: 1, maxLength: 128 },
           },
         ]
@@ -163,7 +170,7 @@ function membersOf(schema: TObject): [string, Json][] {
   return Object.entries(schema.properties).map(([name, member]) => [name, plain(member as TSchema)])
 }
 
-/** A parameter's description stands beside its schema, where generators and people look for it. */
+/** Moves the description of a parameter from its schema to the parameter itself, where generators read it. */
 function described({ description, ...schema }: Json): { description?: string; schema: Json } {
   return typeof description === 'string' ? { description, schema } : { schema }
 }
@@ -178,7 +185,7 @@ function requestBodyOf(operation: Operation): Pick<OpenapiOperation, 'requestBod
   return { requestBody }
 }
 
-/** One answer for each status, naming the codes that come with it. */
+/** One response for each status, whose description lists its error codes. */
 function refusalsOf(codes: readonly ErrorCode[]): Record<string, Json & Content> {
   const by_status = new Map<number, Set<ErrorCode>>()
   for (const code of codes) {
@@ -186,37 +193,60 @@ function refusalsOf(codes: readonly ErrorCode[]): Record<string, Json & Content>
     const together = by_status.get(status) ?? new Set()
     by_status.set(status, together.add(code))
   }
-  const answers = [...by_status].map(([status, together]) => [
+  const responses = [...by_status].map(([status, together]) => [
     status,
     {
       description: [...together].map((code) => `\`${code}\`: ${ERRORS[code].message}`).join('\n\n'),
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
     },
   ])
-  return Object.fromEntries(answers)
+  return Object.fromEntries(responses)
 }
 
 function errorSchema(): Json {
   const text = { type: 'string' }
   return {
     type: 'object',
+    description: 'The body of every response that is not a success.',
     required: ['code', 'message', 'documentation', 'metadata', 'ray_id'],
     properties: {
-      code: { ...text, description: 'For programs.' },
-      message: { ...text, description: 'For people.' },
-      documentation: { ...text, description: 'The page of this code.' },
+      code: { ...text, description: 'Error code, for programs. Example: `LOBBY_NOT_FOUND`.' },
+      message: { ...text, description: 'What went wrong, for people. The text may change.' },
+      documentation: { ...text, description: 'Address of the page that explains the code.' },
       metadata: {
         type: 'object',
-        description: 'What goes with the code; `errors` where members of the request are wrong.',
-        properties: { errors: { type: 'array', items: referenceTo('ErrorDetail') } },
+        description: 'Details of the error. Which members exist depends on the code.',
+        properties: {
+          errors: {
+            type: 'array',
+            description: 'The members of the request that are wrong. Present with `VALIDATION_ERROR`.',
+            items: referenceTo('ErrorDetail'),
+          },
+        },
         additionalProperties: true,
       },
-      ray_id: { ...text, format: 'uuid', description: 'Names this request; also in the header x-ray-id.' },
+      ray_id: {
+        ...text,
+        format: 'uuid',
+        description: 'Id of this request, also in the header `x-ray-id`. It finds the request in the log.',
+      },
     },
   }
 }
 
-const COMPONENT_NAMES = new Map(Object.entries(COMPONENTS).map(([name, schema]) => [JSON.stringify(schema), name]))
+/**
+ * Components by their JSON without their own description, so that a member may describe the component it refers to. Objects
+ * without members are told apart by their description only.
+ */
+const COMPONENT_NAMES = new Map(
+  Object.entries(COMPONENTS).map(([name, schema]) => [componentKey(schema as Json), name]),
+)
+
+function componentKey(schema: Json): string {
+  const { description: _, ...rest } = schema
+  const has_members = Object.keys((rest.properties ?? {}) as Json).length > 0
+  return JSON.stringify(has_members ? rest : schema)
+}
 
 function componentSchemas(): Record<string, Json> {
   return Object.fromEntries(Object.entries(COMPONENTS).map(([name, schema]) => [name, plain(schema, name)]))
@@ -226,16 +256,21 @@ function referenceTo(name: string): Json {
   return { $ref: `#/components/schemas/${name}` }
 }
 
+function referenceFrom({ description }: Json, name: string): Json {
+  const is_own = description !== undefined && description !== COMPONENTS[name]!['description' as never]
+  return is_own ? { ...referenceTo(name), description } : referenceTo(name)
+}
+
 /**
- * A schema as plain JSON, in which whatever is a component (but the one of the name `own`) is a reference to it. A map of
- * any name is said the way that generators understand best.
+ * A schema as plain JSON, in which every component except the one named `own` is replaced by a reference. A map is written
+ * with `additionalProperties`, the form that generators understand best.
  */
 function plain(schema: TSchema, own?: string): Json {
   const convert = (value: unknown, is_outermost = false): unknown => {
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item) => convert(item))
-    const name = COMPONENT_NAMES.get(JSON.stringify(value))
-    if (name !== undefined && !(is_outermost && name === own)) return referenceTo(name)
+    const name = COMPONENT_NAMES.get(componentKey(value as Json))
+    if (name !== undefined && !(is_outermost && name === own)) return referenceFrom(value as Json, name)
     const members = Object.entries(value).map(([key, member]) => [key, convert(member)])
     return asMap(Object.fromEntries(members))
   }

@@ -1,8 +1,9 @@
-// The version config: what a game developer says about how a version is served, matched and run. Sections that the
-// platform does not implement yet are refused by the schema, never ignored.
+// The version config: how a version of a game is served, matched and run. The schema refuses sections that the platform does
+// not implement.
 import Type, { type Static } from 'typebox'
 import { CaptchaConfig } from './captcha-config.ts'
-import { Id, object } from './records.ts'
+import { Id, SiteId } from './ids.ts'
+import { described, object } from './records.ts'
 import { type SeatAction, type VerificationConfig, verificationMembers } from './verification-config.ts'
 
 /** The names of game modes and regions, which are keys of maps. */
@@ -18,38 +19,60 @@ const map = <T extends Parameters<typeof Type.Record>[1]>(
 ) =>
   Type.Record(Type.String({ pattern }), value, { additionalProperties: false, maxProperties: count_max, description })
 
-/**
- * What the edge carries: http with WebSockets in it, both over TLS, and raw tcp, over TLS too, and udp. The server itself
- * speaks without TLS.
- */
-const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'tcp_tls', 'udp'], { description: 'https when absent.' })
+/** Protocols that the edge forwards. `http` includes WebSocket. The server itself never uses TLS. */
+const PortProtocol = Type.Enum(['http', 'https', 'tcp', 'tcp_tls', 'udp'], {
+  description:
+    'Protocol that players use. `http` and `https` include WebSocket; `https` and `tcp_tls` end TLS at the platform. Default `https`.',
+})
 export type PortProtocol = Static<typeof PortProtocol>
-/** Of a port that does not say. */
+/** Used when a port names no protocol. */
 export const PORT_PROTOCOL_DEFAULT: PortProtocol = 'https'
 
-const MaxPlayers = Type.Integer({ minimum: 1, maximum: 256 })
+const maxPlayers = (description: string) => Type.Integer({ minimum: 1, maximum: 256, description })
+const max_players = {
+  max_players: Type.Optional(
+    maxPlayers('Maximum number of players in a lobby when a player comes by find, 1 to 256. Default 32.'),
+  ),
+  max_players_direct: Type.Optional(
+    maxPlayers(
+      'Maximum number of players in a lobby when a player comes by join, 1 to 256. Default: `max_players`. A higher value keeps seats for friends who join by id.',
+    ),
+  ),
+  max_players_party: Type.Optional(
+    maxPlayers('Maximum number of players in a lobby when a party comes, 1 to 256. Default: `max_players`.'),
+  ),
+}
 
 const Tier = Type.String({
   pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
   maxLength: 16,
-  description: 'The tier_name_id of a region tier: what a lobby may use.',
+  description:
+    'Region tier of the lobbies: its `tier_name_id`, which sets their processor and memory. Default: the default tier of the region. Example: `basic-1d1`.',
 })
 
 const IdleLobbies = object(
   {
-    min: Type.Integer({ minimum: 0, maximum: 16, description: 'So many are started ahead of players.' }),
-    max: Type.Integer({ minimum: 0, maximum: 32, description: 'So many may stay; of more, the oldest are stopped.' }),
+    min: Type.Integer({
+      minimum: 0,
+      maximum: 16,
+      description: 'Number of lobbies that are kept ready without players, 0 to 16.',
+    }),
+    max: Type.Integer({
+      minimum: 0,
+      maximum: 32,
+      description: 'Maximum number of lobbies without players, 0 to 32. Above it, the oldest are stopped.',
+    }),
   },
-  'Lobbies of a game mode in a region that nobody is in. Without it none is started, and none stays.',
+  'Lobbies without players, for each game mode and region. Default: none is started ahead, and none stays.',
 )
 export type IdleLobbies = Static<typeof IdleLobbies>
 
-/** What a region may override. */
+/** Settings that a region can override. */
 const RegionOverrides = object({ tier: Type.Optional(Tier), idle_lobbies: Type.Optional(IdleLobbies) })
 
 const PortRange = object({
-  min: Type.Integer({ minimum: 1, maximum: 65535 }),
-  max: Type.Integer({ minimum: 1, maximum: 65535 }),
+  min: Type.Integer({ minimum: 1, maximum: 65535, description: 'First port of the range. Example: 27000.' }),
+  max: Type.Integer({ minimum: 1, maximum: 65535, description: 'Last port of the range. Example: 27099.' }),
 })
 export type PortRange = Static<typeof PortRange>
 
@@ -59,163 +82,251 @@ const Port = object({
       minimum: 1,
       maximum: 65535,
       description:
-        'Refused: the lobbies of a machine share its network, so each gets a number of its own. Leave it out, and let the server listen on `PORT_<NAME>`.',
+        'Always refused: lobbies share the network of their machine, so the platform chooses the number. Leave it out, and let the server listen on `PORT_<NAME>`.',
     }),
   ),
   port_range: Type.Optional(
     Type.Object(PortRange.properties, {
       additionalProperties: false,
       description:
-        "Players reach these tcp or udp ports of the machine with no proxy between. Network mode host only, within the operator's MUSTER_HOST_PORT_RANGES. Lobbies share them: the server takes a free one.",
+        'Range of tcp or udp ports that players reach without a proxy. Requires `network_mode` `host`, and must be within `MUSTER_HOST_PORT_RANGES` of the operator. All lobbies share the range: the server chooses a free port.',
     }),
   ),
   protocol: Type.Optional(PortProtocol),
   proxy: Type.Optional(
-    Type.Enum(['game_guard', 'none'], { description: 'none is for port_range, which has no other; all else has one.' }),
+    Type.Enum(['game_guard', 'none'], {
+      description:
+        '`none` is valid only together with `port_range`, and required there. All other ports go through the proxy: `game_guard`, the default.',
+    }),
   ),
   proxy_protocol: Type.Optional(
     Type.Boolean({
       description:
-        "tcp, tcp_tls and udp: the server is told the player's address by PROXY protocol v2, before a connection's first byte and in front of every datagram.",
+        'For `tcp`, `tcp_tls` and `udp`: whether the server receives the address of the player in a PROXY protocol v2 header, at the start of a connection and of every datagram. Default false.',
     }),
   ),
   require_player_token: Type.Optional(
-    Type.Boolean({ description: 'udp: nothing reaches the server from a source that has not shown a player token.' }),
+    Type.Boolean({
+      description:
+        'For `udp`: whether the platform drops datagrams from a source until it has sent a valid player token. Default false.',
+    }),
   ),
 })
 
 const Docker = object(
   {
-    image_id: Type.Optional(Id),
+    image_id: Type.Optional(
+      Id('Id of the build that lobbies run. Required for every game mode, here or in `matchmaker.docker`.'),
+    ),
     args: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
         maxItems: 64,
-        description: 'The argv of the server.',
+        description:
+          'Command line of the server: the program and its arguments, at most 64. Example: `["node", "server.mjs"]`.',
       }),
     ),
     env: Type.Optional(
-      map(ENV_NAME_PATTERN, Type.String({ maxLength: 512 }), 64, 'Environment beside what the platform sets.'),
+      map(
+        ENV_NAME_PATTERN,
+        Type.String({ maxLength: 512 }),
+        64,
+        'Environment variables of the server, at most 64, in addition to those of the platform. Those of `matchmaker.docker` and of the game mode are merged by name.',
+      ),
     ),
     network_mode: Type.Optional(
-      Type.Enum(['bridge', 'host'], { description: 'bridge when absent; host where the operator allows it.' }),
+      Type.Enum(['bridge', 'host'], {
+        description:
+          '`bridge`: players reach the server through the proxy. `host`: ports with `port_range` are allowed, if the operator permits it. Default `bridge`.',
+      }),
     ),
-    ports: Type.Optional(map(PORT_NAME_PATTERN, Port, 16, 'Ports by name. A server finds its own in PORT_<NAME>.')),
+    ports: Type.Optional(
+      map(
+        PORT_NAME_PATTERN,
+        Port,
+        16,
+        'Ports of the server by name, at most 16. The server listens on the number in `PORT_<NAME>`.',
+      ),
+    ),
   },
-  'What a lobby runs. The block keeps its name for every kind of build.',
+  'The server that lobbies run. Default: `matchmaker.docker`. The name is the same for every kind of build.',
 )
 
 const IdentityRequirement = Type.Enum(['none', 'guest', 'registered'], {
   description:
-    "Who may call. `none`, the default: everybody. `guest`: players with an identity's token. `registered` is refused: the platform has no registered players yet.",
+    'Which callers are accepted. `none`: all. `guest`: only players with an identity token. `registered`: always refused, because the platform has no registered players. Default `none`.',
 })
 export type IdentityRequirement = Static<typeof IdentityRequirement>
 
+const Enabled = Type.Boolean({ description: 'Whether players may use the action.' })
+
 const FindAction = object({
-  enabled: Type.Boolean(),
+  enabled: Enabled,
   identity_requirement: Type.Optional(IdentityRequirement),
   ...verificationMembers,
 })
 const CreateAction = object({
-  enabled: Type.Boolean(),
+  enabled: Enabled,
   identity_requirement: Type.Optional(IdentityRequirement),
   max_lobbies_per_identity: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 32_767, description: 'Custom lobbies of one identity that run at a time.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 32_767,
+      description: 'Maximum number of running custom lobbies per identity. Default: no maximum.',
+    }),
   ),
   ...verificationMembers,
   enable_public: Type.Optional(
-    Type.Boolean({ description: 'Whether lobbies that everybody may find can be created. Default false.' }),
+    Type.Boolean({
+      description: 'Whether players may create public lobbies, which find and lists include. Default false.',
+    }),
   ),
   enable_private: Type.Optional(
-    Type.Boolean({ description: 'Whether lobbies that only their id leads to can be created. Default true.' }),
+    Type.Boolean({
+      description: 'Whether players may create private lobbies, which can only be joined by their id. Default true.',
+    }),
   ),
 })
 
-export const GameMode = object({
-  regions: Type.Optional(map(NAME_PATTERN, RegionOverrides, 64, 'Where it runs; absent: everywhere.')),
-  max_players: Type.Optional(MaxPlayers),
-  max_players_direct: Type.Optional(MaxPlayers),
-  max_players_party: Type.Optional(MaxPlayers),
-  tier: Type.Optional(Tier),
-  idle_lobbies: Type.Optional(IdleLobbies),
-  docker: Type.Optional(Docker),
-  listable: Type.Optional(Type.Boolean()),
-  taggable: Type.Optional(Type.Boolean()),
-  allow_dynamic_max_players: Type.Optional(Type.Boolean()),
-  idle_grace_ms: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 3_600_000,
-      description:
-        'A lobby without players is stopped after this. While its server has never called `connected`, open connections count as players.',
-    }),
-  ),
-  ready_deadline_ms: Type.Optional(
-    Type.Integer({ minimum: 1_000, maximum: 3_600_000, description: 'A lobby must call ready within this.' }),
-  ),
-  player_deadline_ms: Type.Optional(
-    Type.Integer({ minimum: 1_000, maximum: 3_600_000, description: 'A player must connect within this.' }),
-  ),
-  actions: Type.Optional(
-    object({
-      find: Type.Optional(FindAction),
-      join: Type.Optional(FindAction),
-      create: Type.Optional(CreateAction),
-    }),
-  ),
-})
+export const GameMode = object(
+  {
+    regions: Type.Optional(
+      map(
+        NAME_PATTERN,
+        RegionOverrides,
+        64,
+        'Regions in which the game mode runs, by name, with settings that apply there. Default: `matchmaker.regions`. Example: `{"frankfurt": {}}`.',
+      ),
+    ),
+    ...max_players,
+    tier: Type.Optional(Tier),
+    idle_lobbies: Type.Optional(IdleLobbies),
+    docker: Type.Optional(Docker),
+    listable: Type.Optional(
+      Type.Boolean({ description: 'Whether lists of lobbies include its public lobbies. Default true.' }),
+    ),
+    taggable: Type.Optional(Type.Boolean({ description: 'Whether find and create may send `tags`. Default false.' })),
+    allow_dynamic_max_players: Type.Optional(
+      Type.Boolean({ description: 'Whether find and create may send `max_players` for a new lobby. Default false.' }),
+    ),
+    idle_grace_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3_600_000,
+        description:
+          'Time in milliseconds after which a lobby without players is stopped. Default 15000. Open connections count as players until the server has called `connected` once.',
+      }),
+    ),
+    ready_deadline_ms: Type.Optional(
+      Type.Integer({
+        minimum: 1_000,
+        maximum: 3_600_000,
+        description: 'Time in milliseconds within which the server must call ready. Default 300000.',
+      }),
+    ),
+    player_deadline_ms: Type.Optional(
+      Type.Integer({
+        minimum: 1_000,
+        maximum: 3_600_000,
+        description: 'Time in milliseconds within which a player must connect, or lose the seat. Default 120000.',
+      }),
+    ),
+    actions: Type.Optional(
+      object(
+        {
+          find: Type.Optional(described(FindAction, 'Seats in any open lobby. Default: enabled.')),
+          join: Type.Optional(described(FindAction, 'Seats in a lobby whose id is known. Default: enabled.')),
+          create: Type.Optional(described(CreateAction, 'Custom lobbies that players create. Default: disabled.')),
+        },
+        'What players may do, and under which conditions.',
+      ),
+    ),
+  },
+  'A game mode: how its lobbies run and who may join them.',
+)
 
 const CustomHeader = object({
-  name: Type.String({ minLength: 1, maxLength: 512 }),
-  value: Type.String({ maxLength: 1024 }),
+  name: Type.String({ minLength: 1, maxLength: 512, description: 'Name of the header. Example: `Cache-Control`.' }),
+  value: Type.String({ maxLength: 1024, description: 'Value of the header. Example: `max-age=3600`.' }),
 })
 const Middleware = object({
-  kind: object({ custom_headers: object({ headers: Type.Array(CustomHeader, { maxItems: 32 }) }) }),
+  kind: object(
+    {
+      custom_headers: object(
+        { headers: Type.Array(CustomHeader, { maxItems: 32, description: 'The headers, at most 32.' }) },
+        'Adds headers to the response.',
+      ),
+    },
+    'What the middleware does.',
+  ),
 })
 const CdnRoute = object({
   glob: Type.String({
     minLength: 1,
     maxLength: 256,
-    description: 'Which paths: * is anything but a slash, ** anything, **/ any folders, ? one character but a slash.',
+    description:
+      'Paths of files. `*` matches any text without a slash, `**` any text, `**/` any folders, `?` one character except a slash. Example: `**/*.wasm`.',
   }),
   priority: Type.Integer({
     minimum: 0,
     maximum: 100,
-    description: 'Of routes that set the same header the highest decides, of equal ones the first.',
+    description:
+      'Precedence, 0 to 100. When several routes set the same header, the highest priority wins; of equal ones, the first.',
   }),
-  middlewares: Type.Array(Middleware, { maxItems: 32 }),
+  middlewares: Type.Array(Middleware, {
+    maxItems: 32,
+    description: 'What happens to responses with these files, at most 32.',
+  }),
 })
-/** A glob in the version config, and the headers that it adds to the files of the site. */
+/** A glob of the version config and the headers that it adds to files of the site. */
 export type CdnRoute = Static<typeof CdnRoute>
 
 const NotFound = Type.Enum(['404.html', 'index.html'], {
   description:
-    'File of the site that is served at paths it does not have: `404.html` with status 404, or `index.html` with status 200 for a page that reads the path itself. Absent: `404.html` if the site has one, else a page of the platform.',
+    'File of the site that is served for unknown paths: `404.html` with status 404, or `index.html` with status 200 for a single-page app. Default: `404.html` if the site has it, otherwise a page of the platform.',
 })
 export type NotFound = Static<typeof NotFound>
 
-export const VersionConfig = object({
-  kv: Type.Optional(object({}, 'With it the namespaces of the version keep entries.')),
-  cdn: Type.Optional(
-    object({
-      site_id: Type.Optional(Id),
-      routes: Type.Optional(Type.Array(CdnRoute, { maxItems: 32, description: 'Headers of files, by path.' })),
-      not_found: Type.Optional(NotFound),
-    }),
-  ),
-  matchmaker: Type.Optional(
-    object({
-      game_modes: map(NAME_PATTERN, GameMode, 32, 'Game modes by name.'),
-      regions: Type.Optional(map(NAME_PATTERN, RegionOverrides, 64, 'The default of every game mode.')),
-      max_players: Type.Optional(MaxPlayers),
-      max_players_direct: Type.Optional(MaxPlayers),
-      max_players_party: Type.Optional(MaxPlayers),
-      tier: Type.Optional(Tier),
-      idle_lobbies: Type.Optional(IdleLobbies),
-      docker: Type.Optional(Docker),
-      captcha: Type.Optional(CaptchaConfig),
-    }),
-  ),
-})
+export const VersionConfig = object(
+  {
+    kv: Type.Optional(
+      object({}, 'Enables entries (key-value storage) in namespaces with this version. Default: disabled.'),
+    ),
+    cdn: Type.Optional(
+      object(
+        {
+          site_id: Type.Optional(described(SiteId, 'Id of the site to serve. Required in this section.')),
+          routes: Type.Optional(
+            Type.Array(CdnRoute, { maxItems: 32, description: 'Headers for files, by path; at most 32 routes.' }),
+          ),
+          not_found: Type.Optional(NotFound),
+        },
+        'The site of the version. Default: no site.',
+      ),
+    ),
+    matchmaker: Type.Optional(
+      object(
+        {
+          game_modes: map(NAME_PATTERN, GameMode, 32, 'Game modes by name, at most 32.'),
+          regions: Type.Optional(
+            map(
+              NAME_PATTERN,
+              RegionOverrides,
+              64,
+              'Regions in which lobbies run, by name, for game modes without `regions`. Default: all regions of the platform.',
+            ),
+          ),
+          ...max_players,
+          tier: Type.Optional(Tier),
+          idle_lobbies: Type.Optional(IdleLobbies),
+          docker: Type.Optional(Docker),
+          captcha: Type.Optional(CaptchaConfig),
+        },
+        'Lobbies of the version. Members other than `game_modes` and `captcha` are defaults for all game modes. Default: no lobbies.',
+      ),
+    ),
+  },
+  'Config of a version: its site, its lobbies and its storage.',
+)
 export type VersionConfig = Static<typeof VersionConfig>
 
 export type PortConfig = {
@@ -226,17 +337,18 @@ export type PortConfig = {
   require_player_token: boolean
 }
 
-/** A game mode with every default filled in. */
+/** A game mode with all defaults applied. */
 export type GameModeConfig = {
   name: string
-  /** Null: every region of the platform. */
+  /** Null: all regions of the platform. */
   regions: readonly string[] | null
-  /** Of the regions that say one. */
+  /** Tiers of the regions that set one. */
   region_tiers: Readonly<Record<string, string>>
-  /** Of all other regions; null: each region's own default. */
+  /** Tier in all other regions. Null: the default tier of each region. */
   tier: string | null
-  /** Of the regions that say so, and of all others. */
+  /** Idle lobbies in the regions that set them. */
   region_idle_lobbies: Readonly<Record<string, IdleLobbies>>
+  /** Idle lobbies in all other regions. */
   idle_lobbies: IdleLobbies
   max_players_normal: number
   max_players_direct: number
@@ -253,7 +365,7 @@ export type GameModeConfig = {
   join_enabled: boolean
   create: { enable_public: boolean; enable_private: boolean; max_lobbies_per_identity: number | null } | null
   identity_requirement: Readonly<Record<SeatAction, IdentityRequirement>>
-  /** Whose endpoint is asked before this action gives a seat; null: nobody's. */
+  /** External verification of each action. Null: none. */
   verification: Readonly<Record<SeatAction, VerificationConfig | null>>
   idle_grace_ms: number
   ready_deadline_ms: number
@@ -266,8 +378,8 @@ const READY_DEADLINE_MS_DEFAULT = 5 * 60_000
 const PLAYER_DEADLINE_MS_DEFAULT = 2 * 60_000
 
 /**
- * The game modes of a version, each with what it inherits: its own value, else the matchmaker's, else the platform's
- * default. Of `docker` the env is merged name by name, everything else is taken from the mode's block when it has one.
+ * The game modes of a version with inherited values: a value of the game mode, else of the matchmaker, else the default of the
+ * platform. `docker` of the game mode replaces `matchmaker.docker`, except `env`, which is merged by name.
  */
 export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> {
   const modes = new Map<string, GameModeConfig>()
@@ -341,12 +453,12 @@ function verificationOf(action: VerifiedAction | undefined): VerificationConfig 
   return action?.verification_config ?? action?.verification ?? null
 }
 
-/** The tier of a game mode's lobbies in a region; null: the region's default. */
+/** The tier of a game mode's lobbies in a region. Null: the default tier of the region. */
 export function tierIn(mode: Pick<GameModeConfig, 'region_tiers' | 'tier'>, region: string): string | null {
   return Object.hasOwn(mode.region_tiers, region) ? mode.region_tiers[region]! : mode.tier
 }
 
-/** How many lobbies of a game mode wait for players in a region. */
+/** The idle lobbies of a game mode in a region. */
 export function idleLobbiesIn(
   mode: Pick<GameModeConfig, 'region_idle_lobbies' | 'idle_lobbies'>,
   region: string,

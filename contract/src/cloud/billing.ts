@@ -1,39 +1,45 @@
-// What the lobbies of a group's games have used: time, weighted by the cores that each may use.
+// Billing: core time that the lobbies of a group's games used.
 import Type from 'typebox'
+import { GameId, GroupId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Id, Instant, IsCut, object } from '../records.ts'
+import { Instant, IsCut, object } from '../records.ts'
 
 export const BillingUsage = object(
   {
     games: Type.Array(
       object({
-        game_id: Id,
+        game_id: GameId,
         regions: Type.Array(
           object({
-            region_id: Id,
+            region_id: RegionId,
             uptime: Type.Integer({
               minimum: 0,
               description:
-                'Milliseconds of one core: the time that each server ran, times the cores of its tier, rounded once, half up.',
+                'Core time in milliseconds: the running time of each server times the cores of its tier. The sum is rounded once, half up.',
             }),
             cost_micros: Type.Optional(
               Type.Integer({
                 minimum: 0,
                 description:
-                  "Millionths of the currency: the uptime at the region's price, rounded half up; absent where the region has none.",
+                  'Cost of `uptime` in millionths of the currency, rounded half up. Absent when the region has no price.',
               }),
             ),
           }),
+          { description: 'Usage by region.' },
         ),
       }),
-      { description: 'Games whose servers ran, deleted ones too.' },
+      { description: 'Games whose lobbies ran in the window, including deleted games.' },
     ),
     is_cut: IsCut(
-      'The window reaches back to times whose records may have been removed (MUSTER_RETENTION_RUNS_DAYS): the real use may be higher.',
+      'True when the window begins before the oldest records (`MUSTER_RETENTION_RUNS_DAYS`): the real usage may be higher.',
     ),
-    currency: Type.Optional(Type.String({ description: 'Of prices, ISO 4217; absent when there are none.' })),
+    currency: Type.Optional(
+      Type.String({
+        description: 'Currency of the costs, ISO 4217. Absent when no region has a price. Example: `EUR`.',
+      }),
+    ),
   },
-  'What the lobbies of a group used in a window.',
+  'Usage of a group in a time window.',
 )
 
 export const getUsage = operation({
@@ -41,14 +47,16 @@ export const getUsage = operation({
   service: 'api',
   method: 'GET',
   path: '/cloud/groups/{group_id}/billing/usage',
-  summary: 'Tells what the servers of the games of a group used: the cores they had, and for how long, by region.',
+  summary: 'Gets the core time that the lobbies of a group used, by game and region.',
   auth: ['admin', 'user'],
   rate_limit: 'cloud',
   role: 'viewer',
-  params: object({ group_id: Id }),
+  params: object({ group_id: GroupId }),
   query: object({
-    query_start_ts: Type.Optional(Instant('Without: the beginning of the calendar month of the end, UTC.')),
-    query_end_ts: Type.Optional(Instant('Without, and at most: now.')),
+    query_start_ts: Type.Optional(
+      Instant('Start of the window. Default: the beginning of the calendar month (UTC) in which the window ends.'),
+    ),
+    query_end_ts: Type.Optional(Instant('End of the window. Default and maximum: now.')),
   }),
   response: BillingUsage,
   errors: ['GROUP_NOT_FOUND'],

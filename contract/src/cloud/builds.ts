@@ -1,75 +1,92 @@
-// Builds: what a lobby runs. An archive (tar.gz or zip) is unpacked and run; images are stored, and no version runs them
-// yet.
+// Builds: the programs that lobbies run. An archive (tar.gz or zip) is unpacked and run. Images are stored, but no version can
+// run them yet.
 import Type from 'typebox'
+import { BuildId, GameId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Bytes, DisplayName, Id, IsCut, object, Timestamp } from '../records.ts'
+import { Bytes, DisplayName, described, IsCut, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest } from './uploads.ts'
 
 export const BUILD_DISPLAY_NAME_LENGTH_MAX = 128
 export const BUILD_TAGS_MAX = 64
 
-/** name:tag, as an image is named. */
+/** The form of an image name: `name:tag`. */
 const IMAGE_TAG_PATTERN = '^[a-z0-9]+([._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]*$'
 
 export const BuildTags = Type.Record(
   Type.String({ pattern: '^[A-Za-z0-9]([A-Za-z0-9_./-]{0,126}[A-Za-z0-9])?$' }),
   Type.String({ maxLength: 512 }),
-  { additionalProperties: false, maxProperties: BUILD_TAGS_MAX, description: 'Tags of the build.' },
+  {
+    additionalProperties: false,
+    maxProperties: BUILD_TAGS_MAX,
+    description: 'Tags of the build, at most 64. Builds can be listed by tag.',
+  },
 )
 
-export const BuildSummary = object({
-  build_id: Id,
-  upload_id: Id,
-  display_name: Type.String(),
-  create_ts: Timestamp,
-  content_length: Bytes('Bytes.'),
-  complete: Type.Boolean({ description: 'True when the build has been fully uploaded.' }),
-  tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build. Builds can be listed by them.' }),
-})
+export const BuildSummary = object(
+  {
+    build_id: BuildId,
+    upload_id: UploadId,
+    display_name: Type.String({ description: 'Name for people.' }),
+    create_ts: Timestamp('When the build was created.'),
+    content_length: Bytes('Length of the uploaded file in bytes.'),
+    complete: Type.Boolean({
+      description: 'Whether the upload is complete. Only a complete build can be used by a version.',
+    }),
+    tags: Type.Record(Type.String(), Type.String(), { description: 'Tags of the build. Builds can be listed by tag.' }),
+  },
+  'A build without its files.',
+)
 
 const defaults = {
   service: 'api',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   path: '/cloud/games/{game_id}/builds',
-  params: object({ game_id: Id }),
+  params: object({ game_id: GameId }),
 } as const
 
 export const createGameBuild = operation({
   ...defaults,
   id: 'games.builds.createGameBuild',
   method: 'POST',
-  summary: 'Prepares the upload of a build.',
+  summary: 'Creates a build and prepares its upload.',
   role: 'developer',
   body: object({
     display_name: DisplayName(BUILD_DISPLAY_NAME_LENGTH_MAX),
     image_tag: Type.String({
       pattern: IMAGE_TAG_PATTERN,
       maxLength: 255,
-      description: 'name:tag, unique in the game.',
+      description: 'Unique name of the build in the game, as `name:tag`. Example: `arena:1`.',
     }),
     image_file: PrepareFile,
     multipart_upload: Type.Optional(
-      Type.Boolean({ description: 'Upload the file in parts of 100 MiB, the last one shorter. From 5 MiB on.' }),
+      Type.Boolean({
+        description:
+          'Whether the file is uploaded in parts of 100 MiB (the last one shorter). Requires a file of at least 5 MiB. Default false.',
+      }),
     ),
     kind: Type.Optional(
       Type.Enum(['archive', 'docker_image', 'oci_bundle'], {
-        description: 'archive unless said. The others are stored; a version that names one is refused so far.',
+        description:
+          'What the file is. Default `archive`. Other kinds are stored, but a version that names one is refused.',
       }),
     ),
     compression: Type.Optional(
       Type.Enum(['none', 'gzip', 'lz4'], {
-        description: 'How it is packed. Of an archive the platform looks at the bytes, and lz4 is not taken.',
+        description:
+          'How the file is compressed. For an archive the platform detects it from the bytes; `lz4` is refused.',
       }),
     ),
     tags: Type.Optional(BuildTags),
   }),
   response: object({
-    build_id: Id,
-    upload_id: Id,
-    image_presigned_request: Type.Optional(PresignedRequest),
+    build_id: BuildId,
+    upload_id: UploadId,
+    image_presigned_request: Type.Optional(
+      described(PresignedRequest, 'Without `multipart_upload`: where to upload the file.'),
+    ),
     image_presigned_requests: Type.Optional(
-      Type.Array(PresignedRequest, { description: 'With multipart_upload, one for each part, in order.' }),
+      Type.Array(PresignedRequest, { description: 'With `multipart_upload`: one request for each part, in order.' }),
     ),
   }),
   errors: ['GAME_NOT_FOUND', 'NAME_TAKEN', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'QUOTA_REACHED'],
@@ -79,17 +96,20 @@ export const listGameBuilds = operation({
   ...defaults,
   id: 'games.builds.listGameBuilds',
   method: 'GET',
-  summary: 'Lists builds of a game, newest first.',
+  summary: 'Lists the builds of a game, newest first.',
   role: 'viewer',
   query: object({
     tags: Type.Optional(
       Type.Array(Type.String({ pattern: '^[^=]+=', maxLength: 641 }), {
         maxItems: BUILD_TAGS_MAX,
         description:
-          'Lists only builds with all of these tags, each as `name=value`. Repeat the member for several tags.',
+          'Lists only builds with all of these tags. Each is `name=value`; repeat the parameter for several tags.',
       }),
     ),
   }),
-  response: object({ builds: Type.Array(BuildSummary), is_cut: IsCut('It has the 1,000 newest.') }),
+  response: object({
+    builds: Type.Array(BuildSummary, { description: 'The builds, newest first.' }),
+    is_cut: IsCut('It contains the 1,000 newest builds.'),
+  }),
   errors: ['GAME_NOT_FOUND'],
 })

@@ -1,7 +1,9 @@
-// Deleting: what is deployed, or held by something else, is refused with IN_USE, whose metadata names the first that
-// hold it: `held_by: [{kind, id}]`, and `is_cut` where there are more. What was stored is removed a while later.
+// Deleting. A record that others use is not deleted: IN_USE names the first users in `held_by: [{kind, id}]`, and has
+// `is_cut` when there are more. Stored files are removed later.
+
+import { BuildId, GameId, GroupId, NamespaceId, SiteId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object } from '../records.ts'
+import { Empty, object } from '../records.ts'
 
 const defaults = {
   service: 'api',
@@ -16,10 +18,10 @@ export const deleteGroup = operation({
   ...defaults,
   id: 'groups.delete',
   path: '/group/groups/{group_id}',
-  summary: 'Deletes a group that has no games.',
+  summary: 'Deletes a group. Refused with `IN_USE` while the group has games.',
   role: 'owner',
   auth: ['admin', 'user'],
-  params: object({ group_id: Id }),
+  params: object({ group_id: GroupId }),
   errors: ['GROUP_NOT_FOUND', 'IN_USE'],
 })
 
@@ -28,10 +30,10 @@ export const deleteGame = operation({
   id: 'games.deleteGame',
   path: '/cloud/games/{game_id}',
   summary:
-    'Deletes a game with all that is its own. Held by namespaces with a version that is not empty, or with lobbies.',
+    'Deletes a game with everything in it. Refused with `IN_USE` while a namespace has lobbies or a version that is not empty.',
   role: 'owner',
   auth: ['admin', 'user'],
-  params: object({ game_id: Id }),
+  params: object({ game_id: GameId }),
   errors: ['GAME_NOT_FOUND', 'IN_USE'],
 })
 
@@ -39,8 +41,8 @@ export const deleteGameNamespace = operation({
   ...defaults,
   id: 'games.namespaces.deleteGameNamespace',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
-  summary: 'Deletes a namespace. Held by its lobbies.',
-  params: object({ game_id: Id, namespace_id: Id }),
+  summary: 'Deletes a namespace. Refused with `IN_USE` while it has lobbies.',
+  params: object({ game_id: GameId, namespace_id: NamespaceId }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'IN_USE'],
 })
 
@@ -48,8 +50,8 @@ export const deleteGameVersion = operation({
   ...defaults,
   id: 'games.versions.deleteGameVersion',
   path: '/cloud/games/{game_id}/versions/{version_id}',
-  summary: 'Deletes a version. Held by namespaces that it is deployed to, and by lobbies that still run it.',
-  params: object({ game_id: Id, version_id: Id }),
+  summary: 'Deletes a version. Refused with `IN_USE` while it is deployed to a namespace, or lobbies run it.',
+  params: object({ game_id: GameId, version_id: VersionId }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'IN_USE'],
 })
 
@@ -57,8 +59,8 @@ export const deleteGameBuild = operation({
   ...defaults,
   id: 'games.builds.deleteGameBuild',
   path: '/cloud/games/{game_id}/builds/{build_id}',
-  summary: 'Deletes a build. Held by versions that name it, deployed or not: each can be deployed at any time.',
-  params: object({ game_id: Id, build_id: Id }),
+  summary: 'Deletes a build. Refused with `IN_USE` while a version names it, even a version that is not deployed.',
+  params: object({ game_id: GameId, build_id: BuildId }),
   errors: ['GAME_NOT_FOUND', 'BUILD_NOT_FOUND', 'IN_USE'],
 })
 
@@ -66,7 +68,7 @@ export const deleteGameCdnSite = operation({
   ...defaults,
   id: 'games.cdn.deleteGameCdnSite',
   path: '/cloud/games/{game_id}/cdn/sites/{site_id}',
-  summary: 'Deletes a site. Held by versions that name it, deployed or not.',
-  params: object({ game_id: Id, site_id: Id }),
+  summary: 'Deletes a site. Refused with `IN_USE` while a version names it, even a version that is not deployed.',
+  params: object({ game_id: GameId, site_id: SiteId }),
   errors: ['GAME_NOT_FOUND', 'SITE_NOT_FOUND', 'IN_USE'],
 })

@@ -1,7 +1,9 @@
-// Development tokens: with one, the matchmaker answers as if a lobby ran at `hostname`, on the developer's own machine.
+// Development tokens. For a call with such a token, the matchmaker responds as if a lobby ran at `hostname`, the developer's
+// own machine.
 import Type, { type Static } from 'typebox'
+import { GameId, NamespaceId, TokenId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, U32 } from '../records.ts'
+import { Empty, object, U32 } from '../records.ts'
 import { TokenSummary } from './tokens.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
@@ -10,25 +12,29 @@ export const HOSTNAME_LENGTH_MAX = 253
 
 export const DevelopmentPort = object(
   {
-    port: Type.Optional(Type.Integer({ description: '1 to 65535.' })),
+    port: Type.Optional(
+      Type.Integer({ description: 'Port number, 1 to 65535. Exactly one of `port` and `port_range` is required.' }),
+    ),
     port_range: Type.Optional(
       object(
-        { min: U32, max: U32 },
-        'Connectable ports, in the place of `port`. The network mode must be host; ranges may overlap.',
+        { min: U32('First port of the range.'), max: U32('Last port of the range.') },
+        'Range of TCP or UDP ports, instead of `port`. Ranges may overlap.',
       ),
     ),
-    protocol: Type.Enum([...DEVELOPMENT_PORT_PROTOCOLS]),
+    protocol: Type.Enum([...DEVELOPMENT_PORT_PROTOCOLS], {
+      description: 'Protocol that the server speaks at this port.',
+    }),
   },
-  'Either a port, or a range of TCP or UDP ports.',
+  'Where the server on the machine of the developer listens: a port, or a range of ports.',
 )
 export type DevelopmentPort = Static<typeof DevelopmentPort>
 
 export const DevelopmentPorts = Type.Record(Type.String(), DevelopmentPort, {
   additionalProperties: false,
-  description: 'By port name, at most 16.',
+  description: 'Ports of the server by name, at most 16. Seats contain them.',
 })
 
-const namespace = { game_id: Id, namespace_id: Id }
+const namespace = { game_id: GameId, namespace_id: NamespaceId }
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const NOT_FOUND = ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'] as const
 
@@ -38,14 +44,18 @@ export const createGameNamespaceTokenDevelopment = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development',
   summary:
-    'Creates a development token for the namespace: matchmaker calls with it never touch its players and lobbies.',
+    'Creates a development token, valid for a year. Matchmaker calls with it return a fictitious lobby on your own machine, and never touch real players and lobbies.',
   role: 'developer',
   params: object(namespace),
   body: object({
-    hostname: Type.String({ minLength: 1, maxLength: HOSTNAME_LENGTH_MAX, description: 'A host name or IP address.' }),
+    hostname: Type.String({
+      minLength: 1,
+      maxLength: HOSTNAME_LENGTH_MAX,
+      description: 'Host name or IP address of your machine, as players reach it. Example: `localhost`.',
+    }),
     ports: Type.Optional(DevelopmentPorts),
   }),
-  response: object({ token: Type.String() }),
+  response: object({ token: Type.String({ description: 'The development token. It is returned only once.' }) }),
   errors: NOT_FOUND,
 })
 
@@ -54,10 +64,13 @@ export const validateGameNamespaceTokenDevelopment = operation({
   id: 'games.namespaces.validateGameNamespaceTokenDevelopment',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/validate',
-  summary: 'Validates information used to create a new development token.',
+  summary: 'Checks the input for a new development token without creating it.',
   role: 'developer',
   params: object(namespace),
-  body: object({ hostname: Draft, ports: Type.Optional(Type.Unknown()) }),
+  body: object({
+    hostname: Draft('Host name or IP address to check.'),
+    ports: Type.Optional(Type.Unknown({ description: 'Ports to check, by name.' })),
+  }),
   response: ValidationErrors,
   errors: NOT_FOUND,
 })
@@ -70,7 +83,7 @@ export const listGameNamespaceTokensDevelopment = operation({
   summary: 'Lists the development tokens of the namespace.',
   role: 'developer',
   params: object(namespace),
-  response: object({ tokens: Type.Array(TokenSummary, { description: 'The newest first.' }) }),
+  response: object({ tokens: Type.Array(TokenSummary, { description: 'The tokens, newest first.' }) }),
   errors: NOT_FOUND,
 })
 
@@ -81,7 +94,7 @@ export const revokeGameNamespaceTokenDevelopment = operation({
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development/{token_id}',
   summary: 'Revokes a development token. Repeating it changes nothing.',
   role: 'developer',
-  params: object({ ...namespace, token_id: Id }),
+  params: object({ ...namespace, token_id: TokenId }),
   response: Empty,
   errors: [...NOT_FOUND, 'TOKEN_NOT_FOUND'],
 })

@@ -1,22 +1,24 @@
-// Custom domains: a namespace's site under a name that its developer owns. A claim becomes active when a DNS record of the
-// domain has the claim's own random value.
+// Custom domains: the site of a namespace under a domain that its developer owns. A claim becomes active when a DNS record of
+// the domain contains the random value of the claim.
 import Type from 'typebox'
+import { GameId, NamespaceId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object } from '../records.ts'
+import { Empty, object } from '../records.ts'
 
 const DOMAIN_LENGTH_MAX = 255
 
-const namespace = { game_id: Id, namespace_id: Id }
+const namespace = { game_id: GameId, namespace_id: NamespaceId }
 const domain = Type.String({
   minLength: 1,
   maxLength: DOMAIN_LENGTH_MAX,
-  description: 'A domain name without protocol; international names in either spelling.',
+  description:
+    'Domain name without protocol. International names may be Unicode or ASCII (`xn--`). Example: `play.example.com`.',
 })
-/** As the namespace tells it: lower case, ASCII (xn--). */
+/** As the namespace lists it: lower case, ASCII (xn--). */
 const canonical = Type.String({
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$',
   maxLength: DOMAIN_LENGTH_MAX,
-  description: 'The domain as the namespace tells it.',
+  description: 'Domain as the namespace lists it: lower case, ASCII. Example: `play.example.com`.',
 })
 const defaults = { service: 'api', role: 'developer', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
@@ -26,7 +28,7 @@ export const addNamespaceDomain = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domains',
   summary:
-    'Claims a domain for the site of the namespace. The namespace lists the DNS records that prove the claim (`verification_records`); the site is served once one of them is found.',
+    'Claims a domain for the site of the namespace. Set one of the DNS records in `verification_records` of the namespace; then the site is served there.',
   params: object(namespace),
   body: object({ domain }),
   response: Empty,
@@ -46,7 +48,7 @@ export const removeNamespaceDomain = operation({
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}',
   summary:
-    'Gives up a domain of the namespace, verified or not. A verified domain then stays reserved for the group: for 30 days (a setting) no other group can have it.',
+    'Removes a domain from the namespace. A verified domain stays reserved for the group for 30 days (a setting): no other group can claim it.',
   params: object({ ...namespace, domain: canonical }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'CDN_DOMAIN_NOT_FOUND'],

@@ -1,7 +1,8 @@
-// Games: what a group develops. Everything below a game's address acts on that game only.
+// Games. Each belongs to a group. Every operation below the address of a game acts on this game only.
 import Type from 'typebox'
+import { GameId, Id, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, Id, IsCut, NameId, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { DisplayName, described, IsCut, NameId, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { GroupHandle, GroupSummary } from './groups.ts'
 import { ImageUrl } from './images.ts'
 import { NamespaceSummary } from './namespaces.ts'
@@ -10,69 +11,89 @@ import { VersionSummary } from './versions.ts'
 
 export const GAME_DISPLAY_NAME_LENGTH_MAX = 24
 
-const PlayerCount = Type.Integer({ minimum: 0, description: 'Players connected to lobbies of all its namespaces.' })
+const GameName = Type.String({ description: 'Name for people. Example: `Arena`.' })
+const GameNameId = Type.String({
+  description: 'Short name, unique on the platform. It is part of the address of the site. Example: `arena`.',
+})
+const PlayerCount = Type.Integer({
+  minimum: 0,
+  description: 'Players connected to lobbies now, in all namespaces of the game.',
+})
 
 export const GameSummary = object(
   {
-    game_id: Id,
-    name_id: Type.String(),
-    display_name: Type.String(),
-    create_ts: Timestamp,
-    url: Type.String({ description: 'Address of the site of the namespace `prod`.' }),
+    game_id: GameId,
+    name_id: GameNameId,
+    display_name: GameName,
+    create_ts: Timestamp('When the game was created.'),
+    url: Type.String({ description: 'URL of the site of the namespace `prod`.' }),
     developer: GroupHandle,
     total_player_count: PlayerCount,
     logo_url: ImageUrl,
     banner_url: ImageUrl,
   },
-  'A game in short.',
+  'A game without its namespaces and versions.',
 )
 
 export const RegionSummary = object(
   {
-    region_id: Id,
-    region_name_id: Type.String({ description: 'What version configs and the matchmaker call it.' }),
-    region_display_name: Type.String(),
-    provider: Type.String({ description: 'How lobbies are run there.' }),
-    universal_region: Type.Enum(['unknown', 'local'], {
-      description: 'The city, for clients that ask for one: `local` for a region of that name, otherwise `unknown`.',
+    region_id: RegionId,
+    region_name_id: Type.String({
+      description: 'Name of the region in version configs and in the matchmaker. Example: `frankfurt`.',
     }),
-    provider_display_name: Type.String(),
+    region_display_name: Type.String({ description: 'Name for people. Example: `Frankfurt`.' }),
+    provider: Type.String({ description: 'Driver that runs lobbies in the region. Example: `process`.' }),
+    universal_region: Type.Enum(['unknown', 'local'], {
+      description:
+        'City of the region, for clients that expect one. `local` for a region with this name, otherwise `unknown`.',
+    }),
+    provider_display_name: Type.String({
+      description: 'Name of the hosting provider, for people. Example: `This machine`.',
+    }),
   },
-  'A place where lobbies run.',
+  'A region: a place where lobbies run.',
 )
 
-export const GameFull = object({
-  game_id: Id,
-  create_ts: Timestamp,
-  name_id: Type.String(),
-  display_name: Type.String(),
-  developer_group_id: Id,
-  total_player_count: PlayerCount,
-  logo_url: ImageUrl,
-  banner_url: ImageUrl,
-  namespaces: Type.Array(NamespaceSummary, { description: 'Newest first.' }),
-  versions: Type.Array(VersionSummary, { description: 'Newest first.' }),
-  available_regions: Type.Array(RegionSummary),
-  is_cut: IsCut('It has the 1,000 newest namespaces and versions.'),
-})
+export const GameFull = object(
+  {
+    game_id: GameId,
+    create_ts: Timestamp('When the game was created.'),
+    name_id: GameNameId,
+    display_name: GameName,
+    developer_group_id: Id('Id of the group that develops the game.'),
+    total_player_count: PlayerCount,
+    logo_url: ImageUrl,
+    banner_url: ImageUrl,
+    namespaces: Type.Array(NamespaceSummary, { description: 'Namespaces of the game, newest first.' }),
+    versions: Type.Array(VersionSummary, { description: 'Versions of the game, newest first.' }),
+    available_regions: Type.Array(RegionSummary, { description: 'Regions of the platform.' }),
+    is_cut: IsCut('It contains the 1,000 newest namespaces and versions.'),
+  },
+  'A game with its namespaces and versions.',
+)
 
-const params = object({ game_id: Id })
+const params = object({ game_id: GameId })
 
 export const createGame = operation({
   id: 'games.createGame',
   service: 'api',
   method: 'POST',
   path: '/cloud/games',
-  summary: 'Creates a game, with the namespaces prod and staging on an empty version.',
+  summary: 'Creates a game. It has the namespaces `prod` and `staging`, on an empty version.',
   role: 'developer',
   auth: ['admin', 'user'],
   rate_limit: 'cloud',
   body: object({
-    name_id: Type.Optional(NameId),
+    name_id: Type.Optional(
+      described(
+        NameId,
+        'Short name, unique on the platform: lower-case letters and digits, with single dashes in between. Default: made from the display name.',
+      ),
+    ),
     display_name: DisplayName(GAME_DISPLAY_NAME_LENGTH_MAX),
-    developer_group_id: Id,
+    developer_group_id: Id('Id of the group that develops the game.'),
   }),
-  response: object({ game_id: Id }),
+  response: object({ game_id: GameId }),
   errors: ['GROUP_NOT_FOUND', 'NAME_TAKEN', 'QUOTA_REACHED'],
 })
 
@@ -81,10 +102,13 @@ export const validateGame = operation({
   service: 'api',
   method: 'POST',
   path: '/cloud/games/validate',
-  summary: 'Validates information used to create a new game.',
+  summary: 'Checks the input for a new game without creating it.',
   auth: ['admin', 'user'],
   rate_limit: 'cloud',
-  body: object({ display_name: Draft, name_id: Type.Optional(Draft) }),
+  body: object({
+    display_name: Draft('Display name to check.'),
+    name_id: Type.Optional(Draft('Short name to check.')),
+  }),
   response: ValidationErrors,
 })
 
@@ -93,14 +117,14 @@ export const getGames = operation({
   service: 'api',
   method: 'GET',
   path: '/cloud/games',
-  summary: 'Lists the games that the caller may see, newest first, and the groups that develop games.',
+  summary: "Lists the caller's games and groups, newest first. Administrators get all games and groups.",
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   query: object({ watch_index: WatchIndex }),
   response: object({
-    games: Type.Array(GameSummary),
-    groups: Type.Array(GroupSummary),
-    is_cut: IsCut('It has the 1,000 newest games and groups.'),
+    games: Type.Array(GameSummary, { description: 'The games, newest first.' }),
+    groups: Type.Array(GroupSummary, { description: 'The groups, newest first.' }),
+    is_cut: IsCut('It contains the 1,000 newest games and groups.'),
     watch: Watch,
   }),
 })
@@ -125,11 +149,11 @@ export const createCloudToken = operation({
   service: 'api',
   method: 'POST',
   path: '/cloud/games/{game_id}/tokens/cloud',
-  summary: 'Creates a token that acts for this game only: the way in for CI.',
+  summary: 'Creates a cloud token, valid for a year. It acts for this game only. Use it in CI.',
   role: 'developer',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   params,
-  response: object({ token: Type.String() }),
+  response: object({ token: Type.String({ description: 'The cloud token. It is returned only once.' }) }),
   errors: ['GAME_NOT_FOUND'],
 })

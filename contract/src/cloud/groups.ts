@@ -1,45 +1,50 @@
-// Groups: who develops games. Each has members with a role; nobody else knows of it.
+// Groups: the developers of games. Each has members, each with a role. A group is visible to its members only.
 import Type from 'typebox'
+import { GroupId } from '../ids.ts'
 import { GROUP_ROLES, operation } from '../operation.ts'
-import { DisplayName, Empty, Id, IsCut, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { DisplayName, described, Empty, IsCut, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const GROUP_DISPLAY_NAME_LENGTH_MAX = 24
 
 export const Role = Type.Enum([...GROUP_ROLES], {
-  description: 'What a member may do; each can all that the next can.',
+  description:
+    'Role of a member. An owner may do everything that a developer may, a developer everything that a viewer may.',
 })
 
-/** Owner of a group that has none. */
+/** Owner id of a group without an owner. */
 export const NO_OWNER_ID = '00000000-0000-0000-0000-000000000000'
 
 const handle = {
-  group_id: Id,
-  display_name: Type.String(),
-  external: object({ profile: Type.String({ description: 'Address of the web page that leads to the group.' }) }),
-  is_developer: Type.Literal(true, { description: 'Whether the group may develop games. Always true.' }),
+  group_id: GroupId,
+  display_name: Type.String({ description: 'Name for people.' }),
+  external: object(
+    { profile: Type.String({ description: 'URL of the web page of the group.' }) },
+    'Links to the group.',
+  ),
+  is_developer: Type.Literal(true, { description: 'Whether the group may have games. Always true.' }),
 }
 
 export const GroupSummary = object(
   {
     ...handle,
-    bio: Type.Literal('', { description: 'Text of the group about itself. Always empty.' }),
-    publicity: Type.Literal('closed', { description: 'Who may join. Always `closed`: people with an invite.' }),
-    create_ts: Timestamp,
-    member_count: Type.Integer({ minimum: 0 }),
+    bio: Type.Literal('', { description: 'Description of the group. Always empty.' }),
+    publicity: Type.Literal('closed', { description: 'Who may join. Always `closed`: only people with an invite.' }),
+    create_ts: Timestamp('When the group was created.'),
+    member_count: Type.Integer({ minimum: 0, description: 'Number of members.' }),
     owner_identity_id: Type.String({
       format: 'uuid',
-      description: `The person who owns the group; \`${NO_OWNER_ID}\` while nobody does.`,
+      description: `Id of the owner; \`${NO_OWNER_ID}\` when the group has none.`,
     }),
     is_current_identity_member: Type.Boolean({ description: 'Whether the caller is a member.' }),
-    role: Type.Optional(Role),
+    role: Type.Optional(described(Role, 'Role of the caller. Absent when the caller is not a member.')),
   },
-  "A group in short. `role` is the caller's own, absent when he is no member.",
+  'A group.',
 )
 
-export const GroupHandle = object(handle, 'A group, as it is named.')
+export const GroupHandle = object(handle, 'A group without its members.')
 
-const params = object({ group_id: Id })
+const params = object({ group_id: GroupId })
 const defaults = { service: 'api', auth: ['admin', 'user'], rate_limit: 'cloud' } as const
 
 export const createGroup = operation({
@@ -47,9 +52,10 @@ export const createGroup = operation({
   id: 'groups.create',
   method: 'POST',
   path: '/group/groups',
-  summary: 'Creates a group, with the caller as its owner. Where `access` is private, only administrators may.',
+  summary:
+    'Creates a group, with the caller as its owner. When `access` of bootstrap is `private`, only administrators may call it.',
   body: object({ display_name: DisplayName(GROUP_DISPLAY_NAME_LENGTH_MAX) }),
-  response: object({ group_id: Id }),
+  response: object({ group_id: GroupId }),
 })
 
 export const listGroups = operation({
@@ -57,9 +63,13 @@ export const listGroups = operation({
   id: 'groups.listSuggested',
   method: 'GET',
   path: '/group/groups',
-  summary: "Lists the caller's groups, newest first; to administrators all groups.",
+  summary: "Lists the caller's groups, newest first. Administrators get all groups.",
   query: object({ watch_index: WatchIndex }),
-  response: object({ groups: Type.Array(GroupSummary), is_cut: IsCut('It has the 1,000 newest.'), watch: Watch }),
+  response: object({
+    groups: Type.Array(GroupSummary, { description: 'The groups, newest first.' }),
+    is_cut: IsCut('It contains the 1,000 newest groups.'),
+    watch: Watch,
+  }),
 })
 
 export const getGroupSummary = operation({
@@ -92,8 +102,8 @@ export const validateGroupProfile = operation({
   id: 'groups.validateProfile',
   method: 'POST',
   path: '/group/groups/profile/validate',
-  summary: 'Validates information used to rename a group.',
-  body: object({ display_name: Draft }),
+  summary: 'Checks a new name for a group without renaming it.',
+  body: object({ display_name: Draft('Display name to check.') }),
   response: ValidationErrors,
 })
 
@@ -102,7 +112,7 @@ export const validateGroup = operation({
   id: 'groups.validate',
   method: 'POST',
   path: '/cloud/groups/validate',
-  summary: 'Validates information used to create a new group.',
-  body: object({ display_name: Draft }),
+  summary: 'Checks the name for a new group without creating it.',
+  body: object({ display_name: Draft('Display name to check.') }),
   response: ValidationErrors,
 })

@@ -1,8 +1,9 @@
-// Logos and banners of games: prepare -> PUT the bytes to the presigned address -> complete. What a picture is, its bytes
-// say: PNG, JPEG, GIF or WebP. The one that is completed takes the place of the one before it.
+// Logos and banners of games: prepare -> PUT the bytes to the presigned URL -> complete. The format is detected from the
+// bytes: PNG, JPEG, GIF or WebP. A completed picture replaces the previous one.
 import Type from 'typebox'
+import { GameId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object } from '../records.ts'
+import { Empty, object } from '../records.ts'
 import { PrepareFile, PresignedRequest } from './uploads.ts'
 
 const { path, content_type, content_length } = PrepareFile.properties
@@ -18,21 +19,21 @@ const defaults = {
 } as const
 
 const prepare = {
-  params: object({ game_id: Id }),
+  params: object({ game_id: GameId }),
   body: object({ path, mime: content_type, content_length }),
-  response: object({ upload_id: Id, presigned_request: PresignedRequest }),
+  response: object({ upload_id: UploadId, presigned_request: PresignedRequest }),
   errors: UPLOAD_ERRORS,
 }
-const complete = { params: object({ game_id: Id, upload_id: Id }), response: Empty, errors: COMPLETE_ERRORS }
+const complete = { params: object({ game_id: GameId, upload_id: UploadId }), response: Empty, errors: COMPLETE_ERRORS }
 
-export const ImageUrl = Type.Optional(Type.String({ description: 'Where the picture is; absent until there is one.' }))
+export const ImageUrl = Type.Optional(Type.String({ description: 'URL of the picture. Absent until one is uploaded.' }))
 
 export const gameLogoUploadPrepare = operation({
   ...defaults,
   ...prepare,
   id: 'games.gameLogoUploadPrepare',
   path: '/cloud/games/{game_id}/logo-upload/prepare',
-  summary: "Prepares the upload of a game's logo: PNG, JPEG, GIF or WebP of less than 5 MB.",
+  summary: 'Prepares the upload of a logo: PNG, JPEG, GIF or WebP, smaller than 5 MB.',
 })
 
 export const gameLogoUploadComplete = operation({
@@ -40,7 +41,7 @@ export const gameLogoUploadComplete = operation({
   ...complete,
   id: 'games.gameLogoUploadComplete',
   path: '/cloud/games/{game_id}/logo-upload/{upload_id}/complete',
-  summary: 'Makes an uploaded picture the logo of the game. Completing it again changes nothing.',
+  summary: 'Completes the upload: the picture becomes the logo of the game. A repeated call changes nothing.',
 })
 
 export const gameBannerUploadPrepare = operation({
@@ -48,7 +49,7 @@ export const gameBannerUploadPrepare = operation({
   ...prepare,
   id: 'games.gameBannerUploadPrepare',
   path: '/cloud/games/{game_id}/banner-upload/prepare',
-  summary: "Prepares the upload of a game's banner: PNG, JPEG, GIF or WebP of less than 10 MB.",
+  summary: 'Prepares the upload of a banner: PNG, JPEG, GIF or WebP, smaller than 10 MB.',
 })
 
 export const gameBannerUploadComplete = operation({
@@ -56,5 +57,5 @@ export const gameBannerUploadComplete = operation({
   ...complete,
   id: 'games.gameBannerUploadComplete',
   path: '/cloud/games/{game_id}/banner-upload/{upload_id}/complete',
-  summary: 'Makes an uploaded picture the banner of the game. Completing it again changes nothing.',
+  summary: 'Completes the upload: the picture becomes the banner of the game. A repeated call changes nothing.',
 })

@@ -1,37 +1,38 @@
-// The lobbies of a namespace that run, as they are now, and what changes about them for who stays.
+// The running lobbies of a namespace now, and their changes over a WebSocket.
 import Type, { type Static } from 'typebox'
+import { GameId, Id, LobbyId, NamespaceId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Id, object, Timestamp } from '../records.ts'
+import { object, Timestamp } from '../records.ts'
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const LobbySummaryAnalytics = object(
   {
-    lobby_id: Id,
-    lobby_group_id: Id,
-    lobby_group_name_id: Type.String({ description: 'Its game mode.' }),
-    region_id: Id,
-    create_ts: Timestamp,
-    is_ready: Type.Boolean({ description: 'Whether its server has called ready.' }),
-    is_idle: Type.Boolean({ description: 'Whether nobody has a seat in it.' }),
-    is_closed: Type.Boolean(),
+    lobby_id: LobbyId,
+    lobby_group_id: Id('Id of the game mode.'),
+    lobby_group_name_id: Type.String({ description: 'Name of the game mode in the version config.' }),
+    region_id: RegionId,
+    create_ts: Timestamp('When the lobby was created.'),
+    is_ready: Type.Boolean({ description: 'Whether the server has called ready.' }),
+    is_idle: Type.Boolean({ description: 'Whether the lobby has no players: no seat is reserved or connected.' }),
+    is_closed: Type.Boolean({ description: 'Whether find leaves the lobby out.' }),
     is_stalled: Type.Boolean({
-      description: 'Whether its server does not answer: nobody gets a seat in it meanwhile.',
+      description: 'Whether the server has stopped responding. A stalled lobby takes no new players.',
     }),
-    is_outdated: Type.Boolean({ description: 'Whether another version is deployed by now.' }),
-    max_players_normal: Count('For find.'),
-    max_players_direct: Count('For join.'),
-    max_players_party: Count('For parties.'),
-    total_player_count: Count('Seats that are taken, reserved ones too.'),
-    registered_player_count: Count('Players who have connected.'),
+    is_outdated: Type.Boolean({ description: 'Whether another version is deployed now.' }),
+    max_players_normal: Count('Maximum number of players when a player comes by find.'),
+    max_players_direct: Count('Maximum number of players when a player comes by join.'),
+    max_players_party: Count('Maximum number of players when a party comes.'),
+    total_player_count: Count('Taken seats, reserved and connected.'),
+    registered_player_count: Count('Connected players.'),
   },
-  'A lobby that runs, or is being started.',
+  'A lobby that runs or starts.',
 )
 export type LobbySummaryAnalytics = Static<typeof LobbySummaryAnalytics>
 
 /**
- * What a WebSocket at the same address is told, in the order of the journal. Each message takes who has taken those before
- * it to how it was at its index: a snapshot stands for all, changes are lobbies as they are now.
+ * Messages of a WebSocket at the same address, in the order of the journal. A snapshot has all lobbies at its index; changes
+ * have the lobbies that changed since the message before.
  */
 export type LiveMessage =
   | { kind: 'snapshot'; index: string; lobbies: LobbySummaryAnalytics[] }
@@ -44,19 +45,25 @@ export const getAnalyticsMatchmakerLive = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/live',
   summary:
-    'The lobbies of a namespace that run, as of now. The same address takes a WebSocket, with the token in the query; docs/logs.md has its messages.',
+    'Lists the running lobbies of a namespace. A WebSocket at the same address sends changes: see docs/logs.md. It takes the token as `token` in the query.',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   role: 'viewer',
-  params: object({ game_id: Id, namespace_id: Id }),
+  params: object({ game_id: GameId, namespace_id: NamespaceId }),
   query: object({
     watch_index: Type.Optional(
-      Type.String({ maxLength: 64, description: 'For a WebSocket: the `index` of the last message.' }),
+      Type.String({
+        maxLength: 64,
+        description: 'WebSocket only: `index` of the last message that was received. The changes since then follow.',
+      }),
     ),
   }),
   response: object({
-    lobbies: Type.Array(LobbySummaryAnalytics, { description: 'The oldest first.' }),
-    watch: object({ index: Type.String() }),
+    lobbies: Type.Array(LobbySummaryAnalytics, { description: 'The lobbies, oldest first.' }),
+    watch: object(
+      { index: Type.String({ description: 'State of this response: `watch_index` for a WebSocket.' }) },
+      'Position from which a WebSocket continues.',
+    ),
   }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })

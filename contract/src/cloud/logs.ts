@@ -1,28 +1,43 @@
-// What lobbies have written, and which there were. A lobby's log is what its server wrote to its standard output and
-// error: it goes on after the lobby has ended, for as long as the operator keeps it.
+// Logs of lobbies, and past lobbies. The log of a lobby is what its server wrote to standard output and standard error. It
+// outlives the lobby, for as long as the operator's settings keep it.
 import Type, { type Static } from 'typebox'
+import { GameId, LobbyId, NamespaceId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Id, IsCut, object, Timestamp } from '../records.ts'
+import { described, IsCut, object, Timestamp, Watch } from '../records.ts'
 import { ServicePerf } from './rays.ts'
 
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
-const lobby = { game_id: Id, lobby_id: Id }
-const namespace = { game_id: Id, namespace_id: Id }
+const lobby = { game_id: GameId, lobby_id: LobbyId }
+const namespace = { game_id: GameId, namespace_id: NamespaceId }
 const Milliseconds = (description: string) =>
-  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: `${description} Milliseconds since 1970.` })
-const PresignedUrl = Type.String({ description: 'Good for an hour, for whoever has it.' })
+  Type.Integer({
+    minimum: 0,
+    maximum: 253_402_300_799_999,
+    description: `${description} Milliseconds since the epoch.`,
+  })
+const PresignedUrl = Type.String({
+  description: 'URL of the file, valid for an hour. It needs no credential, so keep it secret.',
+})
 
-/** Lines of a first answer, and of one that goes on behind it. */
+/** Lines of a first response, and of one that continues it. */
 export const LOG_LINES_MAX = 256
 export const LOG_LINES_MORE_MAX = 64
 
-export const LogStreamName = Type.Enum(['std_out', 'std_err'])
-const WatchIndex = Type.Optional(Type.String({ maxLength: 64, description: 'The `watch.index` of the answer before.' }))
+export const LogStreamName = Type.Enum(['std_out', 'std_err'], {
+  description: '`std_out`: standard output of the server. `std_err`: standard error.',
+})
+const WatchIndex = Type.Optional(
+  Type.String({
+    maxLength: 64,
+    description:
+      '`watch.index` of the previous response. The call waits for lines after it. Without it, the last lines are returned at once.',
+  }),
+)
 
 const LogFormat = Type.Optional(
   Type.Enum(['base64', 'text'], {
     description:
-      'How `lines` are written; base64 unless given. text: as UTF-8, where a control character is written out (`\\x1b[31m`) and a byte that is not UTF-8 becomes U+FFFD.',
+      'Encoding of `lines`. Default `base64`. `text`: UTF-8, with control characters escaped (`\\x1b[31m`) and invalid bytes replaced by U+FFFD.',
   }),
 )
 
@@ -32,23 +47,25 @@ export const getLobbyLogs = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs',
   summary:
-    'The log of a lobby: without a watch_index its last 256 lines, at once; with one up to 64 behind it, as soon as there are any, or none after a while. The same address takes a WebSocket, with the token in the query; docs/logs.md has its messages.',
+    'Gets the log of a lobby: the last 256 lines, or with a watch index the next lines (at most 64). A WebSocket at the same address streams it: see docs/logs.md.',
   role: 'developer',
   params: object(lobby),
   query: object({ stream: LogStreamName, watch_index: WatchIndex, format: LogFormat }),
   response: object({
     lines: Type.Array(Type.String(), {
       description:
-        'In base64, byte for byte as the server wrote them; decoded, they may hold what drives a terminal. With `format=text` as text.',
+        'Lines of the log, oldest first. In base64 they are the exact bytes, which may contain terminal escape sequences.',
     }),
-    timestamps: Type.Array(Timestamp, { description: 'When each was written, ascending.' }),
-    watch: object({ index: Type.String() }),
-    is_complete: Type.Boolean({ description: 'Whether the server has ended, and nothing comes behind these.' }),
+    timestamps: Type.Array(Timestamp('When the line was written.'), {
+      description: 'When each line was written, in the order of `lines`.',
+    }),
+    watch: Watch,
+    is_complete: Type.Boolean({ description: 'Whether the log ends with these lines: the server has ended.' }),
   }),
   errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND', 'LOBBY_LOGS_NOT_REACHABLE'],
 })
 
-/** What a WebSocket at the same address is told. `text` is made harmless for whoever shows it. */
+/** Messages of a WebSocket at the same address. Control characters in `text` are escaped, so a page may show it. */
 export type LogMessage =
   | { kind: 'lines'; index: string; lines: { ts: string; text: string }[]; is_complete: boolean }
   | { kind: 'heartbeat'; index: string }
@@ -59,7 +76,7 @@ export const exportLobbyLogs = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs/export',
   summary:
-    'An address of all that is kept of the log by the time it is fetched: stdout.txt or stderr.txt, each line with its time, made harmless to terminals.',
+    'Gets a URL for the whole log as a text file, each line with its time. Control characters are escaped. The file is made when the URL is fetched.',
   role: 'developer',
   params: object(lobby),
   body: object({ stream: LogStreamName }),
@@ -73,12 +90,12 @@ export const exportMatchmakerLobbyHistory = operation({
   method: 'POST',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/export-history',
   summary:
-    'An address of export.csv, a row for each lobby of the game that was created in that time, namespace by namespace, the oldest first.',
+    'Gets a URL for a CSV file with the lobbies of the game that were created in a time window, by namespace, oldest first.',
   role: 'viewer',
-  params: object({ game_id: Id }),
+  params: object({ game_id: GameId }),
   body: object({
-    query_start: Milliseconds('The first moment.'),
-    query_end: Milliseconds('The first moment after it.'),
+    query_start: Milliseconds('Start of the window, inclusive.'),
+    query_end: Milliseconds('End of the window, exclusive.'),
   }),
   response: object({ url: PresignedUrl }),
   errors: ['GAME_NOT_FOUND'],
@@ -86,33 +103,37 @@ export const exportMatchmakerLobbyHistory = operation({
 
 export const LogsLobbySummary = object(
   {
-    lobby_id: Id,
-    namespace_id: Id,
-    lobby_group_name_id: Type.String({ description: 'Its game mode.' }),
-    region_id: Id,
-    create_ts: Timestamp,
-    start_ts: Type.Optional(Type.String({ format: 'date-time', description: 'When its server was started.' })),
-    ready_ts: Type.Optional(Type.String({ format: 'date-time', description: 'When its server called ready.' })),
-    status: object({
-      running: object({}, 'Always there, as known clients expect.'),
-      stopped: Type.Optional(
-        object(
-          {
-            stop_ts: Timestamp,
-            failed: Type.Boolean({
-              description: 'Whether its server ended otherwise than by exit code 0 or because it was told to.',
-            }),
-            exit_code: Type.Integer({
-              description:
-                'Exit code of the server; 128 plus the number of the signal that ended it. 127: the program does not exist. -1: unknown, for example because the server has not ended yet or was never started.',
-            }),
-          },
-          'There when it has stopped.',
+    lobby_id: LobbyId,
+    namespace_id: NamespaceId,
+    lobby_group_name_id: Type.String({ description: 'Name of the game mode in the version config.' }),
+    region_id: RegionId,
+    create_ts: Timestamp('When the lobby was created.'),
+    start_ts: Type.Optional(Timestamp('When the server was started. Absent before.')),
+    ready_ts: Type.Optional(Timestamp('When the server called ready. Absent before.')),
+    status: object(
+      {
+        running: object({}, 'Always present, because known clients require it. Use `stopped` to tell the state.'),
+        stopped: Type.Optional(
+          object(
+            {
+              stop_ts: Timestamp('When the lobby was stopped.'),
+              failed: Type.Boolean({
+                description:
+                  'Whether the lobby failed: the server ended without being told to, and not with exit code 0.',
+              }),
+              exit_code: Type.Integer({
+                description:
+                  'Exit code of the server; 128 plus the signal number when a signal ended it. 127: the program does not exist. -1: unknown, for example because the server was never started.',
+              }),
+            },
+            'Present when the lobby has stopped.',
+          ),
         ),
-      ),
-    }),
+      },
+      'Whether the lobby runs or has stopped.',
+    ),
   },
-  'A lobby that there is, or was.',
+  'A running or stopped lobby.',
 )
 export type LogsLobbySummary = Static<typeof LogsLobbySummary>
 
@@ -122,34 +143,34 @@ export const listNamespaceLobbies = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies',
   summary:
-    'The 64 newest lobbies of a namespace, running and stopped, or those before a time; more where several were created in the moment of the last.',
+    'Lists the lobbies of a namespace, running and stopped, newest first. A page has 64, or more when several were created in the same millisecond.',
   role: 'viewer',
   params: object(namespace),
   query: object({
     before_create_ts: Type.Optional(
-      Type.String({ format: 'date-time', description: 'The `create_ts` of the last one that is known.' }),
+      Timestamp('Next page: `create_ts` of the last lobby. Only lobbies created before are listed.'),
     ),
   }),
   response: object({
-    lobbies: Type.Array(LogsLobbySummary, { description: 'The newest first.' }),
-    is_cut: IsCut('Older lobbies follow with `before_create_ts`.'),
+    lobbies: Type.Array(LogsLobbySummary, { description: 'The lobbies, newest first.' }),
+    is_cut: IsCut('Get older lobbies with `before_create_ts`.'),
   }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })
 
 export const LobbyMetrics = object(
   {
-    job: Type.String({ description: 'The lobby.' }),
-    cpu: Type.Array(Type.Number(), { description: 'Cores that it kept busy, on average, in each step.' }),
-    memory: Type.Array(Type.Number(), { description: 'The most bytes of memory that were seen in each step.' }),
-    allocated_memory: Type.Number({ description: 'Bytes that it may use.' }),
-    start_ts: Timestamp,
+    job: Type.String({ description: 'Id of the lobby.' }),
+    cpu: Type.Array(Type.Number(), { description: 'Mean number of busy cores in each step.' }),
+    memory: Type.Array(Type.Number(), { description: 'Highest memory use in each step, in bytes.' }),
+    allocated_memory: Type.Number({ description: 'Memory limit of the lobby, in bytes.' }),
+    start_ts: Timestamp('When the first step begins.'),
     step: Type.Integer({
       description:
-        'Milliseconds. Longer for those that live longer: it is always the whole life, in 240 steps at most.',
+        'Length of a step in milliseconds. It grows with the age of the lobby: at most 240 steps cover the whole time.',
     }),
   },
-  'What the processes of a lobby have used since it began.',
+  'Processor and memory use of a lobby since its start.',
 )
 export type LobbyMetrics = Static<typeof LobbyMetrics>
 
@@ -159,16 +180,24 @@ export const getNamespaceLobby = operation({
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}',
   summary:
-    'A lobby of a namespace, running or stopped: what it used, addresses of its logs, and where the time of the request went that started it.',
+    'Gets a running or stopped lobby: its metrics, URLs of its logs, and the timings of the request that started it.',
   role: 'developer',
-  params: object({ ...namespace, lobby_id: Id }),
+  params: object({ ...namespace, lobby_id: LobbyId }),
   response: object({
     lobby: LogsLobbySummary,
-    metrics: Type.Optional(LobbyMetrics),
-    stdout_presigned_urls: Type.Array(PresignedUrl, { description: 'None before its server was started.' }),
-    stderr_presigned_urls: Type.Array(PresignedUrl),
-    perf_lists: Type.Array(ServicePerf, { description: 'None where no request started it, or its ray is not kept.' }),
-    is_cut: IsCut('It has the first 64 of `perf_lists`.'),
+    metrics: Type.Optional(
+      described(LobbyMetrics, 'Processor and memory use of the lobby since its start. Absent when none was recorded.'),
+    ),
+    stdout_presigned_urls: Type.Array(PresignedUrl, {
+      description: 'URLs of the standard output. Empty before the server was started.',
+    }),
+    stderr_presigned_urls: Type.Array(PresignedUrl, {
+      description: 'URLs of the standard error. Empty before the server was started.',
+    }),
+    perf_lists: Type.Array(ServicePerf, {
+      description: 'Timings of the request that started the lobby. Empty when no request did, or its ray is not kept.',
+    }),
+    is_cut: IsCut('`perf_lists` contains the first 64.'),
   }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })

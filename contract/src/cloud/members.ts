@@ -1,26 +1,32 @@
-// Members of groups: people who have logged in, each with a role. Only the owner changes who they are.
+// Members of groups: users, each with a role. Only the owner changes roles and removes members.
 import Type from 'typebox'
+import { GroupId, Id, IdentityId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { Empty, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Role } from './groups.ts'
 
 export const GROUP_MEMBERS_MAX = 256
 
 export const Member = object(
   {
-    identity: object({
-      identity_id: Id,
-      display_name: Type.String(),
-      email: Type.Optional(Type.String({ description: 'Absent for who logs in by access token.' })),
-    }),
+    identity: object(
+      {
+        identity_id: IdentityId,
+        display_name: Type.String({ description: 'Name for people.' }),
+        email: Type.Optional(
+          Type.String({ description: 'E-mail address. Absent for a user who logs in by access token.' }),
+        ),
+      },
+      'The user.',
+    ),
     role: Role,
-    join_ts: Timestamp,
+    join_ts: Timestamp('When the person joined the group.'),
   },
-  'A person in a group.',
+  'A member of a group.',
 )
 
-const group = object({ group_id: Id })
-const member = object({ group_id: Id, identity_id: Id })
+const group = object({ group_id: GroupId })
+const member = object({ group_id: GroupId, identity_id: IdentityId })
 const defaults = { service: 'api', auth: ['admin', 'user'], rate_limit: 'cloud' } as const
 
 export const getGroupMembers = operation({
@@ -32,7 +38,10 @@ export const getGroupMembers = operation({
   role: 'viewer',
   params: group,
   query: object({ watch_index: WatchIndex }),
-  response: object({ members: Type.Array(Member), watch: Watch }),
+  response: object({
+    members: Type.Array(Member, { description: 'The members, in the order in which they joined; at most 256.' }),
+    watch: Watch,
+  }),
   errors: ['GROUP_NOT_FOUND'],
 })
 
@@ -41,10 +50,10 @@ export const setGroupMemberRole = operation({
   id: 'groups.setMemberRole',
   method: 'PUT',
   path: '/group/groups/{group_id}/members/{identity_id}/role',
-  summary: 'Changes what a member may do. Who owns the group is changed by transferring it.',
+  summary: 'Changes the role of a member. To change the owner, transfer the group.',
   role: 'owner',
   params: member,
-  body: object({ role: Type.Enum(['developer', 'viewer']) }),
+  body: object({ role: Type.Enum(['developer', 'viewer'], { description: 'New role of the member.' }) }),
   response: Empty,
   errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER', 'GROUP_OWNER_REQUIRED'],
 })
@@ -54,7 +63,7 @@ export const kickGroupMember = operation({
   id: 'groups.kickMember',
   method: 'POST',
   path: '/group/groups/{group_id}/kick/{identity_id}',
-  summary: "Removes a member. The group's invites are revoked with it: he may know them.",
+  summary: 'Removes a member. All invites of the group are revoked too, because the member may know their codes.',
   role: 'owner',
   params: member,
   response: Empty,
@@ -66,7 +75,7 @@ export const leaveGroup = operation({
   id: 'groups.leave',
   method: 'POST',
   path: '/group/groups/{group_id}/leave',
-  summary: 'Leaves a group. Its owner transfers it first.',
+  summary: 'Leaves a group. The owner must transfer the group first.',
   auth: ['user'],
   role: 'viewer',
   params: group,
@@ -79,10 +88,10 @@ export const transferGroupOwnership = operation({
   id: 'groups.transferOwnership',
   method: 'POST',
   path: '/group/groups/{group_id}/transfer-owner',
-  summary: 'Makes a member the owner; who was it becomes a developer.',
+  summary: 'Makes a member the owner. The previous owner becomes a developer.',
   role: 'owner',
   params: group,
-  body: object({ new_owner_identity_id: Id }),
+  body: object({ new_owner_identity_id: Id('Id of the member who becomes the owner.') }),
   response: Empty,
   errors: ['GROUP_NOT_FOUND', 'GROUP_NOT_MEMBER'],
 })

@@ -1,9 +1,10 @@
-// How a namespace's site may be visited, and what has been deployed to the namespace so far.
+// Access to the site of a namespace, and the history of what was deployed to it.
 import Type from 'typebox'
+import { DeployId, GameId, NamespaceId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, IsCut, object, Timestamp } from '../records.ts'
+import { Empty, IsCut, object, Timestamp } from '../records.ts'
 
-/** Users of one namespace's site. */
+/** Users of the site of one namespace. */
 export const AUTH_USERS_MAX = 32
 const VERSION_HISTORY_MAX = 100
 
@@ -11,21 +12,26 @@ const AuthUser = Type.String({
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f:]*$',
   minLength: 1,
   maxLength: 64,
-  description: 'A user name, without colon and control characters.',
+  description: 'Name of a user of the site, without colons and control characters. Example: `tester`.',
 })
 
 export const NamespaceVersion = object(
   {
-    deploy_id: Id,
-    namespace_id: Id,
-    version_id: Id,
-    deploy_ts: Timestamp,
-    deployed_by: object({
-      kind: Type.String({ description: 'The kind of the token that deployed it.' }),
-      name: Type.Optional(Type.String({ description: 'Whose token it was, where tokens have a name.' })),
-    }),
+    deploy_id: DeployId,
+    namespace_id: NamespaceId,
+    version_id: VersionId,
+    deploy_ts: Timestamp('When the version was deployed.'),
+    deployed_by: object(
+      {
+        kind: Type.String({ description: 'Kind of the caller: `user`, `admin` or `cloud`.' }),
+        name: Type.Optional(
+          Type.String({ description: 'Name of the user or access token. Absent for a cloud token.' }),
+        ),
+      },
+      'The caller who deployed it.',
+    ),
   },
-  'A deploy: from deploy_ts on the namespace was on this version.',
+  'A deploy: from `deploy_ts` on, the namespace used this version.',
 )
 
 const defaults = {
@@ -34,7 +40,7 @@ const defaults = {
   rate_limit: 'cloud',
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 } as const
-const namespace = { game_id: Id, namespace_id: Id }
+const namespace = { game_id: GameId, namespace_id: NamespaceId }
 const params = object(namespace)
 
 export const setNamespaceCdnAuthType = operation({
@@ -42,10 +48,14 @@ export const setNamespaceCdnAuthType = operation({
   id: 'games.namespaces.setNamespaceCdnAuthType',
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth',
-  summary: 'Says what a visitor of the site must show: nothing, or the name and password of one of its users.',
+  summary: 'Sets whether visitors of the site need a user name and a password.',
   role: 'developer',
   params,
-  body: object({ auth_type: Type.Enum(['none', 'basic']) }),
+  body: object({
+    auth_type: Type.Enum(['none', 'basic'], {
+      description: '`none`: the site is public. `basic`: visitors need the name and password of a user of the site.',
+    }),
+  }),
   response: Empty,
 })
 
@@ -54,12 +64,16 @@ export const updateNamespaceCdnAuthUser = operation({
   id: 'games.namespaces.updateNamespaceCdnAuthUser',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user',
-  summary: 'Adds a user of the site, or changes the password of one. The password is a bcrypt hash, never told again.',
+  summary:
+    'Adds a user of the site, or changes the password of a user. Send the bcrypt hash of the password; it is never returned.',
   role: 'developer',
   params,
   body: object({
     user: AuthUser,
-    password: Type.String({ maxLength: 128, description: 'A bcrypt hash ($2a$, $2b$ or $2y$) of cost 4 to 13.' }),
+    password: Type.String({
+      maxLength: 128,
+      description: 'bcrypt hash of the password (`$2a$`, `$2b$` or `$2y$`), with a cost from 4 to 13.',
+    }),
   }),
   response: Empty,
   errors: [...defaults.errors, 'CDN_INVALID_AUTH_USER_PASSWORD', 'CDN_TOO_MANY_AUTH_USERS'],
@@ -70,7 +84,7 @@ export const removeNamespaceCdnAuthUser = operation({
   id: 'games.namespaces.removeNamespaceCdnAuthUser',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}',
-  summary: 'Removes a user of the site. Repeating it changes nothing.',
+  summary: 'Removes a user of the site. A repeated call changes nothing.',
   role: 'developer',
   params: object({ ...namespace, user: AuthUser }),
   response: Empty,
@@ -81,10 +95,12 @@ export const toggleNamespaceDomainPublicAuth = operation({
   id: 'games.namespaces.toggleNamespaceDomainPublicAuth',
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth',
-  summary: 'Says whether a page on the namespace’s own host may use the matchmaker without a token.',
+  summary: 'Sets whether pages on the host of the namespace may use the matchmaker without a token.',
   role: 'developer',
   params,
-  body: object({ enabled: Type.Boolean() }),
+  body: object({
+    enabled: Type.Boolean({ description: 'Whether such pages need no token: their Origin stands for the namespace.' }),
+  }),
   response: Empty,
 })
 
@@ -93,19 +109,26 @@ export const getGameNamespaceVersionHistoryList = operation({
   id: 'games.namespaces.getGameNamespaceVersionHistoryList',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version-history',
-  summary: 'Lists what was deployed to the namespace, when and by whom, newest first. To roll back is to deploy again.',
+  summary: 'Lists the deploys of the namespace, newest first. To roll back, deploy an earlier version again.',
   role: 'viewer',
   params,
   query: object({
     anchor: Type.Optional(
-      Type.String({ format: 'uuid', description: 'Only what was deployed before this deploy_id.' }),
+      Type.String({
+        format: 'uuid',
+        description: 'Next page: the `deploy_id` of the last entry. Only earlier deploys are listed.',
+      }),
     ),
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: VERSION_HISTORY_MAX, description: `Default ${VERSION_HISTORY_MAX}.` }),
+      Type.Integer({
+        minimum: 1,
+        maximum: VERSION_HISTORY_MAX,
+        description: `Maximum number of entries. Default ${VERSION_HISTORY_MAX}.`,
+      }),
     ),
   }),
   response: object({
-    versions: Type.Array(NamespaceVersion),
+    versions: Type.Array(NamespaceVersion, { description: 'The deploys, newest first.' }),
     is_cut: IsCut('Earlier deploys follow with `anchor`.'),
   }),
 })

@@ -1,78 +1,111 @@
-// Namespaces: where a version of a game is played (prod, staging, ...). Each has its own players, lobbies and limits.
+// Namespaces: environments in which a version of a game is played, such as prod and staging. Each has its own players,
+// lobbies and limits.
 import Type from 'typebox'
+import { GameId, NamespaceId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, Empty, Id, NameId, object, Timestamp, U32 } from '../records.ts'
+import { DisplayName, described, Empty, NameId, object, Timestamp, U32 } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const NAMESPACE_DISPLAY_NAME_LENGTH_MAX = 128
 
 const summary = {
-  namespace_id: Id,
-  create_ts: Timestamp,
-  display_name: Type.String({ description: 'Readable display name.' }),
-  version_id: Id,
-  name_id: Type.String({ description: 'Short human readable identifier without special characters.' }),
+  namespace_id: NamespaceId,
+  create_ts: Timestamp('When the namespace was created.'),
+  display_name: Type.String({ description: 'Name for people. Example: `Production`.' }),
+  version_id: described(VersionId, 'Id of the version that is deployed to the namespace.'),
+  name_id: Type.String({
+    description: 'Short name, unique in the game. It is part of the address of the site. Example: `prod`.',
+  }),
 }
 
-export const NamespaceSummary = object(summary, 'A namespace in short.')
+export const NamespaceSummary = object(summary, 'A namespace without its config.')
 
 const DomainRecord = object({
   type: Type.Enum(['CNAME', 'TXT'], { description: 'Type of the DNS record.' }),
-  name: Type.String({ description: 'Full name of the DNS record, without the dot at the end.' }),
-  value: Type.String({ description: 'Value of the DNS record: the target of a CNAME, the text of a TXT.' }),
-})
-
-export const CdnDomain = object({
-  domain: Type.String({ description: 'A domain name without protocol.' }),
-  create_ts: Timestamp,
-  verification_status: Type.Enum(['active', 'pending', 'failed'], {
-    description:
-      'The site is served under the domain while it is `active`. A `failed` claim is still checked for days.',
-  }),
-  verification_method: Type.Union(
-    [
-      object({ http: object({ cname_record: Type.String({ description: 'Target of the CNAME record.' }) }) }),
-      object({ invalid: object({}) }),
-    ],
-    { description: 'The CNAME record in the form of older clients. `verification_records` has all records.' },
-  ),
-  verification_records: Type.Array(DomainRecord, {
-    description:
-      'DNS records that prove the claim; set any one of them, exactly as it is. A wildcard record proves nothing. Only the TXT record is listed for the top of a zone, and where another group has a domain above or below this one.',
-  }),
-  verification_errors: Type.Array(Type.String(), {
-    description: 'What the last check found wrong, one line for each record.',
+  name: Type.String({ description: 'Full name of the DNS record, without a trailing dot.' }),
+  value: Type.String({
+    description: 'Value of the DNS record: the target of a CNAME record, or the text of a TXT record.',
   }),
 })
 
-export const CdnConfig = object({
-  enable_domain_public_auth: Type.Boolean({
-    description: 'Whether a page on the namespace’s own host may use the matchmaker without a token.',
-  }),
-  domains: Type.Array(CdnDomain),
-  auth_type: Type.Enum(['none', 'basic'], { description: 'What a visitor of the site must show.' }),
-  auth_user_list: Type.Array(object({ user: Type.String() })),
-})
+export const CdnDomain = object(
+  {
+    domain: Type.String({
+      description: 'Domain name without protocol, lower case, ASCII. Example: `play.example.com`.',
+    }),
+    create_ts: Timestamp('When the domain was claimed.'),
+    verification_status: Type.Enum(['active', 'pending', 'failed'], {
+      description:
+        '`active`: the site is served under the domain. `pending`: no DNS record was found yet. `failed`: many checks failed; the claim is still checked for some days.',
+    }),
+    verification_method: Type.Union(
+      [
+        object({
+          http: object(
+            { cname_record: Type.String({ description: 'Target of the CNAME record.' }) },
+            'A CNAME record proves the claim.',
+          ),
+        }),
+        object({ invalid: object({}, 'No CNAME record can prove the claim; use the TXT record.') }),
+      ],
+      {
+        description: 'The CNAME record, in the form that older clients read. `verification_records` lists all records.',
+      },
+    ),
+    verification_records: Type.Array(DomainRecord, {
+      description:
+        'DNS records that prove the claim. Set exactly one of them; a wildcard record does not count. Only the TXT record is listed for the apex of a zone, and when another group has a parent or child of this domain.',
+    }),
+    verification_errors: Type.Array(Type.String(), {
+      description: 'Errors of the last check, one line for each record.',
+    }),
+  },
+  'A custom domain of a namespace.',
+)
+
+export const CdnConfig = object(
+  {
+    enable_domain_public_auth: Type.Boolean({
+      description: 'Whether pages on the host of the namespace may use the matchmaker without a token.',
+    }),
+    domains: Type.Array(CdnDomain, { description: 'Custom domains of the site.' }),
+    auth_type: Type.Enum(['none', 'basic'], {
+      description: '`none`: the site is public. `basic`: visitors need the name and password of a user of the site.',
+    }),
+    auth_user_list: Type.Array(object({ user: Type.String({ description: 'Name of the user.' }) }), {
+      description: 'Users of the site.',
+    }),
+  },
+  'How the site of a namespace is served.',
+)
 
 const client_limits = {
-  max_players_per_client: U32,
-  max_players_per_client_vpn: U32,
-  max_players_per_client_proxy: U32,
-  max_players_per_client_tor: U32,
-  max_players_per_client_hosting: U32,
+  max_players_per_client: U32('Players that one client may have at a time. Default 8; 0 blocks all clients.'),
+  max_players_per_client_vpn: U32('The same limit for addresses of VPNs. Default 4; 0 blocks them.'),
+  max_players_per_client_proxy: U32(
+    'The same limit for addresses of open and residential proxies. Default 2; 0 blocks them.',
+  ),
+  max_players_per_client_tor: U32('The same limit for Tor exits. Default 2; 0 blocks them.'),
+  max_players_per_client_hosting: U32('The same limit for addresses of hosting providers. Default 2; 0 blocks them.'),
 }
 
-export const MatchmakerLimits = object({ lobby_count_max: U32, ...client_limits }, 'Unsigned 32 bit; 0 blocks.')
+export const MatchmakerLimits = object(
+  {
+    lobby_count_max: U32('Lobbies that the namespace may have at a time. Default 128; 0 allows none.'),
+    ...client_limits,
+  },
+  'Limits of the matchmaker in a namespace. A client is an IPv4 address or an IPv6 /64 network. When several limits apply to a client, the strictest holds.',
+)
 
 export const CLIENT_LIMITS = Object.keys(client_limits) as (keyof typeof client_limits)[]
 
 const MaxPlayersOfAll = Type.Integer({
   minimum: 0,
   maximum: 4_294_967_295,
-  description: 'Sets all five limits of a client at once. A limit that is named beside it keeps its own number.',
+  description: 'Sets all five limits per client to this number. A limit that is sent too has its own number.',
 })
 
-const LimitDraft = Type.Optional(Type.Unknown({ description: 'Yet to be judged.' }))
+const LimitDraft = Type.Optional(Type.Unknown({ description: 'Limit to check: any JSON.' }))
 const LimitDrafts = object({
   lobby_count_max: LimitDraft,
   max_players_per_client: LimitDraft,
@@ -83,13 +116,24 @@ const LimitDrafts = object({
   max_players: LimitDraft,
 })
 
-export const NamespaceFull = object({
-  ...summary,
-  config: object({ cdn: CdnConfig, identity: object({}), kv: object({}), matchmaker: MatchmakerLimits }),
-})
+export const NamespaceFull = object(
+  {
+    ...summary,
+    config: object(
+      {
+        cdn: CdnConfig,
+        identity: object({}, 'Always an empty object.'),
+        kv: object({}, 'Always an empty object.'),
+        matchmaker: MatchmakerLimits,
+      },
+      'Config of the namespace.',
+    ),
+  },
+  'A namespace with its config.',
+)
 
-const game = object({ game_id: Id })
-const params = object({ game_id: Id, namespace_id: Id })
+const game = object({ game_id: GameId })
+const params = object({ game_id: GameId, namespace_id: NamespaceId })
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const createGameNamespace = operation({
@@ -97,11 +141,18 @@ export const createGameNamespace = operation({
   id: 'games.namespaces.createGameNamespace',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces',
-  summary: 'Creates a namespace on a version of the game.',
+  summary: 'Creates a namespace and deploys a version of the game to it.',
   role: 'developer',
   params: game,
-  body: object({ display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX), version_id: Id, name_id: NameId }),
-  response: object({ namespace_id: Id }),
+  body: object({
+    display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX),
+    version_id: VersionId,
+    name_id: described(
+      NameId,
+      'Short name, unique in the game: lower-case letters and digits, with single dashes in between. Example: `beta`.',
+    ),
+  }),
+  response: object({ namespace_id: NamespaceId }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN', 'QUOTA_REACHED'],
 })
 
@@ -110,10 +161,10 @@ export const validateGameNamespace = operation({
   id: 'games.namespaces.validateGameNamespace',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/validate',
-  summary: 'Validates information used to create a new namespace.',
+  summary: 'Checks the input for a new namespace without creating it.',
   role: 'developer',
   params: game,
-  body: object({ display_name: Draft, name_id: Draft }),
+  body: object({ display_name: Draft('Display name to check.'), name_id: Draft('Short name to check.') }),
   response: ValidationErrors,
   errors: ['GAME_NOT_FOUND'],
 })
@@ -123,7 +174,7 @@ export const getGameNamespaceById = operation({
   id: 'games.namespaces.getGameNamespaceById',
   method: 'GET',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}',
-  summary: 'Gets a namespace by its id.',
+  summary: 'Gets a namespace with its config.',
   role: 'viewer',
   params,
   response: object({ namespace: NamespaceFull }),
@@ -135,10 +186,10 @@ export const updateGameNamespaceVersion = operation({
   id: 'games.namespaces.updateGameNamespaceVersion',
   method: 'PUT',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/version',
-  summary: 'Deploys a version of the game to the namespace. Lobbies that run go on as they are.',
+  summary: 'Deploys a version of the game to the namespace. Running lobbies keep their version.',
   role: 'developer',
   params,
-  body: object({ version_id: Id }),
+  body: object({ version_id: described(VersionId, 'Id of the version to deploy.') }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND'],
 })
@@ -148,7 +199,7 @@ export const updateGameNamespaceMatchmakerConfig = operation({
   id: 'games.namespaces.updateGameNamespaceMatchmakerConfig',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config',
-  summary: 'Changes the limits that are named, the others stay. Nobody who plays is removed by a lower limit.',
+  summary: 'Changes the limits that are sent; the others stay as they are. A lower limit removes no players.',
   role: 'developer',
   params,
   body: Type.Partial(object({ ...MatchmakerLimits.properties, max_players: MaxPlayersOfAll }), {
@@ -164,7 +215,7 @@ export const validateGameNamespaceMatchmakerConfig = operation({
   id: 'games.namespaces.validateGameNamespaceMatchmakerConfig',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate',
-  summary: 'Validates limits that are to be changed.',
+  summary: 'Checks new limits without changing them.',
   role: 'developer',
   params,
   body: LimitDrafts,
@@ -177,9 +228,9 @@ export const createGameNamespaceTokenPublic = operation({
   id: 'games.namespaces.createGameNamespaceTokenPublic',
   method: 'POST',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public',
-  summary: 'Creates a public token for the namespace: a game client may carry it.',
+  summary: 'Creates a public token for the namespace, valid for 15 years. Game clients contain it.',
   role: 'developer',
   params,
-  response: object({ token: Type.String() }),
+  response: object({ token: Type.String({ description: 'The public token. It may be published with the game.' }) }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })

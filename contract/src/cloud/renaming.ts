@@ -1,6 +1,8 @@
-// Renaming changes the display name and nothing else: addresses, name ids and what runs stay as they are.
+// Renaming changes the display name only. Addresses, name ids and running lobbies stay as they are.
+
+import { BuildId, GameId, NamespaceId, SiteId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, Empty, Id, object } from '../records.ts'
+import { DisplayName, Empty, object } from '../records.ts'
 import { BUILD_DISPLAY_NAME_LENGTH_MAX } from './builds.ts'
 import { GAME_DISPLAY_NAME_LENGTH_MAX } from './games.ts'
 import { NAMESPACE_DISPLAY_NAME_LENGTH_MAX } from './namespaces.ts'
@@ -21,7 +23,7 @@ export const renameGame = operation({
   id: 'games.renameGame',
   path: '/cloud/games/{game_id}/display-name',
   summary: 'Changes the display name of a game.',
-  params: object({ game_id: Id }),
+  params: object({ game_id: GameId }),
   body: object({ display_name: DisplayName(GAME_DISPLAY_NAME_LENGTH_MAX) }),
   errors: ['GAME_NOT_FOUND'],
 })
@@ -31,7 +33,7 @@ export const renameGameNamespace = operation({
   id: 'games.namespaces.renameGameNamespace',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/display-name',
   summary: 'Changes the display name of a namespace.',
-  params: object({ game_id: Id, namespace_id: Id }),
+  params: object({ game_id: GameId, namespace_id: NamespaceId }),
   body: object({ display_name: DisplayName(NAMESPACE_DISPLAY_NAME_LENGTH_MAX) }),
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })
@@ -40,8 +42,8 @@ export const renameGameVersion = operation({
   ...defaults,
   id: 'games.versions.renameGameVersion',
   path: '/cloud/games/{game_id}/versions/{version_id}/display-name',
-  summary: 'Changes the display name of a version. Its config never changes.',
-  params: object({ game_id: Id, version_id: Id }),
+  summary: 'Changes the display name of a version. The config of a version never changes.',
+  params: object({ game_id: GameId, version_id: VersionId }),
   body: object({ display_name: DisplayName(VERSION_DISPLAY_NAME_LENGTH_MAX) }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN'],
 })
@@ -51,7 +53,7 @@ export const renameGameBuild = operation({
   id: 'games.builds.renameGameBuild',
   path: '/cloud/games/{game_id}/builds/{build_id}/display-name',
   summary: 'Changes the display name of a build.',
-  params: object({ game_id: Id, build_id: Id }),
+  params: object({ game_id: GameId, build_id: BuildId }),
   body: object({ display_name: DisplayName(BUILD_DISPLAY_NAME_LENGTH_MAX) }),
   errors: ['GAME_NOT_FOUND', 'BUILD_NOT_FOUND'],
 })
@@ -61,7 +63,7 @@ export const renameGameCdnSite = operation({
   id: 'games.cdn.renameGameCdnSite',
   path: '/cloud/games/{game_id}/cdn/sites/{site_id}/display-name',
   summary: 'Changes the display name of a site.',
-  params: object({ game_id: Id, site_id: Id }),
+  params: object({ game_id: GameId, site_id: SiteId }),
   body: object({ display_name: DisplayName(SITE_DISPLAY_NAME_LENGTH_MAX) }),
   errors: ['GAME_NOT_FOUND', 'SITE_NOT_FOUND'],
 })

@@ -1,46 +1,59 @@
-// Sites: the files that the CDN serves for the namespaces whose version names them.
+// Sites: the files that the CDN serves for the namespaces whose version names the site.
 import Type from 'typebox'
+import { GameId, SiteId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Bytes, DisplayName, Id, IsCut, object, Timestamp } from '../records.ts'
+import { Bytes, DisplayName, IsCut, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
 
 export const SITE_DISPLAY_NAME_LENGTH_MAX = 128
 
-export const SiteSummary = object({
-  site_id: Id,
-  upload_id: Id,
-  display_name: Type.String(),
-  create_ts: Timestamp,
-  content_length: Bytes('Bytes of all files.'),
-  complete: Type.Boolean({ description: 'True when the site has been fully uploaded.' }),
-})
+export const SiteSummary = object(
+  {
+    site_id: SiteId,
+    upload_id: UploadId,
+    display_name: Type.String({ description: 'Name for people.' }),
+    create_ts: Timestamp('When the site was created.'),
+    content_length: Bytes('Length of all files together, in bytes.'),
+    complete: Type.Boolean({
+      description: 'Whether the upload is complete. Only a complete site can be used by a version.',
+    }),
+  },
+  'A site without its files.',
+)
 
 const defaults = {
   service: 'api',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   path: '/cloud/games/{game_id}/cdn/sites',
-  params: object({ game_id: Id }),
+  params: object({ game_id: GameId }),
 } as const
 
 export const createGameCdnSite = operation({
   ...defaults,
   id: 'games.cdn.createGameCdnSite',
   method: 'POST',
-  summary: 'Prepares the upload of a site.',
+  summary: 'Creates a site and prepares its upload.',
   role: 'developer',
   body: object({
     display_name: DisplayName(SITE_DISPLAY_NAME_LENGTH_MAX),
-    files: Type.Array(PrepareFile, { minItems: 1, maxItems: UPLOAD_FILES_MAX }),
+    files: Type.Array(PrepareFile, {
+      minItems: 1,
+      maxItems: UPLOAD_FILES_MAX,
+      description: 'The files of the site, 1 to 10,000.',
+    }),
     multipart_upload: Type.Optional(
-      Type.Boolean({ description: 'Upload files of more than 100 MiB in parts of that length, the last one shorter.' }),
+      Type.Boolean({
+        description:
+          'Whether files larger than 100 MiB are uploaded in parts of 100 MiB (the last one shorter). Default false.',
+      }),
     ),
   }),
   response: object({
-    site_id: Id,
-    upload_id: Id,
+    site_id: SiteId,
+    upload_id: UploadId,
     presigned_requests: Type.Array(PresignedRequest, {
-      description: 'One for each file or part, in the order of the files.',
+      description: 'One request for each file or part, in the order of the files.',
     }),
   }),
   errors: ['GAME_NOT_FOUND', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'QUOTA_REACHED'],
@@ -50,8 +63,11 @@ export const listGameCdnSites = operation({
   ...defaults,
   id: 'games.cdn.listGameCdnSites',
   method: 'GET',
-  summary: 'Lists sites of a game, newest first.',
+  summary: 'Lists the sites of a game, newest first.',
   role: 'viewer',
-  response: object({ sites: Type.Array(SiteSummary), is_cut: IsCut('It has the 1,000 newest.') }),
+  response: object({
+    sites: Type.Array(SiteSummary, { description: 'The sites, newest first.' }),
+    is_cut: IsCut('It contains the 1,000 newest sites.'),
+  }),
   errors: ['GAME_NOT_FOUND'],
 })

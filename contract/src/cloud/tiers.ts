@@ -1,21 +1,23 @@
-// Region tiers: the sizes in which lobbies run.
+// Region tiers: the sizes of lobbies.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { object } from '../records.ts'
 
 export const RegionTier = object(
   {
-    tier_name_id: Type.String({ description: 'Short human readable identifier.' }),
+    tier_name_id: Type.String({ description: 'Name of the tier in version configs. Example: `basic-1d1`.' }),
     platform_cores_numerator: Type.Integer({
-      description: 'With the denominator, the portion of the CPU a server uses.',
+      description: 'Cores of a lobby are this number divided by `platform_cores_denominator`.',
     }),
-    platform_cores_denominator: Type.Integer(),
-    cpu: Type.Integer({ description: 'CPU frequency, MHz.' }),
-    memory: Type.Integer({ description: 'Allocated memory, MB.' }),
-    disk: Type.Integer({ description: 'Allocated disk, MB.' }),
-    bandwidth: Type.Integer({ description: 'Internet bandwidth, MB.' }),
+    platform_cores_denominator: Type.Integer({
+      description: 'Divisor of `platform_cores_numerator`. Example: 1 and 8 are an eighth of a core.',
+    }),
+    cpu: Type.Integer({ description: 'Processor frequency in MHz.' }),
+    memory: Type.Integer({ description: 'Memory of a lobby in MB.' }),
+    disk: Type.Integer({ description: 'Disk space of a lobby in MB.' }),
+    bandwidth: Type.Integer({ description: 'Internet bandwidth of a lobby in MB.' }),
   },
-  'What a lobby may use.',
+  'Resources of a lobby.',
 )
 
 export const getRegionTiers = operation({
@@ -23,8 +25,8 @@ export const getRegionTiers = operation({
   service: 'api',
   method: 'GET',
   path: '/cloud/region-tiers',
-  summary: 'All available region tiers, the largest first.',
+  summary: 'Lists the available tiers, largest first.',
   auth: ['anyone'],
   rate_limit: 'cloud',
-  response: object({ tiers: Type.Array(RegionTier) }),
+  response: object({ tiers: Type.Array(RegionTier, { description: 'The tiers, largest first.' }) }),
 })

@@ -1,25 +1,26 @@
-// The tokens that were given out for a game, and their end. A token itself is told once, when it is created.
+// Issued tokens of a game: list and revoke. A token itself is returned once, when it is created.
 import Type from 'typebox'
+import { GameId, NamespaceId, TokenId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, IsCut, object, Timestamp } from '../records.ts'
+import { Empty, IsCut, object, Timestamp } from '../records.ts'
 
 export const TokenSummary = object(
   {
-    token_id: Id,
-    create_ts: Timestamp,
-    expire_ts: Type.Optional(Timestamp),
-    revoke_ts: Type.Optional(Type.String({ format: 'date-time', description: 'Present: it is not valid any more.' })),
+    token_id: TokenId,
+    create_ts: Timestamp('When the token was created.'),
+    expire_ts: Type.Optional(Timestamp('When the token expires.')),
+    revoke_ts: Type.Optional(Timestamp('When the token was revoked. Absent while it is not.')),
   },
-  'A token, without the token.',
+  'An issued token, without its secret.',
 )
 
 const list = object({
-  tokens: Type.Array(TokenSummary, { description: 'The newest first.' }),
-  is_cut: IsCut('It has the 1,000 newest.'),
+  tokens: Type.Array(TokenSummary, { description: 'The tokens, newest first.' }),
+  is_cut: IsCut('It contains the 1,000 newest tokens.'),
 })
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
-const game = { game_id: Id }
-const namespace = { game_id: Id, namespace_id: Id }
+const game = { game_id: GameId }
+const namespace = { game_id: GameId, namespace_id: NamespaceId }
 
 export const listGameCloudTokens = operation({
   ...defaults,
@@ -38,9 +39,9 @@ export const revokeGameCloudToken = operation({
   id: 'games.tokens.revokeCloudToken',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/tokens/cloud/{token_id}',
-  summary: 'Revokes a cloud token: within a second nothing takes it any more. Repeating it changes nothing.',
+  summary: 'Revokes a cloud token. The platform refuses it within a second. A repeated call changes nothing.',
   role: 'developer',
-  params: object({ ...game, token_id: Id }),
+  params: object({ ...game, token_id: TokenId }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'TOKEN_NOT_FOUND'],
 })
@@ -62,9 +63,10 @@ export const revokeGameNamespaceTokenPublic = operation({
   id: 'games.namespaces.revokeGameNamespaceTokenPublic',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public/{token_id}',
-  summary: 'Revokes a public token: games that carry it cannot find lobbies any more. Who plays goes on.',
+  summary:
+    'Revokes a public token: game clients with this token cannot find lobbies any more. Connected players keep playing.',
   role: 'developer',
-  params: object({ ...namespace, token_id: Id }),
+  params: object({ ...namespace, token_id: TokenId }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'TOKEN_NOT_FOUND'],
 })
@@ -74,9 +76,9 @@ export const revokeToken = operation({
   service: 'api',
   method: 'DELETE',
   path: '/admin/tokens/{token_id}',
-  summary: 'Revokes a token of any kind by its id, known to the platform or not: for administrators.',
+  summary: 'Revokes a token of any kind by its id, even when the platform has no record of it.',
   auth: ['admin'],
   rate_limit: 'cloud',
-  params: object({ token_id: Id }),
+  params: object({ token_id: TokenId }),
   response: Empty,
 })

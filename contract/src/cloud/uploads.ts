@@ -1,19 +1,20 @@
-// Uploads: prepare (of the thing that is uploaded) -> PUT every file to its presigned address -> complete. A completed
-// upload never changes.
+// Uploads: prepare (with the build, site or picture) -> PUT every file to its presigned URL -> complete. A completed upload
+// never changes.
 import Type from 'typebox'
+import { UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Bytes, ContentLength, Empty, Id, object } from '../records.ts'
+import { Bytes, ContentLength, Empty, object } from '../records.ts'
 
 export const UPLOAD_FILES_MAX = 10_000
 export const UPLOAD_PATH_BYTES_MAX = 1_024
 
-/** A file that is uploaded in parts has this many bytes in each but the last. */
+/** Length of every part of a file except the last. */
 export const PART_BYTES = 100 * 1024 * 1024
-/** A build that is smaller is not uploaded in parts. */
+/** Smaller builds are not uploaded in parts. */
 export const MULTIPART_BYTES_MIN = 5 * 1024 * 1024
 export const PARTS_MAX = 10_000
 
-/** type/subtype, with a parameter or two: what may stand in a header as it is. */
+/** type/subtype with at most four parameters, safe in a header as it is. */
 const CONTENT_TYPE_PATTERN = '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(; ?[A-Za-z0-9-]+=[A-Za-z0-9_.-]+){0,4}$'
 
 export const PrepareFile = object(
@@ -21,24 +22,29 @@ export const PrepareFile = object(
     path: Type.String({
       minLength: 1,
       maxLength: UPLOAD_PATH_BYTES_MAX,
-      description: 'File name, relative, with / between folders; at most 1,024 bytes of UTF-8 in normal form C.',
+      description:
+        'Relative path of the file, with `/` between folders: at most 1,024 bytes of UTF-8, in Unicode normal form C. Example: `assets/logo.png`.',
     }),
     content_type: Type.Optional(
-      Type.String({ pattern: CONTENT_TYPE_PATTERN, maxLength: 128, description: 'MIME type.' }),
+      Type.String({
+        pattern: CONTENT_TYPE_PATTERN,
+        maxLength: 128,
+        description: 'MIME type of the file. Example: `text/html`.',
+      }),
     ),
     content_length: ContentLength,
   },
-  'A file that is to be uploaded.',
+  'A file to upload.',
 )
 
 export const PresignedRequest = object(
   {
-    path: Type.String({ description: 'File name; equals the path given when the upload was prepared.' }),
-    url: Type.String({ description: 'PUT the bytes here, with the Content-Type that was prepared, if one was.' }),
-    byte_offset: Bytes('Where these bytes begin in the file; 0 for a whole file.'),
-    content_length: Bytes('How many bytes are expected, exactly.'),
+    path: Type.String({ description: 'Path of the file, as it was prepared.' }),
+    url: Type.String({ description: 'URL for the PUT request. Send the Content-Type that was prepared, if any.' }),
+    byte_offset: Bytes('Offset of the part in the file; 0 for a whole file.'),
+    content_length: Bytes('Exact length of the PUT body in bytes.'),
   },
-  'Where to upload a file by HTTP PUT.',
+  'A PUT request that uploads a file or a part of it.',
 )
 
 export const completeUpload = operation({
@@ -47,11 +53,11 @@ export const completeUpload = operation({
   method: 'POST',
   path: '/cloud/uploads/{upload_id}/complete',
   summary:
-    'Completes an upload when every file has arrived; parts become one file. Completing it again changes nothing.',
+    'Completes an upload after all files have been sent, and joins the parts of files. A repeated call changes nothing.',
   role: 'developer',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
-  params: object({ upload_id: Id }),
+  params: object({ upload_id: UploadId }),
   response: Empty,
   errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'ARCHIVE_INVALID'],
 })

@@ -1,12 +1,16 @@
-// What the validate operations share. They take texts as they come, so that a form can ask about a name that is still
-// half typed: what is wrong is the answer, not a refusal.
+// Records of the validate operations. They accept any text, so that a form can check a name while a person types it: what is
+// wrong is in the response, and the operation itself succeeds.
 import Type from 'typebox'
 import { ErrorDetailRecord, object } from '../records.ts'
 
-/** A name that is yet to be judged. */
-export const Draft = Type.String({ maxLength: 4096 })
+/** A text that the operation checks. */
+export const Draft = (description: string) => Type.String({ maxLength: 4096, description })
 
 export const ValidationErrors = object(
-  { errors: Type.Array(ErrorDetailRecord, { description: 'Empty when the operation would accept this.' }) },
-  'What is wrong, each with its path.',
+  {
+    errors: Type.Array(ErrorDetailRecord, {
+      description: 'What is wrong, one entry for each problem. Empty when the input is valid.',
+    }),
+  },
+  'Result of a check.',
 )

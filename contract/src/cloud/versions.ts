@@ -1,24 +1,28 @@
-// Versions: a version config under a name. A version never changes; a namespace is moved to another one.
+// Versions: a version config with a name. A version never changes; to change a namespace, deploy another version to it.
 import Type from 'typebox'
+import { GameId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, ErrorDetailRecord, Id, object, Timestamp } from '../records.ts'
+import { DisplayName, ErrorDetailRecord, object, Timestamp } from '../records.ts'
 import { VersionConfig } from '../version-config.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const VERSION_DISPLAY_NAME_LENGTH_MAX = 128
 
-const summary = { version_id: Id, create_ts: Timestamp, display_name: Type.String() }
+const summary = {
+  version_id: VersionId,
+  create_ts: Timestamp('When the version was created.'),
+  display_name: Type.String({ description: 'Name for people, unique in the game. Example: `1.4.0`.' }),
+}
 
-export const VersionSummary = object(summary, 'A version in short.')
-export const VersionFull = object({ ...summary, config: VersionConfig })
+export const VersionSummary = object(summary, 'A version without its config.')
+export const VersionFull = object({ ...summary, config: VersionConfig }, 'A version with its config.')
 
 const warnings = Type.Array(ErrorDetailRecord, {
   description:
-    'What the platform accepts, and the author of the config should know. `url_only`: players reach this `https` port only at its ' +
-    '`url`, because the platform has no certificate for the hosts of lobbies.',
+    'Problems that do not prevent the version. `url_only`: players reach this `https` port only at its `url`, because the platform has no certificate for the hosts of lobbies.',
 })
 
-const game = object({ game_id: Id })
+const game = object({ game_id: GameId })
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
 export const createGameVersion = operation({
@@ -26,12 +30,12 @@ export const createGameVersion = operation({
   id: 'games.versions.createGameVersion',
   method: 'POST',
   path: '/cloud/games/{game_id}/versions',
-  summary: 'Creates a version. Its builds and its site must be complete.',
+  summary: 'Creates a version. The uploads of its builds and its site must be complete.',
   role: 'developer',
   params: game,
   document: 'config',
   body: object({ display_name: DisplayName(VERSION_DISPLAY_NAME_LENGTH_MAX), config: VersionConfig }),
-  response: object({ version_id: Id, warnings }),
+  response: object({ version_id: VersionId, warnings }),
   errors: ['GAME_NOT_FOUND', 'NAME_TAKEN'],
 })
 
@@ -40,11 +44,14 @@ export const validateGameVersion = operation({
   id: 'games.versions.validateGameVersion',
   method: 'POST',
   path: '/cloud/games/{game_id}/versions/validate',
-  summary: 'Validates information used to create a new version.',
+  summary: 'Checks the input for a new version without creating it.',
   role: 'developer',
   params: game,
   document: 'config',
-  body: object({ display_name: Draft, config: Type.Unknown({ description: 'A version config.' }) }),
+  body: object({
+    display_name: Draft('Display name to check.'),
+    config: Type.Unknown({ description: 'Version config to check.' }),
+  }),
   response: object({ ...ValidationErrors.properties, warnings }),
   errors: ['GAME_NOT_FOUND'],
 })
@@ -54,10 +61,12 @@ export const reserveVersionName = operation({
   id: 'games.versions.reserveVersionName',
   method: 'POST',
   path: '/cloud/games/{game_id}/versions/reserve-name',
-  summary: 'Gives out a display name for a version that is to be created; nobody is given it again.',
+  summary: 'Reserves a display name for a new version. No name is returned twice.',
   role: 'developer',
   params: game,
-  response: object({ version_display_name: Type.String() }),
+  response: object({
+    version_display_name: Type.String({ description: 'The reserved display name.' }),
+  }),
   errors: ['GAME_NOT_FOUND'],
 })
 
@@ -68,7 +77,7 @@ export const getGameVersionById = operation({
   path: '/cloud/games/{game_id}/versions/{version_id}',
   summary: 'Gets a version with its config.',
   role: 'viewer',
-  params: object({ game_id: Id, version_id: Id }),
+  params: object({ game_id: GameId, version_id: VersionId }),
   response: object({ version: VersionFull }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND'],
 })

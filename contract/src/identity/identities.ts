@@ -1,7 +1,8 @@
-// Identities of games' players: who plays, as far as a game wants to know. An identity is a guest of one namespace.
+// Identities of players. Each is a guest of one namespace, known by its identity token.
 import Type from 'typebox'
+import { GameId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Id, object, Timestamp } from '../records.ts'
+import { object, Timestamp } from '../records.ts'
 import { Profile } from './profile.ts'
 
 export const setupIdentity = operation({
@@ -9,24 +10,26 @@ export const setupIdentity = operation({
   service: 'matchmaker',
   method: 'POST',
   path: '/identity/identities',
-  summary: 'Makes a guest of the namespace, or finds again the one that a kept token is of.',
+  summary: 'Creates a guest identity in the namespace, or returns the identity of an existing token.',
   auth: ['namespace', 'development'],
   rate_limit: 'seats',
   body: object({
     existing_identity_token: Type.Optional(
       Type.String({
         maxLength: 2048,
-        description: 'What an earlier call answered. One that is not good any more is as none: a new guest is made.',
+        description:
+          'Identity token of an earlier call, to get the same identity again. When it is invalid or expired, a new guest is created.',
       }),
     ),
   }),
   response: object({
     identity_token: Type.String({
-      description: 'To be kept, and sent as the bearer token: it says who plays, and stands for the namespace.',
+      description:
+        'Identity token. Store it on the device, and send it as the bearer token: it stands for the player and the namespace.',
     }),
-    identity_token_expire_ts: Timestamp,
+    identity_token_expire_ts: Timestamp('When the token expires: 180 days after it was issued.'),
     identity: Profile,
-    game_id: Id,
+    game_id: GameId,
   }),
   errors: ['NAMESPACE_NOT_FOUND', 'QUOTA_REACHED'],
 })

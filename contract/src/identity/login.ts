@@ -1,9 +1,10 @@
-// Logging in. It leaves a session in a cookie, which only the refresh below reads: it answers the user token that all
-// other operations take, good for a quarter of an hour.
+// Log-in. It creates a session, kept in a cookie that only the refresh operation reads. The refresh returns a user token, which
+// all other operations accept, and which is valid for 15 minutes.
 import Type from 'typebox'
 import { CaptchaResponse } from '../captcha-config.ts'
+import { GameId, Id, IdentityId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, Timestamp } from '../records.ts'
+import { described, Empty, object, Timestamp } from '../records.ts'
 
 const defaults = { service: 'api', auth: ['anyone'], rate_limit: 'cloud' } as const
 
@@ -12,17 +13,21 @@ export const startEmailVerification = operation({
   id: 'auth.identity.email.startVerification',
   method: 'POST',
   path: '/auth/identity/email/start-verification',
-  summary: 'Sends a code to an address: eight characters, good for 15 minutes.',
+  summary: 'Sends a log-in code to an e-mail address: eight characters, valid for 15 minutes.',
   body: object({
-    email: Type.String({ format: 'email', maxLength: 254 }),
+    email: Type.String({
+      format: 'email',
+      maxLength: 254,
+      description: 'E-mail address that receives the code. Example: `ada@example.com`.',
+    }),
     captcha: Type.Optional(
       object(
-        { turnstile: Type.Optional(CaptchaResponse) },
-        'Required when bootstrap has `captcha.turnstile`: the response of its widget, solved on the main domain.',
+        { turnstile: Type.Optional(described(CaptchaResponse, 'Response of the Turnstile widget.')) },
+        'Required when bootstrap has `captcha.turnstile`: a captcha solved on a page of the main domain.',
       ),
     ),
   }),
-  response: object({ verification_id: Id }),
+  response: object({ verification_id: Id('Id of the verification. Send it back with the code.') }),
   errors: ['API_FORBIDDEN', 'CAPTCHA_CAPTCHA_INVALID', 'CAPTCHA_CAPTCHA_FAILED', 'CAPTCHA_PROVIDER_FAILED'],
 })
 
@@ -31,11 +36,15 @@ export const completeEmailVerification = operation({
   id: 'auth.identity.email.completeVerification',
   method: 'POST',
   path: '/auth/identity/email/complete-verification',
-  summary: 'Logs in with the code. Who has not been here before is somebody now. A code can be tried four times.',
-  body: object({ verification_id: Id, code: Type.String({ minLength: 1, maxLength: 64 }) }),
+  summary: 'Logs in with a code. A new e-mail address gets a new user. A code allows four attempts.',
+  body: object({
+    verification_id: Id('Id of the verification. Send it back with the code.'),
+    code: Type.String({ minLength: 1, maxLength: 64, description: 'Code from the e-mail. Example: `K3F7QX9A`.' }),
+  }),
   response: object({
     status: Type.Enum(['switch_identity', 'already_complete', 'expired', 'too_many_attempts', 'incorrect'], {
-      description: 'switch_identity: you are logged in.',
+      description:
+        '`switch_identity`: the caller is logged in. `already_complete`: the code was used before. `expired`: request a new code. `too_many_attempts`: four attempts failed. `incorrect`: another attempt is possible.',
     }),
   }),
 })
@@ -45,8 +54,14 @@ export const completeAccessTokenVerification = operation({
   id: 'auth.identity.accessToken.completeVerification',
   method: 'POST',
   path: '/auth/identity/access-token/complete-verification',
-  summary: "Logs in with the operator's access token: as an administrator.",
-  body: object({ access_token: Type.String({ minLength: 1, maxLength: 2048 }) }),
+  summary: "Logs in as an administrator, with the operator's access token.",
+  body: object({
+    access_token: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      description: "The operator's access token, from the file `admin-token` of the data folder.",
+    }),
+  }),
   response: Empty,
   errors: ['TOKEN_INVALID', 'TOKEN_EXPIRED', 'TOKEN_REVOKED'],
 })
@@ -56,12 +71,17 @@ export const refreshIdentityToken = operation({
   id: 'auth.tokens.refreshIdentityToken',
   method: 'POST',
   path: '/auth/tokens/identity',
-  summary: "Answers a user token for the session of the cookie, or ends the session. Demands the hub's Origin.",
-  body: object({ logout: Type.Optional(Type.Boolean({ description: 'End the session; then nothing is answered.' })) }),
+  summary:
+    'Gets a user token for the session in the cookie, or ends the session. Requires the Origin of the main domain.',
+  body: object({
+    logout: Type.Optional(
+      Type.Boolean({ description: 'Whether to end the session. The response is then empty. Default false.' }),
+    ),
+  }),
   response: object({
-    token: Type.Optional(Type.String({ description: 'A user token.' })),
-    exp: Type.Optional(Timestamp),
-    identity_id: Type.Optional(Id),
+    token: Type.Optional(Type.String({ description: 'User token, valid for 15 minutes.' })),
+    exp: Type.Optional(Timestamp('When the user token expires: 15 minutes after it was issued.')),
+    identity_id: Type.Optional(described(IdentityId, 'Id of the user.')),
   }),
   errors: ['TOKEN_REFRESH_NOT_FOUND', 'API_FORBIDDEN'],
 })
@@ -71,17 +91,22 @@ export const inspectAuth = operation({
   service: 'api',
   method: 'GET',
   path: '/cloud/auth/inspect',
-  summary: 'Tells who the caller is.',
+  summary: 'Gets what the credential of the call proves.',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   response: object({
     agent: object(
       {
-        identity: Type.Optional(object({ identity_id: Id }, 'A person.')),
-        game_cloud: Type.Optional(object({ game_id: Id }, 'A cloud token.')),
-        access_token: Type.Optional(object({ name: Type.String() }, 'An administrator.')),
+        identity: Type.Optional(object({ identity_id: IdentityId }, 'The caller is a user.')),
+        game_cloud: Type.Optional(object({ game_id: GameId }, 'The caller has a cloud token.')),
+        access_token: Type.Optional(
+          object(
+            { name: Type.String({ description: 'Name of the access token.' }) },
+            'The caller is an administrator.',
+          ),
+        ),
       },
-      'One of the members; of an administrator who has logged in, two.',
+      'The caller. It has one member; for an administrator who has logged in, two.',
     ),
   }),
 })

@@ -1,9 +1,10 @@
-// Profiles of people and of players. Both are identities in the API. Members whose value is always the same are those
-// that clients of the reference system cannot do without.
+// Profiles of users and of players; both are identities in the API. Members with a constant value exist because clients of
+// the reference system require them.
 import Type from 'typebox'
 import { Draft, ValidationErrors } from '../cloud/validation.ts'
+import { IdentityId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, Empty, Id, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { DisplayName, Empty, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 
 export const IDENTITY_DISPLAY_NAME_LENGTH_MAX = 24
 
@@ -14,37 +15,48 @@ const NoList = (description: string) =>
 
 export const Profile = object(
   {
-    identity_id: Id,
-    display_name: Type.String(),
+    identity_id: IdentityId,
+    display_name: Type.String({ description: 'Name for people. Example: `Ada`.' }),
     account_number: Type.Integer({
       minimum: 1,
       maximum: 9999,
-      description: 'Tells identities of one name apart, most of the time.',
+      description: 'Number shown with the name, to tell apart identities with the same name. It is not unique.',
     }),
-    avatar_url: Type.String({ description: 'Address of an SVG image, the same for all identities.' }),
-    external: object({
-      profile: Type.String({ description: 'Address of the web page that leads to the identity.' }),
+    avatar_url: Type.String({ description: 'URL of an SVG image, the same for all identities.' }),
+    external: object(
+      {
+        profile: Type.String({ description: 'URL of the web page of the identity.' }),
+      },
+      'Links to the identity.',
+    ),
+    is_registered: Type.Boolean({
+      description: 'Whether the identity is a user. False for a guest, who is known only by the token on the device.',
     }),
-    is_registered: Type.Boolean({ description: 'False: a guest, known by the token alone that his device keeps.' }),
-    is_admin: Type.Boolean({ description: 'Logged in by access token.' }),
-    join_ts: Timestamp,
-    bio: Type.Literal('', { description: 'Text of the identity about itself. Always empty.' }),
-    follower_count: Zero('Identities that follow this one.'),
-    following_count: Zero('Identities that this one follows.'),
+    is_admin: Type.Boolean({
+      description: 'Whether the identity is an administrator: a user who logged in by access token.',
+    }),
+    join_ts: Timestamp('When the identity was created.'),
+    bio: Type.Literal('', { description: 'Description of the identity. Always empty.' }),
+    follower_count: Zero('Number of followers.'),
+    following_count: Zero('Number of identities that this one follows.'),
     following: Never('Whether the caller follows the identity.'),
     is_following_me: Never('Whether the identity follows the caller.'),
     is_mutual_following: Never('Whether both follow each other.'),
-    groups: NoList('Groups that players can see.'),
+    groups: NoList('Groups of the identity.'),
     games: NoList('Statistics by game.'),
     linked_accounts: Type.Array(
       object({
-        email: Type.Optional(object({ email: Type.String() })),
-        access_token: Type.Optional(object({ name: Type.String() })),
+        email: Type.Optional(
+          object({ email: Type.String({ description: 'The e-mail address.' }) }, 'Log-in by e-mail.'),
+        ),
+        access_token: Type.Optional(
+          object({ name: Type.String({ description: 'Name of the access token.' }) }, 'Log-in by access token.'),
+        ),
       }),
-      { description: 'How this person logs in.' },
+      { description: 'How the user logs in. Empty for a guest.' },
     ),
   },
-  'A person or a player, as he is told it himself.',
+  'The profile of a user or a player, as returned to this user or player.',
 )
 
 const defaults = {
@@ -59,7 +71,7 @@ export const getSelfProfile = operation({
   id: 'identities.getSelfProfile',
   method: 'GET',
   auth: ['user', 'admin', 'identity'],
-  summary: 'Gets the profile of the person or player who calls.',
+  summary: "Gets the caller's profile: of a user or a player.",
   query: object({ watch_index: WatchIndex }),
   response: object({ identity: Profile, watch: Watch }),
   errors: ['IDENTITY_NOT_FOUND'],
@@ -70,7 +82,7 @@ export const updateProfile = operation({
   id: 'identities.updateProfile',
   method: 'POST',
   auth: ['user', 'admin', 'identity'],
-  summary: 'Renames the person or player who calls.',
+  summary: 'Renames the caller: a user or a player.',
   body: object({ display_name: DisplayName(IDENTITY_DISPLAY_NAME_LENGTH_MAX) }),
   response: Empty,
   errors: ['IDENTITY_NOT_FOUND'],
@@ -82,7 +94,7 @@ export const validateProfile = operation({
   method: 'POST',
   path: '/identity/identities/self/profile/validate',
   auth: ['user', 'admin', 'identity'],
-  summary: 'Validates information used to rename a person or a player.',
-  body: object({ display_name: Draft }),
+  summary: 'Checks a new name for the caller without renaming.',
+  body: object({ display_name: Draft('Display name to check.') }),
   response: ValidationErrors,
 })

@@ -1,8 +1,8 @@
-// Entries: what a game keeps beyond its lobbies, JSON by key, each namespace for itself. Lobbies, development and players'
-// tokens stand for their namespace; everybody else names it.
+// Entries: JSON values by key that outlive lobbies, in each namespace on its own. Lobby, development and identity tokens stand
+// for their namespace; all other callers name the namespace.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { Empty, object } from '../records.ts'
+import { described, Empty, object, Watch } from '../records.ts'
 
 /** Bytes of UTF-8. */
 export const KV_KEY_BYTES_MAX = 511
@@ -11,25 +11,35 @@ export const KV_VALUE_BYTES_MAX = 262_144
 export const KV_BATCH_MAX = 64
 export const KV_BATCH_WATCH_MAX = 16
 
-/** The schema is wider than the rule, so that what breaks the rule is told by a code of its own. */
+/** The schema is wider than the rule, so that a key that breaks the rule is refused with an error code of its own. */
 const Key = Type.String({
   maxLength: 2 * KV_KEY_BYTES_MAX,
-  description: 'At most 511 bytes. What stands before its last slash is its directory; `\\/` is a slash that is none.',
+  description:
+    'Key of the entry: 1 to 511 bytes. The part before the last slash is its directory. Write `\\/` for a slash that does not separate. Example: `players/ada`.',
 })
-const Keys = Type.Array(Key, { maxItems: 2 * KV_BATCH_MAX, description: 'Repeated in the query, at most 64.' })
-const Value = Type.Unknown({ description: 'Any JSON, of at most 262,144 bytes.' })
+const Keys = Type.Array(Key, {
+  maxItems: 2 * KV_BATCH_MAX,
+  description: 'Keys of the entries, at most 64. Repeat the parameter for each key.',
+})
+const Value = Type.Unknown({ description: 'Value of the entry: any JSON of at most 262,144 bytes.' })
 const NamespaceId = Type.Optional(
-  Type.String({ format: 'uuid', description: 'For callers whose token does not stand for a namespace.' }),
+  Type.String({
+    format: 'uuid',
+    description:
+      'Id of the namespace. Required for users, administrators and cloud tokens; other tokens stand for their namespace.',
+  }),
 )
 const WatchIndex = Type.Optional(
-  Type.String({ maxLength: 512, description: '`watch.index` of the last answer: wait until something has changed.' }),
+  Type.String({
+    maxLength: 512,
+    description: 'Long poll: `watch.index` of the previous response. The call waits up to 40 s for a change.',
+  }),
 )
-const Watch = object({ index: Type.String() })
 const Deleted = Type.Optional(
-  Type.Boolean({ description: 'Only to who watches: it was there when he looked last, and is not any more.' }),
+  Type.Boolean({ description: 'Long poll only: true when the entry was deleted since the previous response.' }),
 )
 const PutEntry = object({ key: Key, value: Value })
-export const KvEntry = object({ key: Key, value: Value, deleted: Deleted })
+export const KvEntry = object({ key: Key, value: Value, deleted: Deleted }, 'An entry.')
 
 const reading = {
   service: 'api',
@@ -50,9 +60,13 @@ export const getKvEntry = operation({
   ...reading,
   id: 'kv.get',
   path: '/kv/entries',
-  summary: 'Gets an entry; null when there is none. With the last watch index, it waits a while for another answer.',
+  summary: 'Gets an entry; its value is null when there is none. With a watch index, the call waits for a change.',
   query: object({ key: Key, watch_index: WatchIndex, namespace_id: NamespaceId }),
-  response: object({ value: Value, deleted: Deleted, watch: Watch }),
+  response: object({
+    value: described(Value, 'Value of the entry: any JSON. Null when there is no entry.'),
+    deleted: Deleted,
+    watch: Watch,
+  }),
   errors: ['NAMESPACE_NOT_FOUND', 'KV_KEY_VALIDATION_ERROR'],
 })
 
@@ -61,7 +75,7 @@ export const putKvEntry = operation({
   id: 'kv.put',
   method: 'PUT',
   path: '/kv/entries',
-  summary: 'Writes an entry, in the place of what was there.',
+  summary: 'Writes an entry and replaces the previous value.',
   body: object({ namespace_id: NamespaceId, key: Key, value: Value }),
   errors: ['NAMESPACE_NOT_FOUND', 'KV_KEY_VALIDATION_ERROR', 'KV_VALUE_TOO_LONG', 'QUOTA_REACHED'],
 })
@@ -71,7 +85,7 @@ export const deleteKvEntry = operation({
   id: 'kv.delete',
   method: 'DELETE',
   path: '/kv/entries',
-  summary: 'Deletes an entry, if there is one.',
+  summary: 'Deletes an entry. Without such an entry, it changes nothing.',
   query: object({ key: Key, namespace_id: NamespaceId }),
   errors: ['NAMESPACE_NOT_FOUND', 'KV_KEY_VALIDATION_ERROR'],
 })
@@ -83,9 +97,12 @@ export const getKvBatch = operation({
   ...batch,
   id: 'kv.getBatch',
   summary:
-    'Gets those of the entries that are there. With the last watch index (at most 16 keys), it waits a while for a change, and answers what changed.',
+    'Gets several entries; missing ones are left out. With a watch index (at most 16 keys), the call waits, and returns only what changed.',
   query: object({ keys: Type.Optional(Keys), watch_index: WatchIndex, namespace_id: NamespaceId }),
-  response: object({ entries: Type.Array(KvEntry), watch: Watch }),
+  response: object({
+    entries: Type.Array(KvEntry, { description: 'The entries that exist. With a watch index: those that changed.' }),
+    watch: Watch,
+  }),
   errors: ['NAMESPACE_NOT_FOUND', 'KV_KEYS_MISSING', 'KV_BATCH_TOO_LARGE', 'KV_KEY_VALIDATION_ERROR'],
 })
 
@@ -94,10 +111,13 @@ export const putKvBatch = operation({
   ...batch,
   id: 'kv.putBatch',
   method: 'PUT',
-  summary: 'Writes all of the entries, or none. A body has at most 4 MiB.',
+  summary: 'Writes several entries: all of them, or none. The body has at most 4 MiB.',
   body: object({
     namespace_id: NamespaceId,
-    entries: Type.Array(PutEntry, { maxItems: 2 * KV_BATCH_MAX, description: 'At most 64, each key once.' }),
+    entries: Type.Array(PutEntry, {
+      maxItems: 2 * KV_BATCH_MAX,
+      description: 'Entries to write, at most 64, each key once.',
+    }),
   }),
   errors: [
     'NAMESPACE_NOT_FOUND',
@@ -114,7 +134,7 @@ export const deleteKvBatch = operation({
   ...batch,
   id: 'kv.deleteBatch',
   method: 'DELETE',
-  summary: 'Deletes those of the entries that are there, all at once.',
+  summary: 'Deletes several entries in one step. Missing ones are ignored.',
   query: object({ keys: Type.Optional(Keys), namespace_id: NamespaceId }),
   errors: ['NAMESPACE_NOT_FOUND', 'KV_KEYS_MISSING', 'KV_BATCH_TOO_LARGE', 'KV_KEY_VALIDATION_ERROR'],
 })
@@ -123,20 +143,20 @@ export const listKvEntries = operation({
   ...reading,
   id: 'kv.list',
   path: '/kv/entries/list',
-  summary: 'Lists the entries of a directory, by key, a page at a time; not those of the directories in it.',
+  summary: 'Lists the entries of a directory, sorted by key, in pages. Subdirectories are not included.',
   query: object({
     directory: Type.String({
       maxLength: 2 * KV_KEY_BYTES_MAX,
-      description: 'With or without the slash at its end; empty: the keys that have no slash.',
+      description: 'Directory, with or without a trailing slash. Empty for keys without a slash. Example: `players`.',
     }),
     anchor: Type.Optional(
-      Type.String({ maxLength: 2 * KV_KEY_BYTES_MAX, description: 'What the last page answered.' }),
+      Type.String({ maxLength: 2 * KV_KEY_BYTES_MAX, description: 'Next page: `anchor` of the previous page.' }),
     ),
     namespace_id: NamespaceId,
   }),
   response: object({
-    entries: Type.Array(KvEntry),
-    anchor: Type.Optional(Type.String({ description: 'There are more: what the next page is asked for with.' })),
+    entries: Type.Array(KvEntry, { description: 'A page of entries: at most 256, and at most 4 MiB.' }),
+    anchor: Type.Optional(Type.String({ description: 'Send it to get the next page. Absent on the last page.' })),
   }),
   errors: ['NAMESPACE_NOT_FOUND'],
 })

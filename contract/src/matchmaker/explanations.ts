@@ -1,12 +1,13 @@
 // Explanations: why a request for a seat ended as it did. The matchmaker keeps them for all requests that failed, were slow
 // or started a lobby, and for a sample of the others. They never contain who plays.
 import Type, { type Static } from 'typebox'
+import { Id, LobbyId, NamespaceId, RayId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Id, Microseconds, object, Timestamp } from '../records.ts'
+import { Microseconds, object, Timestamp } from '../records.ts'
 
-const Count = Type.Integer({ minimum: 0 })
+const Count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** The nearest to fit first: candidates are told in this order. */
+/** Candidates are listed in this order: the closest to a match first. */
 export const VERDICTS = [
   'chosen',
   'not_best',
@@ -24,124 +25,144 @@ export const VERDICTS = [
 export type Verdict = (typeof VERDICTS)[number]
 
 const Candidate = object({
-  lobby_id: Id,
-  game_mode: Type.String(),
-  region: Type.String(),
-  player_count: Count,
-  max_players_normal: Count,
-  max_players_direct: Count,
+  lobby_id: LobbyId,
+  game_mode: Type.String({ description: 'Name of its game mode.' }),
+  region: Type.String({ description: 'Name of its region.' }),
+  player_count: Count('Taken seats, reserved and connected.'),
+  max_players_normal: Count('Maximum number of players when a player comes by find.'),
+  max_players_direct: Count('Maximum number of players when a player comes by join.'),
   verdict: Type.Enum([...VERDICTS], {
-    description: 'Taken, or the first reason why not. not_best: it had room, and another was fuller or older.',
+    description:
+      '`chosen`, or the first reason why the lobby was not chosen. `not_best`: it had room, but another one was fuller or older.',
   }),
 })
 
 const Attempt = object(
   {
-    offset: Microseconds('When it was decided, after the request came.'),
+    offset: Microseconds('Time from the arrival of the request to the decision.'),
     outcome: Type.Enum(['seated', 'created', 'held', 'lost', 'remembered', 'refused'], {
       description:
-        'held: the place was kept while the game verified. lost: it was gone by then. remembered: the seat that the Idempotency-Key got before.',
+        '`held`: the seat was held during verification. `lost`: it was gone after verification. `remembered`: the seat of an earlier call with the same Idempotency-Key.',
     }),
-    code: Type.Optional(Type.String({ description: 'With refused.' })),
-    lobby_id: Type.Optional(Id),
+    code: Type.Optional(Type.String({ description: 'Error code. Present with `refused`.' })),
+    lobby_id: Type.Optional(LobbyId),
     failed_starts: Type.Optional(
       object(
         {
-          count: Count,
-          pause: Microseconds('How long no lobby was started from then on. 0: one could be.'),
-          last_lobby_id: Id,
+          count: Count('Number of failed starts in a row.'),
+          pause: Microseconds('How long no lobby is started from then on. 0: a lobby can be started.'),
+          last_lobby_id: Id('Id of the lobby that failed last.'),
         },
-        'Lobbies of this version, region and game mode that failed to start, one after the other, just before. From 3 on a request starts only one. From 4 on there are pauses.',
+        'Failed starts in a row of this version, region and game mode. From 3 on, a request starts only one lobby. From 4 on, starts pause.',
       ),
     ),
-    places: Type.Array(object({ version_id: Id, region: Type.String(), game_mode: Type.String() }), {
-      description: 'Where a find looked, at most 32.',
-    }),
+    places: Type.Array(
+      object({
+        version_id: VersionId,
+        region: Type.String({ description: 'Name of the region.' }),
+        game_mode: Type.String({ description: 'Name of the game mode.' }),
+      }),
+      { description: 'Where find searched, at most 32 entries.' },
+    ),
     candidates: Type.Array(Candidate, {
-      description: 'The lobbies that were there, the nearest to fit first; at most 32.',
+      description: 'Lobbies that were considered, the closest to a match first; at most 32.',
     }),
-    candidates_left_out: Count,
+    candidates_left_out: Count('Number of candidates beyond the first 32.'),
     limits: object(
       {
-        client_limit: Type.String({ description: 'Which limit of the namespace decided for this client.' }),
-        client_players: Count,
-        client_players_max: Count,
-        lobbies: Count,
-        lobby_count_max: Count,
+        client_limit: Type.String({
+          description:
+            'Name of the limit of the namespace that holds for this client. Example: `max_players_per_client_vpn`.',
+        }),
+        client_players: Count('Players of the client.'),
+        client_players_max: Count('Maximum number of players of the client.'),
+        lobbies: Count('Lobbies of the namespace.'),
+        lobby_count_max: Count('Maximum number of lobbies of the namespace.'),
       },
-      'As they stood, before this request.',
+      'Limits and counts before this request.',
     ),
   },
-  'A decision, with what it was made of.',
+  'A decision about the request, and the facts it is based on.',
 )
 export type Attempt = Static<typeof Attempt>
 
 const Wait = object({
-  lobby_id: Id,
-  end: Type.Enum(['ready', 'gone', 'timeout']),
-  duration: Microseconds('How long.'),
+  lobby_id: LobbyId,
+  end: Type.Enum(['ready', 'gone', 'timeout'], {
+    description:
+      '`ready`: the server called ready. `gone`: the lobby stopped. `timeout`: the server was not ready in time.',
+  }),
+  duration: Microseconds('Length of the wait.'),
 })
 export type Wait = Static<typeof Wait>
 
 const LobbyEnd = object(
   {
-    lobby_id: Id,
-    is_ready: Type.Boolean({ description: 'Whether it ever was.' }),
-    stop_reason: Type.Optional(Type.String({ description: 'Why the matchmaker stopped it.' })),
-    exit_code: Type.Optional(Type.Integer()),
+    lobby_id: LobbyId,
+    is_ready: Type.Boolean({ description: 'Whether the lobby ever became ready.' }),
+    stop_reason: Type.Optional(
+      Type.String({ description: 'Why the matchmaker stopped the lobby. Absent when it runs.' }),
+    ),
+    exit_code: Type.Optional(
+      Type.Integer({ description: 'Exit code of the server; 128 plus the signal number when a signal ended it.' }),
+    ),
     exit_reason: Type.Optional(
       Type.String({
         description:
-          'How its server ended: exit, signal, oom, pids, never_ready, no_such_file, missing_library, build_damaged (the stored build is not what was uploaded: upload it again), …',
+          'How the server ended, such as `exit`, `signal`, `oom`, `pids`, `never_ready`, `no_such_file`, `missing_library` or `build_damaged` (upload the build again).',
       }),
     ),
     listening: Type.Optional(
       object(
         {
-          open: Type.Array(Type.String(), { description: 'Names of its ports at which it listens.' }),
-          shut: Type.Array(Type.String(), { description: 'Names of its ports at which it does not listen.' }),
+          open: Type.Array(Type.String(), { description: 'Names of the ports at which the server listens.' }),
+          shut: Type.Array(Type.String(), { description: 'Names of the ports at which the server does not listen.' }),
           others: Type.Optional(
             Type.Array(Type.String(), {
               description:
-                'Other sockets at which it listens, such as `tcp 127.0.0.1:3000`. Absent where the system does not show them.',
+                'Other sockets at which the server listens, such as `tcp 127.0.0.1:3000`. Absent when the system does not report them.',
             }),
           ),
         },
-        'Where its server listens, as last seen before it was ready. Absent when it was ready, or ended, within seconds.',
+        'Where the server listened at the last check before it was ready. Absent when it was ready, or ended, within seconds.',
       ),
     ),
-    log_lines: Type.Array(Type.String(), { description: 'The last lines of a server that failed.' }),
+    log_lines: Type.Array(Type.String(), { description: 'Last lines of the log, when the server failed.' }),
     warnings: Type.Array(Type.String(), {
       description:
-        'Seats that expired, and a lobby that was stopped, while connections to the lobby were open. Most often its server does not call `connected`.',
+        'Seats that expired, or a stop of the lobby, while connections to it were open. The usual cause: the server does not call `connected`.',
     }),
   },
-  'What became of a lobby, as it is now.',
+  'The current state of a lobby.',
 )
 
-const Checked = Type.Enum(['none', 'passed', 'refused'], { description: 'none: the version asks for none.' })
+const Checked = Type.Enum(['none', 'passed', 'refused'], {
+  description: 'Result of the captcha. `none`: the version requires none.',
+})
 
 const Verified = Type.Enum(['none', 'passed', 'refused', 'not_asked'], {
   description:
-    "none: the version asks for none. not_asked: the game's endpoint keeps failing and is left alone for now.",
+    "Result of external verification. `none`: the game mode requires none. `not_asked`: the game's endpoint keeps failing, so it is not called for now.",
 })
 
 export const Explanation = object(
   {
-    ray_id: Id,
-    create_ts: Timestamp,
-    operation: Type.String(),
-    namespace_id: Id,
-    duration: Microseconds('From the request to its answer.'),
-    code: Type.Optional(Type.String({ description: 'The refusal; absent when a seat was given.' })),
+    ray_id: RayId,
+    create_ts: Timestamp('When the request arrived.'),
+    operation: Type.String({ description: 'Operation of the request. Example: `lobbies.find`.' }),
+    namespace_id: NamespaceId,
+    duration: Microseconds('Time from the request to its response.'),
+    code: Type.Optional(
+      Type.String({ description: 'Error code of the response. Absent when the request got a seat.' }),
+    ),
     asked: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'What was wished: game modes, regions, tags. Nothing of what is secret.',
+      description: 'What the request asked for: game modes, regions, tags. It contains no secrets.',
     }),
     captcha: Type.Optional(Checked),
     verification: Type.Optional(Verified),
-    attempts: Type.Array(Attempt, { description: 'At most 8.' }),
-    waits: Type.Array(Wait, { description: 'For lobbies to start.' }),
-    lobbies: Type.Array(LobbyEnd, { description: 'Those that were chosen.' }),
+    attempts: Type.Array(Attempt, { description: 'Decisions about the request, in order; at most 8.' }),
+    waits: Type.Array(Wait, { description: 'How long the request waited for lobbies to start.' }),
+    lobbies: Type.Array(LobbyEnd, { description: 'The lobbies that were chosen.' }),
   },
   'Why a request for a seat ended as it did.',
 )
@@ -152,11 +173,12 @@ export const explainRay = operation({
   service: 'matchmaker',
   method: 'GET',
   path: '/cloud/rays/{ray_id}/explain',
-  summary: 'Tells why a find, join or create ended as it did. The ray id is in x-ray-id of every answer.',
+  summary:
+    'Explains why a find, join or create ended as it did. Every response has its ray id in the header `x-ray-id`.',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   role: 'developer',
-  params: object({ ray_id: Id }),
+  params: object({ ray_id: RayId }),
   response: object({ explanation: Explanation }),
   errors: ['RAY_NOT_FOUND'],
 })

@@ -1,90 +1,138 @@
-// Lobbies, as a player's client, a lobby server and a lobby browser speak of them. Every operation is also mounted
-// below /v1/lobbies, the address under which older clients know it.
+// Lobbies: operations of players, of lobby servers and of lobby lists. Every operation is also served below /v1/lobbies, the
+// address that older clients use.
 import Type from 'typebox'
 import { CaptchaResponse } from '../captcha-config.ts'
+import { LobbyId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object } from '../records.ts'
+import { described, Empty, object } from '../records.ts'
 import { RegionInfos } from './regions.ts'
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
 const GameModeName = Type.String({
   minLength: 1,
   maxLength: 64,
-  description: 'Name of a game mode, or its `game_mode_id`.',
+  description: 'Name of a game mode in the version config, or its `game_mode_id`. Example: `default`.',
 })
 const Tags = Type.Record(Type.String(), Type.String(), {
   additionalProperties: false,
   maxProperties: 64,
-  description: 'At most 8; a name at most 128, a value at most 512 bytes. A lobby matches when it has all of them.',
+  description:
+    'Tags of the lobby, at most 8: names of at most 128 bytes, values of at most 512 bytes. Find matches lobbies that have all of them. Example: `{"mode": "ranked"}`.',
 })
 const MaxPlayers = Type.Integer({
   minimum: 1,
   maximum: 256,
-  description: 'Replaces the limit of a lobby that is created; the game mode must allow it.',
+  description:
+    'Maximum number of players of a new lobby, 1 to 256. The game mode needs `allow_dynamic_max_players`. Default: the limit of the game mode.',
 })
 
-/** Looked at when the version asks for a captcha. */
+/** Read when the version has a captcha. */
 const Captcha = object(
-  { hcaptcha: Type.Optional(CaptchaResponse), turnstile: Type.Optional(CaptchaResponse) },
-  'Where the version asks for a captcha: the response that the provider gave the player. It is good once.',
+  {
+    hcaptcha: Type.Optional(described(CaptchaResponse, 'Response of the hCaptcha widget.')),
+    turnstile: Type.Optional(described(CaptchaResponse, 'Response of the Turnstile widget.')),
+  },
+  'Response of the captcha that the player solved. Required after `CAPTCHA_CAPTCHA_REQUIRED`; valid once.',
 )
 const VerificationData = Type.Unknown({
   description:
-    "JSON of at most 16 KiB and a depth of 32, passed on as it is to the game's own verification, where it has one.",
+    "Any JSON of at most 16 KiB and a depth of 32. It is sent unchanged to the game's own verification endpoint, if the game mode has one.",
 })
 
 const WithParty = Type.Boolean({
   description:
-    'By the leader of a party, with his identity token: seats for all of it, or for nobody. Each member is told of his own by an event.',
+    'Whether to request seats for the whole party: all members get seats, or none. The caller must be the leader, with an identity token. Each member receives an event with the seat. Default false.',
 })
 
-/** The backend of a game speaks for a player of it. */
+/** A backend of the game requests a seat for a player. */
 const backend = {
   namespace_id: Type.Optional(
-    Type.String({ format: 'uuid', description: 'With a cloud token, and with no other: a namespace of its game.' }),
+    Type.String({
+      format: 'uuid',
+      description:
+        'Cloud tokens only, and required for them: id of the namespace, which belongs to the game of the token.',
+    }),
   ),
   clients: Type.Optional(
     Type.Array(
       object({
-        address: Type.String({ minLength: 2, maxLength: 45, description: "The player's IPv4 or IPv6 address." }),
-        user_agent: Type.Optional(
-          Type.String({ maxLength: 1024, description: "What the player's client calls itself." }),
-        ),
+        address: Type.String({
+          minLength: 2,
+          maxLength: 45,
+          description: 'IPv4 or IPv6 address of the player. Example: `203.0.113.7`.',
+        }),
+        user_agent: Type.Optional(Type.String({ maxLength: 1024, description: 'User-Agent header of the player.' })),
       }),
       {
         minItems: 1,
         maxItems: 1,
         description:
-          'With a cloud token, and with no other: for whom the seat is. Limits, regions and verification are about this player; a captcha is not asked for.',
+          'Cloud tokens only, and required for them: the player who gets the seat. Limits, regions and verification apply to this player. No captcha is required.',
       },
     ),
   ),
 }
 
-export const JoinPort = object({
-  host: Type.Optional(Type.String({ description: 'hostname:port' })),
-  hostname: Type.String(),
-  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
-  port_range: Type.Optional(
-    object({ min: Type.Integer(), max: Type.Integer() }, 'In the place of `port`: all of them reach the server.'),
-  ),
-  is_tls: Type.Boolean(),
-  url: Type.String({ description: 'Reaches the port as it stands; to http append a path, or put ws in its place.' }),
+export const JoinPort = object(
+  {
+    host: Type.Optional(
+      Type.String({ description: '`hostname:port`. Absent with `port_range`. Example: `localhost:26000`.' }),
+    ),
+    hostname: Type.String({ description: 'Host name to connect to.' }),
+    port: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 65535, description: 'Port number to connect to. Absent with `port_range`.' }),
+    ),
+    port_range: Type.Optional(
+      object(
+        {
+          min: Type.Integer({ description: 'First port of the range.' }),
+          max: Type.Integer({ description: 'Last port of the range.' }),
+        },
+        'Range of ports of the machine, instead of `port`. The server says which of them it uses.',
+      ),
+    ),
+    is_tls: Type.Boolean({ description: 'Whether to connect over TLS.' }),
+    url: Type.String({
+      description:
+        'Ready-to-use URL. Append a path; for WebSocket replace `http` by `ws`. Example: `http://localhost:8080/…`.',
+    }),
+  },
+  'How a player connects to a port of the lobby server.',
+)
+const JoinPorts = Type.Record(Type.String(), JoinPort, {
+  description: 'Ports of the lobby server, by their names in the version config.',
 })
-const JoinPorts = Type.Record(Type.String(), JoinPort, { description: 'By port name.' })
-const JoinPlayer = object({
-  token: Type.String({ description: 'Reserves the seat until it is used or expires. For the lobby server.' }),
-})
-const JoinRegion = object({ region_id: Identifier, display_name: Type.String() })
+const JoinPlayer = object(
+  {
+    token: Type.String({
+      description:
+        'Player token. Send it to the lobby server, which reports it with `connected`. The seat is reserved until then, at most for `player_deadline_ms`.',
+    }),
+  },
+  'The player who has the seat.',
+)
+const JoinRegion = object(
+  {
+    region_id: described(Identifier, 'Name of the region. Example: `frankfurt`.'),
+    display_name: Type.String({ description: 'Name of the region, for people. Example: `Frankfurt`.' }),
+  },
+  'Region in which the lobby runs.',
+)
 
 /** `ports` and `player` stand twice: older clients read them inside `lobby`. */
-export const Seat = object({
-  lobby: object({ lobby_id: Id, region: JoinRegion, ports: JoinPorts, player: JoinPlayer }),
-  ports: JoinPorts,
-  player: JoinPlayer,
-})
+export const Seat = object(
+  {
+    lobby: object(
+      { lobby_id: LobbyId, region: JoinRegion, ports: JoinPorts, player: JoinPlayer },
+      'The lobby in which the seat is.',
+    ),
+    ports: JoinPorts,
+    player: JoinPlayer,
+  },
+  'A reserved seat in a lobby, and how to connect.',
+)
 
-const DOOR_ERRORS = [
+const ADMISSION_ERRORS = [
   'CAPTCHA_CAPTCHA_REQUIRED',
   'CAPTCHA_CAPTCHA_FAILED',
   'CAPTCHA_CAPTCHA_INVALID',
@@ -103,7 +151,7 @@ const IDENTITY_ERRORS = [
 const SEAT_ERRORS = [
   ...IDENTITY_ERRORS,
   'MATCHMAKER_PARTY_TOO_LARGE',
-  ...DOOR_ERRORS,
+  ...ADMISSION_ERRORS,
   'MATCHMAKER_GAME_MODE_NOT_FOUND',
   'MATCHMAKER_REGION_NOT_FOUND',
   'MATCHMAKER_TAGS_DISABLED',
@@ -127,14 +175,25 @@ export const findLobby = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/find',
   aliases: ['/v1/lobbies/find'],
-  summary: 'Get a seat in the fullest open lobby, or in a new one; answers when the lobby is ready.',
+  summary: 'Reserves a seat in the fullest open lobby, or in a new one. Returns when the lobby is ready.',
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
-    game_modes: Type.Array(GameModeName, { maxItems: 32 }),
-    regions: Type.Optional(Type.Array(Identifier, { maxItems: 64 })),
-    prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
+    game_modes: Type.Array(GameModeName, {
+      maxItems: 32,
+      description: 'Acceptable game modes, by name or id. At least one; a new lobby gets the first possible one.',
+    }),
+    regions: Type.Optional(
+      Type.Array(Identifier, {
+        maxItems: 64,
+        description:
+          'Acceptable regions, by name. Default: all regions of the game modes; a new lobby starts in the nearest. Example: `["frankfurt"]`.',
+      }),
+    ),
+    prevent_auto_create_lobby: Type.Optional(
+      Type.Boolean({ description: 'Whether to return an error instead of starting a new lobby. Default false.' }),
+    ),
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
     party: Type.Optional(WithParty),
@@ -159,12 +218,12 @@ export const joinLobby = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/join',
   aliases: ['/v1/lobbies/join'],
-  summary: 'Get a seat in the lobby with this id, closed or not, private or not; its server must answer.',
+  summary: 'Reserves a seat in the lobby with this id, even when it is closed or private. A stalled lobby refuses.',
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
-    lobby_id: Id,
+    lobby_id: LobbyId,
     party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
     verification_data: Type.Optional(VerificationData),
@@ -174,7 +233,7 @@ export const joinLobby = operation({
   errors: [
     'NAMESPACE_NOT_FOUND',
     ...IDENTITY_ERRORS,
-    ...DOOR_ERRORS,
+    ...ADMISSION_ERRORS,
     'MATCHMAKER_JOIN_DISABLED',
     'MATCHMAKER_LOBBY_NOT_FOUND',
     'MATCHMAKER_LOBBY_STOPPED',
@@ -192,18 +251,27 @@ export const createLobby = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/create',
   aliases: ['/v1/lobbies/create'],
-  summary: 'Create a custom lobby and get the first seat in it.',
+  summary: 'Creates a custom lobby and reserves the first seat in it.',
   auth: ['namespace', 'cloud', 'development'],
   rate_limit: 'seats',
   idempotent: true,
   body: object({
     game_mode: GameModeName,
-    region: Type.Optional(Identifier),
-    publicity: Type.Optional(Type.Enum(['public', 'private'])),
+    region: Type.Optional(
+      described(Identifier, 'Name of the region. Default: the nearest region of the game mode. Example: `frankfurt`.'),
+    ),
+    publicity: Type.Optional(
+      Type.Enum(['public', 'private'], {
+        description:
+          '`public`: find and lists include the lobby. `private`: players join it by its id only. The game mode must enable it. Default: `public` when the game mode enables it, otherwise `private`.',
+      }),
+    ),
     tags: Type.Optional(Tags),
     max_players: Type.Optional(MaxPlayers),
     lobby_config: Type.Optional(
-      Type.Unknown({ description: 'JSON of at most 16 KiB, passed to the lobby server as it was sent.' }),
+      Type.Unknown({
+        description: 'Any JSON of at most 16 KiB. The lobby server receives it unchanged in `PLATFORM_LOBBY_CONFIG`.',
+      }),
     ),
     party: Type.Optional(WithParty),
     captcha: Type.Optional(Captcha),
@@ -227,7 +295,7 @@ export const setLobbyReady = operation({
   method: 'POST',
   path: '/matchmaker/lobbies/ready',
   aliases: ['/v1/lobbies/ready'],
-  summary: 'The lobby listens; whoever waits for a seat in it is answered now.',
+  summary: 'Reports that the lobby server accepts players. Waiting requests for a seat in it return now.',
   auth: ['lobby', 'development'],
   rate_limit: 'matchmaker',
   response: Empty,
@@ -240,10 +308,10 @@ export const setLobbyClosed = operation({
   method: 'PUT',
   path: '/matchmaker/lobbies/closed',
   aliases: ['/v1/lobbies/closed'],
-  summary: 'A closed lobby is not found any more, but still joined by its id.',
+  summary: 'Closes or reopens the lobby. Find leaves out a closed lobby; players can still join it by its id.',
   auth: ['lobby', 'development'],
   rate_limit: 'matchmaker',
-  body: object({ is_closed: Type.Boolean() }),
+  body: object({ is_closed: Type.Boolean({ description: 'Whether find leaves the lobby out.' }) }),
   response: Empty,
   errors: ['MATCHMAKER_LOBBY_STOPPED'],
 })
@@ -254,10 +322,10 @@ export const setLobbyState = operation({
   method: 'PUT',
   path: '/matchmaker/lobbies/state',
   aliases: ['/v1/lobbies/state'],
-  summary: 'Set the state of the lobby: any JSON of at most 16 KiB, kept as it was sent. No body clears it.',
+  summary: 'Sets the state of the lobby, which lists and verification include. A request without body clears it.',
   auth: ['lobby', 'development'],
   rate_limit: 'matchmaker',
-  body: Type.Unknown(),
+  body: Type.Unknown({ description: 'State of the lobby: any JSON of at most 16 KiB, stored unchanged.' }),
   response: Empty,
   errors: ['MATCHMAKER_LOBBY_STOPPED', 'API_BODY_TOO_LARGE'],
 })
@@ -268,37 +336,42 @@ export const getLobbyState = operation({
   method: 'GET',
   path: '/matchmaker/lobbies/{lobby_id}/state',
   aliases: ['/v1/lobbies/{lobby_id}/state'],
-  summary: 'What a lobby of the same namespace tells of itself; null when nothing.',
+  summary: 'Gets the state of a lobby in the same namespace; null when it has none.',
   auth: ['lobby', 'namespace', 'development'],
   rate_limit: 'matchmaker',
-  params: object({ lobby_id: Id }),
-  response: Type.Unknown(),
+  params: object({ lobby_id: LobbyId }),
+  response: Type.Unknown({ description: 'State of the lobby: any JSON, as the lobby server sent it.' }),
   errors: ['MATCHMAKER_LOBBY_NOT_FOUND'],
 })
 
 const game_mode_names = {
   game_mode_id: Type.String({
     format: 'uuid',
-    description: 'Id of the game mode: a UUIDv5 of its name within its game, the same for every version.',
+    description: 'Id of the game mode: a UUIDv5 of the game and the name, the same in every version.',
   }),
   game_mode_name_id: Type.String({ description: 'Name of the game mode in the version config.' }),
 }
 
 export const GameModeInfo = object(game_mode_names)
 
-export const LobbyInfo = object({
-  region_id: Identifier,
-  ...game_mode_names,
-  lobby_id: Id,
-  max_players_normal: Type.Integer(),
-  max_players_direct: Type.Integer(),
-  max_players_party: Type.Integer(),
-  total_player_count: Type.Integer({ description: 'Seats that are taken: reserved and connected.' }),
-  is_stalled: Type.Optional(
-    Type.Boolean({ description: 'True while its server does not answer and nobody may join; else absent.' }),
-  ),
-  state: Type.Optional(Type.Unknown()),
-})
+export const LobbyInfo = object(
+  {
+    region_id: described(Identifier, 'Name of the region. Example: `frankfurt`.'),
+    ...game_mode_names,
+    lobby_id: LobbyId,
+    max_players_normal: Type.Integer({ description: 'Maximum number of players when a player comes by find.' }),
+    max_players_direct: Type.Integer({ description: 'Maximum number of players when a player comes by join.' }),
+    max_players_party: Type.Integer({ description: 'Maximum number of players when a party comes.' }),
+    total_player_count: Type.Integer({ description: 'Taken seats, reserved and connected.' }),
+    is_stalled: Type.Optional(
+      Type.Boolean({ description: 'True while the server does not respond and no player may join. Otherwise absent.' }),
+    ),
+    state: Type.Optional(
+      Type.Unknown({ description: 'State of the lobby, null when it has none. Present with `include_state`.' }),
+    ),
+  },
+  'A lobby in a list.',
+)
 
 export const listLobbies = operation({
   id: 'lobbies.list',
@@ -307,20 +380,22 @@ export const listLobbies = operation({
   path: '/matchmaker/lobbies/list',
   aliases: ['/v1/lobbies/list'],
   summary:
-    'The public lobbies of the current version that somebody is in, oldest first, with its game modes and regions.',
+    'Lists the public lobbies of the deployed version that have players, oldest first, with the game modes and regions of the version.',
   auth: ['namespace', 'development'],
   rate_limit: 'matchmaker',
   query: object({
-    include_state: Type.Optional(Type.Boolean()),
-    anchor: Type.Optional(Type.String({ format: 'uuid', description: 'The `anchor` of the page before.' })),
+    include_state: Type.Optional(
+      Type.Boolean({ description: 'Whether to include the state of each lobby. Default false.' }),
+    ),
+    anchor: Type.Optional(Type.String({ format: 'uuid', description: 'Next page: `anchor` of the previous page.' })),
   }),
   response: object({
-    game_modes: Type.Array(GameModeInfo),
+    game_modes: Type.Array(GameModeInfo, { description: 'Game modes of the deployed version.' }),
     regions: RegionInfos,
     lobbies: Type.Array(LobbyInfo, {
       description:
-        'A page of at most 256. A lobby that nobody is in is there when it is the only one of its game mode.',
+        'A page of at most 256 lobbies. A lobby without players is listed only when it is the only one of its game mode.',
     }),
-    anchor: Type.Optional(Type.String({ description: 'Present when there are more.' })),
+    anchor: Type.Optional(Type.String({ description: 'Send it to get the next page. Absent on the last page.' })),
   }),
 })

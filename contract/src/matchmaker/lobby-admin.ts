@@ -1,21 +1,20 @@
-// The developers' hands on what runs: a lobby is stopped, a player taken out, a version drained. An answer leaves when
-// what it says is durable; repeating a call changes nothing.
+// How developers act on running lobbies: stop a lobby, remove a player, drain a version. The response is sent after the change
+// is durable. A repeated call changes nothing.
 import Type from 'typebox'
+import { GameId, LobbyId, NamespaceId, PlayerId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, Id, object, Timestamp } from '../records.ts'
+import { Empty, object, Timestamp } from '../records.ts'
 
 const defaults = { service: 'matchmaker', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
-const lobby = { game_id: Id, lobby_id: Id }
+const lobby = { game_id: GameId, lobby_id: LobbyId }
 
 export const LobbyPlayer = object(
   {
-    player_id: Id,
-    create_ts: Timestamp,
-    connect_ts: Type.Optional(
-      Type.String({ format: 'date-time', description: 'Absent while the seat waits for its player.' }),
-    ),
+    player_id: PlayerId,
+    create_ts: Timestamp('When the seat was reserved.'),
+    connect_ts: Type.Optional(Timestamp('When the player connected. Absent while the seat is reserved.')),
   },
-  'A seat that is taken.',
+  'A player with a seat in a lobby.',
 )
 
 export const deleteMatchmakerLobby = operation({
@@ -23,10 +22,12 @@ export const deleteMatchmakerLobby = operation({
   id: 'games.matchmaker.deleteMatchmakerLobby',
   method: 'DELETE',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}',
-  summary: 'Stops a lobby: its players have left, and its server is ended.',
+  summary: 'Stops a lobby. Its players lose their seats, and its server is ended.',
   role: 'developer',
   params: object(lobby),
-  response: object({ did_remove: Type.Boolean({ description: 'False: it had stopped already.' }) }),
+  response: object({
+    did_remove: Type.Boolean({ description: 'Whether this call stopped the lobby. False when it had stopped before.' }),
+  }),
   errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })
 
@@ -38,7 +39,9 @@ export const listMatchmakerLobbyPlayers = operation({
   summary: 'Lists the players of a lobby, reserved and connected.',
   role: 'viewer',
   params: object(lobby),
-  response: object({ players: Type.Array(LobbyPlayer, { description: 'In the order in which they came.' }) }),
+  response: object({
+    players: Type.Array(LobbyPlayer, { description: 'The players, in the order in which they got their seats.' }),
+  }),
   errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })
 
@@ -48,10 +51,14 @@ export const deleteMatchmakerLobbyPlayer = operation({
   method: 'DELETE',
   path: '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}',
   summary:
-    "Takes a player out of a lobby: the seat is free, and the player's token is refused from now on. Closing a connection that is open is the game server's.",
+    'Removes a player from a lobby. The seat is free, and the player token is refused from now on. An open connection stays open until the game server closes it.',
   role: 'developer',
-  params: object({ ...lobby, player_id: Id }),
-  response: object({ did_remove: Type.Boolean({ description: 'False: the lobby has no such player any more.' }) }),
+  params: object({ ...lobby, player_id: PlayerId }),
+  response: object({
+    did_remove: Type.Boolean({
+      description: 'Whether this call removed the player. False when the player had no seat in the lobby.',
+    }),
+  }),
   errors: ['GAME_NOT_FOUND', 'LOBBY_NOT_FOUND'],
 })
 
@@ -61,10 +68,10 @@ export const setMatchmakerVersionDraining = operation({
   method: 'PUT',
   path: '/cloud/games/{game_id}/matchmaker/namespaces/{namespace_id}/versions/{version_id}/draining',
   summary:
-    'Drains a version in a namespace, or ends that: while it drains, its lobbies take no new players and end when they are empty, and no more of them are started. Who plays plays on.',
+    'Starts or ends draining a version in a namespace. While it drains, its lobbies take no new players and stop when empty, and no new ones start. Connected players keep playing.',
   role: 'developer',
-  params: object({ game_id: Id, namespace_id: Id, version_id: Id }),
-  body: object({ is_draining: Type.Boolean() }),
+  params: object({ game_id: GameId, namespace_id: NamespaceId, version_id: VersionId }),
+  body: object({ is_draining: Type.Boolean({ description: 'Whether the version drains.' }) }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND', 'QUOTA_REACHED'],
 })

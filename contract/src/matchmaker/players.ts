@@ -1,16 +1,21 @@
-// Players, as the lobby server speaks of them.
+// What a lobby server reports about its players, and how many players there are.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { Empty, object } from '../records.ts'
 
-const PlayerToken = Type.String({ minLength: 1, maxLength: 2048, description: 'As find, join or create answered it.' })
+const PlayerToken = Type.String({
+  minLength: 1,
+  maxLength: 2048,
+  description: 'Player token of the seat, from the response of find, join or create. Example: `player.eyJ0eXAi…`.',
+})
 
 export const playerConnected = operation({
   id: 'players.connected',
   service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/players/connected',
-  summary: 'Consume a player token. Until this answers 200 the socket may do nothing; on an error it must be closed.',
+  summary:
+    'Reports that a player has connected, and consumes the player token. The server must wait for this response, and close the connection on an error.',
   auth: ['lobby', 'development'],
   rate_limit: 'none',
   idempotent: true,
@@ -31,7 +36,7 @@ export const playerDisconnected = operation({
   service: 'matchmaker',
   method: 'POST',
   path: '/matchmaker/players/disconnected',
-  summary: 'The player has left; the seat is free, or kept for hold_ms. Repeating it changes nothing.',
+  summary: 'Reports that a player has left. The seat is free, or kept for `hold_ms`. A repeated call changes nothing.',
   auth: ['lobby', 'development'],
   rate_limit: 'none',
   idempotent: true,
@@ -41,7 +46,8 @@ export const playerDisconnected = operation({
       Type.Integer({
         minimum: 0,
         maximum: 300_000,
-        description: 'Keep the seat for so long: until then the same player token connects again. 0 when absent.',
+        description:
+          'How long the seat is kept, in milliseconds. Until then the player can reconnect with the same token. Default 0, maximum 5 minutes.',
       }),
     ),
   }),
@@ -50,11 +56,11 @@ export const playerDisconnected = operation({
 })
 
 const Identifier = Type.String({ minLength: 1, maxLength: 64 })
-const PlayerCount = Type.Integer({ description: 'Seats that are taken: reserved and connected.' })
+const PlayerCount = Type.Integer({ description: 'Number of players, reserved and connected.' })
 const RegionStatistics = object({ player_count: PlayerCount })
 const GameModeStatistics = object({
   player_count: PlayerCount,
-  regions: Type.Record(Identifier, RegionStatistics),
+  regions: Type.Record(Identifier, RegionStatistics, { description: 'Players by region name.' }),
 })
 
 export const getPlayerStatistics = operation({
@@ -62,11 +68,16 @@ export const getPlayerStatistics = operation({
   service: 'matchmaker',
   method: 'GET',
   path: '/matchmaker/players/statistics',
-  summary: 'How many play, by game mode and region, over the lobbies of all versions.',
+  summary: 'Counts players by game mode and region, in the lobbies of all versions.',
   auth: ['namespace', 'development'],
   rate_limit: 'matchmaker',
   query: object({
-    exclude_outdated: Type.Optional(Type.Boolean({ description: 'Count the lobbies of the current version only.' })),
+    exclude_outdated: Type.Optional(
+      Type.Boolean({ description: 'Whether to count only lobbies of the deployed version. Default false.' }),
+    ),
   }),
-  response: object({ player_count: PlayerCount, game_modes: Type.Record(Identifier, GameModeStatistics) }),
+  response: object({
+    player_count: PlayerCount,
+    game_modes: Type.Record(Identifier, GameModeStatistics, { description: 'Players by name of the game mode.' }),
+  }),
 })

@@ -3,20 +3,36 @@ import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { object } from '../records.ts'
 
-export const RegionInfo = object({
-  region_id: Type.String({ minLength: 1, maxLength: 64 }),
-  provider_display_name: Type.String(),
-  region_display_name: Type.String(),
-  datacenter_coord: object({ latitude: Type.Number(), longitude: Type.Number() }),
-  datacenter_distance_from_client: object(
-    { kilometers: Type.Number(), miles: Type.Number() },
-    'Along a great circle; 0 when nobody knows where the client is.',
-  ),
-})
+export const RegionInfo = object(
+  {
+    region_id: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Name of the region, as version configs and find use it. Example: `frankfurt`.',
+    }),
+    provider_display_name: Type.String({ description: 'Name of the hosting provider, for people.' }),
+    region_display_name: Type.String({ description: 'Name of the region, for people. Example: `Frankfurt`.' }),
+    datacenter_coord: object(
+      {
+        latitude: Type.Number({ description: 'Latitude in degrees, north positive.' }),
+        longitude: Type.Number({ description: 'Longitude in degrees, east positive.' }),
+      },
+      'Location of the region.',
+    ),
+    datacenter_distance_from_client: object(
+      {
+        kilometers: Type.Number({ description: 'Distance in kilometers.' }),
+        miles: Type.Number({ description: 'Distance in miles.' }),
+      },
+      'Great-circle distance from the client to the region; 0 when the location of the client is unknown.',
+    ),
+  },
+  'A region, as seen from the client.',
+)
 
 export const RegionInfos = Type.Array(RegionInfo, {
   description:
-    'Those that a game mode of the current version runs in, the nearest first; by name when nobody knows where the client is.',
+    'Regions in which a game mode of the deployed version runs, nearest first. Sorted by name when the location of the client is unknown.',
 })
 
 export const listRegions = operation({
@@ -25,7 +41,7 @@ export const listRegions = operation({
   method: 'GET',
   path: '/matchmaker/regions',
   summary:
-    'The regions of the current version, the best for this client first: there find starts a lobby when it is not told where.',
+    'Lists the regions of the deployed version, best for this client first. Find without `regions` starts new lobbies in the first one.',
   auth: ['namespace', 'development'],
   rate_limit: 'matchmaker',
   response: object({ regions: RegionInfos }),
