@@ -25,7 +25,7 @@ export const NamespaceVersion = object(
       {
         kind: Type.String({ description: 'Kind of the caller: `user`, `admin` or `cloud`.' }),
         name: Type.Optional(
-          Type.String({ description: 'Name of the user or access token. Absent for a cloud token.' }),
+          Type.String({ description: 'Name of the access token. Absent for users and cloud tokens.' }),
         ),
       },
       'The caller who deployed it.',
