@@ -11,12 +11,17 @@ export type Mailer = {
   send: (mail: Mail, client_key: string) => Promise<'sent' | 'busy'>
 }
 
+/** Mails that are being sent at once. */
 const MAILS_AT_ONCE_MAX = 8
 /** Being sent or waiting, of all clients together and of one client. */
 const MAILS_MAX = 256
+/** Of these, mails that one client caused. */
 const CLIENT_MAILS_MAX = 8
+/** A mail waits this long for its turn. */
 const WAIT_MS_MAX = 10_000
+/** To connect to the mail server, and for its greeting. */
 const CONNECT_MS_MAX = 5_000
+/** Silence of the mail server during a mail. */
 const SILENCE_MS_MAX = 10_000
 
 /** `url`: smtp://user:password@host:port, or smtps://. STARTTLS is used where the server has it. */

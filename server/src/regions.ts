@@ -109,6 +109,7 @@ const BANDWIDTH_MB_PER_CORE = 750_000
 const MICROS = 1_000_000
 /** Some machines do not say how fast they are. */
 const CPU_MHZ_ELSEWHERE = 2_000
+/** Size of `muster.toml`. */
 const FILE_BYTES_MAX = 1024 * 1024
 
 export function thisMachine(): Machine {

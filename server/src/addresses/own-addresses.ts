@@ -3,6 +3,7 @@
 // config.ts refuses those in the setting.
 import { networkInterfaces } from 'node:os'
 
+/** Age of the list of this machine's addresses; a new network interface is known after this time. */
 const AGE_MS_MAX = 10_000
 const MAPPED_PREFIX = '::ffff:'
 

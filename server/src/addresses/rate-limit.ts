@@ -14,6 +14,7 @@ export type RateLimiter = {
 type Debt = { units: number; at_ms: number }
 
 const UNITS_PER_REQUEST = 60_000
+/** Largest rate and burst that a limiter accepts. */
 export const PER_MINUTE_MAX = 1_000_000
 
 /**

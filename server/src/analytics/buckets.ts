@@ -16,6 +16,7 @@ export const ROLL_UP_WIDTHS = [
   ...[1, 7, 30, 365].map((days) => days * DAY_S),
 ]
 
+/** Buckets that a window is divided into. */
 const BUCKETS_MAX = 100
 /** Seconds. */
 const WIDTHS = [

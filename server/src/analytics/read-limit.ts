@@ -7,6 +7,7 @@ import { Semaphore } from '../semaphore.ts'
 export const READS_AT_ONCE_MAX = 3
 /** Four tabs with a page that requests each data set on its own. */
 export const READS_WAITING_MAX = 64
+/** A read waits this long for its turn. */
 const WAIT_MS_MAX = 20_000
 const RETRY_AFTER_S = 2
 

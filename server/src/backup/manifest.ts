@@ -18,6 +18,7 @@ export const MANIFEST_FILE = 'manifest.json'
 export const SUMS_FILE = 'SHA256SUMS'
 export const JOBS_FILE = 'jobs.copy'
 export const ADMIN_TOKEN_FILE = 'admin-token'
+/** Size of a manifest that is read. */
 const MANIFEST_BYTES_MAX = 16 * 1024 * 1024
 
 export type BackedTable = { name: string; columns: string[]; row_count: number }

@@ -12,6 +12,7 @@ import { JOBS_FILE, type Manifest, tableFile } from './manifest.ts'
 import { findRows, loadTables, readTables, setSequences } from './rows.ts'
 import { connectAlone, disconnect } from './source.ts'
 
+/** Connections of a restore to the database. */
 const CONNECTIONS_MAX = 2
 
 /** Throws a StartError unless the database is new, or what a restore of this backup that was broken off made of it. */

@@ -23,6 +23,7 @@ import { knownMigrations } from './migrations.ts'
 import { requireEmptyDatabase, restoreRows } from './restore-rows.ts'
 import { checkBackup, lackingSentence } from './verify/backup.ts'
 
+/** Findings that the error of a restore lists. */
 const FINDINGS_TOLD_MAX = 10
 /** What is no content of a data folder: the locks of somebody who looked at it, and what a file system brings. */
 const NOT_CONTENT = /^(lock|lock-holder\.json|postgres\.lock|lost\+found)$/

@@ -11,6 +11,7 @@ import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
 import { lockFolder } from '../supervisor/lock.ts'
 
+/** To connect to the database. */
 const CONNECT_MS_MAX = 5_000
 /** What a connection gets to end in order. */
 const END_MS_MAX = 2_000

@@ -2,6 +2,7 @@
 // not complete are their sender's to send again; objects that no row names are on their way out.
 import type { ClientBase } from 'pg'
 
+/** Rows of stored files read at once. */
 const PAGE_ROWS_MAX = 1_000
 
 /** `origin`: what it is, for people. `is_marked`: a role has found it damaged; then it may have been set aside. */

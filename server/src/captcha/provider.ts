@@ -8,7 +8,9 @@ import { createDns } from '../outbound/dns.ts'
 import { parseNetworks } from '../outbound/public-address.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../outbound/safe-fetch.ts'
 
+/** For the whole call to a captcha provider. */
 const ANSWER_MS_MAX = 5_000
+/** Body of a provider's response. */
 const ANSWER_BYTES_MAX = 64 * 1024
 /** Questions to one provider that are under way. */
 const QUESTIONS_MAX = 256

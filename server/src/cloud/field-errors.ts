@@ -2,6 +2,7 @@
 // list, the create operations throw it; both come from the same functions.
 import { ApiError, type ErrorDetail, FORMATS, validationError } from '@muster/contract'
 
+/** Characters of a `name_id`. */
 const NAME_ID_LENGTH_MAX = 16
 const NAME_ID = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const isDisplayName = FORMATS['display-name']!

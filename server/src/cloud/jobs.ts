@@ -6,6 +6,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 
+/** Jobs that one api runs at once. */
 const JOBS_AT_ONCE_MAX = 2
 /** Of a job that failed through a fault of ours; the pause between them grows. */
 const ATTEMPTS_MAX = 20

@@ -1,5 +1,6 @@
 // How much of a list one response carries, newest first, and how it says that there is more.
 
+/** Items of a list of the cloud API, unless the operation has a smaller maximum. */
 export const LIST_MAX = 1_000
 
 /** Of rows of which one more than `count_max` was asked for. */

@@ -18,25 +18,41 @@ export const FEED_CLASSES = ['hosting', 'proxy', 'tor', 'vpn'] as const
 
 /** GROUP_MEMBERS_MAX of the contract: one response lists all members of a group. */
 export const MEMBERS_MAX = 256
+/** Largest port number. */
 const PORT_MAX = 65_535
 /** The roles of one machine listen on ports that follow each other. */
 const METRICS_PORT_MAX = PORT_MAX - ROLES.length
 /** A service manager gives a program a minute to stop. */
 const DRAIN_SECONDS_MAX = 30
+/** Largest setting in hours. */
 const HOURS_MAX = 100_000
+/** Largest setting in days. */
 const DAYS_MAX = 10_000
+/** A published list is fetched at least once a year. */
 const FEED_HOURS_MAX = 8_760
+/** Largest rate limit, per minute. */
 const RATE_MAX = 1_000_000
+/** Largest quota of a group. */
 const QUOTA_MAX = 1_000_000
+/** Largest quota of guests of a namespace. */
 const GUESTS_MAX = 1_000_000_000
+/** Largest quota of entries of a namespace. */
 const KV_ENTRIES_MAX = 100_000_000
+/** Largest setting in megabytes. */
 const MEGABYTES_MAX = 100_000_000
+/** Largest budget of certificate orders. */
 const ORDERS_MAX = 100_000
+/** The whole default range of `MUSTER_EDGE_PORTS`. */
 const SPARE_PORTS_MAX = 6_000
+/** Ordinary rays stored per second and role. */
 const RAYS_MAX = 100
+/** Cores of a region. */
 const CORES_MAX = 1_000_000
+/** Memory of a region. */
 const MEMORY_MIB_MAX = 999_999_999
+/** Largest minimum rate of uploads, in bytes per second. */
 const UPLOAD_RATE_MAX = 100_000_000
+/** Files of a group in transfer at once. */
 const UPLOAD_CONCURRENCY_MAX = 10_000
 
 export const SETTINGS = {

@@ -6,12 +6,15 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import type { Schema } from './schema.ts'
 
+/** Connections of a role to the database. */
 const CONNECTIONS_MAX = 10
 /** Kept open for the next request. */
 const CONNECTIONS_MIN = 2
 /** Nothing the platform asks takes longer; a migration or a report lifts it for its own transaction. */
 const STATEMENT_MS_MAX = 10_000
+/** A transaction without a statement is ended by the database after this time. */
 const IDLE_IN_TRANSACTION_MS_MAX = 10_000
+/** To open a connection. */
 const CONNECT_MS_MAX = 5_000
 /** A connection that nobody has used for so long is closed. */
 const IDLE_MS_MAX = 30_000

@@ -8,14 +8,19 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 
 const RETRY_MS_MIN = 50
+/** Longest pause before the LISTEN connection is opened again. */
 const RETRY_MS_MAX = 5_000
+/** To open the LISTEN connection. */
 const CONNECT_MS_MAX = 5_000
 /** A connection that a firewall forgot is silent for ever, so it is asked now and then. */
 const HEARTBEAT_MS = 30_000
+/** For the response to a statement on the LISTEN connection. */
 const ANSWER_MS_MAX = 10_000
+/** To end the LISTEN connection in order. */
 const GOODBYE_MS_MAX = 1_000
 /** PostgreSQL's limits. */
 const CHANNEL_PATTERN = /^[a-z_][a-z0-9_]{0,62}$/
+/** PostgreSQL's own limit of a NOTIFY payload. */
 const PAYLOAD_BYTES_MAX = 7_999
 /** Different wake-ups kept for the next connection. Beyond it they are dropped: whoever misses one looks by himself. */
 const UNSENT_MAX = 1_000

@@ -2,7 +2,9 @@
 // statement that nobody waits for it, and so many in one sweep. Rows that somebody else holds are left to the next sweep.
 import type { Pool } from 'pg'
 
+/** Rows removed by one statement. */
 const ROWS_AT_ONCE_MAX = 1_000
+/** Statements of one sweep; the next sweep removes the rest. */
 const STATEMENTS_MAX = 50
 
 export type OldRows = {

@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import { openSession, type Session } from './sessions.ts'
 
+/** Characters of a display name. */
 const NAME_LENGTH_MAX = 24
 
 /** Throws TOKEN_INVALID (for a token of another kind too) TOKEN_EXPIRED or TOKEN_REVOKED. */

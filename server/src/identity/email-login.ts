@@ -17,6 +17,7 @@ import { openSession, type Session } from './sessions.ts'
 
 const CODE_LENGTH = 8
 const CODE_LIFETIME_MS = 15 * 60_000
+/** Guesses of one login code. */
 const ATTEMPTS_MAX = 4
 /** In which codes are counted. */
 const WINDOW_MS = 15 * 60_000
@@ -24,6 +25,7 @@ const WINDOW_MS = 15 * 60_000
 const CODES_PER_EMAIL_AND_CLIENT_MAX = 5
 /** To one address for all clients; beyond it a client gets a single code, so the mails to an address stay bounded. */
 const CODES_PER_EMAIL_MAX = 20
+/** Characters of a display name. */
 const NAME_LENGTH_MAX = 24
 const BUSY_RETRY_AFTER_S = 5
 

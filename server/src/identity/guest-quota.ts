@@ -9,12 +9,15 @@ import { UNUSED_GUESTS } from '../database/unused-guests.ts'
 
 /** New guests of one client at once: a school in which everybody begins to play. */
 const CLIENT_GUESTS_AT_ONCE = 512
+/** Clients whose rate is remembered. */
 const CLIENTS_MAX = 100_000
 /** How long a count of a namespace's guests is used; those that are made meanwhile are added to it. */
 const COUNT_MS = 60_000
+/** Namespaces whose number of guests is remembered. */
 const COUNTS_MAX = 10_000
 /** A guest that is younger may be about to play. */
 const YOUNG_MS = 60 * 60_000
+/** Unused guests removed at once from a full namespace. */
 const FORGOTTEN_AT_ONCE_MAX = 1_000
 
 const REMOVE_UNUSED_SQL = removeOldSql({ ...UNUSED_GUESTS, only: `${UNUSED_GUESTS.only} and namespace_id = $3` })

@@ -19,6 +19,7 @@ const SEEN_MS = DAY_MS
 /** A guest that comes back after this is used, and kept. */
 const CAME_BACK_MS = 60 * 60_000
 const DISPLAY_NAME = 'Guest'
+/** Largest number that is shown beside a display name. */
 const ACCOUNT_NUMBER_MAX = 9_999
 
 type Guest = ResponseOf<typeof setupIdentity>

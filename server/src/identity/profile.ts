@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { createShapeCheck } from '../schema-check.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 
+/** Largest number that is shown beside a display name. */
 const ACCOUNT_NUMBER_MAX = 9_999
 
 /** What is wrong with a profile that somebody wants to have. */

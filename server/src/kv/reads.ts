@@ -7,6 +7,7 @@ import { directoryNamed } from './keys.ts'
 
 /** What one page of a list carries: so many entries, and beyond this many bytes of values no further one. */
 const PAGE_MAX = 256
+/** Bytes of entries on a page of a list. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 export type Found = { key: string; value: string; revision: number }

@@ -10,6 +10,7 @@ export type LogStream = (typeof LOG_STREAMS)[number]
 
 /** A file that has grown to this is followed by the next: so four times this is about what a lobby keeps. */
 export const LOG_FILE_BYTES_MAX = 512 * 1024
+/** Log files kept per stream. */
 export const LOG_FILES_MAX = 2
 
 /** `bytes` are as the lobby wrote them, control characters and what is no UTF-8 too; without the newline. */

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export const METRICS_FILE = 'metrics.json'
+/** Values of a lobby's metrics; beyond, pairs are joined. */
 export const POINTS_MAX = 240
 /** The first step. 240 of them are 20 minutes. */
 export const STEP_MS_MIN = 5_000

@@ -10,6 +10,7 @@ export type LinesRead = { lines: LogLine[]; end: LogPlace; is_gap: boolean }
 
 export const LOG_START: LogPlace = { file: 0, offset: 0 }
 
+/** Lines of one read. */
 const LINES_MAX = 10_000
 /** At once; longer than any line, so that each piece has an end of one. */
 const PIECE_BYTES = 256 * 1024

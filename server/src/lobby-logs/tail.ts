@@ -1,6 +1,7 @@
 // The last lines of a lobby, as its developer sees them when its server has failed: of both streams, in the order of time.
 import { LOG_STREAMS, type LogLine, type LogStream } from './files.ts'
 
+/** Lines that are returned, of both streams together. */
 const LINES_MAX = 20
 /** In characters; so all of them together are at most 32 KB of UTF-8. */
 const LINE_LENGTH_MAX = 400

@@ -3,6 +3,7 @@
 
 /** How old an answer may be. */
 const FRESH_MS = 1_000
+/** One check of readiness. */
 const CHECK_MS_MAX = 2_000
 const SLOW: unique symbol = Symbol('slow')
 

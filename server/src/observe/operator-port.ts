@@ -13,7 +13,9 @@ import type { Logger } from 'pino'
 import type { Health } from './health.ts'
 import type { Metrics } from './metrics.ts'
 
+/** For the head and the body of a request at the operator's port. */
 const REQUEST_MS_MAX = 10_000
+/** Connections to the operator's port. */
 const CONNECTIONS_MAX = 64
 
 export type OperatorPort = { port: number; close: () => Promise<void> }

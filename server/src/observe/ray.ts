@@ -4,7 +4,9 @@
 
 /** Beyond it the last phase goes on, and the ray is marked as truncated. */
 export const PHASES_MAX = 64
+/** Marks of one ray. */
 export const MARKS_MAX = 32
+/** Characters of the label of a phase or a mark. */
 export const LABEL_LENGTH_MAX = 64
 
 export type RayService = 'edge' | 'api' | 'matchmaker' | 'runner'

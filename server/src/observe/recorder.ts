@@ -12,6 +12,7 @@ export const RAYS_CHANNEL = 'rays'
 /** A request that is busy for longer is slow. */
 export const SLOW_MS = 500
 const FLUSH_EVERY_MS = 1_000
+/** Parts of rays that wait to be written; further ones are dropped. */
 const GATHERED_MAX = 500
 /** Failures, slow ones and starts of one owner in a second. */
 const OWNER_RAYS_MAX = 20

@@ -8,7 +8,9 @@ import { BatchWriter } from '../batch-writer.ts'
 import type { RayPart } from './recorder.ts'
 
 const SEND_EVERY_MS = 2_000
+/** Spans that wait to be exported; further ones are dropped. */
 const GATHERED_MAX = 2_000
+/** One request to the collector. */
 const SEND_MS_MAX = 5_000
 const REPORT_EVERY_MS = 60_000
 const SERVER_KIND = 2

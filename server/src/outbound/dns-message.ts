@@ -1,8 +1,11 @@
 // DNS messages in their wire form (RFC 1035, 4), as far as an update of a TXT record needs them: a question or a zone, and
 // records whose data is opaque. Everything that is read is checked against the end of the message.
 const HEADER_BYTES = 12
+/** Bytes of a label (RFC 1035). */
 const LABEL_BYTES_MAX = 63
+/** Bytes of a name (RFC 1035). */
 const NAME_BYTES_MAX = 255
+/** Bytes of one string of a TXT record (RFC 1035). */
 const TEXT_BYTES_MAX = 255
 /** Pointers of one compressed name. */
 const POINTERS_MAX = 32

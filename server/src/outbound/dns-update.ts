@@ -14,6 +14,7 @@ import {
 } from './dns-message.ts'
 import { signMessage, TsigFailure, verifyResponse } from './tsig.ts'
 
+/** For the whole update, from connecting to the response. */
 const CALL_MS_MAX = 10_000
 /** The length that a message over TCP begins with has two bytes. */
 const LENGTH_BYTES = 2

@@ -3,7 +3,9 @@
 // looked at. Each question has its own time-out and number of tries, and is cut off with its signal.
 import { Resolver } from 'node:dns/promises'
 
+/** One query to one name server. */
 const QUESTION_MS_MAX = 2_000
+/** Queries to each name server. */
 const TRIES_MAX = 2
 /** Addresses of one name. */
 const ADDRESSES_MAX = 16

@@ -15,7 +15,9 @@ import { type CertificateAuthorities, readCertificateAuthorities } from './certi
 import { type Dns, DnsFailure } from './dns.ts'
 import { isOwn, mayReach } from './public-address.ts'
 
+/** Characters of an address. */
 const URL_LENGTH_MAX = 2_048
+/** All header lines of a response together. */
 const HEADER_BYTES_MAX = 16 * 1024
 /** 100 Continue, 103 Early Hints and their like, before the answer. */
 const INTERIM_ANSWERS_MAX = 4
@@ -24,6 +26,7 @@ const CONNECTIONS_MAX = 3
 /** Ports below this are other services' by convention, and these above it are those of databases and caches. */
 const FREE_PORT_MIN = 1_024
 const DATA_PORTS: readonly number[] = [1433, 1521, 3306, 5432, 6379, 9042, 11211, 27017]
+/** Largest port number. */
 const PORT_MAX = 65_535
 const LOCALHOST = 'localhost'
 /** RFC 6761, 6.3. Development servers listen on one of them or on both. */

@@ -2,6 +2,7 @@
 // first and last address as decimal numbers, the AS number, and whose it is. Both files are in ascending order.
 import type { RangeTable } from './ranges.ts'
 
+/** Address ranges of the table, per IP version. */
 const RANGES_MAX = 4_000_000
 
 /** Throws an Error with a sentence when the texts are not what they should be. */

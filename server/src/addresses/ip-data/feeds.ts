@@ -24,6 +24,7 @@ export type FeedsOptions = {
 
 /** From the name to the last byte. */
 const FETCH_MS_MAX = 60_000
+/** Size of a published list. */
 const FEED_BYTES_MAX = 32 * 1024 ** 2
 const BACK_OFF_MS_MIN = 60_000
 /** Doublings of it. */

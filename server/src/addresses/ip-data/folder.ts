@@ -22,8 +22,11 @@ export type AddressFolder = {
   look: () => Promise<boolean>
 }
 
+/** Files read from the folder of address data. */
 const FILES_MAX = 64
+/** Size of a list of addresses. */
 const LIST_BYTES_MAX = 64 * 1024 ** 2
+/** Size of an mmdb file. */
 const MMDB_BYTES_MAX = 1024 ** 3
 const LIST_NAME = new RegExp(`^(${[...ADDRESS_CLASSES, 'none'].join('|')})(?:-[\\w.-]{1,64})?\\.txt$`)
 const MMDB_NAME = /^[\w.-]{1,100}\.mmdb$/i

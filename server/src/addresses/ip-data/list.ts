@@ -12,6 +12,7 @@ const LINES_MAX = 2_000_000
 /** Blocks wider than these are a mistake: they would make everybody a stranger. */
 const IPV4_PREFIX_MIN = 8
 const IPV6_PREFIX_MIN = 16
+/** Largest AS number (RFC 6793). */
 const AS_NUMBER_MAX = 4_294_967_295
 
 /** Throws an Error with a sentence when the text is no list. */

@@ -44,6 +44,7 @@ const PROBES = [
 
 /** What stands before the metadata, which are in the last 128 KiB. */
 const METADATA_MARKER = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1')
+/** The metadata of an mmdb file begin at most this far from its end. */
 const METADATA_BYTES_MAX = 128 * 1024
 
 /** Throws an Error with a sentence when the bytes are no such file, or not a whole one. */

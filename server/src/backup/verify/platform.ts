@@ -15,6 +15,7 @@ import { type Check, counted, inMegabytes } from './report.ts'
 import { checkSeals } from './seals.ts'
 import { checkSeats } from './seats.ts'
 
+/** Findings that one check reports. */
 const FINDINGS_MAX = 1_000
 
 /** Reads every stored byte. */

@@ -8,7 +8,9 @@ import { type Check, counted } from './report.ts'
 
 const KEYS = 'keys'
 const RING_FILE = `${KEYS}/seals.json`
+/** Rows of sealed values read at once. */
 const PAGE_ROWS_MAX = 1_000
+/** Findings that one check reports. */
 const FINDINGS_MAX = 1_000
 
 /** Makes no keys: where there are none, whatever is sealed is lost. */

@@ -6,6 +6,7 @@ import type { Change } from '../../journal/changes.ts'
 import { decodePage } from '../../journal/pages.ts'
 import { type Check, counted } from './report.ts'
 
+/** Journal rows read at once. */
 const PAGE_ROWS_MAX = 1_000
 /** Findings and remarks that are kept. */
 const TOLD_MAX = 1_000

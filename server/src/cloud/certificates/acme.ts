@@ -23,11 +23,14 @@ export type Challenge = {
   remove: (token: string) => Promise<void>
 }
 
+/** One request to the certificate authority. */
 const CALL_MS_MAX = 15_000
+/** Body of a response of the authority. */
 const ANSWER_BYTES_MAX = 256 * 1024
 /** How often, and how patiently, an order is asked whether it is done. */
 const POLLS_MAX = 12
 const POLL_MS_MIN = 1_000
+/** Longest pause between two requests for the state of an order. */
 const POLL_MS_MAX = 10_000
 const ACCOUNT_EXISTS = 200
 /** The token is a part of a path, and the edge serves no other (RFC 8555, 8.3). */

@@ -160,6 +160,7 @@ async function isCovered(ctx: Context, host: string): Promise<boolean> {
 }
 
 async function postpone(ctx: Context, host: string, until_ms: number, error: string): Promise<void> {
+  /** Characters of an error that are stored with the certificate. */
   const ERROR_LENGTH_MAX = 500
   await ctx.db
     .updateTable('certificates')

@@ -4,10 +4,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Context } from '../../context.ts'
 import { PROGRAM_ENVIRONMENT } from '../../database/embedded/program.ts'
 
+/** One run of the operator's program. */
 const HOOK_MS_MAX = 120_000
 /** What a program that escaped from its group may still hold open. */
 const OUTPUT_MS_MAX = 1_000
+/** Output of the program that is kept. */
 const OUTPUT_CHARACTERS_MAX = 16 * 1024
+/** Characters of the last line of output that an error has. */
 const LAST_LINE_LENGTH_MAX = 200
 
 /** Throws an Error unless the program ends with exit code 0 in time. `signal` ends it. */

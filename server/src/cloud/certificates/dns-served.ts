@@ -6,6 +6,7 @@ import { createDns, type Dns, DnsFailure } from '../../outbound/dns.ts'
 /** With their pauses and time-outs about four minutes. */
 const POLLS_MAX = 20
 const PAUSE_MS_MIN = 500
+/** Longest pause between two queries of the name servers. */
 const PAUSE_MS_MAX = 10_000
 
 /** A name server has several addresses, not all of which this machine may reach. */

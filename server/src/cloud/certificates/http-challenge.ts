@@ -2,6 +2,7 @@
 import type { Context } from '../../context.ts'
 import type { Challenge } from './acme.ts'
 
+/** How long a proof over HTTP is served. */
 const CHALLENGE_MS_MAX = 60 * 60_000
 
 export function httpChallenge(ctx: Context, host: string): Challenge {

@@ -16,9 +16,11 @@ const HOUR_MS = 60 * MINUTE_MS
 export const CHECK_BACK_OFF_MS = [10 * SECOND_MS, 30 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS]
 /** Failed checks before an unverified claim is marked failed; failed checks before it is no longer checked. */
 export const PENDING_FAILURES_MAX = 16
+/** Failed checks after which a claim is no longer checked. */
 const FAILURES_MAX = 200
 /** An active domain is checked this often, and stays active as long as its last proof is not older than this. */
 export const ACTIVE_CHECK_MS = 12 * HOUR_MS
+/** An active domain without its record stays active for this time. */
 export const ACTIVE_WITHOUT_PROOF_MS_MAX = 72 * HOUR_MS
 
 type Trx = Transaction<Schema>

@@ -14,6 +14,7 @@ import { requireDomain } from './names.ts'
 import { hasRelativeOfOthers, lockDomains, quarantineEnd, quarantineLine, releaseDomains } from './ownership.ts'
 import { cnameTarget, recordsOf } from './proofs.ts'
 
+/** Custom domains of a namespace. */
 const DOMAINS_PER_NAMESPACE_MAX = 10
 const TXT_VALUE_BYTES = 24
 const CNAME_LABEL_BYTES = 15

@@ -6,6 +6,7 @@ import { ApiError } from '@muster/contract'
 import { getDomain, parse } from 'tldts'
 import type { Config } from '../../config/config.ts'
 
+/** Characters of a domain name. */
 const NAME_LENGTH_MAX = 253
 const NAME = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** What the URL parser would take as something else than a name, or silently leave out. */

@@ -2,8 +2,10 @@
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 
+/** Characters of a `name_id`. */
 const NAME_ID_LENGTH_MAX = 16
 const TAIL_LENGTH = 6
+/** Attempts to find a free `name_id`. */
 const ATTEMPTS_MAX = 8
 
 /** What is left of a display name: 'Café Races!' -> 'cafe-races'. Never empty. */

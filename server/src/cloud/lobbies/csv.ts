@@ -8,6 +8,7 @@ import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
 /** Of one question, and of one file. */
 const ROWS_AT_ONCE = 1_000
+/** Rows of an exported history. */
 const ROWS_MAX = 1_000_000
 
 /** From the first moment up to, and without, the second. */

@@ -15,6 +15,7 @@ import { lobbyCsv, type Window } from './csv.ts'
 const LIFETIME_MS = 60 * 60_000
 /** More than is kept of any log. */
 const LOG_BYTES_MAX = 16 * 1024 * 1024
+/** Characters of the address of an export. */
 const ADDRESS_LENGTH_MAX = 512
 
 export type ExportFile = { name: string; content_type: string; content: AsyncGenerator<string> }

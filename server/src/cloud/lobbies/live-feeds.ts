@@ -13,6 +13,7 @@ import { applyRow, loadLiveLobbies } from './load-live.ts'
 
 /** Each follows the journal. Of one client: a developer has that many namespaces open in pages. */
 const FEEDS_MAX = 256
+/** Of these, namespaces whose feed one client opened. */
 const CLIENT_FEEDS_MAX = 32
 const RETRY_AFTER_S = 5
 /** What a lost word about a deployment costs. */

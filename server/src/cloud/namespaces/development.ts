@@ -19,7 +19,9 @@ import { refuse } from '../field-errors.ts'
 import { issueToken } from '../tokens.ts'
 
 const LIFETIME_MS = 365 * 24 * 60 * 60_000
+/** Ports of a development token. */
 const PORTS_MAX = 16
+/** Largest port number. */
 const PORT_MAX = 65_535
 const HOST_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i
 const PORT_NAME = /^(?=.{1,16}$)[a-z0-9]+(-[a-z0-9]+)*$/

@@ -12,6 +12,7 @@ import { checkProgram } from './program-check.ts'
 import { checkRoutes } from './route-check.ts'
 import { checkActions } from './verification-check.ts'
 
+/** Environment variables of a game mode. */
 const ENV_MAX = 64
 /** What the platform sets itself in a lobby's environment. */
 const RESERVED_ENV = /^(PLATFORM|PORT)_/

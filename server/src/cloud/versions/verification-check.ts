@@ -12,6 +12,7 @@ import { FetchFailure, parseTarget } from '../../outbound/safe-fetch.ts'
 import { webhookRules } from '../../outbound/webhook-rules.ts'
 import { shown } from '../../schema-check.ts'
 
+/** Characters of a header name of a verification request. */
 const HEADER_NAME_LENGTH_MAX = 128
 /** Of one endpoint, names and values together. */
 const HEADER_BYTES_MAX = 8 * 1024

@@ -21,6 +21,7 @@ import { type Account, PROGRAM_ENVIRONMENT } from './program.ts'
 import { readSecret } from './secret.ts'
 import { openSocketFolder, PORT, removeIfEmpty, SOCKET_FOLDER_FILE } from './socket-folder.ts'
 
+/** Attempts to start PostgreSQL. */
 const START_ATTEMPTS_MAX = 3
 /** Includes the recovery after a crash, which reads at most about max_wal_size. */
 const READY_MS_MAX = 120_000

@@ -4,8 +4,10 @@ import { closeSync, openSync } from 'node:fs'
 import { copyFile, open, stat, truncate } from 'node:fs/promises'
 import type { Logger } from 'pino'
 
+/** PostgreSQL's log is rotated beyond this size. */
 const LOG_BYTES_MAX = 10 * 1024 * 1024
 const LOOK_EVERY_MS = 30_000
+/** End of PostgreSQL's log that an error shows. */
 const TAIL_BYTES_MAX = 4_096
 
 export type LogFile = {

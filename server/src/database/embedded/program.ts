@@ -2,7 +2,9 @@
 // that are asked something, are started with. They get an environment of their own: ours may carry secrets.
 import { spawn } from 'node:child_process'
 
+/** Output of a PostgreSQL program that is kept. */
 const OUTPUT_BYTES_MAX = 64 * 1024
+/** One run of a PostgreSQL program such as initdb. */
 const RUN_MS_MAX = 120_000
 
 /** Who PostgreSQL runs as. Null: whoever runs the platform. */

@@ -14,6 +14,7 @@ export const PORT = 5432
 export const SOCKET_FOLDER_FILE = 'postgres-run-folder'
 /** sockaddr_un holds 108 bytes with the closing NUL on Linux, 104 elsewhere. */
 const PATH_BYTES_MAX = process.platform === 'linux' ? 107 : 103
+/** Attempts to create a folder with a random name. */
 const TRIES_MAX = 5
 
 /**
