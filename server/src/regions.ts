@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 import Type, { type Static } from 'typebox'
 import { createShapeCheck } from './schema-check.ts'
-import { placeText } from './text-position.ts'
+import { positionText } from './text-position.ts'
 import { parseToml, type Toml, TomlSyntaxError } from './toml.ts'
 
 /** In the order and with the members of the answer to GET /cloud/region-tiers. */
@@ -163,12 +163,12 @@ function readFile(path: string, mistakes: string[]): RegionsFile {
     if (bytes.length > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`)
     toml = parseToml(bytes.toString('utf8'))
   } catch (error) {
-    const place = error instanceof TomlSyntaxError ? placeText(error.place) : ''
+    const place = error instanceof TomlSyntaxError ? positionText(error.place) : ''
     mistakes.push(`${path} cannot be read: ${(error as Error).message}${place}.`)
     return {}
   }
   const faults = checkFile(toml.value)
-  for (const fault of faults) mistakes.push(`${path}${placeText(toml.placeOf(fault.path))}: ${fault.message}`)
+  for (const fault of faults) mistakes.push(`${path}${positionText(toml.placeOf(fault.path))}: ${fault.message}`)
   return faults.length === 0 ? (toml.value as RegionsFile) : {}
 }
 

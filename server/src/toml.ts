@@ -1,16 +1,16 @@
 // A TOML text, with the place of each member: what is wrong with one can be said with its line and column.
 import { type AST, getStaticTOMLValue, ParseError, parseTOML, traverseNodes } from 'toml-eslint-parser'
-import type { Place } from './text-position.ts'
+import type { TextPosition } from './text-position.ts'
 
 export type Toml = {
   value: Record<string, unknown>
   /** Where the member at `path` is; for one that is missing, the table that should have it. Null: nowhere in the text. */
-  placeOf: (path: readonly string[]) => Place | null
+  placeOf: (path: readonly string[]) => TextPosition | null
 }
 
 export class TomlSyntaxError extends Error {
-  readonly place: Place
-  constructor(message: string, place: Place) {
+  readonly place: TextPosition
+  constructor(message: string, place: TextPosition) {
     super(message)
     this.name = 'TomlSyntaxError'
     this.place = place
@@ -29,14 +29,14 @@ export function parseToml(text: string): Toml {
   return { value: getStaticTOMLValue(program), placeOf: (path) => findPlace(placesOf(program), path) }
 }
 
-function findPlace(places: ReadonlyMap<string, Place>, path: readonly string[]): Place | null {
+function findPlace(places: ReadonlyMap<string, TextPosition>, path: readonly string[]): TextPosition | null {
   const [own, parent] = [path, path.slice(0, -1)].map((names) => places.get(names.join('\0')))
   return own ?? (path.length > 1 ? parent : null) ?? null
 }
 
 /** The first place of each path, by its names with NUL between them. */
-function placesOf(program: AST.TOMLProgram): Map<string, Place> {
-  const places = new Map<string, Place>()
+function placesOf(program: AST.TOMLProgram): Map<string, TextPosition> {
+  const places = new Map<string, TextPosition>()
   // Of the nodes around the one that is visited.
   const around: string[][] = []
   traverseNodes(program, {

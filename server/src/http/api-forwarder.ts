@@ -1,6 +1,6 @@
-// Calls of lobbies that the api serves, forwarded by the matchmaker's process (lobby-listener.ts). A request is sent once.
-// Only a connection that was refused is tried again, because nothing was sent over it: the api is being started then.
-// Bodies pass unread in both directions, no faster than the other side takes them.
+// Forwards the api's operations that lobbies call through the matchmaker's process (lobby-listener.ts). A request is sent
+// once. Only a refused connection is tried again: nothing was sent over it, and the api is being started. Bodies are
+// streamed unread in both directions, with backpressure.
 import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
@@ -14,20 +14,20 @@ import { bucketOf } from './implement.ts'
 import { lingerClose } from './lingering-close.ts'
 import { rayOf } from './ray.ts'
 
-/** Requests that are being forwarded, and those of one lobby. As many of one client may watch entries at the api. */
+/** Requests being forwarded, in all and of one lobby. The api allows one client as many long polls of entries. */
 const FORWARDED_MAX = 4_096
 const FORWARDED_PER_LOBBY_MAX = 512
 /** Idle connections to the api. */
 const FREE_SOCKETS_MAX = 64
-/** A connection over which no byte moves. Longer than any long poll. */
+/** After this time without a byte a connection is closed. It is longer than any long poll. */
 const SILENCE_MS_MAX = 120_000
-/** An api that is being started is waited for this long, as the edge does. */
+/** How long a request waits for an api that is being started. The edge waits as long. */
 const API_WAIT_MS_MAX = 2_500
 const API_PAUSE_MS = 50
 
-/** What the api reads of a request. */
+/** The headers of a request that the api reads. */
 const REQUEST_HEADERS = ['authorization', 'content-type', 'idempotency-key', 'user-agent']
-/** Between the api and this process only. */
+/** Headers that are only for this process. */
 const OWN_RESPONSE_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -61,7 +61,7 @@ export class ApiForwarder {
     readForwardedHead(ray, (response.headers[RAY_KEPT_HEADER] as string | undefined) ?? null)
     reply.raw.once('finish', () => endForwarded(this.#ctx.recorder, ray))
     const headers = Object.entries(response.headers).filter(([name]) => !OWN_RESPONSE_HEADERS.has(name))
-    // The api has refused the body before its end.
+    // The api has refused the body before all of it arrived.
     if (!from.raw.complete) {
       headers.push(['connection', 'close'])
       lingerClose(from.raw)
@@ -73,7 +73,7 @@ export class ApiForwarder {
     this.#agent.destroy()
   }
 
-  /** When all places are taken, a lobby that holds fewer is given one of the lobby that holds most. */
+  /** When all places are taken, a lobby with few requests displaces one of the lobby with the most. */
   #takePlace({ admitted }: FastifyRequest, reply: FastifyReply, gone: AbortController): void {
     const { caller, client } = admitted!
     const place = this.#share.enter(bucketOf(caller) ?? client, () => gone.abort())
@@ -86,7 +86,7 @@ export class ApiForwarder {
     const call = await this.#connect(from, signal)
     const response = new Promise<IncomingMessage>((resolve, reject) => {
       call.once('response', resolve)
-      // Also after the response: an api that refuses a body closes its side while the body still comes.
+      // It may also come after the response: an api that refuses a body closes its side while the body is still being sent.
       call.on('error', reject)
     })
     if (hasBody(from)) from.raw.pipe(call)
@@ -94,7 +94,7 @@ export class ApiForwarder {
     return response
   }
 
-  /** A request of which nothing has been sent, on a connection that is open. */
+  /** Opens a connection for a request, and sends nothing yet. */
   async #connect(from: FastifyRequest, signal: AbortSignal): Promise<ClientRequest> {
     const { internal_host: hostname, api_port: port } = this.#ctx.config
     const target = { hostname: hostname.replace(/^\[|\]$/g, ''), port, agent: this.#agent, timeout: SILENCE_MS_MAX }
@@ -119,7 +119,7 @@ export class ApiForwarder {
       [RAY_HEADER]: from.id,
     }
     for (const name of REQUEST_HEADERS) if (from.headers[name] !== undefined) headers[name] = from.headers[name]
-    // Said explicitly: without it Node sends the body of a DELETE unframed.
+    // Set explicitly: without it Node sends the body of a DELETE unframed.
     if (isChunked(from)) headers['transfer-encoding'] = 'chunked'
     else if (from.headers['content-length'] !== undefined) headers['content-length'] = from.headers['content-length']
     return headers

@@ -1,5 +1,5 @@
-// Who calls: the bearer token of the Authorization header or, for a game's web page, the Origin that stands for its
-// namespace's public token. The contract says which callers an operation takes; that is checked here and nowhere else.
+// Authenticates the caller: by the bearer token of the Authorization header or, for a game's web page, by the Origin that
+// stands for its namespace's public token. The contract lists the callers of an operation; only this file checks it.
 import { ApiError, type CallerKind, type Operation } from '@muster/contract'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -11,10 +11,10 @@ const BEARER = /^Bearer ([\x21-\x7e]{1,2048})$/i
 
 export type Credentials = { authorization: string | undefined; origin: string | undefined }
 
-/** Answers the namespace that an Origin stands for, or null. The matchmaker role has one, the api role none. */
+/** Returns the namespace that an Origin stands for, or null. The matchmaker role has such a look-up, the api role none. */
 export type OriginLookup = (origin: string) => Promise<string | null> | string | null
 
-/** At once where nothing has to be asked. Throws API_UNAUTHORIZED, API_FORBIDDEN, TOKEN_INVALID, _EXPIRED or _REVOKED. */
+/** Returns without a promise where no query is needed. Throws API_UNAUTHORIZED, API_FORBIDDEN or a TOKEN_ error. */
 export function authenticate(
   ctx: Context,
   operation: Operation,
@@ -39,7 +39,7 @@ function callerOfOrigin(namespace_id: string | null): Caller {
   throw new ApiError('API_UNAUTHORIZED', {}, { message })
 }
 
-/** The token of an Authorization header; undefined when there is none. */
+/** The token of an Authorization header; undefined without one. */
 export function bearerOf(authorization: string | undefined): string | undefined {
   return BEARER.exec(authorization ?? '')?.[1]
 }
@@ -78,7 +78,7 @@ function namesOf({ identity_id, namespace_id }: { identity_id: string; namespace
   return { identity_id, namespace_id }
 }
 
-/** An administrator who has logged in calls as one, wherever administrators are taken. */
+/** An administrator who has logged in is an administrator wherever the operation admits them, otherwise a user. */
 async function callerOfSession(ctx: Context, operation: Operation, session_id: string): Promise<Caller> {
   const { auth, role } = operation
   if (!auth.includes('user') && !auth.includes('admin')) throw forbidden('user', operation)

@@ -1,19 +1,19 @@
-// Line and column of what is wrong in a JSON body, for the person who wrote it. A body is only read again here after
-// something in it was refused. A body on one line was written by a program: its messages stay as they are.
+// Finds the line and column of an error in a JSON body, for the person who wrote it. A body is parsed again here only after
+// an error. A body on a single line was written by a program: its messages are left unchanged.
 import { type ErrorDetail, validationError } from '@muster/contract'
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
-import { type Place, placeText } from '../text-position.ts'
+import { positionText, type TextPosition } from '../text-position.ts'
 
 /** Larger bodies are not kept to be read again. The largest version configs are a few tens of KiB. */
 export const PLACED_BODY_BYTES_MAX = 256 * 1024
-/** The library reads a text recursively: this stays far away from the end of the stack. */
+/** The parser is recursive: this depth stays far below the end of the stack. */
 const DEPTH_MAX = 500
-/** An error list of the contract has at most 32 entries; this also bounds lists that rooms make. */
+/** An error list of the contract has at most 32 entries. Lists made elsewhere are cut to this length here. */
 const PLACED_ERRORS_MAX = 64
 
 const STRICT_JSON = { disallowComments: true, allowTrailingComma: false }
 
-/** Where JSON.parse gave up, as a sentence. Null: the text is too large or too deep to be read again. */
+/** Describes where JSON.parse failed, as a sentence. Null: the text is too long or too deep to be parsed again. */
 export function syntaxErrorOf(text: string): string | null {
   if (!isReadable(text)) return null
   const errors: ParseError[] = []
@@ -22,14 +22,14 @@ export function syntaxErrorOf(text: string): string | null {
   if (first === undefined) return null
   const [begin, ...words] = printParseErrorCode(first.error).split(/(?=[A-Z])/)
   const what = [begin, ...words.map((word) => word.toLowerCase())].join(' ')
-  return `The body is not valid JSON: ${what}${placeText(placeAt(text, first.offset))}.`
+  return `The body is not valid JSON: ${what}${positionText(placeAt(text, first.offset))}.`
 }
 
-/** Throws VALIDATION_ERROR that names the first member that stands twice in its object. */
+/** Throws VALIDATION_ERROR that names the first duplicate member. */
 export function refuseDuplicate(text: string): never {
   const found = isReadable(text) ? findDuplicate(parseTree(text, [], STRICT_JSON)) : null
   const name = found === null ? 'A member' : found.path.join('.')
-  const place = found === null ? '' : placeText(placeAt(text, found.offset))
+  const place = found === null ? '' : positionText(placeAt(text, found.offset))
   throw validationError([
     { path: found?.path ?? [], reason: 'not_unique', message: `${name} stands twice in the body${place}. Keep one.` },
   ])
@@ -60,7 +60,7 @@ function findMember(root: Node, path: readonly string[]): Node | null {
     if (next === undefined) break
     node = next
   }
-  // The name of a member says where it begins; an element of a list has none.
+  // A member begins at its name; an element of a list has none.
   return node.parent?.type === 'property' ? node.parent : node
 }
 
@@ -72,7 +72,7 @@ function childOf(node: Node, name: string): Node | undefined {
 
 function findDuplicate(root: Node | undefined): { path: string[]; offset: number } | null {
   const waiting = root === undefined ? [] : [{ node: root, path: [] as string[] }]
-  // Ends: a tree has each node once.
+  // It ends: a tree has each node once.
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const names = new Set<string>()
     for (const [index, child] of (next.node.children ?? []).entries()) {
@@ -100,7 +100,7 @@ function isReadable(text: string): boolean {
   return true
 }
 
-function placeAt(text: string, offset: number): Place {
+function placeAt(text: string, offset: number): TextPosition {
   const before = text.slice(0, offset)
   return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') }
 }

@@ -1,21 +1,20 @@
-// Bytes -> the JSON value of a body, or a refusal. JSON.parse without a reviver: it stands on the hot path. Where exact
-// numbers are asked for, a number that a double cannot hold is refused with its digits instead of being rounded.
+// Parses the bytes of a JSON body, or refuses them. JSON.parse runs without a reviver, because this is the hot path. With
+// `exact` numbers, a number that a double cannot hold is refused with its digits, instead of being rounded.
 import { isUtf8 } from 'node:buffer'
 import { ApiError, validationError } from '@muster/contract'
 import { shown } from '../schema-check.ts'
 import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
-import { type FreeJson, hasDuplicateMember, keepExactData } from './exact-data.ts'
-import { InexactNumber, requireExact } from './numbers.ts'
+import { type FreeJson, hasDuplicateMember, InexactNumber, keepExactData, requireExact } from './exact-json.ts'
 
-/** Deeper than any record of the contract; what is free JSON (state, lobby_config) may use it up. */
+/** Deeper than any record of the contract. Free JSON (state, lobby_config) may be as deep. */
 const JSON_DEPTH_MAX = 64
 
-/** How numbers are read: `exact` refuses those that would change, and members that stand twice. */
+/** How numbers are parsed: `exact` refuses numbers that would change, and duplicate members. */
 export type Numbers = 'exact' | 'rounded'
 
 /**
- * An empty body is no body: undefined. `free_json`: what `rounded` does not round. Throws API_BAD_BODY or
- * VALIDATION_ERROR.
+ * Returns undefined for an empty body. `free_json`: the parts whose numbers are kept exactly even by `rounded`. Throws
+ * API_BAD_BODY or VALIDATION_ERROR.
  */
 export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded', free_json: FreeJson = []): unknown {
   if (bytes.length === 0) return undefined
@@ -35,7 +34,7 @@ export function parseBody(bytes: Buffer, numbers: Numbers = 'rounded', free_json
   return value
 }
 
-/** NUL and half surrogates can only be written as \u escapes, depth only with many brackets: most bodies have neither. */
+/** NUL and lone surrogates need a \u escape, and depth needs many brackets: most bodies have neither, and are not checked. */
 function isSuspicious(text: string): boolean {
   if (text.includes('\\u') || text.includes('__proto__')) return true
   let brackets = 0
@@ -71,10 +70,10 @@ function requireText(text: string, path: readonly string[]): void {
   ])
 }
 
-/** Numbers of at most 15 digits without a fraction or exponent are themselves in a double. */
+/** A double holds every number of at most 15 digits without a fraction or exponent. */
 const MAY_BE_INEXACT = /\d{16}|\d[.eE]/
 
-/** The library's types do not know the third argument yet: the text that the value was made of (ECMAScript 2026). */
+/** The types lack the third argument: the text from which the value was parsed (ECMAScript 2026). */
 type Reviver = (this: unknown, name: string, value: unknown, context: { source?: string }) => unknown
 
 function parseExactly(text: string): unknown {

@@ -1,19 +1,19 @@
-// Notices that what let the caller of a long poll or a WebSocket in has changed: its token was revoked, its session has
-// ended, its person has left the group or has another role there, its game, namespace or lobby is gone. The rules are
-// not repeated here: a follower of a caller hears that something changed, and asks the rules again.
+// Notifies a long poll or a WebSocket when the rights of its caller may have changed. The token was revoked, the session has
+// ended, the person has another role or has left the group, or the game, namespace or lobby is gone. The rules are not
+// repeated here: a follower is notified that anything changed, and checks the rules again.
 //
-// The database is read a few times a second, with one query for all callers that are followed. So no writer has to say
-// that it changed something, and no lost word keeps a feed open.
+// One query for all followed callers reads the database a few times a second. So no writer has to announce its changes, and
+// a lost notification leaves no feed open.
 import type { Context } from '../context.ts'
 import { createPoller, type Poller } from '../database/poller.ts'
 import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 
-/** With the time that revoked tokens take to get here, less than a second. */
+/** Together with the delay of revoked tokens, a change is noticed within a second. */
 const LOOK_MS = 250
-/** Of one query. */
+/** Rows of one query. */
 const GROUNDS_AT_ONCE_MAX = 1_000
 
-/** What a caller's right rests on; null where it does not rest on such a thing. */
+/** What the rights of a caller depend on; null where they do not depend on such a thing. */
 export type Grounds = {
   /** Tokens that must not be revoked. */
   token_ids: readonly string[]
@@ -24,12 +24,12 @@ export type Grounds = {
   lobby_id: string | null
 }
 
-/** One set of rows, however many callers rest on it. */
+/** One set of rows, shared by all callers that depend on it. */
 type Row = Omit<Grounds, 'token_ids'>
 type Followed = { row: Row; value: string; followers: Set<Follower> }
 type Follower = { token_ids: readonly string[]; is_revoked: boolean; changed: () => void }
 
-/** The value of no rows: there is nothing to read. */
+/** The value where there are no rows to read. */
 const NOTHING = ''
 
 const VALUES = `
@@ -50,7 +50,7 @@ export class CallerWatch {
   readonly #ctx: Context
   readonly #followed = new Map<string, Followed>()
   readonly #looks: Poller
-  /** Runs while somebody is followed. */
+  /** Runs while any caller is followed. */
   readonly #timer = createTimerWhileNeeded(LOOK_MS, () => {
     this.#looks.wake()
     return this.#followed.size > 0
@@ -64,16 +64,16 @@ export class CallerWatch {
   }
 
   /**
-   * Calls `changed` whenever something that the caller's right rests on is different from now; at once when a token or
-   * the session has already ended. To be called before the rules are asked. Returns what ends it.
+   * Calls `changed` whenever anything that the caller's rights depend on differs from now, and at once when a token or the
+   * session has already ended. Call it before the rules are checked. Returns a function that ends it.
    */
   async follow({ token_ids, ...row }: Grounds, changed: () => void): Promise<() => void> {
     const key = Object.values(row).join(' ')
     const known = this.#followed.get(key)
     const value = known?.value ?? (isEmpty(row) ? NOTHING : (await this.#read([row]))[0]!)
-    // Asked after the read: a token that is revoked from here on is found by the next look.
+    // Read after the query: a token that is revoked from here on is found by the next query.
     const follower: Follower = { token_ids, is_revoked: this.#isRevoked(token_ids), changed }
-    // Somebody else may have begun to follow the same rows meanwhile.
+    // Another caller may have begun to follow the same rows meanwhile.
     const followed = this.#followed.get(key) ?? { row, value, followers: new Set() }
     this.#followed.set(key, followed)
     followed.followers.add(follower)
@@ -122,7 +122,7 @@ export class CallerWatch {
     return token_ids.some((token_id) => this.#ctx.revoked.has(token_id))
   }
 
-  /** What the rows say, in the same order. */
+  /** The values of the rows, in the same order. */
   async #read(rows: readonly Row[]): Promise<string[]> {
     const found = await this.#ctx.pool.query<{ value: string; access_token_id: string | null }>({
       name: 'caller-grounds',

@@ -1,10 +1,10 @@
-// A bound on the connections of a server that lets each newcomer in: when there are too many, the one is closed whose last
-// request is the longest ago. Clients that keep connections for later open another.
+// Limits the connections of a server. Beyond the limit a new connection closes the one whose last request is the longest ago.
+// A client that keeps connections for later opens another.
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 export function limitConnections(server: Server, connections_max: number): void {
-  /** The one whose last request is the longest ago comes first. */
+  /** In the order of their last request. */
   const by_use = new Set<Socket>()
   server.on('connection', (socket) => {
     const [unused] = by_use

@@ -1,15 +1,15 @@
 // CORS (Fetch standard, 3.2). Calls of players' pages carry a bearer token and never a cookie, so any page may read their
-// responses: a developer's own page with a development token, a portal with a public token. All other responses are
+// responses: a developer's own page with a development token, or a portal with a public token. All other responses are
 // readable by the hub's origin alone.
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 
 const PREFLIGHT_AGE_S = 3600
-/** No credential of these is sent by a browser on its own. */
+/** No browser sends any of these on its own. */
 const PLAYER_PATHS = /^\/(?:matchmaker|v1|identity|parties|kv)(?:[/?]|$)/
 
-/** For the routes of `app`; `paths` are those for which a browser may ask first. */
+/** For the routes of `app`; `paths`: the paths that answer a preflight request. */
 export function allowOrigins(app: FastifyInstance, ctx: Context, paths: readonly string[]): void {
   const hub = mainUrl(ctx.config)
   // Not an async function: most requests of the hot path have no Origin, and would pay for the promise.

@@ -1,6 +1,6 @@
-// The only door out for what goes wrong. An ApiError is for the caller and leaves with its own code; a body that does
-// not fit the contract becomes VALIDATION_ERROR with the paths; everything else is for the operator: logged whole, and
-// answered as INTERNAL_ERROR without a detail.
+// Turns every error into a response. An ApiError is for the caller and keeps its code. A body that does not fit the contract
+// becomes VALIDATION_ERROR with the paths. Every other error is logged whole for the operator, and the caller receives
+// INTERNAL_ERROR without a detail.
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError, type ErrorCode, type ErrorDetail, errorBody, validationError } from '@muster/contract'
@@ -14,7 +14,7 @@ import { addPlaces } from './body-places.ts'
 import { lingerClose } from './lingering-close.ts'
 import { endRay } from './ray.ts'
 
-/** Codes of the framework that are the caller's doing. */
+/** Codes of the framework that the caller has caused. */
 const FRAMEWORK_CODES: Record<string, ErrorCode> = {
   FST_ERR_BAD_URL: 'API_BAD_REQUEST',
   FST_ERR_MAX_PARAM_LENGTH: 'API_BAD_REQUEST',
@@ -24,16 +24,16 @@ const FRAMEWORK_CODES: Record<string, ErrorCode> = {
   FST_ERR_CTP_EMPTY_TYPE: 'API_UNSUPPORTED_MEDIA_TYPE',
 }
 
-/** Of a 503 that does not say when it will be over. */
+/** For a 503 whose error does not say when to try again. */
 const RETRY_AFTER_S = 1
 
-/** What the database's driver says without a code when a connection broke under a transaction. */
+/** Messages of the database driver, which have no code, when a connection breaks within a transaction. */
 const LOST_CONNECTION = /^(?:Client has encountered a connection error|Connection terminated)/
 
-/** The database is away, or has no room: connection errors, and SQLSTATE classes 08, 53 and 57. */
+/** The database is away or has no room: connection errors, and SQLSTATE classes 08, 53 and 57. */
 const OUTAGE = /^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|08...|53...|57...)$/
 
-/** `document`: the member of the body whose inside is told by its path in it (contract: Operation.document). */
+/** `document`: the member of the body whose errors have paths relative to it (contract: Operation.document). */
 function placed(detail: ErrorDetail, part: string, document: string | null): ErrorDetail {
   const { path } = detail
   if (part !== 'body') return { ...detail, path: [part, ...path] }
@@ -54,7 +54,7 @@ function toApiError(error: unknown, document: string | null): ApiError | null {
   return framework.statusCode === 400 ? new ApiError('API_BAD_BODY') : null
 }
 
-/** The same refusal; its messages say where in the body each member is, where that is known. */
+/** The same error, with the line and column of each member in its messages where they are known. */
 function withPlaces(refusal: ApiError, request: FastifyRequest): ApiError {
   const { errors } = refusal.metadata
   return Array.isArray(errors) ? validationError(placeErrors(errors as ErrorDetail[], request)) : refusal
@@ -68,7 +68,7 @@ export function placeErrors(errors: readonly ErrorDetail[], request: FastifyRequ
 
 type RouteConfig = { document?: string | null; operation?: string }
 
-/** Set by mount(); nothing for what is no operation. */
+/** Set by mount(); absent for a route that is not an operation. */
 function configOf(request: FastifyRequest): RouteConfig {
   return (request.routeOptions.config as RouteConfig | undefined) ?? {}
 }
@@ -98,7 +98,7 @@ export function createErrorHandler(ctx: Context) {
     const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
     if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))
     reply
-      // The framework's own refusals come before any hook.
+      // The framework refuses some requests before any hook.
       .header('x-ray-id', request.id)
       .code(refusal.status)
       .type('application/json')
@@ -106,13 +106,13 @@ export function createErrorHandler(ctx: Context) {
   }
 }
 
-/** What Node's parser gives up on; everything else of it is API_BAD_REQUEST. */
+/** Errors of Node's parser; all others become API_BAD_REQUEST. */
 const PARSER_CODES: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'API_HEADERS_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'API_REQUEST_TIMEOUT',
 }
 
-/** Answers bytes that are no request, and closes: nobody knows where the next one would begin. */
+/** Responds to bytes that are not a request, and closes the connection: the start of a next request cannot be known. */
 export function createParserErrorHandler(ctx: Context) {
   return function handleParserError(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -123,7 +123,7 @@ export function createParserErrorHandler(ctx: Context) {
   }
 }
 
-/** Answers over a bare socket, and closes it. */
+/** Writes the response to a bare socket, and closes it. */
 function refuseSocket(ctx: Context, socket: Duplex, refusal: ApiError, ray_id: string): void {
   const body = JSON.stringify(errorBody(refusal, { ray_id, main_url: mainUrl(ctx.config) }))
   const head = [
@@ -137,7 +137,7 @@ function refuseSocket(ctx: Context, socket: Duplex, refusal: ApiError, ray_id: s
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** A request that leaves HTTP behind and is not let: there is no reply to answer by. */
+/** Refuses an upgrade. There is no reply object, so the response is written to the socket. */
 export function refuseUpgrade(
   ctx: Context,
   socket: Duplex,

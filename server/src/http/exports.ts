@@ -1,5 +1,6 @@
-// GET /exports/...: files that are made while they are fetched (cloud/lobbies/exports.ts). Not an operation of the contract:
-// whoever holds a presigned address needs no other credential. So many at once, and whoever does not read is cut off.
+// GET /exports/...: files that are generated while they are sent (cloud/lobbies/exports.ts). It is not an operation of the
+// contract: a presigned address is the only credential. A limited number is sent at once, and a client that stops reading is
+// cut off.
 import { Readable } from 'node:stream'
 import { ApiError } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -7,10 +8,10 @@ import { openExport } from '../cloud/lobbies/exports.ts'
 import type { Context } from '../context.ts'
 
 const EXPORTS_AT_ONCE_MAX = 32
-/** A reader who takes nothing for so long is given up. */
+/** A client that takes no byte for this long is cut off. */
 const SILENCE_MS_MAX = 30_000
 
-/** Its beginning is there already: what cannot be had is refused in words. Later it can only be broken off. */
+/** The first chunk is read before the head is sent: until then an error has a response, later the body just ends. */
 async function* loggingFaults(
   ctx: Context,
   begun: IteratorResult<string>,

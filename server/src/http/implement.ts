@@ -27,7 +27,7 @@ import { EDGE_PROOF_HEADER } from '../tokens/edge-proof.ts'
 import { authenticate, type OriginLookup } from './auth.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import { placeErrors } from './errors.ts'
-import { freeJsonOf } from './exact-data.ts'
+import { freeJsonOf } from './exact-json.ts'
 import type { Parking } from './parking.ts'
 import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 import { answerWatch, isWatch, type WatchShares } from './watches.ts'
@@ -39,25 +39,25 @@ export type OperationRequest<O extends Operation, K extends CallerKind = CallerK
   query: QueryOf<O>
   body: BodyOf<O>
   ray_id: string
-  /** Where its time goes; null: nobody keeps it. */
+  /** Records where the time of the request goes; null when no ray is kept. */
   ray: Ray | null
-  /** The client's own address, seen through the proxies that are trusted. */
+  /** The client's own address, as the trusted proxies report it. */
   address: string
-  /** What limits per client count by: an IPv4 address or an IPv6 /64. */
+  /** The key that limits per client count by: an IPv4 address or an IPv6 /64. */
   client: string
   user_agent: string | null
   idempotency_key: string | null
-  /** For logging in, and for nothing else: whose page asks, and what it remembers. */
+  /** Used only for logging in. */
   origin: string | undefined
   cookie: string | undefined
   setCookie: (cookie: string) => void
   /** Adds the line and column in the body to each message, for operations that return errors instead of throwing. */
   placeErrors: (errors: readonly ErrorDetail[]) => ErrorDetail[]
-  /** True once the caller has hung up: nobody will read the answer. */
+  /** Whether the caller has hung up. */
   isGone: () => boolean
-  /** Of a long poll: aborted when nobody waits for its answer any more, or nobody may. */
+  /** For a long poll: aborted when its caller has hung up or is no longer allowed. */
   gone: AbortSignal
-  /** Aborted in the moment in which the caller hangs up. Made when it is asked for: most requests need none. */
+  /** Aborted when the caller hangs up. It is created on demand: most requests need none. */
   hangUpSignal: () => AbortSignal
 }
 
@@ -66,15 +66,15 @@ type Handler<O extends Operation, K extends CallerKind = CallerKind> = (
   request: OperationRequest<O, K>,
 ) => Response<O> | Promise<Response<O>>
 
-/** One handler for each kind of caller that the contract lets in. */
+/** One handler for each kind of caller that the contract admits. */
 type HandlersByCaller<O extends Operation> = { [K in CallerKind]?: Handler<O, K> }
 
 /** An operation and its handler; the types meet in implement() and are not needed afterwards. */
 export type Implementation = { operation: Operation; handle: (request: OperationRequest<Operation>) => unknown }
 
 /**
- * Without `handlers` by caller, one handler serves every caller that the contract lets in. Throws an Error where the
- * handlers are not exactly those of the operation's `auth`: a missing one would be found by its first caller.
+ * A single function handles every caller that the contract admits. Throws an Error where handlers by caller are not exactly
+ * those of the operation's `auth`: a missing one would otherwise be found by its first caller.
  */
 export function implement<O extends Operation>(
   operation: O,
@@ -100,43 +100,43 @@ export type MountOptions = {
   direct: ClientShare
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
   namespaceOfOrigin: OriginLookup
-  /** Who may wait, and whether they still may. */
+  /** Limits of long polls, and notifications when the rights of their callers change. */
   watches: WatchShares
   callers: CallerWatch
 }
 
-/** Of a body of somebody who shows no credential: reading and checking it is work that anybody could ask for. */
+/** Longest body of a caller without a credential: anyone could make the platform read and check it. */
 const STRANGER_BODY_BYTES_MAX = 64 * 1024
 
-/** What does not wait does not ask. */
+/** For requests that do not wait. */
 const NEVER = new AbortController().signal
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/
 
-/** What is known of a request before its body is read: a stranger's body is not even parsed. */
+/** What is known of a request before its body is read: the body of an unknown caller is not parsed. */
 type Admitted = { caller: Caller; address: string; client: string }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null until its caller is known. */
+    /** Null until the caller is known. */
     admitted: Admitted | null
-    /** The JSON body as it came, to say where in it something is wrong; null when it is too large for that. */
+    /** The JSON body as it arrived, to find the place of an error; null when it is too large for that. */
     body_bytes: Buffer | null
   }
 }
 
 type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
 
-/** Before the body is read: who calls, whether the contract lets them, their rate, and their share of the requests under way. */
-export function createAdmission(door: MountOptions, operation: Operation): OnRequest {
-  const { ctx } = door
+/** Before the body is read: authenticates the caller, counts its rate, and takes a place among the requests under way. */
+export function createAdmission(options: MountOptions, operation: Operation): OnRequest {
+  const { ctx } = options
   const admit = (request: FastifyRequest, reply: FastifyReply, caller: Caller): void => {
-    const address = addressOf(door, request.raw)
+    const address = addressOf(options, request.raw)
     const client = clientKey(address)
     const ray = rayOf(request)
     if (ray !== null) ray.owner = ownerOf(caller)
-    requireRate(door, operation, caller, client)
-    if (request.headers[EDGE_PROOF_HEADER] !== door.edge_proof) takePlace(door, reply, bucketOf(caller) ?? client)
+    requireRate(options, operation, caller, client)
+    if (request.headers[EDGE_PROOF_HEADER] !== options.edge_proof) takePlace(options, reply, bucketOf(caller) ?? client)
     request.admitted = { caller, address, client }
     phase(ray, 'http')
   }
@@ -146,7 +146,7 @@ export function createAdmission(door: MountOptions, operation: Operation): OnReq
     phase(ray, 'auth')
     try {
       const { authorization, origin } = request.headers
-      const caller = authenticate(ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
+      const caller = authenticate(ctx, operation, { authorization, origin }, options.namespaceOfOrigin)
       if (caller instanceof Promise) {
         caller.then((known) => admit(request, reply, known)).then(() => done(), done)
         return
@@ -160,15 +160,15 @@ export function createAdmission(door: MountOptions, operation: Operation): OnReq
   }
 }
 
-export function mount(app: FastifyInstance, door: MountOptions, { operation, handle }: Implementation): void {
-  const { ctx } = door
+export function mount(app: FastifyInstance, options: MountOptions, { operation, handle }: Implementation): void {
+  const { ctx } = options
   const { requests, request_seconds } = ctx.metrics
   const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const ray = rayOf(request)
     phase(ray, isWatch(request.query) ? 'wait' : 'handle')
     const since = performance.now()
-    const stay = door.parking.enter(request, reply, since)
+    const stay = options.parking.enter(request, reply, since)
     const isGone = stay?.isGone ?? (() => request.raw.socket.destroyed && !reply.raw.writableEnded)
     const onGone = stay?.onGone ?? ((listener: () => void) => void reply.raw.once('close', listener))
     const call: OperationRequest<Operation> = {
@@ -192,7 +192,7 @@ export function mount(app: FastifyInstance, door: MountOptions, { operation, han
     let answer: unknown
     try {
       answer = isWatch(request.query)
-        ? await answerWatch(door, operation, { request, onGone }, call, handle)
+        ? await answerWatch(options, operation, { request, onGone }, call, handle)
         : await handle(call)
     } finally {
       stay?.end()
@@ -200,12 +200,12 @@ export function mount(app: FastifyInstance, door: MountOptions, { operation, han
     endRay(ctx, request, reply, null)
     requests.inc(as_ok)
     request_seconds.observe(by_operation, (performance.now() - since) / 1_000)
-    // Fastify takes null for "no answer", and a string for text that is sent as it stands: here they are JSON.
+    // Fastify takes null for an empty response, and a string for ready text. Here both are JSON values.
     if (answer === null || typeof answer === 'string') return sendJson(reply, JSON.stringify(answer))
     const text = preparedText(answer)
     return text === null ? answer : sendJson(reply, text)
   }
-  const onRequest = createAdmission(door, operation)
+  const onRequest = createAdmission(options, operation)
   for (const url of urlsOf(operation)) {
     app.route({
       method: operation.method,
@@ -224,16 +224,16 @@ export function mount(app: FastifyInstance, door: MountOptions, { operation, han
   }
 }
 
-/** As the framework writes the paths of an operation. */
+/** The paths of an operation in the framework's syntax. */
 export function urlsOf({ path, aliases }: Operation): string[] {
   return [path, ...aliases].map((one) => one.replace(/\{(\w+)\}/g, ':$1'))
 }
 
-/** One for each call of it. */
+/** A new signal for each call. */
 function hangUpSignalOf(onGone: (listener: () => void) => void, isGone: () => boolean): AbortSignal {
   if (isGone()) return AbortSignal.abort()
   const controller = new AbortController()
-  // The response's own end emits it too.
+  // The end of the response emits it too.
   onGone(() => {
     if (isGone()) controller.abort()
   })
@@ -244,7 +244,7 @@ function sendJson(reply: FastifyReply, text: string): FastifyReply {
   return reply.type('application/json; charset=utf-8').serializer(String).send(text)
 }
 
-/** Query members are looked at even where there are none: what nobody asked for is refused. */
+/** The query is checked even where the contract has no members of it: an unknown member is refused. */
 function schemaOf(operation: Operation) {
   return {
     ...(operation.method === 'GET' ? {} : { body: operation.body }),
@@ -254,35 +254,35 @@ function schemaOf(operation: Operation) {
   }
 }
 
-/** To the framework no body is null, which is no object. */
+/** The framework parses an empty body as null, which is not an object. */
 function noBodyIsEmpty(request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   request.body ??= {}
   done()
 }
 
-/** The edge has made one address of what it was told; anybody else is believed by the proxies that are trusted. */
-export function addressOf(door: MountOptions, request: IncomingMessage): string {
+/** The address that the edge forwards is final. From any other peer, the header counts only behind trusted proxies. */
+export function addressOf(options: MountOptions, request: IncomingMessage): string {
   const forwarded_for = request.headers['x-forwarded-for']
   const peer = request.socket.remoteAddress ?? '0.0.0.0'
   if (typeof forwarded_for !== 'string') return peer
-  if (request.headers[EDGE_PROOF_HEADER] === door.edge_proof) return forwarded_for
-  return door.own_addresses.has(peer) ? peer : clientIp({ peer, forwarded_for }, door.trusted)
+  if (request.headers[EDGE_PROOF_HEADER] === options.edge_proof) return forwarded_for
+  return options.own_addresses.has(peer) ? peer : clientIp({ peer, forwarded_for }, options.trusted)
 }
 
-/** A lobby draws from a bucket of its own, so that its machine's other lobbies do not starve it. */
-export function requireRate(door: MountOptions, operation: Operation, caller: Caller, client: string): void {
+/** A lobby has a limit of its own, so that other lobbies of its machine cannot starve it. */
+export function requireRate(options: MountOptions, operation: Operation, caller: Caller, client: string): void {
   if (operation.rate_limit === 'none') return
   const key = bucketOf(caller) ?? client
-  // A backend asks for all its players: what is counted is how often it calls, as everywhere.
+  // A backend calls for all its players: only the number of its calls is limited.
   const asks_for_all = caller.kind === 'cloud' && operation.rate_limit !== 'kv'
-  const limiter = door.limiters[asks_for_all ? 'cloud' : operation.rate_limit]
-  const wait_ms = limiter.take(key, door.ctx.elapsed())
+  const limiter = options.limiters[asks_for_all ? 'cloud' : operation.rate_limit]
+  const wait_ms = limiter.take(key, options.ctx.elapsed())
   if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
 }
 
 /**
- * Requests that did not come through the edge, which has its own limits: those of lobbies (lobby-listener.ts). Each lobby
- * has a share of its own, like everybody whose requests are not counted by client. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
+ * Limits requests that did not come through the edge, which has limits of its own: those of lobbies (lobby-listener.ts). Each
+ * lobby, game and user has its own share. Throws API_RATE_LIMIT and API_NOT_AVAILABLE.
  */
 function takePlace({ direct }: MountOptions, { raw }: FastifyReply, key: string): void {
   const place = direct.enter(key)

@@ -1,17 +1,16 @@
-// A request that is refused before its body has come, with a word that the connection ends with the answer. Who closes a
-// connection in which there are bytes that nobody has read resets it, and a reset may take the answer along before its
-// reader has seen it: the edge would have to say 503, and a client would try again what can never be. So our side of the
-// connection ends, and what still comes is thrown away for a moment.
+// Closes a connection whose request is refused before its whole body has arrived. A socket that is closed with unread bytes
+// is reset, and a reset may discard the response before the client has read it. Then the edge would return 503, and the
+// client would retry without success. So only our side is closed, and bytes that still arrive are discarded for a moment.
 import type { IncomingMessage } from 'node:http'
 
-/** Who reads the answer stops sending; who does not is cut off. */
+/** A client that reads the response stops sending within this time. Otherwise it is cut off. */
 const REST_MS_MAX = 2_000
 
-/** To be said before the answer is sent. */
+/** Call it before the response is sent. */
 export function lingerClose(request: IncomingMessage): void {
   const { socket } = request
   const close = socket.destroySoon.bind(socket)
-  // What Node's server calls behind the last answer of a connection.
+  // Node's server calls this after the last response of a connection.
   socket.destroySoon = () => {
     if (request.complete) return close()
     socket.end()

@@ -1,6 +1,6 @@
-// What is served at PLATFORM_API_URL, the one address that a lobby is given: every operation that a lobby token may call,
-// and no other. It is a listener of the matchmaker's process. `ready` and `connected`, for which players wait, go through no
-// other process, and go on while the api or the edge is started again. The api's operations are forwarded to it.
+// The listener behind PLATFORM_API_URL, the one address that a lobby receives. It serves every operation that a lobby token
+// may call, and no other. It belongs to the matchmaker's process: `ready` and `connected`, for which players wait, go through
+// no other process, and work while the api or the edge is restarted. The api's operations are forwarded.
 import { ApiError, isForLobbies, type Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -8,27 +8,27 @@ import type { ApiForwarder } from './api-forwarder.ts'
 import { limitConnections } from './connection-limit.ts'
 import { createAdmission, type Implementation, type MountOptions, mount, urlsOf } from './implement.ts'
 
-/** Some connections for each of a thousand lobbies. The number of open descriptors bounds them too. */
+/** A few connections for each of a thousand lobbies. The number of open descriptors limits them too. */
 const LOBBY_CONNECTIONS_MAX = 8_192
 
-/** `implementations`: the matchmaker's own. */
+/** `implementations`: those of the matchmaker. */
 export function serveLobbies(
   app: FastifyInstance,
-  door: MountOptions,
+  options: MountOptions,
   implementations: readonly Implementation[],
   forwarder: ApiForwarder,
 ): void {
   limitConnections(app.server, LOBBY_CONNECTIONS_MAX)
   for (const implementation of implementations) {
-    if (isForLobbies(implementation.operation)) mount(app, door, implementation)
+    if (isForLobbies(implementation.operation)) mount(app, options, implementation)
   }
   app.register(async (scope) => {
-    // The body stays in the request: the forwarder sends it on as it comes.
+    // The body stays in the request: the forwarder streams it.
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
     for (const operation of OPERATIONS) {
       if (!isForLobbies(operation) || operation.service === 'matchmaker') continue
-      const onRequest = createAdmission(door, operation)
+      const onRequest = createAdmission(options, operation)
       for (const url of urlsOf(operation)) {
         scope.route({
           method: operation.method,
@@ -42,7 +42,7 @@ export function serveLobbies(
   })
 }
 
-/** API_FORBIDDEN where the platform has the operation elsewhere, else API_NOT_FOUND. */
+/** API_FORBIDDEN for an operation that the platform serves elsewhere, else API_NOT_FOUND. */
 export function refuseToLobbies({ method, url }: FastifyRequest): ApiError {
   const [path = ''] = url.split('?', 1)
   const operation = OPERATIONS.find((one) => one.method === method && hasPath(one, path))

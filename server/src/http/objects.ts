@@ -1,6 +1,6 @@
-// PUT /objects/<key>: where the bytes of uploads arrive. Not an operation of the contract: whoever holds a presigned
-// address needs no other credential, and the body is a stream of any type and length that is never held in memory.
-// Senders are bounded: so many at once in all and of one group, each at a least pace, and only while the disk has room.
+// PUT /objects/<key>: receives the bytes of uploads. It is not an operation of the contract: a presigned address is the only
+// credential, and the body is a stream of any type and length that is never held in memory. Limited are the senders at once,
+// in all and of one group, and their least speed. The disk must have room.
 import { ApiError } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireDisk } from '../cloud/uploads/disk.ts'
@@ -9,9 +9,9 @@ import type { Context } from '../context.ts'
 import { freeBuffer } from '../free-buffer.ts'
 import { type PutGrant, verifyPut } from '../objects/presign.ts'
 
-/** A sender who is silent for so long is given up. */
+/** A sender that is silent for this long is cut off. */
 const SILENCE_MS_MAX = 30_000
-/** Over so long a sender's pace is measured. */
+/** The interval over which the speed of a sender is measured. */
 const PACE_MS = 5_000
 /** Bodies that arrive at the same time in one process. */
 const PUTS_AT_ONCE_MAX = 256
@@ -44,7 +44,7 @@ export function registerObjectRoutes(app: FastifyInstance, ctx: Context): void {
       }
       return {}
     } catch (error) {
-      // Nobody reads the rest of the body, so the connection cannot carry another request.
+      // The rest of the body is not read, so the connection cannot carry another request.
       if (!request.raw.complete) reply.header('connection', 'close')
       throw error
     } finally {
@@ -52,7 +52,7 @@ export function registerObjectRoutes(app: FastifyInstance, ctx: Context): void {
     }
   }
 
-  // A scope of its own: its parser, which leaves every body where it is, must not reach the operations.
+  // In a scope of its own: its parser leaves every body unread, which must not apply to the operations.
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
@@ -65,7 +65,7 @@ function grantOf(ctx: Context, request: FastifyRequest): PutGrant {
   return verifyPut(ctx.keys, { method, url, headers }, ctx.now())
 }
 
-/** What has still to be read of a body; its head and what came with it are read already. */
+/** The part of a body that is still to be read. The head and the bytes that came with it have been read. */
 function missingBytesOf({ raw }: FastifyRequest, { content_length }: PutGrant): () => number {
   const { socket } = raw
   const begun = socket.bytesRead
@@ -90,7 +90,7 @@ async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): 
   try {
     await storeObject(ctx, grant, passing(raw))
   } catch (error) {
-    // That a sender goes away is not our fault, and nothing for the log.
+    // A sender that hangs up is no error of the platform, and is not logged.
     if (error === raw.errored) throw new ApiError('UPLOAD_INVALID', { reason: 'broken_off' })
     throw error
   } finally {
@@ -100,7 +100,7 @@ async function receive(ctx: Context, grant: PutGrant, { raw }: FastifyRequest): 
   }
 }
 
-/** The chunks of a body; a chunk is gone when the next one is asked for. */
+/** The chunks of a body. A chunk is valid until the next one is requested. */
 async function* passing(raw: FastifyRequest['raw']): AsyncGenerator<Uint8Array> {
   for await (const chunk of raw) {
     yield chunk
@@ -108,13 +108,13 @@ async function* passing(raw: FastifyRequest['raw']): AsyncGenerator<Uint8Array> 
   }
 }
 
-/** Gives up a sender who is slower over a stretch of time: a thousand who trickle hold a thousand places. */
+/** Cuts off a sender that is too slow over an interval: a thousand slow senders would hold a thousand places. */
 function keepPace(raw: FastifyRequest['raw'], bytes_per_second_min: number): NodeJS.Timeout {
   let before = raw.socket.bytesRead
   return setInterval(() => {
     const received = raw.socket.bytesRead - before
     before += received
-    // What has come and is not taken waits for our disk, and what is complete for our database.
+    // Bytes that have arrived and are not read wait for our disk, and a complete body waits for our database.
     if (raw.complete || raw.readableLength > 0 || received >= (bytes_per_second_min * PACE_MS) / 1_000) return
     raw.destroy(new Error('The sender is too slow.'))
   }, PACE_MS)

@@ -1,5 +1,5 @@
-// What the api role shows people: a first page until there is a hub, and the reference of the API. A page is made when it
-// is first asked for, packed once, and told apart by its hash: who has it already is not sent it again.
+// The pages of the api role: a first page until there is a hub, and the API reference. A page is made at its first request,
+// compressed once, and has its hash as the entity tag: a client that has it receives 304.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -19,7 +19,7 @@ const OPENAPI = new URL('../../../contract/openapi.json', import.meta.url)
 const HTML = 'text/html; charset=utf-8'
 const JSON_TYPE = 'application/json; charset=utf-8'
 const SVG = 'image/svg+xml'
-/** It takes a tenth of a second, once. */
+/** Compressing takes a tenth of a second, once. */
 const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 9 } }
 
 const pack = promisify<Buffer, object, Buffer>(brotliCompress)
@@ -33,7 +33,7 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
   const section_ids = new Set(sectionsOf(OPERATIONS).map(({ id }) => id))
   const pages = new Map<string, Promise<Page>>()
 
-  /** `make` is called once for a path. The paths are those below, so their number is bounded. */
+  /** `make` is called once for each path. The paths are those below, so their number is bounded. */
   async function send(
     request: FastifyRequest,
     reply: FastifyReply,

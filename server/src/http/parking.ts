@@ -1,8 +1,8 @@
 // Requests of an edge that wait here without a connection (parking-protocol.ts). A request that takes longer than
-// PARK_AFTER_MS is parked, whatever it waits for: a lobby that starts, a long poll, somebody else's service. Its
-// connection returns an empty response and serves other requests; the handler notices nothing. The response is kept until
-// the edge fetches it. When the edge's client hangs up, or the channel is lost, the caller is gone, as when its connection
-// breaks. A request that did not come through an edge with a channel keeps its connection.
+// PARK_AFTER_MS is parked, whatever it waits for: a lobby that starts, a long poll, an external service. Its connection
+// returns an empty response and serves other requests; the handler is not affected. The response is kept until the edge
+// fetches it. When the edge's client hangs up, or the channel is lost, the caller counts as gone. A request that did not come
+// through an edge with a channel keeps its connection.
 import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -19,18 +19,18 @@ import {
 import { createTimerWhileNeeded } from '../timer-while-needed.ts'
 import { EDGE_PROOF_HEADER } from '../tokens/edge-proof.ts'
 
-/** Most requests have ended by then, and are spared the detour. Looked at every PARK_LOOK_MS. */
+/** Most requests have ended by then, and are never parked. Checked every PARK_LOOK_MS. */
 const PARK_AFTER_MS = 100
 const PARK_LOOK_MS = 50
-/** A request beyond it keeps its connection. */
+/** A request beyond this limit keeps its connection. */
 const PARKED_MAX = 50_000
-/** Edges, and channels of theirs that have broken and are not noticed yet. */
+/** Edges, including broken channels that have not been noticed yet. */
 const CHANNELS_MAX = 64
 /** A response that no edge fetches is kept for this long. */
 const CLAIM_MS_MAX = 10_000
 /** After the end of the connection over which a request was parked, the edge has this long to confirm. */
 const CONFIRM_MS_MAX = 1_000
-/** What is parked when the role stops may end and be fetched for this long. */
+/** When the role stops, parked requests have this long to end and to be fetched. */
 const DRAIN_MS_MAX = 3_000
 const DRAIN_LOOK_MS = 20
 
@@ -127,7 +127,7 @@ export class Parking {
       return
     }
     const read = createLineReader((word, number) => this.#onLine(socket, word, number))
-    // An edge opens another one when it has lost the one before.
+    // An edge opens a new channel after it has lost the old one.
     this.#channels.get(edge_id)?.destroy()
     this.#channels.set(edge_id, socket)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${CHANNEL_PROTOCOL}\r\n\r\n`)
@@ -147,7 +147,7 @@ export class Parking {
     const number = headers[CLAIM_HEADER]
     if (typeof number !== 'string' || headers[EDGE_PROOF_HEADER] !== this.#proof) return false
     const parked = this.#parked.get(Number(number))
-    // The edge takes the end of the connection for what it is: there will be no response.
+    // The edge reads the end of the connection as: there will be no response.
     if (parked?.done_at == null) request.socket.destroy()
     else {
       this.#remove(parked)
@@ -156,7 +156,7 @@ export class Parking {
     return true
   }
 
-  /** What is parked may still end; then all channels are closed. */
+  /** Waits for parked requests to end; then closes all channels. */
   async close(): Promise<void> {
     const until = performance.now() + DRAIN_MS_MAX
     this.#is_closing = true
@@ -167,7 +167,7 @@ export class Parking {
     for (const channel of this.#channels.values()) channel.destroy()
   }
 
-  /** Returns whether there is more to look at. */
+  /** Returns whether the timer is still needed. */
   #look(): boolean {
     const now = performance.now()
     for (const waiting of this.#waiting) {
@@ -175,7 +175,7 @@ export class Parking {
       const channel = this.#channels.get(waiting.edge_id)
       const { socket } = waiting.request.raw
       if (channel === undefined || channel.destroyed || socket.destroyed) {
-        // Its response may be a long time coming, and others wait for this connection.
+        // The response may take long, and other requests wait for this connection.
         if (!waiting.has_offer) socket.write(OFFER)
         waiting.has_offer = true
         continue
@@ -210,13 +210,13 @@ export class Parking {
     this.#parked.set(number, parked)
     this.#leaveUnconfirmed(parked, request.raw.socket)
     response.writeHead(STATUS_ACCEPTED, { [PARKED_HEADER]: number, 'content-length': 0 }).end()
-    // The framework sends the response to where it then finds it.
+    // From here on the framework writes the response to this object.
     ;(reply as { raw: ServerResponse }).raw = parked.response
   }
 
   /**
-   * Until the edge has confirmed, the end of the connection may mean that the caller has hung up, or that the edge has used
-   * it for another request and closed it: then the confirmation is on its way.
+   * Until the edge has confirmed, a closed connection is ambiguous. Either the caller has hung up, or the edge has used the
+   * connection for another request and closed it: then the confirmation is on its way.
    */
   #leaveUnconfirmed(parked: Parked, socket: Socket): void {
     const onClose = (): void => {
@@ -243,7 +243,7 @@ export class Parking {
   }
 
   #onDone(parked: Parked): void {
-    // Nobody waits for it.
+    // No client waits for it.
     if (parked.is_gone) return
     parked.done_at = performance.now()
     this.#done.add(parked)
@@ -270,7 +270,7 @@ const STATUS_ACCEPTED = 202
 /** An interim response, which only the edge reads. */
 const OFFER = `HTTP/1.1 103 Early Hints\r\n${PARKED_HEADER}: ${PARKING_OFFER}\r\n\r\n`
 
-/** Takes a response as the framework writes it, and sends it later over another connection. */
+/** Receives a response as the framework writes it, and sends it later over another connection. */
 class LateResponse extends ServerResponse {
   #headers: OutgoingHttpHeaders = {}
   #body: string | Buffer | undefined

@@ -1,5 +1,5 @@
-// The ray of a request at the doors of api and matchmaker: opened when its head has come, ended when its answer is made.
-// Its id is the edge's where the edge forwards it, and is made here for everybody else, whatever they send.
+// The ray of a request to the api or the matchmaker: opened when its head has arrived, ended when its response is made. A
+// request of the edge brings its ray id along. All others receive a new one, whatever they send.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../caller.ts'
@@ -24,7 +24,7 @@ export function createRayIds(ctx: Context): RayIds {
   }
 }
 
-/** Every request has one from here on, and its id is in every answer. */
+/** From here on every request has a ray, and every response carries its id. */
 export function openRays(app: FastifyInstance, { recorder }: Context, service: RayService): void {
   app.decorateRequest('ray', null)
   app.addHook('onRequest', (request, reply, done) => {
@@ -39,17 +39,17 @@ export function rayOf(request: FastifyRequest): Ray | null {
   return request.ray ?? null
 }
 
-/** The answer is made. Where the edge forwards it, it is told to keep its part too, and whose it is. */
+/** Ends the ray with the response. The edge receives a header that says whether to keep its part, and the owner. */
 export function endRay({ recorder }: Context, request: FastifyRequest, reply: FastifyReply, code: string | null): void {
   const ray = rayOf(request)
   if (ray === null) return
   if (ray.operation === '') ray.operation = request.routeOptions.url ?? ''
-  // An id that came along and was taken is the edge's.
+  // An id that was accepted is the edge's.
   if (!recorder.end(ray, code) || request.headers[RAY_HEADER] !== request.id) return
   reply.header(RAY_KEPT_HEADER, ownerText(ray.owner))
 }
 
-/** Whose request it is. An administrator's is nobody's, but for the person who he has logged in as. */
+/** The owner of a request. For an administrator it is the user who has logged in, if any. */
 export function ownerOf(caller: Caller): RayOwner {
   switch (caller.kind) {
     case 'anyone':

@@ -1,6 +1,6 @@
-// What browsers are told with every answer of the api role, whose origin holds people's sessions: nobody frames it, nobody
-// who opened it keeps a hold of its window, nobody takes its answers as a part of another page, and addresses with secrets
-// in them stay here. A page may set stricter headers of its own.
+// Security headers of every response of the api role, whose origin holds people's sessions. No page may frame it, keep a
+// handle of its window, or embed its responses. Addresses with secrets are not sent as a referrer. A page may set stricter
+// headers of its own.
 import type { FastifyInstance } from 'fastify'
 
 const POLICY = {

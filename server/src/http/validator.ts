@@ -1,5 +1,5 @@
-// The check of what comes in against the contract. Bodies are taken as they are: a "5" is not a 5. What comes by the
-// address is text by nature.
+// Checks requests against the contract. Members of a body are not converted: "5" is not a 5. Members of a path or query are
+// text, and are.
 import type { FastifySchemaCompiler } from 'fastify'
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import type { TSchema } from 'typebox'

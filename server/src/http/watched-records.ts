@@ -1,6 +1,6 @@
-// Long polls of records: the watch index of a response is its hash, so a call that sends it back waits until the response
-// would be another one. Responses are read again every few seconds; a change that another process announces for a
-// namespace is seen at once. http/watches.ts bounds how many calls wait.
+// Long polls of records. The watch index of a response is its hash, so a call that sends it back waits until the response
+// would differ. Responses are read again every few seconds, and at once after a change that another process announces for a
+// namespace. http/watches.ts limits how many calls wait.
 import { createHash } from 'node:crypto'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
@@ -8,7 +8,7 @@ import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import type { OperationRequest } from './implement.ts'
 
 const LOOK_MS = 5_000
-/** All that http/watches.ts lets wait, and those that are just ending. */
+/** All calls that http/watches.ts lets wait, and those that are just ending. */
 const WAITING_MAX = 5_000
 const RETRY_AFTER_S = 5
 const INDEX_LENGTH = 22
@@ -24,8 +24,8 @@ export class WatchedRecords {
   }
 
   /**
-   * The records, once they differ from those of the caller's index, or after 40 s. `namespacesOf`: whose changes are seen
-   * at once. Throws API_NOT_AVAILABLE when too many wait, and what `read` throws.
+   * Returns the records once they differ from those of the caller's index, or after 40 s. `namespacesOf`: the namespaces whose
+   * changes are noticed at once. Throws API_NOT_AVAILABLE when too many calls wait, and the errors of `read`.
    */
   async respond<Records extends object>(
     { query, isGone, gone }: Watching,
@@ -37,7 +37,7 @@ export class WatchedRecords {
     const look = async (): Promise<Watched<Records> | null> => {
       latest = withIndex(await read())
       if (latest.watch.index === query.watch_index) return null
-      // Read again: a caller who was removed by the very change that is news here has no right to it any more.
+      // Read again: the change may be the removal of this very caller, who then has no right to the records.
       latest = withIndex(await read())
       return latest
     }
@@ -46,7 +46,7 @@ export class WatchedRecords {
     return found ?? latest
   }
 
-  /** Responds to all calls that wait. */
+  /** Ends all waiting calls with a response. */
   close(): void {
     this.#waiting.close()
   }

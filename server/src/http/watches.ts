@@ -1,6 +1,6 @@
-// Long polls: calls that wait for news. Each holds a place of its client's share, and ends when nobody reads the answer
-// any more, when its place is given to another client, or when what let its caller in has changed. In the last case the
-// call is made once more, without waiting: the rules decide what the caller gets now.
+// Long polls: calls that wait for news. Each takes a place of its client's share. It ends when the caller hangs up, when its
+// place is given to another client, or when the caller's rights may have changed. In the last case the operation runs once
+// more without waiting, so that the rules decide what the caller receives.
 import { ApiError, type Operation } from '@muster/contract'
 import type { FastifyRequest } from 'fastify'
 import { ClientShare } from '../addresses/client-share.ts'
@@ -13,7 +13,7 @@ import type { MountOptions, OperationRequest } from './implement.ts'
 
 type Places = { places_max: number; client_max: number }
 
-/** Long polls of a role, and of one client, by the operation's id or by the beginning of it. */
+/** Long polls of a role and of one client, by the operation's id or by its first part. */
 const PLACES: Readonly<Record<string, Places>> = {
   devices: { places_max: 1_000, client_max: 64 },
   games: { places_max: 1_000, client_max: 128 },
@@ -32,14 +32,14 @@ export function createWatchShares(): WatchShares {
   return new Map(Object.entries(PLACES).map(([kind, places]) => [kind, new ClientShare(places)]))
 }
 
-/** It is answered when there is news: that takes as long as it takes. */
+/** A long poll responds when there is news, which may take long. */
 export function isWatch(query: unknown): boolean {
   return (query as { watch_index?: string }).watch_index !== undefined
 }
 
-/** Throws API_RATE_LIMIT and API_NOT_AVAILABLE when there is no place, and what the call is refused with. */
+/** Throws API_RATE_LIMIT and API_NOT_AVAILABLE when there is no place, and the errors of the operation. */
 export async function answerWatch(
-  door: MountOptions,
+  options: MountOptions,
   operation: Operation,
   { request, onGone }: { request: FastifyRequest; onGone: (listener: () => void) => void },
   call: OperationRequest<Operation>,
@@ -48,11 +48,11 @@ export async function answerWatch(
   const ending = new AbortController()
   const end = (): void => ending.abort()
   onGone(end)
-  const place = shareOf(door, operation).enter(shareKeyOf(call), end)
+  const place = shareOf(options, operation).enter(shareKeyOf(call), end)
   if (typeof place === 'string') throw noPlace(place)
   let is_changed = false
   try {
-    const unfollow = await door.callers.follow(groundsOf(door.ctx, call.caller, request), () => {
+    const unfollow = await options.callers.follow(groundsOf(options.ctx, call.caller, request), () => {
       is_changed = true
       end()
     })
@@ -61,7 +61,7 @@ export async function answerWatch(
       const answer = await handle({ ...call, isGone, gone: ending.signal })
       if (!is_changed) return answer
       const { authorization, origin } = request.headers
-      const caller = await authenticate(door.ctx, operation, { authorization, origin }, door.namespaceOfOrigin)
+      const caller = await authenticate(options.ctx, operation, { authorization, origin }, options.namespaceOfOrigin)
       return await handle({ ...call, caller, isGone: () => true, gone: AbortSignal.abort() })
     } finally {
       unfollow()
@@ -82,12 +82,12 @@ function shareOf({ watches }: MountOptions, { id }: Operation): ClientShare {
   return share
 }
 
-/** The lobbies of a machine have one address: each is a client of its own. */
+/** The lobbies of a machine share an address: each counts as a client of its own. */
 function shareKeyOf({ caller, client }: OperationRequest<Operation>): string {
   return caller.kind === 'lobby' ? caller.lobby_id : client
 }
 
-/** What a long poll rests on: its credential, and the group, game or namespace that it names. */
+/** What the rights of a long poll depend on: its credential, and the group, game or namespace that it names. */
 function groundsOf(ctx: Context, caller: Caller, { headers, query, params }: FastifyRequest): Grounds {
   const named = { ...(query as object), ...(params as object) } as Record<string, string | undefined>
   const token = bearerOf(headers.authorization) ?? named.device_link_token
@@ -110,7 +110,7 @@ export function groundsOfToken(
     lobby_id: caller.kind === 'lobby' ? caller.lobby_id : null,
   }
   const now_ms = ctx.now()
-  // What is no token (any more) is refused by the rules.
+  // A token that is no longer valid is refused by the rules.
   if (text === undefined || !isValid(ctx.keys, text, now_ms)) return grounds
   const token = ctx.keys.verify(text, now_ms)
   if (token.kind === 'device') return { ...grounds, token_ids: [token.token_id, token.device_link_id] }

@@ -1,5 +1,5 @@
-// What a page of the hub listens to by WebSocket: the running lobbies of a namespace, and the log of a lobby. The text of
-// a log is made harmless for whoever shows it.
+// The WebSockets of the hub's pages: the running lobbies of a namespace, and the log of a lobby. Control characters in a
+// log are replaced before it is sent.
 import {
   ApiError,
   getAnalyticsMatchmakerLive,
@@ -15,7 +15,7 @@ import type { Context } from '../../context.ts'
 import { type Implementation, implement } from '../implement.ts'
 import type { SocketRoute } from '../sockets.ts'
 
-/** Who hears nothing for longer than this has lost us. */
+/** A page that receives nothing for longer than this treats the connection as lost. */
 const HEARTBEAT_MS = 15_000
 
 export const live: readonly Implementation[] = [
@@ -26,7 +26,7 @@ export const live: readonly Implementation[] = [
 
 type Params = { game_id: string; namespace_id: string; lobby_id: string }
 
-/** Their pages are the hub's. */
+/** Only pages of the hub may open these sockets. */
 function requireHub(ctx: Context): SocketRoute['requireOrigin'] {
   return (origin) => {
     if (origin === mainUrl(ctx.config)) return
@@ -35,7 +35,7 @@ function requireHub(ctx: Context): SocketRoute['requireOrigin'] {
 }
 
 export function liveLobbiesSocket(ctx: Context, feeds: LiveFeeds): SocketRoute {
-  /** Those who know the same are told the same: it is written once. */
+  /** Subscribers in the same state receive the same message, which is serialised once. */
   const encoded = new WeakMap<LiveMessage, Buffer>()
   function bytesOf(message: LiveMessage): Buffer {
     const bytes = encoded.get(message) ?? Buffer.from(JSON.stringify(message))
@@ -110,7 +110,7 @@ export function lobbyLogSocket(ctx: Context, readers: LogReaders): SocketRoute {
   }
 }
 
-/** Whether what `listen` was given was called before it is time for a heartbeat, or the socket is over. */
+/** Returns whether the function that `listen` received was called before the next heartbeat and the end of the socket. */
 async function heardInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const silence = (): void => resolve(false)

@@ -1,6 +1,6 @@
-// The page of a device link: a person who has logged in sees which program asks, and confirms for one of their games, or
-// refuses. The session's cookie is used as the hub uses it: only for POST /auth/tokens/identity, which demands this
-// page's Origin. All that follows carries the user token, which the page keeps in memory.
+// The page of a device link. A person who has logged in sees which program asks, and confirms for one of their games, or
+// refuses. As in the hub, the session's cookie is used only for POST /auth/tokens/identity, which requires this page's
+// Origin. All further calls carry the user token, which the page keeps in memory.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
@@ -16,7 +16,7 @@ const TURNSTILE = 'https://challenges.cloudflare.com'
 export function registerDeviceLinkPage(app: FastifyInstance, ctx: Context): void {
   const site_key = ctx.config.login_turnstile?.site_key ?? null
   const policy = policyOf(site_key)
-  // A wildcard: tokens are longer than named parameters may be.
+  // A wildcard: a token is longer than a named parameter may be.
   app.get(`${LINK_PATH}*`, (request, reply) => {
     const link = describeLink(ctx, (request.params as { '*': string })['*'])
     reply.headers({ 'content-security-policy': policy, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })

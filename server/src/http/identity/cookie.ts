@@ -1,5 +1,5 @@
-// The cookie that a session lives in. Where people come over HTTPS, as in production, its name makes browsers hold it to
-// this host, to HTTPS and to the whole of the path; on a laptop they come without.
+// The cookie of a session. With HTTPS, as in production, its `__Host-` name makes browsers bind it to this host, to HTTPS and
+// to the root path. Development has no HTTPS.
 import type { Config } from '../../config/config.ts'
 import { SESSION_LIFETIME_MS } from '../../identity/sessions.ts'
 
@@ -16,7 +16,7 @@ export function sessionCookie(config: Config, refresh_token: string): string {
   return `${nameOf(config)}=${refresh_token}; ${ATTRIBUTES}; Max-Age=${age_s}${secure}`
 }
 
-/** The refresh token in a Cookie header; undefined when there is none, or two that may be different. */
+/** The refresh token in a Cookie header; undefined without one, or with two. */
 export function readSessionCookie(config: Config, header: string | undefined): string | undefined {
   const start = `${nameOf(config)}=`
   const found = (header ?? '')

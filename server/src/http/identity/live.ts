@@ -1,6 +1,6 @@
-// Events by WebSocket, at the address of the long poll: a socket is told what a long poll would be answered, each time
-// there is something. What it is told is read again from the book behind the index that was told last, so whoever is
-// ended and opens the next one misses nothing.
+// Events by WebSocket, at the address of the long poll. A socket receives what a long poll would return, whenever there is
+// news. Each message is read from the book after the index of the last message, so a client that opens a new socket with its
+// last index misses nothing.
 import { ApiError, watchEvents } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
@@ -15,7 +15,7 @@ export function liveEvents({ ctx, namespaceOfOrigin }: MountOptions, matchmaker:
     operation: watchEvents,
     token_member: 'identity_token',
 
-    /** The page must be of the identity's own namespace. */
+    /** The page must belong to the identity's own namespace. */
     async requireOrigin(origin, caller) {
       if (origin === mainUrl(ctx.config)) return
       if (caller.kind === 'identity' && (await namespaceOfOrigin(origin)) === caller.namespace_id) return

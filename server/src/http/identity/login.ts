@@ -37,7 +37,7 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     return {}
   }),
   implement(refreshIdentityToken, async ({ ctx, origin, cookie, body, setCookie }) => {
-    // A browser sends the cookie on behalf of any page: only the hub's own may use it.
+    // A browser sends the cookie on behalf of any page. Only the hub's own pages may use it.
     if (origin === undefined) throw foreign(origin)
     refuseForeign(ctx, origin)
     const refresh_token = readSessionCookie(ctx.config, cookie)
@@ -54,7 +54,7 @@ export const login = (askProvider: AskProvider): Implementation[] => [
   implement(inspectAuth, ({ caller }) => inspectCaller(caller)),
 ]
 
-/** Programs have no Origin. A page of somebody else must neither use a session nor plant one. */
+/** A foreign page must neither use a session nor create one. Programs send no Origin. */
 function refuseForeign(ctx: Context, origin: string | undefined): void {
   if (origin !== undefined && origin !== mainUrl(ctx.config)) throw foreign(origin)
 }
