@@ -142,6 +142,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'limits',
       'lobby-connections',
       'lookups',
+      'node-internals',
       'proxy',
       'proxy-socket',
       'report-connections',
@@ -158,8 +159,8 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'limits',
       'lobby-connections',
       'lookups',
+      'node-internals',
       'routes',
-      'shared-reads',
       'splice',
       'tls',
     ],
@@ -169,8 +170,8 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
       'limits',
       'lobby-connections',
       'lookups',
+      'node-internals',
       'routes',
-      'shared-reads',
       'splice',
       'tls',
     ],
@@ -178,7 +179,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     http: ['connection-limits', 'hosts', 'limits', 'routes', 'tls'],
     'report-connections': ['limits', 'lobby-connections'],
     domains: ['limits', 'lookups'],
-    'shared-reads': ['routes'],
+    'node-internals': ['limits', 'routes'],
     splice: ['limits', 'tls'],
     tls: ['hosts', 'limits', 'lookups'],
     routes: ['limits', 'lookups'],
@@ -190,10 +191,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
 }
 
 /** Arrows inside a room that lead back, each until it is gone. */
-export const BACK = [
-  { room: 'server/src/matchmaker', arrow: 'projection -> shards', why: 'load.ts.' },
-  { room: 'server/src/edge', arrow: 'http -> proxy', why: 'connections.ts.' },
-] as const
+export const BACK = [{ room: 'server/src/matchmaker', arrow: 'projection -> shards', why: 'load.ts.' }] as const
 
 /** Arrows of one file only. */
 export const FILE_ARROWS = [

@@ -54,7 +54,7 @@ export const FILES: readonly NameRule[] = [
   { old: ['census.ts', 'gauges.ts'], instead: 'metrics/lobby-counts.ts, metrics/metrics.ts' },
   { old: ['touched.ts'], instead: 'projection/affected-rows.ts' },
   { old: ['wires.ts', 'upstreams.ts'], instead: 'proxy/upstream-pool.ts, proxy/router.ts' },
-  { old: ['early-answers.ts'], instead: 'early-responses.ts' },
+  { old: ['early-answers.ts'], instead: 'node-internals.ts' },
   { old: ['crowd.ts', 'port-crowd.ts'], instead: 'connection-limits.ts, port-connection-limits.ts' },
   { old: ['reflection.ts', 'udp-welcome.ts'], instead: 'address-validation.ts, udp-handshake.ts' },
   { old: ['own-pages.ts', 'rest-of-body.ts'], instead: 'security-headers.ts, lingering-close.ts' },

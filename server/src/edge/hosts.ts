@@ -1,5 +1,5 @@
-// What a request's host means. There is one canonical form of a host, and only it is looked at from here on: a second
-// reading of the same header somewhere else is how requests end up with a tenant they do not belong to.
+// What a request's host stands for. A host has one canonical form, and only that form is used after this file. A second
+// reading of the same header elsewhere could send a request to the wrong tenant.
 import { ApiError } from '@muster/contract'
 import { mediaHost, rawPortsHost } from '../config/addresses.ts'
 import type { Config } from '../config/config.ts'
@@ -10,10 +10,10 @@ export type HostMeaning =
   | { kind: 'media' }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'lobby'; lobby_id: string; port_name: string; region: string }
-  /** Serves no HTTP: it names the raw ports of a region. */
+  /** The host of a region's raw ports; it serves no HTTP. */
   | { kind: 'raw_ports' }
 
-/** The namespace that also answers on the game's own host. */
+/** The namespace that is also served under the game's own host. */
 const NAMESPACE_WITHOUT_NAME = 'prod'
 
 const HOST = /^([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)\.?(?::\d{1,5})?$/
@@ -24,8 +24,8 @@ const NAME_ID = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 const LOBBY_LABEL = /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})-([a-z0-9][a-z0-9-]{0,15})$/
 
 /**
- * Lower case, without port and trailing dot; an IPv6 literal keeps its brackets. Null when it is not a host: names are
- * taken in their ASCII form only (xn--), so that there are no two spellings of one.
+ * Returns the host in lower case, without port and trailing dot; an IPv6 literal keeps its brackets. Null when it is not a
+ * host. Names are accepted in their ASCII form only (xn--), so that each has one spelling.
  */
 export function canonicalHost(host: string): string | null {
   if (host.length > HOST_LENGTH_MAX) return null
@@ -35,7 +35,7 @@ export function canonicalHost(host: string): string | null {
   return name
 }
 
-/** Throws API_BAD_REQUEST unless there is exactly one Host header. Answers it as it came. */
+/** Returns the Host header unchanged. Throws API_BAD_REQUEST unless there is exactly one. */
 export function requireHostHeader(hosts: readonly string[]): string {
   const header = hosts[0]
   if (header === undefined || hosts.length > 1)
@@ -43,7 +43,7 @@ export function requireHostHeader(hosts: readonly string[]): string {
   return header
 }
 
-/** The canonical form of a Host header. Throws API_BAD_REQUEST when there is none. */
+/** Returns the canonical form of a Host header. Throws API_BAD_REQUEST when it is not a host. */
 export function requireHost(header: string): string {
   const host = canonicalHost(header)
   if (host === null) throw new ApiError('API_BAD_REQUEST', {}, { message: 'The Host header is not a host.' })
@@ -51,8 +51,8 @@ export function requireHost(header: string): string {
 }
 
 /**
- * A request's target in origin form (a path with its query). Throws API_BAD_REQUEST for what is neither that nor an
- * absolute target that agrees with the Host header.
+ * Returns a request's target in origin form (a path with its query). An absolute target must have the host of the Host
+ * header. Throws API_BAD_REQUEST for every other target.
  */
 export function requirePath(target: string, host_header: string): string {
   if (target.startsWith('/')) return target
@@ -68,7 +68,7 @@ export function requirePath(target: string, host_header: string): string {
 
 const ABSOLUTE_TARGET = /^https?:\/\/([^/?]+)((?:\/|\?).*)?$/i
 
-/** A function from canonical host to its meaning; null: nothing of ours. */
+/** Returns a function from a canonical host to its meaning; null: not a host of this platform. */
 export function createHosts(
   config: Pick<Config, 'mode' | 'domains'> & { regions: readonly Pick<Config['regions'][number], 'name'>[] },
 ): (host: string) => HostMeaning | null {
@@ -90,19 +90,19 @@ export function createHosts(
     if (host === media_host) return MEDIA
     if (raw_hosts.has(host)) return RAW_PORTS
     if (host.endsWith(cdn_suffix)) return siteOf(host.slice(0, -cdn_suffix.length))
-    const place = lobby_suffixes.find(({ suffix }) => host.endsWith(suffix))
-    const label = place && LOBBY_LABEL.exec(host.slice(0, -place.suffix.length))
-    if (!place || !label) return null
-    return { kind: 'lobby', lobby_id: label[1]!, port_name: label[2]!, region: place.region }
+    const found = lobby_suffixes.find(({ suffix }) => host.endsWith(suffix))
+    const label = found && LOBBY_LABEL.exec(host.slice(0, -found.suffix.length))
+    if (!found || !label) return null
+    return { kind: 'lobby', lobby_id: label[1]!, port_name: label[2]!, region: found.region }
   }
 }
 
-/** Whether a raw port may be reached under this host: no page, session or site of the platform lives there. */
+/** Whether a raw port may be reached under this host: it serves no page, session or site of the platform. */
 export function isRawPortHost(meaning: HostMeaning | null): boolean {
   return meaning?.kind === 'lobby' || meaning?.kind === 'raw_ports'
 }
 
-/** A name id has no double dash, so there is one way to read `<game>--<namespace>`. */
+/** A name id has no double dash, so `<game>--<namespace>` has one reading. */
 function siteOf(label: string): HostMeaning | null {
   const [game, namespace = NAMESPACE_WITHOUT_NAME, ...more] = label.split('--')
   if (game === undefined || more.length > 0 || !NAME_ID.test(game) || !NAME_ID.test(namespace)) return null

@@ -1,7 +1,7 @@
-// The unix socket for a proxy on this machine. Lobbies share the machine's network, so no address tells the proxy from a
-// lobby; a file does. A program that can open the socket is believed what it says of its clients (X-Forwarded-For and
-// X-Forwarded-Proto). The folder must therefore be closed to all other users. The socket belongs to the folder's group
-// when the folder has the setgid bit.
+// The unix socket for a proxy on this machine. Lobbies share the machine's network, so no address distinguishes the proxy
+// from a lobby; the permissions of a file do. A program that can open the socket is trusted to name its clients
+// (X-Forwarded-For and X-Forwarded-Proto). The folder must therefore be closed to all other users. The socket belongs to
+// the folder's group when the folder has the setgid bit.
 import { once } from 'node:events'
 import { chmodSync, type Stats, statSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
@@ -15,7 +15,7 @@ const OTHERS = 0o007
 /** Throws a StartError when the folder is missing or open to everybody, or when another process listens there. */
 export async function listenOnProxySocket(server: Server, path: string): Promise<void> {
   requireClosedFolder(dirname(path))
-  await removeLeftOver(path)
+  await removeStaleSocket(path)
   const listening = once(server, 'listening')
   server.listen({ path, backlog: 1024 })
   try {
@@ -40,8 +40,8 @@ function requireClosedFolder(folder: string): void {
   }
 }
 
-/** What an edge that was killed has left. */
-async function removeLeftOver(path: string): Promise<void> {
+/** Removes the socket of an edge that was killed. */
+async function removeStaleSocket(path: string): Promise<void> {
   const stats = statsOf(path)
   if (stats === null) return
   if (!stats.isSocket()) throw new StartError(`MUSTER_EDGE_SOCKET names ${path}, which is no socket.`)

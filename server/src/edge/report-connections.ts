@@ -1,7 +1,7 @@
-// What this edge reports to the matchmaker every second, in the database: how many connections to each lobby are open. An
-// edge is registered before it accepts a connection, and removes itself after the last one has closed; so while no edge is
-// registered, no connection is open. A report holds what has changed, under a number that grows by one. Where the database
-// has lost the report before it, or nobody knows whether that was written, the edge registers anew, with all that is open.
+// Reports the number of open connections to each lobby to the matchmaker, every second, in the database. An edge is registered
+// before it accepts a connection, and removes itself after the last one has closed. So while no edge is registered, no
+// connection is open. A report holds the changes, under a number that grows by one. When the previous report is missing, or
+// it is unknown whether it was written, the edge registers again with all open connections.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '../context.ts'
@@ -37,10 +37,10 @@ const REPORT_SQL = `
   )
   select from report`
 
-/** Null: the next report registers the edge. `seq`: its last report. */
+/** Null: the next report registers the edge. `seq`: the number of its last report. */
 type Registration = { edge_id: string; seq: number } | null
 
-/** Resolves when the edge is registered, or the database does not answer. */
+/** Resolves when the edge is registered, and after CONNECTIONS_REPORT_START_MS_MAX at the latest. */
 export async function reportConnections(
   ctx: Context,
   connections: LobbyConnections,
@@ -48,7 +48,7 @@ export async function reportConnections(
   const { pool, config } = ctx
   let registration: Registration = null
 
-  /** An edge of this node that ended without a word is gone, and its connections with it. */
+  /** Also removes an edge of this node that was killed: its connections ended with it. */
   async function register(): Promise<void> {
     const edge_id = randomUUID()
     const open = columnsOf(connections.takeAll())
@@ -76,7 +76,7 @@ export async function reportConnections(
 
   const watch = watchEvery(ctx, CONNECTIONS_REPORT_EVERY_MS, {
     look: () => (registration === null ? register() : report(registration)),
-    failure: 'the open connections to lobbies could not be reported; trying again',
+    failure: 'report of open connections failed; retrying',
   })
   await Promise.race([watch.looking(), delay(CONNECTIONS_REPORT_START_MS_MAX, undefined, { ref: false })])
   return {
@@ -86,7 +86,7 @@ export async function reportConnections(
       try {
         await pool.query('delete from edges where edge_id = $1', [registration.edge_id])
       } catch (error) {
-        ctx.log.warn({ err: error }, 'the edge could not remove itself; the next edge of this node does')
+        ctx.log.warn({ err: error }, 'the edge could not remove its registration; the next edge of this node does')
       }
     },
   }

@@ -1,8 +1,7 @@
-// Where lobbies listen. A route is what the runner wrote into lobby_runs, remembered until the run ends (the runner says
-// so on the channel lobby_runs) or for ROUTE_AGE_MS_MAX. A lobby that is not known is looked up, once for all who ask at
-// the same time. That there is no such run is never remembered, for there may be one a moment later and its address may
-// already have been answered; that a run has ended is, for it stays so.
-
+// Where lobbies listen. A route is what the runner wrote into lobby_runs. It is cached until the run ends (announced on the
+// channel `lobby_runs`), and for ROUTE_AGE_MS_MAX at most. Concurrent requests for an unknown lobby share one look-up. A
+// missing run is never cached, because it may start at any moment and its address may already have been returned. An ended
+// run is cached, because it stays ended.
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
@@ -11,84 +10,84 @@ import type { Lookups } from './lookups.ts'
 export type Address = { hostname: string; port: number }
 export type StreamAddress = RunPort
 
-/** `region` is null where any will do: the path route does not name one. */
+/** `region`: null where any region matches, because the path route names none. */
 export type LobbyPort = { lobby_id: string; port_name: string; region: string | null }
 
 export type Routes = {
-  /** At once when it is known. Null: no such lobby, port or region, or it has ended. `source` asks; see lookups.ts. */
-  find: (wanted: LobbyPort, source: string) => Address | null | Promise<Address | null>
-  /** The same for what is not HTTP. */
-  stream: (wanted: LobbyPort, source: string) => StreamAddress | null | Promise<StreamAddress | null>
-  /** Forgets the lobby, for the address that find gave does not answer. */
+  /** Returns the address of an HTTP port, at once when it is cached. Null: no such lobby, port or region, or it has ended. */
+  find: (wanted: LobbyPort, client_key: string) => Address | null | Promise<Address | null>
+  /** The same for a port that is not HTTP. */
+  stream: (wanted: LobbyPort, client_key: string) => StreamAddress | null | Promise<StreamAddress | null>
+  /** Drops the cached route of a lobby whose address refuses connections. */
   forget: (lobby_id: string) => void
   close: () => void
 }
 
 type Run = { region: string; ports: ReadonlyMap<string, RunPort>; has_ended: boolean; has_started: boolean }
-type Known = Run & { until_ms: number }
+type CachedRun = Run & { until_ms: number }
 
 export function createRoutes(ctx: Context, lookups: Lookups): Routes {
-  const known = new Map<string, Known>()
-  const asked = new Map<string, Promise<Run | null>>()
+  const cache = new Map<string, CachedRun>()
+  const under_way = new Map<string, Promise<Run | null>>()
 
   const close = ctx.listener.on('lobby_runs', (lobby_id) => {
-    // An answer that is under way may be from before the change: it is given, but not remembered.
+    // A look-up under way may have read the state before the change: its result is used, but not cached.
     if (lobby_id === '') {
-      for (const run of known.values()) run.until_ms = 0
-      asked.clear()
+      for (const run of cache.values()) run.until_ms = 0
+      under_way.clear()
     } else {
-      const run = known.get(lobby_id)
+      const run = cache.get(lobby_id)
       if (run !== undefined) run.until_ms = 0
-      asked.delete(lobby_id)
+      under_way.delete(lobby_id)
     }
   })
 
-  function remember(lobby_id: string, run: Run): void {
+  function cacheRun(lobby_id: string, run: Run): void {
     // Ports may still be written until the process has started.
     if (!run.has_ended && !run.has_started) return
-    known.delete(lobby_id)
-    if (known.size >= ROUTES_MAX) known.delete(known.keys().next().value!)
-    known.set(lobby_id, { ...run, until_ms: ctx.elapsed() + (run.has_ended ? ROUTE_ENDED_MS : ROUTE_AGE_MS_MAX) })
+    cache.delete(lobby_id)
+    if (cache.size >= ROUTES_MAX) cache.delete(cache.keys().next().value!)
+    cache.set(lobby_id, { ...run, until_ms: ctx.elapsed() + (run.has_ended ? ROUTE_ENDED_MS : ROUTE_AGE_MS_MAX) })
   }
 
-  function ask(lobby_id: string, source: string | null): Promise<Run | null> {
-    const before = asked.get(lobby_id)
-    if (before !== undefined) return before
-    const asking: Promise<Run | null> = lookups
-      .run(source, () => readRun(ctx, lobby_id))
+  function lookUp(lobby_id: string, client_key: string | null): Promise<Run | null> {
+    const running = under_way.get(lobby_id)
+    if (running !== undefined) return running
+    const lookup: Promise<Run | null> = lookups
+      .run(client_key, () => readRun(ctx, lobby_id))
       .then((run) => {
-        if (asked.get(lobby_id) !== asking) return run
-        if (run === null) known.delete(lobby_id)
-        else remember(lobby_id, run)
+        if (under_way.get(lobby_id) !== lookup) return run
+        if (run === null) cache.delete(lobby_id)
+        else cacheRun(lobby_id, run)
         return run
       })
       .finally(() => {
-        if (asked.get(lobby_id) === asking) asked.delete(lobby_id)
+        if (under_way.get(lobby_id) === lookup) under_way.delete(lobby_id)
       })
-    asked.set(lobby_id, asking)
-    return asking
+    under_way.set(lobby_id, lookup)
+    return lookup
   }
 
-  async function askAgain(lobby_id: string, source: string, old: Run | undefined): Promise<Run | null> {
+  async function lookUpOrKeep(lobby_id: string, client_key: string, old: Run | undefined): Promise<Run | null> {
     try {
-      return await ask(lobby_id, old === undefined ? source : null)
+      return await lookUp(lobby_id, old === undefined ? client_key : null)
     } catch (error) {
-      // Without the database, games go on: what was true a moment ago is the best that is known.
+      // While the database is down, the last known route is used.
       if (old === undefined) throw error
       return old
     }
   }
 
-  function find(wanted: LobbyPort, source: string, is_http: boolean): RunPort | null | Promise<RunPort | null> {
-    const run = known.get(wanted.lobby_id)
+  function find(wanted: LobbyPort, client_key: string, is_http: boolean): RunPort | null | Promise<RunPort | null> {
+    const run = cache.get(wanted.lobby_id)
     if (run !== undefined && ctx.elapsed() < run.until_ms) return portOf(run, wanted, is_http)
-    return askAgain(wanted.lobby_id, source, run).then((found) => portOf(found, wanted, is_http))
+    return lookUpOrKeep(wanted.lobby_id, client_key, run).then((found) => portOf(found, wanted, is_http))
   }
 
   return {
-    find: (wanted, source) => find(wanted, source, true),
-    stream: (wanted, source) => find(wanted, source, false),
-    forget: (lobby_id) => void known.delete(lobby_id),
+    find: (wanted, client_key) => find(wanted, client_key, true),
+    stream: (wanted, client_key) => find(wanted, client_key, false),
+    forget: (lobby_id) => void cache.delete(lobby_id),
     close,
   }
 }

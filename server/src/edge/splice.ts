@@ -1,30 +1,31 @@
-// Two sockets joined after a 101, or from their first byte: bytes in, bytes out, each side as fast as the other takes
-// them. The end of one direction is passed on and the other may finish, within a time. A side that is lost abnormally resets the other:
-// a backend that never closes half-open sockets would otherwise keep a descriptor for every player whose connection
-// broke.
+// Joins two sockets, after a 101 response or from their first byte. Each side is read as fast as the other one writes. The end
+// of one direction is forwarded, and the other direction may finish within a time limit. A side that breaks resets the
+// other: a backend that never closes half-open sockets would otherwise keep a descriptor for every broken connection.
 import type { Socket } from 'node:net'
 import { HALF_CLOSED_MS_MAX, HALF_CLOSED_TOTAL_MS_MAX, SPLICE_IDLE_MS_MAX, TCP_KEEP_ALIVE_MS } from './limits.ts'
 import { breakOff } from './tls/tls.ts'
 
-/** `first_byte_ms`: a connection over which nothing has moved yet is given up sooner. */
+/** Maxima of silence. `first_byte_ms`: for a connection that has not carried a byte yet. */
 export type SpliceTimes = { idle_ms: number; first_byte_ms?: number }
 
-/** Looks at the first bytes of the client. It is asked no more once it has let some pass. */
-export type Gate = {
-  /** What may pass now, with all that was held. */
-  take: (chunk: Buffer) => Buffer | 'held' | 'refused'
-  /** The same when no more comes. */
-  end: () => Buffer | 'held' | 'refused'
+/** Inspects the first bytes of the client, until it has let some pass. */
+export type FirstBytesFilter = {
+  /** Returns all bytes so far when they may pass. `held`: more bytes decide. */
+  take: (chunk: Buffer) => FilterVerdict
+  /** The same when the client has ended. */
+  end: () => FilterVerdict
 }
+
+export type FilterVerdict = Buffer | 'held' | 'refused'
 
 const AFTER_HANDSHAKE: SpliceTimes = { idle_ms: SPLICE_IDLE_MS_MAX }
 
-/** Both sockets belong to the splice from here on; it ends with them. */
+/** Owns both sockets from here on. */
 export function splice(
   client: Socket,
   upstream: Socket,
   times: SpliceTimes = AFTER_HANDSHAKE,
-  gate: Gate | null = null,
+  filter: FirstBytesFilter | null = null,
 ): void {
   const resetBoth = () => {
     breakOff(client)
@@ -35,12 +36,12 @@ export function splice(
     client.setTimeout(HALF_CLOSED_MS_MAX)
     if (is_half_closed || client.destroyed) return
     is_half_closed = true
-    // One that sends now and then to a side that never reads would go on for as long as the system's buffers last.
+    // A side that sends now and then to one that never reads would last until the system's buffers are full.
     const deadline = setTimeout(resetBoth, HALF_CLOSED_TOTAL_MS_MAX).unref()
     client.once('close', () => clearTimeout(deadline))
   }
 
-  // Why a socket broke does not matter, and both have a close event after it.
+  // The reason does not matter: a close event follows every error.
   client.on('error', ignore)
   upstream.on('error', ignore)
   client.on('timeout', resetBoth)
@@ -59,8 +60,8 @@ export function splice(
     socket.setNoDelay(true)
     socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS)
   }
-  carry(client, upstream, startHalfClosed, gate && { ...gate, refuse: resetBoth })
-  carry(upstream, client, startHalfClosed, null)
+  forward(client, upstream, startHalfClosed, filter && { ...filter, refuse: resetBoth })
+  forward(upstream, client, startHalfClosed, null)
 
   client.once('close', () => {
     if (!upstream.destroyed) upstream.resetAndDestroy()
@@ -72,26 +73,31 @@ export function splice(
   })
 }
 
-function carry(from: Socket, to: Socket, onEnd: () => void, gate: (Gate & { refuse: () => void }) | null): void {
-  let undecided = gate
+function forward(
+  from: Socket,
+  to: Socket,
+  onEnd: () => void,
+  filter: (FirstBytesFilter & { refuse: () => void }) | null,
+): void {
+  let undecided = filter
   const pass = (chunk: Buffer): void => {
-    // What comes after the other side is gone has nowhere to go, and must not stand in the way of the end.
+    // Bytes that arrive after the other side is gone are dropped, and must not delay the end.
     if (to.writable && !to.write(chunk)) from.pause()
   }
-  const passGate = (verdict: Buffer | 'held' | 'refused'): void => {
+  const passFilter = (verdict: FilterVerdict): void => {
     if (verdict === 'held') return
     undecided = null
-    if (verdict === 'refused') gate?.refuse()
+    if (verdict === 'refused') filter?.refuse()
     else if (verdict.length > 0) pass(verdict)
   }
   from.on('data', (chunk: Buffer) => {
     if (undecided === null) pass(chunk)
-    else passGate(undecided.take(chunk))
+    else passFilter(undecided.take(chunk))
   })
   to.on('drain', () => from.resume())
   to.once('close', () => from.resume())
   from.once('end', () => {
-    if (undecided !== null) passGate(undecided.end())
+    if (undecided !== null) passFilter(undecided.end())
     to.end()
     onEnd()
   })

@@ -35,12 +35,12 @@ test('a site behind a password', async (t) => {
   assert.equal((await get(edge, '/')).status, 200, 'users alone do not close a site')
   await db.updateTable('namespaces').set({ cdn_auth_type: 'basic' }).where('namespace_id', '=', namespace_id).execute()
   await told()
-  await until('it is closed', async () => (await get(edge, '/')).status === 401)
-  /** Another source for each test, so that attempts of one are not the other's. */
+  await until('the site requires a password', async () => (await get(edge, '/')).status === 401)
+  /** Another client for each test, so that their attempts are counted apart. */
   let sources = 0
   const newSource = () => `127.0.1.${++sources}`
 
-  await t.test('only a right name and password open it, and no shared cache keeps what they see', async () => {
+  await t.test('only a correct name and password open the site, and shared caches keep none of it', async () => {
     const localAddress = newSource()
     for (const [path, expected] of [
       ['/', 'private, no-cache, no-store'],
@@ -59,7 +59,7 @@ test('a site behind a password', async (t) => {
     assert.equal(wellKnown.status, 200)
   })
 
-  await t.test('whatever is wrong, the answer is the same', async () => {
+  await t.test('every wrong login gets the same response', async () => {
     const shape = async (headers: Record<string, string>, path = '/') => {
       const answer = await get(edge, path, { headers, localAddress: newSource() })
       const { 'x-ray-id': ray_id, date: _, ...rest } = answer.headers
@@ -89,7 +89,7 @@ test('a site behind a password', async (t) => {
     assert.deepEqual(await shape({}, '/no-such-file'), none, 'which files there are is not told')
   })
 
-  await t.test('who has not logged in gets nothing of what others got, in whichever form he asks', async () => {
+  await t.test('a client without a login gets no file that others got, in any form of request', async () => {
     const visitor = { localAddress: newSource(), headers: basic('ada', 'pässword:1') }
     const { etag = '' } = (await get(edge, '/main.js', visitor)).headers
     const forms: RequestOptions[] = [
@@ -111,7 +111,7 @@ test('a site behind a password', async (t) => {
     assert.equal((await get(edge, '/', large)).status, 431)
   })
 
-  await t.test('a wrong name takes as long as a wrong password', async () => {
+  await t.test('an unknown name takes as long as a wrong password', async () => {
     const ROUNDS = 8
     const FACTOR_MAX = 2.5
     await set('timed', 'right', 10)
@@ -123,42 +123,42 @@ test('a site behind a password', async (t) => {
       assert.equal(answer.status, 401)
       return performance.now() - start
     }
-    await until('the users are known', async () => (await tookOf('ada', 'pässword:1')) > 0)
+    await until('the edge has read the users', async () => (await tookOf('ada', 'pässword:1')) > 0)
     const names: number[] = []
     const passwords: number[] = []
     for (let round = 0; round < ROUNDS; round++) {
       names.push(await tookOf(`nobody${round}`, 'x'))
       passwords.push(await tookOf('timed', `wrong ${round}`))
     }
-    // The least of each: what else this machine does only adds to it.
+    // The minimum of each: other load on this machine only adds time.
     const [name_ms, password_ms] = [Math.min(...names), Math.min(...passwords)]
     const ratio = name_ms / password_ms
     assert.ok(ratio < FACTOR_MAX && ratio > 1 / FACTOR_MAX, `${name_ms} ms and ${password_ms} ms`)
     await db.deleteFrom('namespace_auth_users').where('user', '=', 'timed').execute()
     await set('ada', 'pässword:1')
     await told()
-    await until('she is back', async () => {
+    await until('ada can log in again', async () => {
       const visitor = { headers: basic('ada', 'pässword:1'), localAddress: newSource() }
       return (await get(edge, '/', visitor)).status === 200
     })
   })
 
-  await t.test('a changed password, a removed user and an opened site are in force at once', async () => {
+  await t.test('a changed password, a removed user and a site made public take effect at once', async () => {
     const status = async (user: string, password: string) =>
       (await get(edge, '/', { headers: basic(user, password), localAddress: newSource() })).status
     await set('bob', 'first')
     await told()
-    await until('bob is in', async () => (await status('bob', 'first')) === 200)
+    await until('bob can log in', async () => (await status('bob', 'first')) === 200)
     await set('bob', 'second')
     await told()
-    await until('the first password is out', async () => (await status('bob', 'first')) === 401)
+    await until('the first password is refused', async () => (await status('bob', 'first')) === 401)
     assert.equal(await status('bob', 'second'), 200)
     await db.deleteFrom('namespace_auth_users').where('user', '=', 'bob').execute()
     await told()
-    await until('bob is out', async () => (await status('bob', 'second')) === 401)
+    await until('bob is refused', async () => (await status('bob', 'second')) === 401)
   })
 
-  await t.test('guesses are limited, and those who are in do not suffer from them', async () => {
+  await t.test('guesses are limited, and users that are logged in are not affected', async () => {
     const localAddress = newSource()
     const visitor = { localAddress, headers: basic('ada', 'pässword:1') }
     assert.equal((await get(edge, '/', visitor)).status, 200)
@@ -175,12 +175,12 @@ test('a site behind a password', async (t) => {
     assert.equal((await get(edge, '/', visitor)).status, 200, 'time has paid the debt')
   })
 
-  await t.test('a page and its files are looked at once, and the loop goes on meanwhile', async () => {
+  await t.test('a page and its files share one check, and the event loop continues meanwhile', async () => {
     const COST = 12
     await set('slow', 'slow', COST)
     await told()
     const localAddress = newSource()
-    await until('slow is known', async () => {
+    await until('the edge has read the slow user', async () => {
       await get(edge, '/')
       const row = await db.selectFrom('namespace_auth_users').select('user').where('user', '=', 'slow').execute()
       return row.length === 1

@@ -1,5 +1,5 @@
-// A cache in front of the edge, whoever's it is, keeps answers by host, path and what Vary names. So nothing else in a
-// request may show in an answer, a path has one spelling, and what must not be kept says so.
+// A cache in front of the edge stores responses by host, path and the headers that Vary names. So no other part of a request
+// may influence a response, a path has one spelling, and a response that must not be stored says so.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
@@ -9,7 +9,7 @@ import { rawClient, startTestEdge, type TestEdge } from './platform.ts'
 const RUNS = 150
 const TEXT = `// ${'a line of code\n'.repeat(200)}`
 
-/** What an answer is but for the moment it was given in. */
+/** A response without the members that depend on time. */
 function kept({ status, headers, body }: Answer): unknown {
   const { date: _, 'x-ray-id': ray_id, ...rest } = headers
   return { status, headers: rest, body: body.toString('latin1').replaceAll(String(ray_id), 'RAY') }
@@ -25,7 +25,7 @@ async function startSite(t: TestContext): Promise<TestEdge> {
   return edge
 }
 
-/** They say for whom or in which form, and caches know them: by the key, by Vary, or because they pass them on. */
+/** Headers that select the client or the form. Caches handle them: by the key, by Vary, or by forwarding the request. */
 const KEYED = new Set([
   ...['host', 'accept-encoding', 'authorization', 'range', 'if-range', 'if-none-match', 'expect', 'upgrade'],
   ...['connection', 'content-length', 'transfer-encoding', 'te', 'trailer', 'keep-alive', 'proxy-connection'],
@@ -56,7 +56,7 @@ const FAMOUS = {
   'x-http-host-override': 'evil.example',
 }
 
-test('nothing in a request shows in an answer but what caches tell apart', async (t) => {
+test('only parts of a request that caches distinguish influence a response', async (t) => {
   const edge = await startSite(t)
   const paths = ['/', '/main.js', '/small.bin', '/.well-known/muster.json', '/nothing', '/%ff', '/packed.txt']
   const plain = new Map<string, unknown>()
@@ -80,7 +80,7 @@ test('nothing in a request shows in an answer but what caches tell apart', async
   )
 })
 
-test('a path has one spelling, and the host is always a part of what is asked for', async (t) => {
+test('a path has one spelling, and the host is always a part of the key', async (t) => {
   const edge = await startSite(t)
   for (const path of [
     '//main.js',
@@ -105,7 +105,7 @@ test('a path has one spelling, and the host is always a part of what is asked fo
   assert.match(await absolute.end(), /^HTTP\/1\.1 400 [\s\S]*cache-control: no-store/)
 })
 
-test('a body with a GET is no part of the answer, and none of the next request', async (t) => {
+test('the body of a GET influences neither the response nor the next request', async (t) => {
   const edge = await startSite(t)
   const client = rawClient(t, edge.port)
   const inner = 'GET /small.bin HTTP/1.1\r\nHost: puddle.cdn.localhost\r\n\r\n'
@@ -118,7 +118,7 @@ test('a body with a GET is no part of the answer, and none of the next request',
   )
 })
 
-test('a HEAD and a part are never taken for the whole', async (t) => {
+test('a response to a HEAD or a range is never mistaken for the whole file', async (t) => {
   const edge = await startSite(t)
   for (const [path, whole] of [
     ['/small.bin', '0123456789'],
@@ -136,7 +136,7 @@ test('a HEAD and a part are never taken for the whole', async (t) => {
       assert.deepEqual([part.status, part.body.toString()], [206, whole.slice(0, 2)])
       assert.equal(part.headers['cache-control'], answer.headers['cache-control'])
       assert.equal(part.headers.vary, answer.headers.vary)
-      // A part is of the uploaded bytes: under the tag of another form it would be joined with those.
+      // A range is of the uploaded bytes: under another form's tag, a cache would join it with that form.
       const is_packed = answer.headers['content-encoding'] !== undefined
       assert.equal(part.headers.etag === answer.headers.etag, !is_packed, `${path} ${accept}`)
       assert.equal(answer.status, 200)
@@ -145,7 +145,7 @@ test('a HEAD and a part are never taken for the whole', async (t) => {
   }
 })
 
-test('no refusal is kept', async (t) => {
+test('no refusal is stored', async (t) => {
   const edge = await startSite(t)
   const refusals: [number, string, Parameters<typeof get>[2]][] = [
     [400, '/%ff', {}],

@@ -10,7 +10,7 @@ const addHeaders = (headers: Record<string, string>) => [
   { kind: { custom_headers: { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) } } },
 ]
 
-test('forms of a file: ranges, encodings, headers of routes', async (t) => {
+test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   const small = Buffer.from('0123456789')
@@ -42,7 +42,7 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
   ]
   await game.deploy(await game.site(files), routes)
 
-  await t.test('a single range is answered by its bytes, from memory and from the store', async () => {
+  await t.test('a single range gets its bytes, from memory and from the store', async () => {
     const cases: [string, number, number][] = [
       ['bytes=0-0', 0, 0],
       ['bytes=2-5', 2, 5],
@@ -69,7 +69,7 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
     }
   })
 
-  await t.test('what cannot be answered in parts is answered whole, or refused', async () => {
+  await t.test('an unsupported range gets the whole file, and an impossible one is refused', async () => {
     const whole = [
       'bytes=0-1,3-4',
       'bytes=5-2',
@@ -100,7 +100,7 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
     assert.deepEqual([head.status, head.headers['content-length']], [200, '10'])
   })
 
-  await t.test('If-Range goes by the tag alone; If-None-Match comes first; dates say nothing', async () => {
+  await t.test('If-Range compares only the tag; If-None-Match comes first; dates are ignored', async () => {
     const { etag = '' } = (await get(edge, '/small.bin')).headers
     const part = (if_range: string) =>
       get(edge, '/small.bin', { headers: { range: 'bytes=0-1', 'if-range': if_range } })
@@ -115,7 +115,7 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
     assert.deepEqual([dated.status, dated.headers['last-modified']], [200, undefined])
   })
 
-  await t.test('of uploaded encodings the smallest that is accepted is sent', async () => {
+  await t.test('the smallest accepted one of the uploaded encodings is sent', async () => {
     const ask = (path: string, accept?: string, more: Record<string, string> = {}) =>
       get(edge, path, { headers: { ...(accept === undefined ? {} : { 'accept-encoding': accept }), ...more } })
     const plain = { body: 'plain', encoding: undefined }
@@ -145,7 +145,7 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
     assert.deepEqual([part.status, part.body.toString(), part.headers['content-encoding']], [206, 'pl', undefined])
   })
 
-  await t.test('a file that was uploaded packed only is found by its plain name', async () => {
+  await t.test('a file that was only uploaded compressed is found by its plain name', async () => {
     const ask = (path: string, accept?: string) =>
       get(edge, path, accept === undefined ? {} : { headers: { 'accept-encoding': accept } })
     for (const accept of ['br', undefined]) {
@@ -159,13 +159,13 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
       assert.deepEqual([answer.status, answer.code], [406, 'CDN_NOT_ACCEPTABLE'], accept)
       assert.deepEqual([answer.headers.vary, answer.headers['cache-control']], ['Accept-Encoding', 'no-store'])
     }
-    // By its own name it is what it is, whatever is accepted: engines' loaders ask so.
+    // Under its own name it is served unchanged, whatever is accepted: the loaders of game engines request it so.
     const own = await ask('/Build/only.wasm.br', 'gzip')
     assert.deepEqual([own.status, own.headers['content-encoding']], [200, 'br'])
     assert.equal((await ask('/pack.tar', 'gzip')).status, 404)
   })
 
-  await t.test('text that was uploaded plain only is packed', async () => {
+  await t.test('text that was only uploaded plain is compressed', async () => {
     assert.ok(script.length >= COMPRESSED_BYTES_MIN)
     const tags = new Set()
     for (const [accept, unpack] of [
@@ -194,7 +194,7 @@ test('forms of a file: ranges, encodings, headers of routes', async (t) => {
     }
   })
 
-  await t.test('routes add headers to the files that they match, the higher priority first', async () => {
+  await t.test('routes add headers to matching files, and the higher priority wins', async () => {
     const page = await get(edge, '/')
     assert.equal(page.headers['x-one'], 'all')
     assert.equal(page.headers['cross-origin-opener-policy'], 'same-origin')

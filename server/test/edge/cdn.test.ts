@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { get, HOST } from './get.ts'
 import { errorOf, rawClient, startTestEdge } from './platform.ts'
 
-test('a site is served by host, with types, tags and the rules for caches', async (t) => {
+test('a site is served by host, with content types, tags and cache rules', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   const large = randomBytes(MEMORY_FILE_BYTES_MAX * 40)
@@ -56,7 +56,7 @@ test('a site is served by host, with types, tags and the rules for caches', asyn
   }
   for (const [path, { body: content, type, page = false, encoding }] of Object.entries(expected)) {
     const body = typeof content === 'string' ? Buffer.from(content) : content
-    // Twice: once from the store, once from memory.
+    // The first response comes from the store, the second from memory.
     for (let round = 0; round < 2; round++) {
       const answer = await get(edge, path)
       assert.equal(answer.status, 200, path)
@@ -84,7 +84,7 @@ test('a site is served by host, with types, tags and the rules for caches', asyn
   assert.equal((await get(edge, '/', { headers: { host: 'puddle--prod.cdn.localhost:80' } })).status, 200)
 })
 
-test('no path leads anywhere but to a file of the site', async (t) => {
+test('no path leads to anything but a file of the site', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   await game.deploy(await game.site({ 'index.html': 'index', 'a/b.txt': 'b' }))
@@ -119,7 +119,7 @@ test('no path leads anywhere but to a file of the site', async (t) => {
     assert.match(answer.body.toString(), /^<!doctype html>.*This site has no such page/s)
     assert.equal(answer.headers['cache-control'], 'no-store')
   }
-  // Not UTF-8: over-long, cut off, a lone byte; and not percent-encoding.
+  // Invalid UTF-8 (over-long, truncated, a lone byte), and invalid percent-encoding.
   for (const path of ['/%c0%ae%c0%ae/etc/passwd', '/%e0%80%af', '/%ff', '/%', '/%zz']) {
     const answer = await get(edge, path)
     assert.deepEqual([answer.status, answer.code], [400, 'API_BAD_REQUEST'], path)
@@ -137,7 +137,7 @@ test('an unknown path gets the 404.html of the site, or its index.html where the
   const cached = { name: 'cache-control', value: 'public, max-age=31536000' }
   const routes = [{ glob: '**', priority: 1, middlewares: [{ kind: { custom_headers: { headers: [cached] } } }] }]
   await game.deploy(await game.site(files), routes)
-  await until('the site is there', async () => (await get(edge, '/')).status === 200)
+  await until('the site is served', async () => (await get(edge, '/')).status === 200)
   const etag = (await get(edge, '/404.html')).headers.etag ?? ''
   const conditional = { 'if-none-match': etag, range: 'bytes=0-3', 'if-range': etag }
   for (const headers of [{}, conditional]) {
@@ -155,7 +155,7 @@ test('an unknown path gets the 404.html of the site, or its index.html where the
   assert.equal((await get(edge, '/404.html')).status, 200)
 
   await game.deploy(await game.site(files), undefined, 'index.html')
-  await until('the deploy is seen', async () => (await get(edge, '/rooms/7')).status === 200)
+  await until('the deploy is visible', async () => (await get(edge, '/rooms/7')).status === 200)
   const index = await get(edge, '/')
   for (const path of ['/rooms/7', '/rooms/', '/a/b/c.js']) {
     const answer = await get(edge, path)
@@ -166,19 +166,19 @@ test('an unknown path gets the 404.html of the site, or its index.html where the
   }
   const known = { 'if-none-match': index.headers.etag ?? '' }
   assert.equal((await get(edge, '/rooms/7', { headers: known })).status, 304)
-  // What programs ask for is no page of the application.
+  // Paths that programs request are no pages of the application.
   for (const path of ['/.well-known/assetlinks.json', '/lobbies/0190163d-8694-739b-aea5-966c26f8ad91/http/']) {
     const answer = await get(edge, path)
     assert.deepEqual([answer.status, answer.body.toString()], [404, page], path)
   }
 })
 
-test('hosts without a game, a namespace or a completed site are a 404', async (t) => {
+test('a host without a game, a namespace or a completed site gets a 404', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   assert.equal((await get(edge, '/')).code, 'SITE_NOT_FOUND')
   await game.deploy(await game.site({ 'index.html': 'not all there' }, { complete: false }))
-  await until('the deploy is seen', async () => (await get(edge, '/')).status === 404)
+  await until('the deploy is visible', async () => (await get(edge, '/')).status === 404)
   const other = await edge.game('other')
   await game.deploy(await other.site({ 'index.html': "another game's" }))
   edge.advance(SITE_HOST_AGE_MS_MAX)
@@ -200,7 +200,7 @@ test('hosts without a game, a namespace or a completed site are a 404', async (t
   assert.equal(errorOf(await upgrade.end()).status, 404)
 })
 
-test('a site learns from its own host which game it is and where the matchmaker is', async (t) => {
+test('a site can read its game and the address of the matchmaker from its own host', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   const answer = await get(edge, '/.well-known/muster.json')
@@ -227,9 +227,9 @@ test('a deploy switches the whole site at once, under load, there and back', asy
     })
   const sites = [await siteOf('a'), await siteOf('b')] as const
   await game.deploy(sites[0])
-  await until('the first version is there', async () => (await get(edge, '/', { agent })).status === 200)
+  await until('the first version is served', async () => (await get(edge, '/', { agent })).status === 200)
 
-  /** A page and, later, what it names: as a browser loads it. */
+  /** Loads a page, then the files that it names, as a browser does. */
   const load = async () => {
     const page = await get(edge, '/', { agent })
     assert.equal(page.status, 200)
@@ -248,7 +248,7 @@ test('a deploy switches the whole site at once, under load, there and back', asy
     [LOADS / 2, sites[0]],
     [(LOADS / 4) * 3, sites[1]],
   ])
-  /** Each once, and one after the other: on a slow machine the last might be written before the one before it. */
+  /** Deploys each version once, in order, and waits for each: on a slow machine they might overtake each other. */
   let deploying = Promise.resolve()
   const client = async () => {
     while (begun < LOADS) {
@@ -262,39 +262,39 @@ test('a deploy switches the whole site at once, under load, there and back', asy
   }
   await Promise.all(Array.from({ length: 8 }, client))
   assert.deepEqual([...new Set(seen)].sort(), ['a', 'b'])
-  await until('the last version is there', async () => (await load()) === 'b')
-  // From here on never the old one again.
+  await until('the last version is served', async () => (await load()) === 'b')
+  // From here on the old version is never served again.
   for (let round = 0; round < 50; round++) assert.equal(await load(), 'b')
   edge.advance(PREVIOUS_SITE_MS + SITE_HOST_AGE_MS_MAX)
   assert.equal((await get(edge, '/assets/app-aaaaaaaa.js')).status, 404)
 })
 
-test('a deploy that nobody announced is seen within a second', async (t) => {
+test('a deploy whose notification is lost is visible within a second', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   await game.deploy(await game.site({ 'index.html': 'one' }))
-  await until('the first version is there', async () => (await get(edge, '/')).body.toString() === 'one')
+  await until('the first version is served', async () => (await get(edge, '/')).body.toString() === 'one')
   await edge.ctx.db.deleteFrom('sites').execute()
   edge.advance(SITE_HOST_AGE_MS_MAX)
   assert.equal((await get(edge, '/')).code, 'SITE_NOT_FOUND')
 })
 
-test('a site that is known is served while the database is away', async (t) => {
+test('a known site is served while the database is down', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   await game.deploy(await game.site({ 'index.html': 'one' }))
-  await until('the first version is there', async () => (await get(edge, '/')).status === 200)
+  await until('the first version is served', async () => (await get(edge, '/')).status === 200)
   await edge.ctx.db.schema.alterTable('games').renameTo('games_away').execute()
   edge.advance(SITE_HOST_AGE_MS_MAX)
   assert.equal((await get(edge, '/')).body.toString(), 'one')
   assert.equal((await get(edge, '/', { headers: { host: 'other.cdn.localhost' } })).status, 503)
 })
 
-test('a client that leaves in the middle of a large file leaves nothing open', async (t) => {
+test('a client that disconnects during a large file leaves no file open', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   await game.deploy(await game.site({ 'large.bin': Buffer.alloc(20 * 1024 * 1024) }))
-  await until('it is there', async () => (await get(edge, '/large.bin', { method: 'HEAD' })).status === 200)
+  await until('the file is served', async () => (await get(edge, '/large.bin', { method: 'HEAD' })).status === 200)
   const files = () => process.getActiveResourcesInfo().filter((name) => /^FS|FileHandle/.test(name)).length
   for (let round = 0; round < 5; round++) {
     const client = rawClient(t, edge.port)
@@ -302,5 +302,5 @@ test('a client that leaves in the middle of a large file leaves nothing open', a
     await client.read((bytes) => bytes.length > 100_000)
     client.socket.destroy()
   }
-  await until('no file is read any more', () => files() === 0)
+  await until('no file is open', () => files() === 0)
 })

@@ -1,6 +1,6 @@
-// Requests that were made up, many of them broken somewhere, and written in random pieces: what the backend sees is what
-// was sent, in the order in which it was sent, and as often as the edge has answered that it was. What was sent is told
-// by a reader of its own, which knows no more than how requests are framed.
+// Generated requests, many of them malformed, written in random pieces. The backend must receive the requests that were
+// sent, in that order, and as many as the edge has responded to. An independent reader, which only knows how requests are
+// framed, determines what was sent.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -71,7 +71,7 @@ const mutated = fc.tuple(requests, fc.array(mutation, { minLength: 1, maxLength:
 )
 const pieces = fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 6 })
 
-test('the backend sees what was sent, and nothing that was not', async (t) => {
+test('the backend receives the requests that were sent, and no others', async (t) => {
   const backend = await startStrictBackend(t)
   const edge = await startTestEdge(t, { api_port: backend.port })
 
@@ -87,7 +87,7 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
     }
     client.write(Buffer.from(bytes.slice(at), 'latin1'))
     const isAnswered = (answer: string) => statusesOf(answer).length >= sent.length
-    // It may be refused and closed before that. Whoever says that he has finished has hung up.
+    // The connection may be refused and closed before. A client that ends its side counts as gone.
     await client.read(isAnswered).catch(() => '')
     client.socket.end()
     const statuses = statusesOf(await client.end())
@@ -103,7 +103,7 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
     return { sent: sent.map(({ at: _, ...request }) => request), seen, statuses }
   }
 
-  await t.test('whole requests arrive to the byte', async () => {
+  await t.test('whole requests arrive unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(requests, pieces, async (bytes, lengths) => {
         const { sent, seen, statuses } = await send(bytes, lengths)
@@ -117,7 +117,7 @@ test('the backend sees what was sent, and nothing that was not', async (t) => {
     )
   })
 
-  await t.test('of broken ones no more arrive than were sent, and each has its answer', async () => {
+  await t.test('of malformed ones no more arrive than were sent, and each gets its response', async () => {
     await fc.assert(
       fc.asyncProperty(mutated, pieces, async (bytes, lengths) => {
         const { sent, seen, statuses } = await send(bytes, lengths)

@@ -18,8 +18,8 @@ import {
   UDP_SESSIONS_MAX,
   UDP_SESSIONS_PER_CLIENT_MAX,
   UDP_SESSIONS_SHARE,
-  UNPROVEN_BYTES_MAX,
-  UNPROVEN_BYTES_PER_CLIENT_MAX,
+  UNVALIDATED_BYTES_MAX,
+  UNVALIDATED_BYTES_PER_CLIENT_MAX,
 } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
 import { createDatabase } from '../database.ts'
@@ -72,7 +72,7 @@ test('whoever forges a source gets the victim three bytes for one at most, bound
   const seconds = Math.ceil((performance.now() - begun) / 1_000) + 1
   assert.ok(flood.bytes <= REPLY_FACTOR_MAX * fast.bytes)
   assert.ok(
-    flood.bytes <= seconds * UNPROVEN_BYTES_PER_CLIENT_MAX,
+    flood.bytes <= seconds * UNVALIDATED_BYTES_PER_CLIENT_MAX,
     `${flood.bytes} bytes of ${fast.bytes} in less than ${seconds} s`,
   )
 
@@ -83,7 +83,10 @@ test('whoever forges a source gets the victim three bytes for one at most, bound
   const many_seconds = Math.ceil((performance.now() - many_begun) / 1_000) + 1
   assert.ok(all.victims > 50, `${all.victims} were hit`)
   assert.ok(all.bytes <= REPLY_FACTOR_MAX * many.bytes)
-  assert.ok(all.bytes <= many_seconds * UNPROVEN_BYTES_MAX, `${all.bytes} bytes of ${many.bytes} in ${many_seconds} s`)
+  assert.ok(
+    all.bytes <= many_seconds * UNVALIDATED_BYTES_MAX,
+    `${all.bytes} bytes of ${many.bytes} in ${many_seconds} s`,
+  )
 })
 
 test('who has a seat, or shows our cookie, is answered in full; who only sends back what it got is not', {

@@ -1,4 +1,4 @@
-// One request to a test's edge, and all of the answer.
+// Sends one request to the edge of a test, and returns the whole response.
 import { once } from 'node:events'
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'

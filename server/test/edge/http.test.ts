@@ -16,7 +16,7 @@ async function ask(edge: Pick<TestEdge, 'port'>, options: RequestOptions, body =
   return { status: res.statusCode ?? 0, headers: res.headers, body: await text(res) }
 }
 
-test('the main domain is the matchmaker under two path segments, the api elsewhere', async (t) => {
+test('the main domain serves the matchmaker under two path segments, and the api elsewhere', async (t) => {
   const api = await startBackend(t, 'api')
   const matchmaker = await startBackend(t, 'matchmaker')
   const edge = await startTestEdge(t, { api_port: api.port, matchmaker_port: matchmaker.port })
@@ -40,7 +40,7 @@ test('the main domain is the matchmaker under two path segments, the api elsewhe
   assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker?a=b')
 })
 
-test('method, body, query and headers arrive as they were sent, with the client address set by the edge alone', async (t) => {
+test('method, body, query and headers arrive unchanged, and only the edge sets the client address', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const headers = {
@@ -82,7 +82,7 @@ test('method, body, query and headers arrive as they were sent, with the client 
   assert.match(String(seen?.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/)
 })
 
-test('what a lobby is asked and answers has no ray of ours; what the edge says itself has one', async (t) => {
+test('requests to a lobby and its responses have no ray; responses of the edge itself have one', async (t) => {
   const red = await startBackend(t, 'red')
   const edge = await startTestEdge(t)
   const host = `${await edge.lobby({ default: red.port })}-default.lobby.local.localhost`
@@ -93,14 +93,14 @@ test('what a lobby is asked and answers has no ray of ours; what the edge says i
   assert.match(String(refused.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/)
 })
 
-test('a trusted proxy in front is believed, its client is not', async (t) => {
+test('a trusted proxy may name its client, and the client may not name itself', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port, env: { MUSTER_TRUSTED_PROXIES: '127.0.0.0/8' } })
   await ask(edge, { path: '/', headers: { host: 'localhost', 'x-forwarded-for': '6.6.6.6, 203.0.113.9' } })
   assert.equal(api.seen[0]?.headers['x-forwarded-for'], '203.0.113.9')
 })
 
-test('each request of one connection goes where its own host says', async (t) => {
+test('each request of a connection is routed by its own host', async (t) => {
   const api = await startBackend(t, 'api')
   const [red, blue] = [await startBackend(t, 'red'), await startBackend(t, 'blue')]
   const edge = await startTestEdge(t, { api_port: api.port })
@@ -124,7 +124,7 @@ test('each request of one connection goes where its own host says', async (t) =>
   assert.ok(blue.seen.every((item) => item.url === '/' || item.url === '/blue'))
 })
 
-test('what a client sends ahead is begun only when the answer before it has left', async (t) => {
+test('a pipelined request is begun only after the response before it has been sent', async (t) => {
   const release = Promise.withResolvers<void>()
   const started: string[] = []
   const api = await startBackend(t, 'api', (req, res) => {
@@ -134,18 +134,18 @@ test('what a client sends ahead is begun only when the answer before it has left
   const edge = await startTestEdge(t, { api_port: api.port })
   const client = rawClient(t, edge.port)
   client.write('GET /1 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n')
-  await until('the first is there', () => started.length > 0)
-  // A request of another connection goes all the way and back: the second one had time enough.
+  await until('the first request arrives', () => started.length > 0)
+  // The round trip of another connection's request gives the second one enough time to arrive wrongly.
   const other = rawClient(t, edge.port)
   other.write('GET /3 HTTP/1.1\r\nHost: localhost\r\n\r\n')
-  await until('the other is there', () => started.includes('/3'))
+  await until('the other request arrives', () => started.includes('/3'))
   assert.deepEqual(started, ['/1', '/3'])
   release.resolve()
   await client.read((bytes) => bytes.split('done').length === 3)
   assert.deepEqual(started, ['/1', '/3', '/2'])
 })
 
-test('a request that breaks off behind another one is refused, and not begun', async (t) => {
+test('a pipelined request that breaks off is refused, and not begun', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const whole = 'GET /whole HTTP/1.1\r\nHost: localhost\r\n\r\n'
@@ -160,7 +160,7 @@ test('a request that breaks off behind another one is refused, and not begun', a
   )
 })
 
-test('a host that is none, two of them, and a target that disagrees are refused', async (t) => {
+test('an invalid host, two hosts, and a target with another host are refused', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const bad = {
@@ -208,7 +208,7 @@ test('a host that is none, two of them, and a target that disagrees are refused'
   assert.equal(api.seen[0]?.url, '/x?y')
 })
 
-test('headers that are too many, too large or too late are refused', async (t) => {
+test('too many, too large and too late headers are refused', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   for (const lines of ['a: b\r\n'.repeat(200), `a: ${'x'.repeat(20_000)}\r\n`]) {
@@ -220,7 +220,7 @@ test('headers that are too many, too large or too late are refused', async (t) =
   assert.equal(api.seen.length, 0)
 })
 
-test('the refusal of a HEAD that is not well-formed has no body, wherever its fault is', async (t) => {
+test('the refusal of a malformed HEAD has no body, whichever part is malformed', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const broken = [
@@ -237,7 +237,7 @@ test('the refusal of a HEAD that is not well-formed has no body, wherever its fa
   }
 })
 
-test('a request that finds its role down waits for the role to come back', async (t) => {
+test('a request for a role that is down waits until the role is back', async (t) => {
   const before = await startBackend(t, 'before')
   const edge = await startTestEdge(t, { matchmaker_port: before.port })
   await before.close()
@@ -252,7 +252,7 @@ test('a request that finds its role down waits for the role to come back', async
   )
 })
 
-test('a role that stays down answers 503, and so does one that dies with the request in its hands', async (t) => {
+test('a request to a role that stays down, or that ends during the request, is refused with 503', async (t) => {
   let requests = 0
   const api = await startBackend(t, 'api', (req) => {
     requests++
@@ -269,7 +269,7 @@ test('a role that stays down answers 503, and so does one that dies with the req
   assert.deepEqual([down.status, down.headers['retry-after']], [503, '1'])
 })
 
-test('an answer that breaks off breaks off for the client, and does not look complete', async (t) => {
+test('a response that breaks off breaks off for the client too, and does not look complete', async (t) => {
   const api = await startBackend(t, 'api', (req, res) => {
     if (req.url === '/length') res.writeHead(200, { 'content-length': '100' })
     res.write('a part', () => req.socket.resetAndDestroy())
@@ -283,7 +283,7 @@ test('an answer that breaks off breaks off for the client, and does not look com
   }
 })
 
-test('a client that hangs up is told to the backend', async (t) => {
+test('the backend learns at once that a client has disconnected', async (t) => {
   const hung_up = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   const api = await startBackend(t, 'api', (_req, res) => {
@@ -298,7 +298,7 @@ test('a client that hangs up is told to the backend', async (t) => {
   await hung_up.promise
 })
 
-test('neither a large body nor a large answer is held in memory for a peer that does not take it', async (t) => {
+test('neither a large body nor a large response is buffered for a peer that does not read it', async (t) => {
   const SENT_MAX = 64 * 1024 * 1024
   const chunk = Buffer.alloc(64 * 1024)
   let produced = 0
@@ -319,9 +319,9 @@ test('neither a large body nor a large answer is held in memory for a peer that 
   })
   const edge = await startTestEdge(t, { api_port: api.port })
   const settled = async (value: () => number) => {
-    // Nothing moves any more when the value is the same many polls in a row.
+    // The value is settled when many polls in a row return the same.
     let [last, same] = [-1, 0]
-    await until('it settles', () => {
+    await until('the value is settled', () => {
       same = value() === last ? same + 1 : 0
       last = value()
       return same > 40
@@ -332,7 +332,7 @@ test('neither a large body nor a large answer is held in memory for a peer that 
   const slow_reader = rawClient(t, edge.port)
   slow_reader.socket.pause()
   slow_reader.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
-  await until('something is produced', () => produced > 0)
+  await until('the backend sends bytes', () => produced > 0)
   assert.ok((await settled(() => produced)) < SENT_MAX / 2)
 
   const uploader = rawClient(t, edge.port)
@@ -343,7 +343,7 @@ test('neither a large body nor a large answer is held in memory for a peer that 
   assert.ok(uploader.socket.writableLength > SENT_MAX / 2)
 })
 
-test('an early answer to a body that is still coming is read by its sender', async (t) => {
+test('a client reads an early response to a body that it is still sending', async (t) => {
   const api = await startBackend(t, 'api', (_req, res) => {
     res.writeHead(413, { 'content-length': '9' })
     res.end('too large')
@@ -356,7 +356,7 @@ test('an early answer to a body that is still coming is read by its sender', asy
   assert.match(answer, /^HTTP\/1\.1 413 /)
 })
 
-test('after a large upload was refused the connection closes: it promises nothing, and is not reset', async (t) => {
+test('after a large upload is refused, the connection announces its close and is not reset', async (t) => {
   const LENGTH = 256 * 1024 * 1024
   const api = await startBackend(t, 'api', (_req, res) => {
     res.writeHead(413, { 'content-length': '9' })
@@ -372,7 +372,7 @@ test('after a large upload was refused the connection closes: it promises nothin
       error = cause
     })
     client.write(`PUT / HTTP/1.1\r\nHost: ${host}\r\n${framing}\r\n\r\n`)
-    // Sends as fast as it can for as long as the server has not said that it has finished.
+    // Sends as fast as possible until the server ends its side.
     let sent = 0
     const send = () => {
       while (sent < LENGTH && !socket.readableEnded && !socket.destroyed) {
@@ -395,7 +395,7 @@ test('after a large upload was refused the connection closes: it promises nothin
   }
 })
 
-test('a body that was announced and not asked for is not waited for', async (t) => {
+test('the edge does not wait for a body whose 100 Continue it has not sent', async (t) => {
   const edge = await startTestEdge(t)
   const client = rawClient(t, edge.port)
   client.write('POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
@@ -403,7 +403,7 @@ test('a body that was announced and not asked for is not waited for', async (t) 
   assert.deepEqual([status, closes], [404, true])
 })
 
-/** A process of its own, for it is about who is faster. It has begun to be sent a body when it answers, and reads none of it. */
+/** A process of its own, because timing matters. It responds once a body has begun to arrive, and reads none of it. */
 const HASTY_BACKEND = `
 const answer = 'HTTP/1.1 413 No\\r\\nConnection: close\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'
 const server = require('node:net').createServer({ pauseOnConnect: true }, (socket) => {
@@ -413,7 +413,7 @@ const server = require('node:net').createServer({ pauseOnConnect: true }, (socke
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 `
 
-test('the answer of a backend that closes without a look at the body is read, however much of that is on its way', async (t) => {
+test('the response of a backend that closes without reading the body arrives, however large the body is', async (t) => {
   const ROUNDS = 40
   const body = Buffer.alloc(1_000_000)
   const backend = spawn(process.execPath, ['-e', HASTY_BACKEND], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -426,7 +426,7 @@ test('the answer of a backend that closes without a look at the body is read, ho
   }
 })
 
-test('100 Continue is said when somebody is there to take the body', async (t) => {
+test('100 Continue is sent once the backend is ready for the body', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const client = rawClient(t, edge.port)

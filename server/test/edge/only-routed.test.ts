@@ -1,5 +1,5 @@
-// Where a request goes is looked up, never taken from what it says: an upgrade in whichever form leads to a lobby that
-// there is, or nowhere. Something internal listens on this machine and is called by nobody.
+// The target of a request is looked up, never taken from the request: an upgrade in any form leads to an existing lobby or
+// is refused. An internal server listens on this machine, and no request reaches it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -20,7 +20,7 @@ async function startInternal(t: TestContext) {
   return { at: `127.0.0.1:${(server.address() as AddressInfo).port}`, connections: () => connections }
 }
 
-test('no upgrade leads to an address that it names itself', async (t) => {
+test('no upgrade leads to an address that the request names', async (t) => {
   const internal = await startInternal(t)
   const { at } = internal
   const port = at.split(':')[1]
@@ -56,5 +56,5 @@ test('no upgrade leads to an address that it names itself', async (t) => {
       client.socket.destroy()
     }
   }
-  assert.equal(internal.connections(), 0, 'nobody has called it')
+  assert.equal(internal.connections(), 0, 'the internal server got no connection')
 })

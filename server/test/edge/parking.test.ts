@@ -1,4 +1,4 @@
-// Requests that wait at a role without a connection of their own, through a real edge, matchmaker and api.
+// Parked requests, which wait at a role without a connection, through a real edge, matchmaker and api.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@muster/contract'
@@ -30,7 +30,7 @@ async function world(t: TestContext) {
 
 const codeOf = ({ body }: Answer): string => (JSON.parse(body) as { code: string }).code
 
-test('finds that wait for a lobby hold no connection, and get their seats when it is ready', async (t) => {
+test('finds that wait for a lobby hold no connection, and get their seats once it is ready', async (t) => {
   const { platform, game, edge, find, parked } = await world(t)
   const finds = Array.from({ length: 20 }, (_, client) => find(client))
   const [lobby_id] = await starting(platform, game)
@@ -59,7 +59,7 @@ test('finds that wait for a lobby hold no connection, and get their seats when i
   for (const name of Object.keys(others)) assert.deepEqual(answers[0]!.headers[name], others[name], name)
 })
 
-test('a parked find whose caller hangs up gives its seat back at once', async (t) => {
+test('a parked find whose client disconnects frees its seat at once', async (t) => {
   const { platform, game, find, parked } = await world(t)
   const hanging_up = new AbortController()
   const gone = find(1, hanging_up.signal)
@@ -82,7 +82,7 @@ test('a parked find whose caller hangs up gives its seat back at once', async (t
   assert.equal(await seatsTaken(game), 1)
 })
 
-test('a parked request that fails is refused as it would be without', async (t) => {
+test('a parked request that fails gets the same refusal as one that is not parked', async (t) => {
   const { platform, game, find, parked } = await world(t)
   const finding = find(1)
   await starting(platform, game)
@@ -93,7 +93,7 @@ test('a parked request that fails is refused as it would be without', async (t) 
   assert.equal(answer.headers['retry-after'], '1')
 })
 
-test('a value that is watched comes over the parked request, however large it is', async (t) => {
+test('the response to a parked watch arrives whole, however large the value is', async (t) => {
   const { platform, game, edge, parked } = await world(t)
   const writer = platform.client
   const { namespace_id } = game
@@ -114,7 +114,7 @@ test('a value that is watched comes over the parked request, however large it is
   await parked('api', 0)
 })
 
-test('when the role stops, or the channel is lost, parked requests are told', async (t) => {
+test('parked requests are refused when their role stops or the channel is lost', async (t) => {
   const { platform, game, find, parked } = await world(t)
   const finds = Array.from({ length: 3 }, (_, client) => find(client))
   await starting(platform, game)
@@ -132,7 +132,7 @@ test('a role whose first requests all wait offers a channel before it responds',
     body: { game_modes: ['default'] },
   })
   const [lobby_id] = await starting(platform, game)
-  await until('it is parked', async () => (await edge.places())['matchmaker parked'] === 1)
+  await until('the find is parked', async () => (await edge.places())['matchmaker parked'] === 1)
   await ready(platform, game, lobby_id!)
   assert.equal((await finding).status, 200)
 })

@@ -5,7 +5,7 @@ import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { FAILED_LOOKUPS_PER_SOURCE_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
+import { FAILED_LOOKUPS_PER_CLIENT_MAX, ROUTE_AGE_MS_MAX } from '../../src/edge/limits.ts'
 import { newId } from '../../src/ids.ts'
 import type { Subject } from '../../src/tokens/keys.ts'
 import { until } from '../until.ts'
@@ -247,7 +247,7 @@ test('guessing lobby ids is limited, and lobbies that exist stay reachable meanw
   await sql`select pg_notify('lobby_runs', ${known})`.execute(edge.ctx.db)
   const statuses = new Set<number>()
   edge.holdClock()
-  for (let guess = 0; guess <= FAILED_LOOKUPS_PER_SOURCE_MAX; guess++) {
+  for (let guess = 0; guess <= FAILED_LOOKUPS_PER_CLIENT_MAX; guess++) {
     const answer = await ask(edge, hostOf(newId(Date.now())))
     statuses.add(answer.status)
     if (answer.status === 429) assert.equal(answer.headers['retry-after'], '1')

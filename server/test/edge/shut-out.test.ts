@@ -1,5 +1,5 @@
-// A few clients against everybody: requests that wait, bodies that do not come, connections that do nothing. Whatever they
-// hold, finds and other requests of other clients are served.
+// A few clients try to exhaust the edge: with requests that wait, bodies that do not arrive, and idle connections. Finds and
+// other requests of the other clients are served all the time.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { rawClient, startBackend } from './platform.ts'
 import { addressOf, SMALL_LIMITS, startSmallEdge } from './pools.ts'
 
 const HONEST = 5_000
-/** An identity has 8 listeners at most. */
+/** An identity may have 8 listeners. */
 const WATCHES_PER_IDENTITY = 8
 
 async function world(t: TestContext) {
@@ -40,7 +40,7 @@ async function world(t: TestContext) {
 const head = (method: string, path: string, token: string, more = ''): string =>
   `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`
 
-/** All of them are served, and each from an address of its own as well as from one that they share. */
+/** All requests must be served. */
 async function requireServed(asks: readonly Promise<{ status: number; body: string }>[]): Promise<void> {
   for (const { status, body } of await Promise.all(asks)) assert.equal(status, 200, body)
 }
@@ -51,7 +51,7 @@ async function watchFrom({ edge, game }: Awaited<ReturnType<typeof world>>, clie
     tokens.push((await game.player.call(setupIdentity, { body: {} })).identity_token)
   }
   const sockets: Socket[] = []
-  // As many at once as may hold connections until they are parked.
+  // As many at once as may hold connections before they are parked.
   const { places_max, client_max } = SMALL_LIMITS.role_pools.wait
   const at_once = Math.min(client_max, Math.floor(places_max / clients))
   while (sockets.length < clients * each) {
@@ -60,9 +60,9 @@ async function watchFrom({ edge, game }: Awaited<ReturnType<typeof world>>, clie
       const token = tokens[Math.floor(sockets.length / WATCHES_PER_IDENTITY)]!
       sockets.push(edge.open(client, head('GET', `${watchEvents.path}?watch_index=0`, token)))
     }
-    // Those that are parked make room for the next ones, as far as there is room for who waits.
+    // Parked requests free their connections for the next ones, until all places for parked requests are taken.
     const expected = Math.min(sockets.length, SMALL_LIMITS.role_pools.parked.places_max)
-    await until('they wait', async () => sumOf(await edge.places(), 'parked') === expected)
+    await until('the requests are parked', async () => sumOf(await edge.places(), 'parked') === expected)
   }
   return sockets
 }
@@ -70,18 +70,20 @@ async function watchFrom({ edge, game }: Awaited<ReturnType<typeof world>>, clie
 const sumOf = (places: Record<string, number>, pool: string): number =>
   (places[`api ${pool}`] ?? 0) + (places[`matchmaker ${pool}`] ?? 0)
 
-test('long polls of guests from 18 addresses do not keep anybody from a find', { timeout: 300_000 }, async (t) => {
+test('long polls of guests from 18 addresses do not delay the finds of other clients', {
+  timeout: 300_000,
+}, async (t) => {
   const [CLIENTS, EACH] = [18, 60]
   const at = await world(t)
   const { edge, find } = at
   const { places_max, client_max } = SMALL_LIMITS.role_pools.parked
   assert.ok(CLIENTS * EACH > places_max && EACH < client_max)
   const sockets = await watchFrom(at, CLIENTS, EACH)
-  await until('nobody holds a connection', async () => sumOf(await edge.places(), 'wait') === 0)
+  await until('no waiting request holds a connection', async () => sumOf(await edge.places(), 'wait') === 0)
 
   await requireServed(Array.from({ length: 50 }, (_, i) => find(HONEST + i)))
   await requireServed(Array.from({ length: 20 }, () => find(HONEST)))
-  // A guest of another address waits too, in the place of one of those.
+  // A guest of another address takes the place of one of them.
   const { identity_token } = await at.game.player.call(setupIdentity, { body: {} })
   const honest = edge.open(HONEST, head('GET', `${watchEvents.path}?watch_index=0`, identity_token))
   let heard = ''
@@ -89,11 +91,11 @@ test('long polls of guests from 18 addresses do not keep anybody from a find', {
     heard += String(bytes)
   })
   const refusedCount = (): number => sockets.filter(({ bytesRead }) => bytesRead > 0).length
-  await until('one of those gave way', () => refusedCount() > CLIENTS * EACH - places_max)
+  await until('one of them was displaced', () => refusedCount() > CLIENTS * EACH - places_max)
   assert.equal(heard, '')
 })
 
-test('one byte of a body from 7 addresses does not keep anybody from the api or a find', async (t) => {
+test('incomplete bodies from 7 addresses do not delay the requests of other clients', async (t) => {
   const [CLIENTS, EACH] = [7, 20]
   const { platform, game, edge, find } = await world(t)
   const { places_max } = SMALL_LIMITS.arriving_pool
@@ -110,13 +112,13 @@ test('one byte of a body from 7 addresses does not keep anybody from the api or 
       }
     }
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
-    await until('there are more than there is room for', () => sockets.some(({ bytesRead }) => bytesRead > 0))
+    await until('more requests than places have arrived', () => sockets.some(({ bytesRead }) => bytesRead > 0))
     const places = await edge.places()
     assert.equal(sumOf(places, 'call') + sumOf(places, 'seat'), 0, 'no role has been asked')
     const games = () => edge.ask({ client: HONEST, path: getGames.path, token: platform.token })
     await requireServed(Array.from({ length: 10 }, () => games()))
     await requireServed(Array.from({ length: 30 }, (_, i) => find(HONEST + i)))
-    // A body that comes in two pieces displaces one of those.
+    // A body that arrives in two pieces displaces one of them.
     const slow = rawClient(t, edge.port)
     const body = JSON.stringify({ game_modes: ['default'] })
     const head_text = head(
@@ -133,7 +135,7 @@ test('one byte of a body from 7 addresses does not keep anybody from the api or 
   }
 })
 
-test('a client that has its share is refused with 429, which says of what', async (t) => {
+test('a client that has its share is refused with 429, which names the pool', async (t) => {
   const at = await world(t)
   const { client_max } = SMALL_LIMITS.role_pools.parked
   await watchFrom(at, 1, client_max)
@@ -144,7 +146,7 @@ test('a client that has its share is refused with 429, which says of what', asyn
   await requireServed([at.find(0)])
 })
 
-test('when all connections are taken, a new client gets one of the client that holds most', async (t: TestContext) => {
+test('when all connections are taken, a new client displaces one of the client that holds most', async (t: TestContext) => {
   if (process.platform !== 'linux') return t.skip('the limit of descriptors is only known on Linux')
   // 300 descriptors leave room for 22 connections, half of them for one address.
   const [DESCRIPTORS, EACH] = [300, 11]
@@ -162,7 +164,7 @@ test('when all connections are taken, a new client gets one of the client that h
     const honest = rawClient(t, port)
     honest.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await honest.read((bytes) => bytes.endsWith('api'))
-    await until('one of the others was closed', () => cut === count)
+    await until('one of the other connections is closed', () => cut === count)
   }
   for (const socket of flood.flat()) socket.destroy()
   child.stdin!.end()

@@ -14,7 +14,7 @@ import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { errorOf, insertRawLobby, RAW_HOST, rawClient, startBackend, startTestEdge } from './platform.ts'
 
-test('a header that does not come to its end is cut off, and nobody else notices', async (t) => {
+test('a head that never ends is refused, and other clients are not affected', async (t) => {
   const SLOW = 200
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
@@ -36,12 +36,12 @@ test('a header that does not come to its end is cut off, and nobody else notices
     assert.deepEqual([status, code, closes], [408, 'API_REQUEST_TIMEOUT', true])
   }
   await silent.end()
-  // The machine may be busy; a header that was never cut off would not have come to its end at all.
+  // No upper bound: the machine may be busy, and without the limit the connections would never have ended.
   assert.ok(performance.now() - begun >= HEADER_MS_MAX - HEADER_CHECK_MS)
   assert.equal(api.seen.length, 1)
 })
 
-test('a raw connection over which nothing comes is given up; one that has begun may be silent', async (t) => {
+test('a raw connection without a byte is closed, and one that has carried bytes may be silent', async (t) => {
   const lobby = await startLobby(t, () => {})
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('tcp', lobby.port)
@@ -49,15 +49,15 @@ test('a raw connection over which nothing comes is given up; one that has begun 
   begun.write('x')
   const start = performance.now()
   const ended = new Promise((resolve) => silent.socket.once('close', resolve))
-  await until('both are at the lobby', () => lobby.sockets.size === 2)
+  await until('both connections reach the lobby', () => lobby.sockets.size === 2)
   await ended
   const took_ms = performance.now() - start
   assert.ok(took_ms >= FIRST_BYTE_MS_MAX - HEADER_CHECK_MS, `after ${took_ms} ms`)
-  await until('the lobby is told', () => lobby.sockets.size === 1)
+  await until('the lobby sees the close', () => lobby.sockets.size === 1)
   assert.equal(begun.socket.closed, false)
 })
 
-test('a raw player who reads nothing holds up his server, and not the memory of the edge', {
+test('a raw player who reads nothing slows down the server, and takes no memory of the edge', {
   timeout: 120_000,
 }, async (t) => {
   const SLOW = 100
@@ -80,7 +80,7 @@ test('a raw player who reads nothing holds up his server, and not the memory of 
     return socket
   }
   let dialled = 0
-  // What the first ones bring into memory is there once.
+  // The first connections load code and buffers, which count once.
   for (let count = 0; count < 20; count++) await dial()
   await rest(lobby)
   const before = await edge.held()
@@ -95,12 +95,12 @@ test('a raw player who reads nothing holds up his server, and not the memory of 
   player.on('data', ({ length }) => {
     got += length
   })
-  await until('who reads gets on', () => got > 16 * 1024 * 1024)
+  await until('a player who reads receives bytes', () => got > 16 * 1024 * 1024)
 })
 
 const QUIET_MS = 500
 
-/** Until no byte moves: all buffers on the way are full. */
+/** Resolves when no byte moves any more: all buffers on the way are full. */
 async function rest({ written }: { written: () => number }): Promise<void> {
   let before = -1
   while (written() !== before) {
@@ -127,7 +127,7 @@ async function startLobby(t: TestContext, onConnection: (socket: Socket) => void
   return { port: (server.address() as AddressInfo).port, sockets, written }
 }
 
-/** As a process of its own, whose memory is nobody else's. */
+/** Starts an edge as a process of its own, so that its memory can be measured. */
 async function startOwnEdge(t: TestContext) {
   const data_dir = await mkdtemp(join(tmpdir(), 'muster-edge-'))
   const env = {
@@ -151,7 +151,7 @@ async function startOwnEdge(t: TestContext) {
   await once(child.stdout!, 'data')
   return {
     raw: async (port: number) => (await insertRawLobby(ctx, 'tcp', port)).number,
-    /** Bytes; without what is garbage, of which there is as much as the collector likes. */
+    /** Bytes in use after a garbage collection. */
     held: async (): Promise<number> => {
       child.send('held')
       const [bytes] = await once(child, 'message')

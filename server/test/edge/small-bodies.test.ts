@@ -1,4 +1,4 @@
-// Small bodies are collected by the edge before a role is asked.
+// The edge collects small bodies before it forwards their requests to a role.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SMALL_BODY_GRACE_MS } from '../../src/edge/limits.ts'
@@ -8,7 +8,7 @@ import { errorOf, rawClient, startBackend, startTestEdge } from './platform.ts'
 const head = (length: number, more = ''): string =>
   `POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n${more}\r\n`
 
-test('a role is asked when the whole of a small body is there, and gets it as it was sent', async (t) => {
+test('a role gets a request once its small body is complete, unchanged', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const client = rawClient(t, edge.port)
@@ -18,7 +18,7 @@ test('a role is asked when the whole of a small body is there, and gets it as it
     client.write(whole.slice(at, Math.min(at + 7, whole.length - 1)))
     if (at % 700 === 0) await new Promise(setImmediate)
   }
-  // Another request passes the one that is not complete.
+  // Another request overtakes the incomplete one.
   const other = rawClient(t, edge.port)
   other.write('GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n')
   await other.read((bytes) => bytes.endsWith('api'))
@@ -37,7 +37,7 @@ test('a role is asked when the whole of a small body is there, and gets it as it
   )
 })
 
-test('a small body that comes too slowly is refused with 408, and no role hears of it', async (t) => {
+test('a small body that arrives too slowly is refused with 408, and reaches no role', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const begun = performance.now()
@@ -55,7 +55,7 @@ test('a small body that comes too slowly is refused with 408, and no role hears 
   assert.equal(api.seen.length, 0)
 })
 
-test('who expects 100 Continue is told once, also for a small body', async (t) => {
+test('a client that expects 100 Continue gets it once, also for a small body', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const client = rawClient(t, edge.port)
@@ -67,7 +67,7 @@ test('who expects 100 Continue is told once, also for a small body', async (t) =
   assert.equal(api.seen[0]?.body, 'body')
 })
 
-test('a client that hangs up while its body is collected leaves nothing behind', async (t) => {
+test('a client that disconnects while its body is collected leaves nothing behind', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const client = rawClient(t, edge.port)

@@ -1,6 +1,6 @@
-// An edge as a process of its own, for tests that limit what a process may have. It prints its port and lives until its
-// standard input ends. Asked over IPC, it says how many bytes it holds, once what it does not has been collected: run it
-// with --expose-gc then.
+// An edge as a process of its own, for tests that limit the resources of a process. It prints its port, and runs until its
+// standard input ends. For a message over IPC it replies with the bytes in use after a garbage collection; this needs
+// --expose-gc.
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import { readConfig } from '../../src/config/config.ts'
@@ -14,7 +14,7 @@ const ctx = await openContext(readConfig(process.env))
 const edge = await startEdge(ctx)
 process.stdout.write(`${new URL(edge.address ?? '').port}\n`)
 process.on('message', async () => {
-  // What a buffer took is given back a moment after the buffer has gone.
+  // The memory of a collected buffer is freed a moment later.
   for (let count = 0; count < COLLECTIONS; count++) {
     globalThis.gc!()
     await setTimeout(COLLECTION_MS)

@@ -12,7 +12,7 @@ import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { rawClient, startBackend, startTestEdge } from './platform.ts'
 
-test('a port that is taken is named with its setting', async (t) => {
+test('the error for a port in use names its setting', async (t) => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   t.after(() => other.close())
@@ -26,7 +26,7 @@ test('a port that is taken is named with its setting', async (t) => {
   })
 })
 
-test('in development both loopback addresses answer, and no other', async (t) => {
+test('in development the edge listens on both loopback addresses, and on no other', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
@@ -46,14 +46,14 @@ test('in development both loopback addresses answer, and no other', async (t) =>
   else assert.equal(await reaches(outside.address), false)
 })
 
-test('where the machine lacks the address of raw ports, none is recorded and everything else is served', async (t) => {
+test('without the address of raw ports, no port is recorded and everything else is served', async (t) => {
   const api = await startBackend(t, 'api')
   const env = {
     MUSTER_DOMAIN_MAIN: 'muster.example',
     MUSTER_DOMAIN_CDN: 'pages.test',
     MUSTER_DOMAIN_JOB: 'jobs.invalid',
   }
-  // TEST-NET-1: no machine has it.
+  // TEST-NET-1: no machine has this address.
   const edge = await startTestEdge(t, { api_port: api.port, env: { ...env, MUSTER_EDGE_PORTS_HOST: '192.0.2.1' } })
   const client = rawClient(t, edge.port)
   client.write('GET / HTTP/1.1\r\nHost: muster.example\r\nConnection: close\r\n\r\n')
@@ -61,7 +61,7 @@ test('where the machine lacks the address of raw ports, none is recorded and eve
   for (const transport of ['tcp', 'udp'] as const) assert.deepEqual(await edge.openPorts(transport), [])
 })
 
-test('a stopped edge is gone: the port is free, and connections have ended', async (t) => {
+test('after a stop the port is free and all connections have ended', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const api = await startBackend(t, 'api', () => arrived.resolve())
   const edge = await startTestEdge(t, { api_port: api.port })
@@ -76,7 +76,7 @@ test('a stopped edge is gone: the port is free, and connections have ended', asy
   await Promise.all([again.stop({ end_lobbies: false }), own.stop({ end_lobbies: false })])
 })
 
-test('with few descriptors connections are refused, and those that are held go on', async (t) => {
+test('with few descriptors new connections are refused, and open ones continue', async (t) => {
   if (process.platform !== 'linux') return t.skip('the limit of descriptors is only known on Linux')
   // 300 descriptors leave room for 22 connections, half of them for one address.
   const DESCRIPTORS = 300
@@ -121,7 +121,7 @@ test('with few descriptors connections are refused, and those that are held go o
     await client.read((bytes) => bytes.split('HTTP/1.1 200').length === 3)
   }
   held[0]!.socket.destroy()
-  await until('there is room again', async () => {
+  await until('connections are accepted again', async () => {
     const client = rawClient(t, port)
     client.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
     return (await client.end()).endsWith('api')

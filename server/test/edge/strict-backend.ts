@@ -1,5 +1,5 @@
-// A backend with a parser of its own, which takes from the bytes exactly what RFC 9112 says and nothing more lenient:
-// one framing a request, and whatever follows it is another request.
+// A backend with a parser of its own, which follows RFC 9112 strictly: a request has one framing, and all bytes after it
+// belong to another request.
 import assert from 'node:assert'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 
 export type Strict = { port: number; requests: string[]; open: Set<Socket> }
 
-/** Remembers each whole request, and answers it with `ok`. */
+/** Stores each whole request, and responds with `ok`. */
 export async function startStrictBackend(t: TestContext): Promise<Strict> {
   const requests: string[] = []
   const server = await startBytes(t, (socket) => {
@@ -26,7 +26,7 @@ export async function startStrictBackend(t: TestContext): Promise<Strict> {
   return { ...server, requests }
 }
 
-/** A backend that is nothing but bytes. */
+/** A backend that handles raw bytes. */
 export async function startBytes(
   t: TestContext,
   onConnection: (socket: Socket) => void,
@@ -47,7 +47,7 @@ export async function startBytes(
   return { port: (server.address() as AddressInfo).port, open }
 }
 
-/** The length of the request at the beginning, null when it is not all there. */
+/** Returns the length of the first request; null when it is incomplete. */
 export function requestLength(bytes: string): number | null {
   const head_end = bytes.indexOf('\r\n\r\n')
   if (head_end === -1) return null
@@ -64,7 +64,7 @@ export function requestLength(bytes: string): number | null {
   return bytes.length < end ? null : end
 }
 
-/** Sizes in plain hexadecimal, no extensions, no trailers: that is all that the edge says. */
+/** The edge writes sizes in plain hexadecimal, and neither extensions nor trailers. */
 function chunksEnd(bytes: string, start: number): number | null {
   for (let at = start; ; ) {
     const line_end = bytes.indexOf('\r\n', at)
@@ -78,7 +78,7 @@ function chunksEnd(bytes: string, start: number): number | null {
   }
 }
 
-/** The body of a request that was seen, without its framing. */
+/** Returns the body of a received request, without its framing. */
 export function bodyOf(request: string): string {
   const start = request.indexOf('\r\n\r\n') + 4
   if (!/^transfer-encoding:/im.test(request.slice(0, start))) return request.slice(start)

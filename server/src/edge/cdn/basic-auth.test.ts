@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { nobody } from './basic-auth.ts'
+import { decoyHash } from './basic-auth.ts'
 
 const hashOf = (cost: string) => `$2b$${cost}$${'a'.repeat(53)}`
 const lotOf = (name: string) => createHash('sha256').update(name).digest()
@@ -15,8 +15,8 @@ test('names that do not exist cost what those that exist do, each always the sam
   const counts: Record<string, number> = {}
   const NAMES = 3_000
   for (let index = 0; index < NAMES; index++) {
-    const hash = nobody(users, lotOf(`name ${index}`))
-    assert.equal(nobody(users, lotOf(`name ${index}`)), hash)
+    const hash = decoyHash(users, lotOf(`name ${index}`))
+    assert.equal(decoyHash(users, lotOf(`name ${index}`)), hash)
     assert.match(hash, /^\$2b\$(04|12)\$[./A-Za-z0-9]{53}$/)
     const cost = hash.slice(4, 6)
     counts[cost] = (counts[cost] ?? 0) + 1
@@ -26,5 +26,5 @@ test('names that do not exist cost what those that exist do, each always the sam
 })
 
 test('where a site has no users a name costs something all the same', () => {
-  assert.match(nobody(new Map(), lotOf('ada')), /^\$2b\$10\$/)
+  assert.match(decoyHash(new Map(), lotOf('ada')), /^\$2b\$10\$/)
 })

@@ -1,6 +1,6 @@
-// The hashes of the blocks of files that are sent in parts: those used last, up to BLOCK_LISTS_BYTES_MAX. They are recorded
-// when an upload is completed. For a file that was uploaded before they were recorded, the edge makes the list from the
-// whole file, once its bytes have the recorded hash; the api's scrub records it for the next time.
+// The block hashes of files that are sent block by block: the most recently used lists, up to BLOCK_LISTS_BYTES_MAX. Lists are
+// recorded when an upload is completed. For an older upload without lists, the edge computes the list from the whole file
+// after verifying its hash; the api's scrub records it later.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { digestSound, type Recorded } from '../../objects/damage.ts'
@@ -9,24 +9,24 @@ import { BLOCK_LISTS_BYTES_MAX, BLOCK_LISTS_MADE_AT_ONCE_MAX, BLOCK_LISTS_WAITIN
 import type { Lookups } from '../lookups.ts'
 
 export type BlockLists = {
-  /** Throws ObjectDamaged, API_NOT_AVAILABLE, and what lookups.ts throws. */
+  /** Returns the hashes of the file's blocks. Throws ObjectDamaged, API_NOT_AVAILABLE, and the refusals of lookups.ts. */
   of: (file: Recorded) => Buffer | Promise<Buffer>
-  /** After damage: the list itself may be at fault, and is recorded anew then. */
+  /** Called after damage: the list itself may be wrong, and is read again. */
   forget: (object_key: string) => void
 }
 
 export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
-  /** In the order of their last use. */
+  /** In order of last use. */
   const lists = new Map<string, Buffer>()
-  const asked = new Map<string, Promise<Buffer>>()
+  const loading = new Map<string, Promise<Buffer>>()
   const waiting: (() => void)[] = []
   let bytes = 0
-  let making = 0
+  let computing = 0
 
-  async function ask(file: Recorded): Promise<Buffer> {
+  async function load(file: Recorded): Promise<Buffer> {
     const recorded = await lookups.run(null, () => readList(ctx, file.object_key))
     const is_whole = recorded !== null && isListOf(recorded, file.content_length)
-    const list = is_whole ? recorded : await make(file)
+    const list = is_whole ? recorded : await compute(file)
     lists.set(file.object_key, list)
     bytes += list.length
     for (const oldest of lists.keys()) {
@@ -36,19 +36,19 @@ export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
     return list
   }
 
-  async function make(file: Recorded): Promise<Buffer> {
-    if (making >= BLOCK_LISTS_MADE_AT_ONCE_MAX) {
+  async function compute(file: Recorded): Promise<Buffer> {
+    if (computing >= BLOCK_LISTS_MADE_AT_ONCE_MAX) {
       if (waiting.length >= BLOCK_LISTS_WAITING_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
       await new Promise<void>((resolve) => waiting.push(resolve))
-    } else making++
+    } else computing++
     try {
       const { block_hashes } = await digestSound(ctx.objects, file)
       if (block_hashes === null) throw new Error('A file of one block is not sent in parts.')
       return block_hashes
     } finally {
-      // The next one takes over the place.
+      // The next waiting computation starts.
       const next = waiting.shift()
-      if (next === undefined) making--
+      if (next === undefined) computing--
       else next()
     }
   }
@@ -68,11 +68,11 @@ export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
         lists.set(object_key, known)
         return known
       }
-      const before = asked.get(object_key)
+      const before = loading.get(object_key)
       if (before !== undefined) return before
-      const asking = ask(file).finally(() => asked.delete(object_key))
-      asked.set(object_key, asking)
-      return asking
+      const list = load(file).finally(() => loading.delete(object_key))
+      loading.set(object_key, list)
+      return list
     },
   }
 }

@@ -1,5 +1,5 @@
-// The marks of damaged objects (database/damaged-objects.ts), as the edge last read them: a marked object is refused
-// without a read. The edge does not depend on the marks for safety, because it proves every byte that it reads.
+// The marks of damaged objects (database/damaged-objects.ts), as the edge last read them. A marked object is refused without
+// being read. Safety does not depend on the marks, because the edge verifies every byte that it reads.
 import type { Context } from '../../context.ts'
 import { DAMAGE_CHANNEL } from '../../database/damaged-objects.ts'
 import { watchChannel } from '../../database/poller.ts'
@@ -16,7 +16,7 @@ export function watchDamaged(ctx: Context): DamagedObjects {
       const rows = await ctx.db.selectFrom('damaged_objects').select('object_key').limit(DAMAGED_MAX).execute()
       keys = new Set(rows.map(({ object_key }) => object_key))
     },
-    failure: 'the marks of damaged files could not be read; trying again',
+    failure: 'the marks of damaged files cannot be read; retrying',
   })
   return { has: (object_key) => keys.has(object_key), close: () => watch.close() }
 }

@@ -1,21 +1,21 @@
-// The pictures of games, on a host of their own. An address is the hash of what it shows, so the answer never changes and
-// every cache may keep it. The type is what the bytes were found to be when they were completed, nobody may guess another,
-// and whoever opens a picture as a page finds it in a sandbox: whatever else its bytes may mean, they do nothing here.
+// The images of games, on a host of their own. The path of an image is its hash, so the response never changes and every
+// cache may keep it. The content type was detected from the bytes when the upload was completed, and browsers may not guess
+// another one. An image that is opened as a page is sandboxed, so that its bytes can run nothing under this host.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import type { Recorded } from '../../objects/damage.ts'
 import { imagePath } from '../../objects/image.ts'
-import { answer as answerHead } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { headerOf } from '../http/head.ts'
+import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'
+import { sendResponse } from '../http/response.ts'
 import { MEDIA_AGE_MS_MAX, MEDIA_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import { isKnown, rangeOf } from './representation.ts'
 import { NOSNIFF, type Send, then } from './send.ts'
 
 export type Media = {
-  /** Answers the exchange. */
+  /** Responds to the exchange. */
   serve: (exchange: Exchange) => void
 }
 
@@ -31,28 +31,28 @@ const HEADERS = [
 
 export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: Refuse; send: Send }): Media {
   const { lookups, refuse, send } = options
-  const known = new Map<string, { file: MediaFile; until_ms: number }>()
+  const cache = new Map<string, { file: MediaFile; until_ms: number }>()
 
-  async function ask(sha256: string, source: string): Promise<MediaFile | null> {
-    const file = await lookups.run(source, () => readFile(ctx, sha256))
-    known.delete(sha256)
+  async function lookUp(sha256: string, client_key: string): Promise<MediaFile | null> {
+    const file = await lookups.run(client_key, () => readFile(ctx, sha256))
+    cache.delete(sha256)
     if (file === null) return null
-    if (known.size >= MEDIA_MAX) known.delete(known.keys().next().value!)
-    known.set(sha256, { file, until_ms: ctx.elapsed() + MEDIA_AGE_MS_MAX })
+    if (cache.size >= MEDIA_MAX) cache.delete(cache.keys().next().value!)
+    cache.set(sha256, { file, until_ms: ctx.elapsed() + MEDIA_AGE_MS_MAX })
     return file
   }
 
-  function find(sha256: string, source: string): MediaFile | null | Promise<MediaFile | null> {
-    const entry = known.get(sha256)
+  function find(sha256: string, client_key: string): MediaFile | null | Promise<MediaFile | null> {
+    const entry = cache.get(sha256)
     if (entry !== undefined && ctx.elapsed() < entry.until_ms) return entry.file
-    return ask(sha256, source)
+    return lookUp(sha256, client_key)
   }
 
-  function answerFile(exchange: Exchange, file: MediaFile): void | Promise<void> {
+  function sendFile(exchange: Exchange, file: MediaFile): void | Promise<void> {
     const { head, method } = exchange
     const headers = [...HEADERS, 'etag', file.etag]
     if (isKnown(headerOf(head, 'if-none-match'), file.etag)) {
-      answerHead(exchange, 304, headers, null)
+      sendResponse(exchange, 304, headers, null)
       return
     }
     headers.push('content-type', file.content_type, 'accept-ranges', 'bytes')
@@ -60,15 +60,15 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
     return send.file(exchange, file, range, headers)
   }
 
-  function answer(exchange: Exchange, source: string): void | Promise<void> {
+  function respond(exchange: Exchange, client_key: string): void | Promise<void> {
     const { method } = exchange
     if (method !== 'GET' && method !== 'HEAD') throw new ApiError('API_METHOD_NOT_ALLOWED')
     const path = exchange.path.split('?', 1)[0]!
     const sha256 = PATH.exec(path)?.[1]
-    if (sha256 === undefined) throw noSuchPicture()
-    return then(find(sha256, source), (file) => {
-      if (file === null || file.path !== path) throw noSuchPicture()
-      return answerFile(exchange, file)
+    if (sha256 === undefined) throw imageNotFound()
+    return then(find(sha256, client_key), (file) => {
+      if (file === null || file.path !== path) throw imageNotFound()
+      return sendFile(exchange, file)
     })
   }
 
@@ -80,7 +80,7 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
         refuse.request(exchange, error, more)
       }
       try {
-        answer(exchange, exchange.source)?.catch(onError)
+        respond(exchange, exchange.client_key)?.catch(onError)
       } catch (error) {
         onError(error)
       }
@@ -88,11 +88,11 @@ export function createMedia(ctx: Context, options: { lookups: Lookups; refuse: R
   }
 }
 
-function noSuchPicture(): ApiError {
+function imageNotFound(): ApiError {
   return new ApiError('API_NOT_FOUND', {}, { message: 'There is no such picture.' })
 }
 
-/** Games may show the same picture; any of them will do. */
+/** Several games may have the same image; any of them is used. */
 async function readFile(ctx: Context, sha256: string): Promise<MediaFile | null> {
   const row = await ctx.db
     .selectFrom('game_images')

@@ -1,5 +1,5 @@
-// Small files in memory: those asked for last, up to MEMORY_FILES_BYTES_MAX of them, as they are and packed. A file is
-// proven by its recorded hash when it is read, and an object of a completed upload never changes: what is here is right.
+// Small files in memory: the most recently requested ones, plain and compressed, up to MEMORY_FILES_BYTES_MAX. A file is
+// verified by its recorded hash when it is read. An object of a completed upload never changes, so the copy stays valid.
 import { type Recorded, readSound } from '../../objects/damage.ts'
 import type { Objects } from '../../objects/objects.ts'
 import { type Encoding, pack } from '../../objects/pack.ts'
@@ -7,13 +7,13 @@ import { MEMORY_FILES_BYTES_MAX } from '../limits.ts'
 
 export type Memory = {
   /**
-   * The whole file, packed if so wished: at once when it is in memory. Rejects with ObjectDamaged.
+   * Returns the whole file, compressed unless `encoding` is null: at once when it is in memory. Rejects with ObjectDamaged.
    */
   read: (file: Recorded, encoding: Encoding | null) => Buffer | Promise<Buffer>
 }
 
 export function createMemory(objects: Objects, bytes_max = MEMORY_FILES_BYTES_MAX): Memory {
-  // In the order of their last use. A promise is there from the first who asks, so that the file is read once.
+  // In order of last use. The first request stores a promise, so that concurrent requests read the file once.
   const files = new Map<string, { bytes: Buffer | Promise<Buffer>; length: number }>()
   let length_sum = 0
 

@@ -1,15 +1,15 @@
-// What a site serves at a path that it does not have: its own 404.html, its index.html where the version says so, or a page
-// of the platform. None of them depends on the path, so nothing of a request shows in the response.
+// What a site serves at an unknown path: its own 404.html, its index.html where the version says so, or a page of the
+// platform. None of them depends on the path, so no part of a request appears in the response.
 import type { NotFound } from '@muster/contract'
 import type { SiteEntry } from './sites.ts'
 
-/** A file of a site, and the status that it is served with. `path`: its own. */
+/** A file of a site, and the status that it is served with. `path`: the file's own path. */
 export type Found = { path: string; entry: SiteEntry; status: 200 | 404 }
 
 /** Programs request these and judge by the status. On the main domain the second is the route to a lobby. */
 const NO_PAGE = /^(?:\.well-known|lobbies\/[0-9a-f-]{36})(?:\/|$)/
 
-/** Null: the site has no file for it. `not_found`: as the version config has it. */
+/** Returns null when the site has no file for unknown paths. `not_found`: from the version config. */
 export function findSubstitute(
   manifest: ReadonlyMap<string, SiteEntry>,
   path: string,

@@ -1,5 +1,5 @@
-// Which form of a file a request gets: the encoding that it accepts, and the part that it asks for. A part is always one
-// of what was uploaded, so that parts fetched years apart, from edges of other versions, fit together.
+// Chooses the form of a file that a request gets: the encoding that it accepts, and the range that it requests. A range is
+// always one of the uploaded bytes, so that ranges fetched at different times, from edges of different versions, fit.
 import { ApiError } from '@muster/contract'
 import { isCompressible } from '../../objects/content-type.ts'
 import type { Encoding } from '../../objects/pack.ts'
@@ -8,13 +8,13 @@ import type { SiteEntry, SiteFile } from './sites.ts'
 
 export type Representation = {
   file: SiteFile
-  /** To be packed by us; null: its bytes are sent as they are. */
+  /** The encoding to compress the file with; null: its bytes are sent unchanged. */
   packed: Encoding | null
-  /** Another request might have got another form. */
+  /** Another request may get another form. */
   varies: boolean
 }
 
-/** brotli before gzip before plain. Throws CDN_NOT_ACCEPTABLE when there is none that is accepted. */
+/** Prefers brotli, then gzip, then plain. Throws CDN_NOT_ACCEPTABLE when no available form is accepted. */
 export function chooseRepresentation(
   { file, br, gzip }: SiteEntry,
   accept_encoding: string | undefined,
@@ -41,24 +41,23 @@ function isWorthPacking({ content_type, content_length }: SiteFile): boolean {
 
 const REFUSED = /;\s*q=0(?:\.0{0,3})?\s*$/i
 
-/** RFC 9110, 12.5.3. Weights but zero are not looked at: of what is accepted, the smallest is sent. */
+/** RFC 9110, 12.5.3. Weights other than zero are ignored: the smallest accepted form is sent. */
 function acceptedEncodings(header: string): Record<Encoding, boolean> {
-  const told = new Map<string, boolean>()
-  for (const item of header.toLowerCase().split(',')) told.set(item.split(';', 1)[0]!.trim(), !REFUSED.test(item))
-  const any = told.get('*') ?? false
-  return { br: told.get('br') ?? any, gzip: told.get('gzip') ?? told.get('x-gzip') ?? any }
+  const accepted = new Map<string, boolean>()
+  for (const item of header.toLowerCase().split(',')) accepted.set(item.split(';', 1)[0]!.trim(), !REFUSED.test(item))
+  const any = accepted.get('*') ?? false
+  return { br: accepted.get('br') ?? any, gzip: accepted.get('gzip') ?? accepted.get('x-gzip') ?? any }
 }
 
-/** Both included. */
+/** The first and the last byte. */
 export type Range = { start: number; end: number }
 
 const SINGLE_RANGE = /^bytes=(\d{0,15})-(\d{0,15})$/
 
 /**
- * The one range that a request asks for; null: the whole file. Several ranges are answered by the whole file too, which
- * RFC 9110 (14.2) allows: no browser or engine asks for several, and answers to them are how small requests become
- * large ones. `if_range` counts only when it is the very tag; dates never do, for there are none here.
- * Throws CDN_RANGE_NOT_SATISFIABLE.
+ * Returns the single range that a request asks for; null: the whole file. A request for several ranges gets the whole file
+ * too, which RFC 9110 (14.2) allows: no browser or engine sends one, and it would turn small requests into large responses.
+ * `if_range` must be the exact tag; a date never matches, because responses have none. Throws CDN_RANGE_NOT_SATISFIABLE.
  */
 export function rangeOf(
   header: string | undefined,
@@ -81,7 +80,7 @@ function lastBytes(count: number, content_length: number): Range {
   return { start: Math.max(0, content_length - count), end: content_length - 1 }
 }
 
-/** If-None-Match: a list of tags, weak or not, or a star. */
+/** Whether If-None-Match, a list of strong or weak tags or a star, contains the tag. */
 export function isKnown(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false
   return header.split(',').some((item) => {

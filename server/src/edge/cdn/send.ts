@@ -1,15 +1,15 @@
-// Stored files as answers: small ones from memory, large ones block by block, as fast as they are taken. Every byte that
-// leaves is proven by the recorded hashes first (objects/damage.ts). Damage that is found before the first byte is
-// STORED_FILE_DAMAGED; after it the connection is broken off. Where everything is at hand the answer leaves without a
-// turn of the event loop.
+// Sends stored files: small ones from memory, large ones block by block, as fast as the client reads them. Every byte is
+// verified by the recorded hashes before it is sent (objects/damage.ts). Damage that is found before the first byte is
+// refused with STORED_FILE_DAMAGED; after it, the connection is broken off. A file in memory is sent without a turn of the
+// event loop.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { reportDamage } from '../../database/damaged-objects.ts'
 import { damageOf, ObjectDamaged, type Recorded, readBlock } from '../../objects/damage.ts'
 import { BLOCK_BYTES } from '../../objects/digest.ts'
 import type { Encoding } from '../../objects/pack.ts'
-import { answer, beginAnswer, breakAnswer, endAnswer } from '../http/answer.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { beginResponse, breakResponse, endResponse, sendResponse } from '../http/response.ts'
 import { MEMORY_FILE_BYTES_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import { type BlockLists, createBlockLists } from './block-lists.ts'
@@ -17,12 +17,12 @@ import type { DamagedObjects } from './damaged.ts'
 import { createMemory } from './memory.ts'
 import type { Range } from './representation.ts'
 
-/** Each adds Content-Length to the headers; to a HEAD it answers no more than them. */
+/** Each function adds Content-Length to the headers. The response to a HEAD has only a head. */
 export type Send = {
   bytes: (to: Exchange, status: number, headers: string[], body: Buffer) => void
-  /** The file, or a range of it with its Content-Range. Throws or rejects with STORED_FILE_DAMAGED. */
+  /** Sends the file, or a range of it with its Content-Range. Throws or rejects with STORED_FILE_DAMAGED. */
   file: (to: Exchange, file: Recorded, range: Range | null, headers: string[], status?: number) => void | Promise<void>
-  /** The file, packed by us. Throws or rejects with the same. */
+  /** Sends the file, compressed by the edge. Throws or rejects with the same. */
   packed: (to: Exchange, file: Recorded, encoding: Encoding, headers: string[], status?: number) => void | Promise<void>
 }
 
@@ -33,14 +33,14 @@ export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookup
   const block_lists = createBlockLists(ctx, lookups)
 
   function bytes(to: Exchange, status: number, headers: string[], body: Buffer): void {
-    answer(to, status, [...headers, 'content-length', String(body.length)], body)
+    sendResponse(to, status, [...headers, 'content-length', String(body.length)], body)
   }
 
   function requireUnmarked({ object_key }: Recorded): void {
     if (damaged.has(object_key)) throw new ApiError('STORED_FILE_DAMAGED')
   }
 
-  /** Marks a damaged object while the visitor is refused. Nothing waits for the mark. */
+  /** Marks a damaged object, and refuses the request without waiting for the mark. */
   function refuseDamage(error: unknown): never {
     if (!(error instanceof ObjectDamaged)) throw error
     void reportDamage(ctx, error)
@@ -62,13 +62,13 @@ export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookup
       if (range !== null) headers.push('content-range', `bytes ${start}-${end}/${content_length}`)
       headers.push('content-length', String(end + 1 - start))
       if (to.method === 'HEAD') {
-        answer(to, status, headers, null)
+        sendResponse(to, status, headers, null)
       } else if (content_length <= MEMORY_FILE_BYTES_MAX) {
         return then(read(file, null), (all) =>
-          answer(to, status, headers, range === null ? all : all.subarray(start, end + 1)),
+          sendResponse(to, status, headers, range === null ? all : all.subarray(start, end + 1)),
         )
       } else {
-        const begin = () => beginAnswer(to, status, headers)
+        const begin = () => beginResponse(to, status, headers)
         return sendBlocks({ ctx, block_lists, to, file, range: { start, end }, begin }).catch(refuseDamage)
       }
     },
@@ -79,7 +79,7 @@ export function createSend(ctx: Context, { lookups, damaged }: { lookups: Lookup
   }
 }
 
-/** Goes on at once with what is there already: most requests find it so, and a promise each would cost them a turn. */
+/** Continues at once with a value that is no promise. Most requests find one, and a promise would cost them a turn. */
 export function then<T, R>(value: T | Promise<T>, go: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(go) : go(value)
 }
@@ -106,27 +106,26 @@ async function sendBlocks({ ctx, block_lists, to, file, range, begin }: Sending)
     for (let index = Math.floor(range.start / BLOCK_BYTES); index <= last; index++) {
       const block = await readBlock(object, file, block_hashes, index)
       if (to.is_over) return
-      if (!to.is_answering) begin()
+      if (!to.is_response_begun) begin()
       const position = index * BLOCK_BYTES
       const wanted = block.subarray(Math.max(0, range.start - position), range.end + 1 - position)
       if (!to.connection.socket.write(wanted) && index < last) await drained(to)
     }
-    if (!to.is_over) endAnswer(to)
+    if (!to.is_over) endResponse(to)
   } catch (error) {
     if (error instanceof ObjectDamaged) block_lists.forget(object_key)
-    if (!to.is_answering) throw error
+    if (!to.is_response_begun) throw error
     if (error instanceof ObjectDamaged) void reportDamage(ctx, error)
-    else ctx.log.error({ err: error, object_key }, 'a stored file cannot be read')
-    breakAnswer(to)
+    else ctx.log.error({ err: error, object_key }, 'stored file cannot be read')
+    breakResponse(to)
   } finally {
     await object.close()
   }
 }
 
-/** Resolves when the client takes more, or is gone. */
+/** Resolves when the client takes more bytes, or is gone. */
 function drained(to: Exchange): Promise<void> {
   return new Promise((resolve) => {
-    to.onDrain = resolve
-    to.onLost = resolve
+    to.responder = { upstream: null, is_parked: false, onDrain: resolve, onLost: resolve }
   })
 }

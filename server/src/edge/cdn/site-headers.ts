@@ -1,12 +1,12 @@
-// The headers that a version's routes add to the files of its site. Which of them a file gets is worked out once for a
-// file and remembered with the routes; what may stand in a route was checked when the version was made.
+// The headers that a version's routes add to the files of its site. They are computed once per file and cached with the
+// routes. The routes were validated when the version was created.
 import type { CdnRoute } from '@muster/contract'
 import { plainTypeOf } from '../../objects/content-type.ts'
-import type { RawHeaders } from '../http/head.ts'
+import type { RawHeaders } from '../http/headers.ts'
 import { ROUTED_FILES_MAX } from '../limits.ts'
 
 export type SiteHeaders = {
-  /** Names in lower case; null where the file has what it has anyway. */
+  /** Null: the file's own. */
   content_type: string | null
   cache_control: string | null
   others: RawHeaders
@@ -14,29 +14,29 @@ export type SiteHeaders = {
 
 const NOTHING: SiteHeaders = { content_type: null, cache_control: null, others: [] }
 
-/** Answers the headers of the file at a path, without a slash in front. */
+/** Returns a function from a file's path, without a leading slash, to its headers. */
 export function createSiteHeaders(routes: readonly CdnRoute[]): (path: string) => SiteHeaders {
   if (routes.length === 0) return () => NOTHING
-  // From the weakest to the strongest: a later one overwrites.
+  // By rising priority: a later route overwrites the headers of an earlier one.
   const ordered = routes
     .map((route, index) => ({ ...route, index, matches: createGlob(route.glob) }))
     .sort((a, b) => a.priority - b.priority || b.index - a.index)
-  const remembered = new Map<string, SiteHeaders>()
-  /** By which routes match: files that are alike share one. */
+  const cache = new Map<string, SiteHeaders>()
+  /** By the routes that match: files with the same ones share an entry. */
   const made = new Map<string, SiteHeaders>()
 
   return (path) => {
-    const known = remembered.get(path)
+    const known = cache.get(path)
     if (known !== undefined) return known
     const matching = ordered.filter((route) => route.matches(path))
     const key = matching.map((route) => route.index).join()
     const headers = made.get(key) ?? headersOf(matching)
-    if (remembered.size >= ROUTED_FILES_MAX) {
-      remembered.clear()
+    if (cache.size >= ROUTED_FILES_MAX) {
+      cache.clear()
       made.clear()
     }
     made.set(key, headers)
-    remembered.set(path, headers)
+    cache.set(path, headers)
     return headers
   }
 }
@@ -64,8 +64,8 @@ const WILDCARDS = [
 ] as const
 
 /**
- * `*` is anything but a slash, `**` anything, `**` and a slash any number of folders, `?` one character but a slash. The places
- * in the glob at which the path may be are followed side by side: the time is bounded by the product of both lengths.
+ * `*` matches anything but a slash, `**` anything, `**` and a slash any number of folders, `?` one character but a slash. All
+ * positions in the glob that match so far are followed together, so the time is bounded by the product of both lengths.
  */
 export function createGlob(glob: string): (path: string) => boolean {
   const tokens: Token[] = []
@@ -83,45 +83,45 @@ export function createGlob(glob: string): (path: string) => boolean {
   }
 
   return (path) => {
-    let places = new Set<number>()
-    const enter = (into: Set<number>, place: number): void => {
-      if (into.has(place)) return
-      into.add(place)
-      const kind = tokens[place]?.kind
-      // These may stand for nothing.
-      if (kind === 'any' || kind === 'segment' || kind === 'folders') enter(into, place + 1)
+    let positions = new Set<number>()
+    const enter = (into: Set<number>, position: number): void => {
+      if (into.has(position)) return
+      into.add(position)
+      const kind = tokens[position]?.kind
+      // These also match the empty string.
+      if (kind === 'any' || kind === 'segment' || kind === 'folders') enter(into, position + 1)
     }
-    enter(places, 0)
+    enter(positions, 0)
     for (const character of path) {
       const next = new Set<number>()
-      for (const place of places) step(tokens[place], character, place, next, enter)
+      for (const position of positions) step(tokens[position], character, position, next, enter)
       if (next.size === 0) return false
-      places = next
+      positions = next
     }
-    return places.has(tokens.length)
+    return positions.has(tokens.length)
   }
 }
 
-type Enter = (into: Set<number>, place: number) => void
+type Enter = (into: Set<number>, position: number) => void
 
-function step(token: Token | undefined, character: string, place: number, next: Set<number>, enter: Enter): void {
+function step(token: Token | undefined, character: string, position: number, next: Set<number>, enter: Enter): void {
   switch (token?.kind) {
     case 'character':
-      if (token.character === character) enter(next, place + 1)
+      if (token.character === character) enter(next, position + 1)
       break
     case 'one':
-      if (character !== '/') enter(next, place + 1)
+      if (character !== '/') enter(next, position + 1)
       break
     case 'segment':
-      if (character !== '/') enter(next, place)
+      if (character !== '/') enter(next, position)
       break
     case 'any':
-      enter(next, place)
+      enter(next, position)
       break
     case 'folders':
-      // In the middle of a folder's name it cannot end: what follows it begins after a slash.
-      next.add(place)
-      if (character === '/') enter(next, place + 1)
+      // The wildcard cannot end within a folder's name: the token after it begins after a slash.
+      next.add(position)
+      if (character === '/') enter(next, position + 1)
       break
     default:
   }

@@ -1,7 +1,7 @@
-// Which files a host serves. A host's namespace points at a version, the version at a site, the site at a completed
-// upload: a deploy changes the first of these in one row, so that all files change at once. A site never changes, so its
-// manifest is kept as long as there is room; which site a host has is asked again when the namespace changes (channel
-// namespaces) and at the latest after SITE_HOST_AGE_MS_MAX.
+// Which files a host serves. A host's namespace points at a version, the version at a site, and the site at a completed
+// upload. A deploy changes the namespace's version in one row, so all files change at once. A site never changes, so its
+// manifest is cached while there is room. The site of a host is read again when the namespace changes (channel
+// `namespaces`), and after SITE_HOST_AGE_MS_MAX at the latest.
 import type { NotFound, VersionConfig } from '@muster/contract'
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../context.ts'
@@ -23,16 +23,16 @@ export type SiteFile = {
   content_length: number
   content_type: string
   content_encoding: 'br' | 'gzip' | null
-  /** Hex, of all its bytes. */
+  /** Of all bytes, in hex. */
   sha256: string | null
-  /** Made by the platform, and not uploaded. */
+  /** Compressed by the platform, and not uploaded. */
   is_packed: boolean
-  /** With its quotes; null when the upload has no hash. */
+  /** With quotes; null when the upload has no hash. */
   etag: string | null
 }
-/** What there is for a path: the file itself, and files that are it in another encoding (`x.js.br` for `x.js`). */
+/** The file at a path, and its forms in other encodings (`x.js.br` for `x.js`). */
 export type SiteEntry = { file: SiteFile | null; br: SiteFile | null; gzip: SiteFile | null }
-/** By path, without a slash in front. */
+/** By path, without a leading slash. */
 type Manifest = ReadonlyMap<string, SiteEntry>
 
 export type SiteHost = {
@@ -40,97 +40,105 @@ export type SiteHost = {
   namespace_id: string
   /** Null: nothing is deployed. */
   site: { site_id: string; upload_id: string } | null
-  /** What was served here until a moment ago. */
+  /** The site of the previous deploy, for a while. */
   previous: { site: { site_id: string; upload_id: string }; until_ms: number } | null
-  /** Who may visit; null: everybody. */
+  /** The users that may visit the site; null: it is public. */
   users: AuthUsers | null
   headersOf: (path: string) => SiteHeaders
-  /** What the version says of unknown paths. */
+  /** The version's setting for unknown paths. */
   not_found: NotFound | null
 }
 
-export type Sites = {
-  /** Null: no such game or namespace. Throws as lookups.ts does. */
-  host: (game: string, namespace: string, source: string) => SiteHost | null | Promise<SiteHost | null>
-  manifest: (site: { site_id: string; upload_id: string }, source: string) => Manifest | Promise<Manifest>
-  close: () => void
-}
+type SiteKey = { site_id: string; upload_id: string }
+type CachedHost = { host: SiteHost | null; until_ms: number }
 
-type KnownHost = { host: SiteHost | null; until_ms: number }
+export class Sites {
+  readonly #ctx: Context
+  readonly #lookups: Lookups
+  readonly #hosts = new Map<string, CachedHost>()
+  readonly #manifests = new Map<string, Manifest>()
+  readonly #under_way = new Map<string, Promise<unknown>>()
+  /** By version. A version never changes, and neither do its routes. */
+  readonly #headers = new Map<string, SiteHost['headersOf']>()
+  readonly #unlisten: () => void
+  #file_count = 0
+  /** Counts notifications: the result of a look-up that was running during one is not cached. */
+  #changes = 0
 
-export function createSites(ctx: Context, lookups: Lookups): Sites {
-  const hosts = new Map<string, KnownHost>()
-  const manifests = new Map<string, Manifest>()
-  const asked = new Map<string, Promise<unknown>>()
-  /** A version never changes, and neither do its routes. */
-  const headers = new Map<string, SiteHost['headersOf']>()
-  let file_count = 0
-  /** Counts the wake-ups: an answer that was under way during one is of no lasting use. */
-  let changes = 0
-
-  const close = ctx.listener.on('namespaces', () => {
-    changes++
-    for (const known of hosts.values()) known.until_ms = 0
-    asked.clear()
-  })
-
-  /** Once for all who ask for the same thing at the same time. */
-  function once<T>(key: string, look: () => Promise<T>): Promise<T> {
-    const before = asked.get(key)
-    if (before !== undefined) return before as Promise<T>
-    const asking = look().finally(() => {
-      if (asked.get(key) === asking) asked.delete(key)
+  constructor(ctx: Context, lookups: Lookups) {
+    this.#ctx = ctx
+    this.#lookups = lookups
+    this.#unlisten = ctx.listener.on('namespaces', () => {
+      this.#changes++
+      for (const cached of this.#hosts.values()) cached.until_ms = 0
+      this.#under_way.clear()
     })
-    asked.set(key, asking)
-    return asking
   }
 
-  function headersOf(version_id: string, routes: Routes): SiteHost['headersOf'] {
-    const known = headers.get(version_id)
-    if (known !== undefined) return known
+  /** Returns null when there is no such game or namespace. Throws the refusals of lookups.ts. */
+  host(game: string, namespace: string, client_key: string): SiteHost | null | Promise<SiteHost | null> {
+    const key = `${game}--${namespace}`
+    const cached = this.#hosts.get(key)
+    if (cached !== undefined && this.#ctx.elapsed() < cached.until_ms) return cached.host
+    return this.#once(key, () => this.#lookUpHost(key, game, namespace, client_key)).catch((error: unknown) => {
+      // While the database is down, a known site is served as before.
+      if (cached?.host) return cached.host
+      throw error
+    })
+  }
+
+  manifest(site: SiteKey, client_key: string): Manifest | Promise<Manifest> {
+    const { site_id } = site
+    return this.#manifests.get(site_id) ?? this.#once(site_id, () => this.#lookUpManifest(site, client_key))
+  }
+
+  close(): void {
+    this.#unlisten()
+  }
+
+  /** Concurrent requests for the same key share one look-up. */
+  #once<T>(key: string, lookUp: () => Promise<T>): Promise<T> {
+    const running = this.#under_way.get(key)
+    if (running !== undefined) return running as Promise<T>
+    const lookup = lookUp().finally(() => {
+      if (this.#under_way.get(key) === lookup) this.#under_way.delete(key)
+    })
+    this.#under_way.set(key, lookup)
+    return lookup
+  }
+
+  #headersOf(version_id: string, routes: Routes): SiteHost['headersOf'] {
+    const cached = this.#headers.get(version_id)
+    if (cached !== undefined) return cached
     const made = createSiteHeaders(routes)
-    if (headers.size >= ROUTED_VERSIONS_MAX) headers.delete(headers.keys().next().value!)
-    headers.set(version_id, made)
+    if (this.#headers.size >= ROUTED_VERSIONS_MAX) this.#headers.delete(this.#headers.keys().next().value!)
+    this.#headers.set(version_id, made)
     return made
   }
 
-  async function askHost(key: string, game: string, namespace: string, source: string): Promise<SiteHost | null> {
-    const before = changes
-    const found = await lookups.run(source, () => readHost(ctx, game, namespace, headersOf))
-    const old = hosts.get(key)?.host ?? null
-    const now_ms = ctx.elapsed()
+  async #lookUpHost(key: string, game: string, namespace: string, client_key: string): Promise<SiteHost | null> {
+    const before = this.#changes
+    const headersOf = (version_id: string, routes: Routes) => this.#headersOf(version_id, routes)
+    const found = await this.#lookups.run(client_key, () => readHost(this.#ctx, game, namespace, headersOf))
+    const old = this.#hosts.get(key)?.host ?? null
+    const now_ms = this.#ctx.elapsed()
     const host = found && { ...found, previous: previousOf(old, found, now_ms) }
-    hosts.delete(key)
-    if (hosts.size >= SITE_HOSTS_MAX) hosts.delete(hosts.keys().next().value!)
-    hosts.set(key, { host, until_ms: before === changes ? now_ms + SITE_HOST_AGE_MS_MAX : 0 })
+    this.#hosts.delete(key)
+    if (this.#hosts.size >= SITE_HOSTS_MAX) this.#hosts.delete(this.#hosts.keys().next().value!)
+    this.#hosts.set(key, { host, until_ms: before === this.#changes ? now_ms + SITE_HOST_AGE_MS_MAX : 0 })
     return host
   }
 
-  async function askManifest(site: { site_id: string; upload_id: string }, source: string): Promise<Manifest> {
-    const manifest = (await lookups.run(source, () => readManifest(ctx, site.upload_id))) ?? new Map()
-    for (const [site_id, { size }] of manifests) {
-      if (file_count + manifest.size <= MANIFEST_FILES_MAX) break
-      manifests.delete(site_id)
-      file_count -= size
+  async #lookUpManifest({ site_id, upload_id }: SiteKey, client_key: string): Promise<Manifest> {
+    const manifest = (await this.#lookups.run(client_key, () => readManifest(this.#ctx, upload_id))) ?? new Map()
+    for (const [oldest_id, { size }] of this.#manifests) {
+      if (this.#file_count + manifest.size <= MANIFEST_FILES_MAX) break
+      this.#manifests.delete(oldest_id)
+      this.#file_count -= size
     }
-    if (!manifests.has(site.site_id)) file_count += manifest.size
-    manifests.set(site.site_id, manifest)
+    if (!this.#manifests.has(site_id)) this.#file_count += manifest.size
+    this.#manifests.set(site_id, manifest)
     return manifest
-  }
-
-  return {
-    host(game, namespace, source) {
-      const key = `${game}--${namespace}`
-      const known = hosts.get(key)
-      if (known !== undefined && ctx.elapsed() < known.until_ms) return known.host
-      return once(key, () => askHost(key, game, namespace, source)).catch((error: unknown) => {
-        // Without the database a site goes on as it was.
-        if (known?.host) return known.host
-        throw error
-      })
-    },
-    manifest: (site, source) => manifests.get(site.site_id) ?? once(site.site_id, () => askManifest(site, source)),
-    close,
   }
 }
 
@@ -205,7 +213,7 @@ async function readManifest(ctx: Context, upload_id: string): Promise<Manifest> 
   return manifest
 }
 
-/** Beside the plain file, which says the type, or instead of it. */
+/** Adds uploaded compressed files as forms of the plain file, which states the type, or in place of a missing one. */
 function addVariants(manifest: Map<string, SiteEntry>): void {
   for (const [path, { file }] of [...manifest]) {
     const encoding = file?.content_encoding ?? null
@@ -217,7 +225,7 @@ function addVariants(manifest: Map<string, SiteEntry>): void {
   }
 }
 
-/** A form that the site has itself comes before one of ours. */
+/** Adds a form compressed by the platform, unless the site has an uploaded one. */
 function addPacked(manifest: ReadonlyMap<string, SiteEntry>, path: string, packed: SiteFile): void {
   const content_encoding: Encoding = path.endsWith(PACKED_ENDINGS.br) ? 'br' : 'gzip'
   const entry = manifest.get(path.slice(0, -PACKED_ENDINGS[content_encoding].length))
@@ -225,5 +233,5 @@ function addPacked(manifest: ReadonlyMap<string, SiteEntry>, path: string, packe
   entry[content_encoding] = { ...packed, content_type: entry.file.content_type, content_encoding }
 }
 
-/** Hex digits of the hash that make an entity tag: 128 bits. */
+/** Hex digits of the hash that are the entity tag: 128 bits. */
 const ETAG_LENGTH = 32

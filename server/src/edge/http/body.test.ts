@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { carryBody, createBody, skipBody } from './body.ts'
+import { createBody, forwardBody, skipBody } from './body.ts'
 
 /** What is passed on of the bytes when they come in these pieces, and what is left of them. */
 function carry(bytes: Buffer, lengths: readonly number[], to_chunks: boolean) {
@@ -25,7 +25,7 @@ function carry(bytes: Buffer, lengths: readonly number[], to_chunks: boolean) {
     }
     const from = { bytes: piece, start: 0, end: piece.length, is_own: true }
     skipBody(skipped, Buffer.from(piece), 0, piece.length)
-    left += piece.length - carryBody(body, from, to, '', to_chunks)
+    left += piece.length - forwardBody(body, from, to, '', to_chunks)
   }
   assert.deepEqual([skipped.is_done, skipped.is_broken], [body.is_done, body.is_broken])
   return { body, left, passed: Buffer.concat(written) }

@@ -1,6 +1,6 @@
-// The body of a message on its way through: counted or taken apart as its framing says, and framed anew. Chunks are read
-// strictly (RFC 9112, 7.1): sizes without signs or spaces, CRLF after each, extensions and trailers checked and left out.
-// A chunk is passed on as soon as a part of it is there, and small ones of one read become one.
+// Forwards the body of a message: reads it by its framing and frames it anew. Chunks are read strictly (RFC 9112, 7.1): sizes
+// without signs or spaces, each followed by CRLF; extensions and trailers are checked and dropped. A part of a chunk is
+// forwarded as soon as it arrives, and small chunks of one read become one.
 import type { Socket } from 'node:net'
 import { freeBuffer } from '../../free-buffer.ts'
 import {
@@ -10,21 +10,21 @@ import {
   HEADERS_MAX,
   SMALL_BYTES_MAX,
 } from '../limits.ts'
-import type { Framing } from './head.ts'
+import type { Framing } from './forwarded-lines.ts'
 import { createNameTable, findHeadEnd, LINE_MARKS, marks, mayBecomeHead, readLines } from './lines.ts'
 
 export type Body = {
   framing: Framing
   is_done: boolean
-  /** What came is not what the framing says: nothing more of it may be passed on. */
+  /** The bytes contradict the framing: no more of them may be forwarded. */
   is_broken: boolean
-  /** Something of it has been written. */
+  /** A part of the body has been written. */
   has_begun: boolean
-  /** Bytes that are still to come, of the body or of the chunk. */
+  /** Bytes that have not arrived yet, of the body or of the current chunk. */
   left: number
-  /** Of a chunked body: what comes next. */
-  place: 'size' | 'data' | 'data end' | 'trailers'
-  /** A line that has not come to its end. */
+  /** The part of a chunked body that comes next. */
+  part: 'size' | 'data' | 'data end' | 'trailers'
+  /** A line that is not complete yet. */
   line: Buffer | null
   extensions_bytes: number
 }
@@ -32,25 +32,23 @@ export type Body = {
 export function createBody(framing: Framing): Body {
   const left = framing === 'until_end' ? Number.POSITIVE_INFINITY : typeof framing === 'number' ? framing : 0
   const is_done = framing === 'none' || framing === 0
-  return { framing, is_done, is_broken: false, has_begun: false, left, place: 'size', line: null, extensions_bytes: 0 }
+  return { framing, is_done, is_broken: false, has_begun: false, left, part: 'size', line: null, extensions_bytes: 0 }
 }
 
-export type Carried = {
-  /** Bytes to pass on. */
+export type ForwardedBytes = {
   bytes: Buffer
   start: number
   end: number
-  /** Nobody else uses their memory: it need not be copied when they are held. */
+  /** Nothing else uses their memory, so they can be kept without a copy. */
   is_own: boolean
 }
 
 /**
- * Passes on to `to` what is there of the body, behind `before`, framed by chunks if so wished. Answers where it ends; then
- * `body` says whether it is done or broken. What is found to be broken at
- * once is not begun.
+ * Writes `before` and the bytes of the body in `from` to `to`, in chunks if `to_chunks`. Returns where the body's bytes end;
+ * `body` then says whether it is done or broken. Nothing is written of bytes that are broken from their start.
  */
-export function carryBody(body: Body, from: Carried, to: Socket, before: string, to_chunks: boolean): number {
-  if (body.framing === 'chunked') return carryChunks(body, from, to, before, to_chunks)
+export function forwardBody(body: Body, from: ForwardedBytes, to: Socket, before: string, to_chunks: boolean): number {
+  if (body.framing === 'chunked') return forwardChunks(body, from, to, before, to_chunks)
   const { start } = from
   const end = Math.min(from.end, start + body.left)
   body.left -= end - start
@@ -62,14 +60,14 @@ export function carryBody(body: Body, from: Carried, to: Socket, before: string,
   return end
 }
 
-/** What is to be said when the connection's end has ended the body. */
+/** Returns what ends a forwarded body that ended with its connection. */
 export function lastChunk(to_chunks: boolean): string {
   return to_chunks ? LAST_CHUNK : ''
 }
 
 const LAST_CHUNK = '0\r\n\r\n'
 
-/** Passes over what is there of a body that nobody wants. */
+/** Drops the bytes of a body. Returns where they end. */
 export function skipBody(body: Body, bytes: Buffer, start: number, end: number): number {
   if (body.framing !== 'chunked') {
     const stop = Math.min(end, start + body.left)
@@ -80,20 +78,20 @@ export function skipBody(body: Body, bytes: Buffer, start: number, end: number):
   let at = start
   while (at < end && !body.is_done && !body.is_broken) {
     at = stepChunks(body, bytes, at, end)
-    if (body.place === 'data') at = takeData(body, at, end)
+    if (body.part === 'data') at = takeData(body, at, end)
   }
   return at
 }
 
-function carryChunks(body: Body, from: Carried, to: Socket, before: string, to_chunks: boolean): number {
+function forwardChunks(body: Body, from: ForwardedBytes, to: Socket, before: string, to_chunks: boolean): number {
   const { bytes, end } = from
   let at = from.start
-  /** What was found and is not written yet. */
+  /** Data that was read and is not written yet. */
   let small = ''
   let head = before
   while (at < end && !body.is_done && !body.is_broken) {
     at = stepChunks(body, bytes, at, end)
-    if (body.place !== 'data') continue
+    if (body.part !== 'data') continue
     const start = at
     at = takeData(body, at, end)
     if (at - start + small.length <= SMALL_BYTES_MAX) {
@@ -122,23 +120,23 @@ function framed(text: string, to_chunks: boolean): string {
 function takeData(body: Body, start: number, end: number): number {
   const stop = Math.min(end, start + body.left)
   body.left -= stop - start
-  if (body.left === 0) body.place = 'data end'
+  if (body.left === 0) body.part = 'data end'
   return stop
 }
 
-/** Reads what is between data, up to the next data. */
+/** Reads what stands between two pieces of data. Returns where the next data begins. */
 function stepChunks(body: Body, bytes: Buffer, start: number, end: number): number {
   let at = start
-  while (at < end && body.place !== 'data' && !body.is_done && !body.is_broken) {
-    if (body.place === 'trailers') return readTrailers(body, bytes, at, end)
+  while (at < end && body.part !== 'data' && !body.is_done && !body.is_broken) {
+    if (body.part === 'trailers') return readTrailers(body, bytes, at, end)
     const line_end = bytes.indexOf(LF, at)
     const stop = line_end === -1 || line_end >= end ? end : line_end + 1
-    const line = held(body, bytes, at, stop)
+    const line = joinLine(body, bytes, at, stop)
     at = stop
     if (line.length > CHUNK_LINE_BYTES_MAX) body.is_broken = true
-    else if (line.at(-1) !== LF) hold(body, line)
-    else if (body.place === 'size') readSize(body, line.toString('latin1'))
-    else if (line.length === 2 && line[0] === CR) body.place = 'size'
+    else if (line.at(-1) !== LF) keepLine(body, line)
+    else if (body.part === 'size') readSize(body, line.toString('latin1'))
+    else if (line.length === 2 && line[0] === CR) body.part = 'size'
     else body.is_broken = true
   }
   return at
@@ -146,7 +144,7 @@ function stepChunks(body: Body, bytes: Buffer, start: number, end: number): numb
 
 const CR = 0x0d
 const LF = 0x0a
-/** A size of at most 2^48 bytes, and extensions, which mean nothing to anybody here. */
+/** A size of at most 2^48 bytes, and extensions, which are ignored. */
 const SIZE_LINE = /^0{0,16}([0-9A-Fa-f]{1,12})(;[\t\x20-\x7e\x80-\xff]*)?\r\n$/
 
 function readSize(body: Body, line: string): void {
@@ -157,10 +155,10 @@ function readSize(body: Body, line: string): void {
     return
   }
   body.left = Number.parseInt(size, 16)
-  body.place = body.left === 0 ? 'trailers' : 'data'
+  body.part = body.left === 0 ? 'trailers' : 'data'
 }
 
-/** Fields of a head that must not come behind the body, where some would still believe them. */
+/** Headers that are refused as trailers: some parsers would apply them to the message. */
 const frameName = createNameTable<true>([
   ['content-length', true],
   ['transfer-encoding', true],
@@ -169,9 +167,9 @@ const frameName = createNameTable<true>([
 
 function readTrailers(body: Body, bytes: Buffer, start: number, end: number): number {
   const before = body.line?.length ?? 0
-  const text = held(body, bytes, start, end)
+  const text = joinLine(body, bytes, start, end)
   if (text[0] === CR && text.length === 1) {
-    hold(body, text)
+    keepLine(body, text)
     return end
   }
   if (text[0] === CR && text[1] === LF) {
@@ -180,7 +178,7 @@ function readTrailers(body: Body, bytes: Buffer, start: number, end: number): nu
   }
   const last = findHeadEnd(text, 0, before, text.length)
   if (last === -1) {
-    if (mayBecomeHead(text, 0, text.length)) hold(body, text)
+    if (mayBecomeHead(text, 0, text.length)) keepLine(body, text)
     else body.is_broken = true
     return end
   }
@@ -194,20 +192,20 @@ function readTrailers(body: Body, bytes: Buffer, start: number, end: number): nu
   return start + last + 2 - before
 }
 
-/** What has been held of a line, and what has come of it now. */
-function held(body: Body, bytes: Buffer, start: number, end: number): Buffer {
+/** Returns the kept beginning of a line together with the bytes that arrived now. */
+function joinLine(body: Body, bytes: Buffer, start: number, end: number): Buffer {
   const now = bytes.subarray(start, end)
   const before = body.line
   body.line = null
   return before === null ? now : Buffer.concat([before, now])
 }
 
-/** The bytes may be somebody else's next moment. */
-function hold(body: Body, line: Buffer): void {
+/** Keeps the beginning of a line. It is copied, because the buffer is used again by the next read. */
+function keepLine(body: Body, line: Buffer): void {
   body.line = Buffer.from(line)
 }
 
-function write(to: Socket, before: string, from: Carried, start: number, end: number, after: string): void {
+function write(to: Socket, before: string, from: ForwardedBytes, start: number, end: number, after: string): void {
   const length = end - start
   if (length <= SMALL_BYTES_MAX) {
     const text = length === 0 ? before : `${before}${from.bytes.toString('latin1', start, end)}${after}`
@@ -219,14 +217,14 @@ function write(to: Socket, before: string, from: Carried, start: number, end: nu
   to.cork()
   if (before !== '') to.write(before, 'latin1')
   to.write(piece, (error) => {
-    // Of a piece that was not written, the system may still hold the memory.
+    // The system may still use the memory of a piece that was not written.
     if (error == null) freeBuffer(piece)
   })
   if (after !== '') to.write(after, 'latin1')
   to.uncork()
 }
 
-/** In memory of its own, so that it can be given back. */
+/** Copies into memory of its own, so that freeBuffer can free it. */
 function copyOf(bytes: Buffer, start: number, end: number): Buffer {
   const copy = Buffer.allocUnsafeSlow(end - start)
   bytes.copy(copy, 0, start, end)

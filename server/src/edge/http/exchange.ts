@@ -1,61 +1,57 @@
-// One request of a client's, and what it goes through: the connection that it came over, and the wire to a backend that
-// carries it, where one does. Types only: who reads, who answers and who forwards all know these, and not each other.
+// One request of a client: the connection it came over, what is known about it, and what responds to it. The proxy and the
+// CDN respond; this room knows them only as a `Responder`.
 import type { Socket } from 'node:net'
-import type { ApiError } from '@muster/contract'
 import type { ClientPlace } from '../../addresses/client-share.ts'
 import type { Ray } from '../../observe/ray.ts'
-import type { Guest } from '../connection-limits.ts'
+import type { AdmittedConnection } from '../connection-limits.ts'
 import type { HostMeaning } from '../hosts.ts'
-import type { Turns } from '../proxy/client-queue.ts'
-import type { ParkingChannel } from '../proxy/parking.ts'
-import type { PoolName, RolePools } from '../proxy/pools.ts'
-import type { Address, LobbyPort } from '../routes.ts'
-import type { Body } from './body.ts'
+import type { LobbyPort } from '../routes.ts'
+import { type Body, createBody } from './body.ts'
 import type { RequestHead } from './head.ts'
-import type { NameTable } from './lines.ts'
 import type { Ticks } from './ticks.ts'
 
-/** A client's connection, and what is known of it. */
+/** A client's connection. */
 export type Connection = {
   readonly socket: Socket
-  /** The connection as one of those that the edge counts. */
-  readonly guest: Guest
+  /** The connection's entry in the edge's connection limits. */
+  readonly admitted: AdmittedConnection
   readonly ticks: Ticks
   readonly peer: string
   readonly is_secure: boolean
-  /** The host of the request before: mostly this one's too. */
+  /** The host of the previous request: usually also that of the next one. */
   host: { header: string; host: string; meaning: HostMeaning | null } | null
-  /** The peer as a client, and the key under which it is counted. */
-  client: string
-  source: string
-  /** The lobby of its last request, and whether its close is noticed there (lobby-connections.ts). */
+  /** The address of the peer, and the key that limits count it by; empty until the first request. */
+  client_ip: string
+  client_key: string
+  /** The lobby of the last request, and whether the connection's close is watched for it (lobby-connections.ts). */
   lobby_id: string | null
   is_counted: boolean
-  /** What has come and nobody has taken yet; of it, how much has been looked at in vain. */
+  /** Bytes received but not yet consumed. `scanned`: how many of them were scanned without finding the end of a head. */
   pending: Buffer | null
-  looked_at: number
+  scanned: number
   exchange: Exchange | null
-  has_asked: boolean
-  /** Nothing that comes is a request any more. */
+  /** At least one request has been read. */
+  has_requested: boolean
+  /** No further request is read. */
   is_ending: boolean
-  is_taking: boolean
-  /** The tick at which what is waited for began. */
+  is_consuming: boolean
+  /** The tick at which the current wait began. */
   since: number
-  /** Bytes that nobody wants and that may still come. */
+  /** Bytes that may still arrive and be dropped. */
   skip_left: number
-  /** Since when the rate of a large body is measured, and how many bytes had come by then. */
+  /** Measures the rate of a large body: the tick of the start, and the bytes received by then. */
   pace: { since: number; bytes: number } | null
-  readonly keeper: ClientConnectionHandlers
+  readonly handlers: ClientConnectionHandlers
   unlisten: () => void
 }
 
-/** What those who answer say to those who read. */
+/** What a responder calls on the reading side of a client's connection. */
 export type ClientConnectionHandlers = {
-  /** The answer has been written whole: what comes next? */
-  onAnswered: (exchange: Exchange) => void
-  /** There is somebody to take the request's body now, or again. `before` goes to the wire in front of it. */
+  /** The whole response has been written: the next request may be read. */
+  onResponseDone: (exchange: Exchange) => void
+  /** The upstream takes the request's body, now or again. `before` is written in front of it. */
   sendBody: (exchange: Exchange, before: string) => void
-  /** The socket is no HTTP any more. Answers what has come over it and was not taken. */
+  /** Gives up the socket, which no longer carries HTTP. Returns the bytes received but not consumed. */
   release: (connection: Connection) => Buffer | null
 }
 
@@ -65,106 +61,83 @@ export type Exchange = {
   readonly method: string
   host: string
   meaning: HostMeaning | null
-  /** In origin form, as the backend is to see it. */
+  /** In origin form, as the backend receives it. */
   path: string
-  /** The client's address, and the key under which it is counted. */
-  client: string
-  source: string
-  /** The client came over TLS, to us or to a proxy that we trust. */
+  client_ip: string
+  /** The key that limits count the client by. */
+  client_key: string
+  /** The client came over TLS, to the edge or to a trusted proxy. */
   is_secure: boolean
-  /** When its head had come, by performance.now(). */
+  /** When the head was complete, by performance.now(). */
   readonly came_at: number
-  /** Null: it goes to a lobby, or nobody knows yet where. */
+  /** Null: the request goes to a lobby, or its target is not known yet. */
   ray_id: string | null
   ray: Ray | null
-  /** The lobby that it goes to. */
+  /** The lobby that the request goes to; null: none. */
   lobby: LobbyPort | null
-  /** Of the request. */
+  /** The body of the request. */
   readonly body: Body
-  /** A small body that has not come whole; no role is asked before it has. */
+  /** A small body that is still being collected; the request is not forwarded before it is complete. */
   arriving: ArrivingBody | null
-  /** What it is forwarded to; null: nothing yet. */
-  target: { upstream: Upstream; address: Address; attempt: number } | null
-  /** Where its body goes and its answer comes from, once there is a connection. */
-  wire: UpstreamConnection | null
-  /** Its place in a pool of the role that it goes to (proxy/pools.ts). */
-  place: ClientPlace | null
-  /** Whose turn it has or waits for (proxy/client-queue.ts). */
-  turns: Turns | null
-  /** It waits at the role without a connection, or its response is being fetched from there. */
-  parked: ParkedRequest | null
+  /** Null: the response is written at once, or its source is not known yet. */
+  responder: Responder | null
   keeps_alive: boolean
-  /** The head of the answer has left; the answer has. */
-  is_answering: boolean
-  is_answered: boolean
-  /** The answer's end cannot be told from a broken connection but by a reset. */
+  /** The head of the response has been written; the whole response has. */
+  is_response_begun: boolean
+  is_response_done: boolean
+  /** The response ends with the connection, so a broken one can only be told apart by a reset. */
   is_until_end: boolean
-  /** Answered, or the client is gone: nobody waits for an answer any more. */
+  /** Responded, or the client is gone: no response is wanted any more. */
   is_over: boolean
-  /** For who answers bit by bit. */
-  onDrain: (() => void) | null
-  onLost: (() => void) | null
 }
 
-/** `bytes` grows with what comes, up to the length of the body. */
+/** `bytes`: grows with what arrives, up to the length of the body. */
 export type ArrivingBody = { bytes: Buffer; received: number; since: number; place: ClientPlace; onArrived: () => void }
 
-/** `claim_line`: the header that fetches its response. */
-export type ParkedRequest = { number: number; claim_line: string }
+/** What produces a response over time: a file that is streamed, or a backend. */
+export type Responder = {
+  /** The connection to a backend that takes the request's body; null: none, or none yet. */
+  readonly upstream: BodyUpstream | null
+  /** The request waits at a role without a connection. */
+  readonly is_parked: boolean
+  /** The client's connection takes bytes again. */
+  onDrain: () => void
+  /** The client is gone. */
+  onLost: () => void
+}
 
-/** What is connected to one address. */
-export type Target = { key: string; count: number; free: UpstreamConnection[] }
-
-/** A connection to a backend: proxy/upstream-pool.ts makes and keeps them, proxy/forward.ts has them carry. */
-export type UpstreamConnection = {
+/** A connection to a backend, as far as the body of a request is concerned. */
+export type BodyUpstream = {
   readonly socket: Socket
-  readonly target: Target
-  /** For a handshake, after which it belongs to one client. */
-  readonly is_single: boolean
-  is_connected: boolean
-  /** Whose request it carries; null: it is free. */
-  exchange: Exchange | null
-  upstream: Upstream | null
-  /** How often a connection for this request has been tried before. */
-  attempt: number
-  /** The request's head has been sent: it must not be sent again. */
-  is_begun: boolean
-  /** The tick at which what is waited for began. */
-  since: number
-  /** What has broken it; a write that failed leaves it open for an answer (early-responses.ts). */
-  error: NodeJS.ErrnoException | null
-  outlives_writes: boolean
-  /** Of an answer whose head has not come to its end; of it, how much has been looked at. */
-  pending: Buffer | null
-  looked_at: number
-  interim_answers: number
-  /** Null: the answer's head is still to come. */
-  answer: Body | null
-  to_chunks: boolean
-  keeps_alive: boolean
-  unlisten: () => void
+  /** The head of the request has been sent. */
+  readonly is_begun: boolean
+  /** More of the body follows: a response that arrives before all of it must survive failed writes. */
+  expectMoreBody: () => void
 }
 
-/** What only api and matchmaker have. */
-export type RoleUpstream = {
-  pools: RolePools
-  channel: ParkingChannel
-  turns: Readonly<Partial<Record<PoolName, Turns>>>
-}
-
-/** How a backend is spoken to. */
-export type Upstream = {
-  /** Null: a lobby. */
-  role: RoleUpstream | null
-  /** No connection could be made, for the nth time: where to try next, or null to give up. May throw an ApiError. */
-  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
-  /** What the client is told when there is no answer, or none that is HTTP. */
-  unavailable: () => ApiError
-  /** Whether the backend does not get a header of the request; null: it gets all. The name is in lower case. */
-  isRequestDropped: ((name: string, value: string) => boolean) | null
-  /** The only headers of the response that the client gets; null: it gets all. */
-  response_allowed: NameTable<true> | null
-  /** Put in on the way, as whole lines. */
-  request_added: string
-  response_added: string
+export function createExchange(connection: Connection, head: RequestHead): Exchange {
+  return {
+    connection,
+    head,
+    method: head.method,
+    host: '',
+    meaning: null,
+    path: '',
+    client_ip: '',
+    client_key: '',
+    is_secure: connection.is_secure,
+    came_at: performance.now(),
+    ray_id: null,
+    ray: null,
+    lobby: null,
+    body: createBody(head.framing),
+    arriving: null,
+    responder: null,
+    // Bytes after an upgrade request are not HTTP, whether the upgrade was accepted or not.
+    keeps_alive: head.keeps_alive && !head.is_upgrade,
+    is_response_begun: false,
+    is_response_done: false,
+    is_until_end: false,
+    is_over: false,
+  }
 }

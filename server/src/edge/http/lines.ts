@@ -1,7 +1,7 @@
-// The lines of a head, found and checked byte by byte, for requests and for answers alike. Nothing here is lenient: a line
-// ends in CRLF, a name is a token with its colon right behind it, a value has no control characters and goes over one line
-// (RFC 9112, 5). What two parsers could read differently does not get further.
-import { ANSWER_LINES_MAX, HEADER_BYTES_MAX } from '../limits.ts'
+// Finds and checks the lines of a head, byte by byte, for requests and responses. The reading is strict (RFC 9112, 5): a line
+// ends in CRLF, a name is a token directly followed by its colon, and a value has no control characters and stays on one
+// line. A head that two parsers could read differently is refused.
+import { HEADER_BYTES_MAX, RESPONSE_LINES_MAX } from '../limits.ts'
 
 const TAB = 0x09
 const LF = 0x0a
@@ -14,7 +14,7 @@ const LOWER = 0x20
 const TOKEN = 1
 const VALUE = 2
 const TARGET = 4
-/** What bytes may stand for. */
+/** Which parts of a line each byte may belong to. */
 const KINDS = new Uint8Array(256)
 for (let byte = 0; byte < KINDS.length; byte++) {
   const character = String.fromCharCode(byte)
@@ -25,16 +25,16 @@ for (let byte = 0; byte < KINDS.length; byte++) {
   KINDS[byte] = (is_token ? TOKEN : 0) | (is_value ? VALUE : 0) | (is_target ? TARGET : 0)
 }
 
-/** Where the parts of a line are: begin and end of its name and of its value, without the white space around it. */
+/** Positions stored for each line: start and end of its name, start and end of its value without white space around it. */
 export const LINE_MARKS = 4
-/** Filled by readLines and read right after it, before anything else runs: heads are many, and this is the same for all. */
-export const marks = new Int32Array(LINE_MARKS * ANSWER_LINES_MAX)
+/** Filled by readLines, and read right after it before anything else runs. All heads share it, to save allocations. */
+export const marks = new Int32Array(LINE_MARKS * RESPONSE_LINES_MAX)
 
 const MALFORMED = -1
 export const TOO_MANY_LINES = -2
 
 /**
- * The lines from `start` to the empty one, whose CRLF begins at `end`. Answers how many there are; MALFORMED, or
+ * Reads the lines from `start` to the empty one, whose CRLF begins at `end`. Returns their number, MALFORMED, or
  * TOO_MANY_LINES for more than `lines_max`.
  */
 export function readLines(bytes: Uint8Array, start: number, end: number, lines_max: number): number {
@@ -63,14 +63,14 @@ export function readLines(bytes: Uint8Array, start: number, end: number, lines_m
   return at === end ? count : MALFORMED
 }
 
-/** Whether the line is written as everybody writes it: one space, then the value. Then it may be passed on as it stands. */
+/** Whether the line has the usual form, one space and then the value. Such a line is forwarded unchanged. */
 export function isPlainLine(bytes: Uint8Array, line: number): boolean {
   const mark = line * LINE_MARKS
   const value = marks[mark + 2]!
   return value === marks[mark + 1]! + 2 && bytes[value - 1] === SPACE && bytes[marks[mark + 3]!] === CR
 }
 
-/** Whether white space around the value has a tab. Parsers disagree whether it belongs to the value. */
+/** Whether the white space around the value has a tab. Parsers disagree whether a tab belongs to the value. */
 export function hasTabAround(bytes: Uint8Array, line: number): boolean {
   const mark = line * LINE_MARKS
   for (let at = marks[mark + 1]! + 1; at < marks[mark + 2]!; at++) if (bytes[at] === TAB) return true
@@ -83,9 +83,9 @@ export function isTarget(bytes: Uint8Array, start: number, end: number): boolean
   return end > start
 }
 
-/** Where the empty line's CRLF begins; -1 when it is not there up to `end`. `from` is where there is something new. */
+/** Returns where the empty line's CRLF begins; -1: not before `end`. `from`: the first byte that was not scanned before. */
 export function findHeadEnd(bytes: Uint8Array, start: number, from: number, end: number): number {
-  // At the last byte of the four: most others tell that it is none of the next three either.
+  // Tests the last of four bytes: most values exclude the next three positions too.
   let at = Math.max(start, from - 3) + 3
   while (at < end) {
     const byte = bytes[at]!
@@ -95,7 +95,7 @@ export function findHeadEnd(bytes: Uint8Array, start: number, from: number, end:
   return -1
 }
 
-/** Whether bytes of which the rest is still to come can become a head. */
+/** Whether these bytes can be the beginning of a head. */
 export function mayBecomeHead(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start > HEADER_BYTES_MAX) return false
   for (let at = start; at < end; at++) {
@@ -108,10 +108,10 @@ export function mayBecomeHead(bytes: Uint8Array, start: number, end: number): bo
   return true
 }
 
-/** What belongs to a header's name, however it is written. */
+/** Returns the entry of a header's name, in whichever case it is written. */
 export type NameTable<T> = (bytes: Buffer, start: number, end: number) => T | undefined
 
-/** Names in lower case. Most headers are told from all of them by length and first letter, without making a string. */
+/** `entries`: names in lower case. Length and first letter exclude most other headers, without making a string. */
 export function createNameTable<T>(entries: Iterable<readonly [string, T]>): NameTable<T> {
   const NAME_LENGTH_MAX = 64
   const table = new Map(entries)

@@ -1,24 +1,24 @@
-// How the edge itself says no: the same five-member body as everywhere, with a ray id, whether the refusal answers a
-// request or is written to a connection whose bytes were none.
+// The edge's own refusals: the same five-member body as everywhere, with a ray id. A refusal responds to a request, or is
+// written to a connection whose bytes are not a request.
 import type { Socket } from 'node:net'
 import { ApiError, errorBody } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { RAY_HEADER } from '../../tokens/edge-proof.ts'
-import { answer, breakAnswer } from './answer.ts'
 import type { Exchange } from './exchange.ts'
-import { linesOf } from './head.ts'
+import { linesOf } from './headers.ts'
+import { breakResponse, sendResponse } from './response.ts'
 
 export type Refuse = {
-  /** Answers a request, with `more` headers. Anything that is not an ApiError is logged and leaves as INTERNAL_ERROR. */
+  /** Responds to a request, with `more` headers. An error that is no ApiError is logged and sent as INTERNAL_ERROR. */
   request: (exchange: Exchange, error: unknown, more?: readonly string[]) => void
-  /** Responds to bytes that were no request, or not to their end; the connection is to be ended then. */
+  /** Responds to bytes that are not a whole request. The caller then ends the connection. */
   socket: (socket: Socket, error: unknown, is_head: boolean) => void
 }
 
-/** `mainUrl` is asked when there is something to refuse: the port may not be known before. */
+/** `mainUrl` is called at each refusal: the port may not be known earlier. */
 export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
-  const answerOf = (error: unknown, ray_id: string) => {
+  const responseOf = (error: unknown, ray_id: string) => {
     if (!(error instanceof ApiError)) ctx.log.error({ err: error, ray_id }, 'a request failed at the edge')
     const refusal = error instanceof ApiError ? error : new ApiError('INTERNAL_ERROR')
     const body = Buffer.from(JSON.stringify(errorBody(refusal, { ray_id, main_url: mainUrl() })))
@@ -35,21 +35,21 @@ export function createRefuse(ctx: Context, mainUrl: () => string): Refuse {
   return {
     request: (exchange, error, more = []) => {
       if (exchange.is_over) return
-      if (exchange.is_answering) {
-        breakAnswer(exchange)
+      if (exchange.is_response_begun) {
+        breakResponse(exchange)
         return
       }
       exchange.ray_id ??= newRayId()
-      const { status, code, headers, body } = answerOf(error, exchange.ray_id)
+      const { status, code, headers, body } = responseOf(error, exchange.ray_id)
       ctx.recorder.end(exchange.ray, code)
-      // After what was not well-formed nobody knows where the next request begins.
+      // After a malformed request it is unknown where the next one begins.
       if (status === 400 || status === 431) exchange.keeps_alive = false
-      answer(exchange, status, [...headers, ...more], body)
+      sendResponse(exchange, status, [...headers, ...more], body)
     },
     socket: (socket, error, is_head) => {
       if (!socket.writable) return
       const ray_id = newRayId()
-      const { status, code, headers, body } = answerOf(error, ray_id)
+      const { status, code, headers, body } = responseOf(error, ray_id)
       headers.push(RAY_HEADER, ray_id)
       socket.write(
         `HTTP/1.1 ${status} ${code}\r\n${linesOf(headers)}connection: close\r\n\r\n${is_head ? '' : body.toString('latin1')}`,

@@ -1,4 +1,4 @@
-// Listeners of a socket that are taken off together, when it becomes somebody else's.
+// Listeners of a socket that are removed together, when something else takes the socket over.
 import type { Socket } from 'node:net'
 
 export type Listeners = {
@@ -9,7 +9,7 @@ export type Listeners = {
   close: () => void
 }
 
-/** Answers how to take them off. */
+/** Returns a function that removes the listeners. */
 export function listen(socket: Socket, listeners: Listeners): () => void {
   const entries = Object.entries(listeners)
   for (const [event, listener] of entries) socket.on(event, listener)

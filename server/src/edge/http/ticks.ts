@@ -1,36 +1,37 @@
-// The one timer of all connections. What may take only so long remembers the tick at which it began, and is looked at with
-// every later one: no timer is started for a request, and no moment is asked for.
+// The one timer of all connections. A wait with a maximum stores the tick at which it began, and each later tick checks it.
+// So a request starts no timer and reads no clock.
 import type { Context } from '../../context.ts'
 import { HEADER_CHECK_MS } from '../limits.ts'
 
 export type Ticks = {
-  /** How many there have been. */
+  /** The number of ticks so far. */
   readonly now: number
-  /** The header that says when an answer was made. */
+  /** The Date header of a response. */
   readonly date_line: string
-  on: (look: () => void) => void
+  /** Calls `check` at every tick. */
+  on: (check: () => void) => void
   close: () => void
 }
 
 export function createTicks(ctx: Pick<Context, 'now'>): Ticks {
   const dateLine = (): string => `Date: ${new Date(ctx.now()).toUTCString()}\r\n`
-  const looks: (() => void)[] = []
+  const checks: (() => void)[] = []
   const ticks = {
     now: 0,
     date_line: dateLine(),
-    on: (look: () => void) => void looks.push(look),
+    on: (check: () => void) => void checks.push(check),
     close: () => clearInterval(timer),
   }
   const timer = setInterval(() => {
     ticks.now++
     ticks.date_line = dateLine()
-    for (const look of looks) look()
+    for (const check of checks) check()
   }, HEADER_CHECK_MS)
   timer.unref()
   return ticks
 }
 
-/** How many ticks it takes until at least so much time has passed, but for a part of one. */
+/** The number of ticks in this time, rounded up. */
 export function ticksOf(ms: number): number {
   return Math.ceil(ms / HEADER_CHECK_MS)
 }

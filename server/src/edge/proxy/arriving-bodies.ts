@@ -1,8 +1,9 @@
-// Bodies on their way from a client to a role. A small body of a known length is collected here before the role is asked:
-// a client that sends one byte and stops holds a place and some memory here, and no connection to the role. Most bodies
-// come with their head, and pass without a copy. Larger bodies stream, and all must come at a minimum rate.
+// Bodies on their way from a client to a role. A small body of a known length is collected before the role gets the request.
+// A client that sends one byte and stops then holds a place and some memory of the edge, but no connection to the role. Most
+// bodies arrive together with their head, and are not copied. Larger bodies are streamed. All have a minimum rate.
 import { ApiError } from '@muster/contract'
 import { ClientShare } from '../../addresses/client-share.ts'
+import type { SmallBodies } from '../http/connections.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { type Ticks, ticksOf } from '../http/ticks.ts'
@@ -18,17 +19,6 @@ import {
 } from '../limits.ts'
 import { placeIn, poolFull } from './pools.ts'
 
-export type ArrivingBodies = {
-  /** Calls `onArrived` once the body is there, at once if it is. Throws what placeIn() throws. */
-  collect: (exchange: Exchange, onArrived: () => void) => void
-  /** Of an exchange whose body is being collected: what has come. Returns the bytes that are to be taken, once all are there. */
-  take: (exchange: Exchange, chunk: Buffer) => Buffer | null
-  /** Nobody waits for the body any more. */
-  drop: (exchange: Exchange) => void
-  /** With each tick: refuses an exchange whose body comes too slowly. Returns whether it did. */
-  refuseSlow: (exchange: Exchange) => boolean
-}
-
 const MS_PER_SECOND = 1_000
 const SMALL_BODY_TICKS = ticksOf(SMALL_BODY_MS_MAX)
 const GRACE_TICKS = ticksOf(SMALL_BODY_GRACE_MS)
@@ -40,90 +30,94 @@ const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 export type ArrivingOptions = {
   ticks: Ticks
   refuse: Refuse
-  /** Of a large body; 0: any rate will do. */
+  /** The minimum rate of a large body; 0: none. */
   large_bytes_per_second_min: number
   pool?: PoolLimits
 }
 
-export function createArrivingBodies({
-  ticks,
-  refuse,
-  large_bytes_per_second_min,
-  pool = ARRIVING_POOL,
-}: ArrivingOptions): ArrivingBodies {
-  const share = new ClientShare(pool)
-  const large_bytes_min = (large_bytes_per_second_min * LARGE_BODY_PACE_MS) / MS_PER_SECOND
+export class ArrivingBodies implements SmallBodies {
+  readonly #ticks: Ticks
+  readonly #refuse: Refuse
+  readonly #share: ClientShare
+  readonly #large_bytes_min: number
 
-  function collect(exchange: Exchange, onArrived: () => void): void {
-    const { connection, body, head, source } = exchange
+  constructor({ ticks, refuse, large_bytes_per_second_min, pool = ARRIVING_POOL }: ArrivingOptions) {
+    this.#ticks = ticks
+    this.#refuse = refuse
+    this.#share = new ClientShare(pool)
+    this.#large_bytes_min = (large_bytes_per_second_min * LARGE_BODY_PACE_MS) / MS_PER_SECOND
+  }
+
+  /** Calls `onArrived` once a small body is complete, and at once for every other body. Throws the refusals of placeIn(). */
+  collect(exchange: Exchange, onArrived: () => void): void {
+    const { connection, body, head, client_key } = exchange
     const pending = connection.pending?.length ?? 0
     const is_small = typeof body.framing === 'number' && body.framing <= SMALL_BODY_BYTES_MAX
     if (!is_small || body.is_done || pending >= body.left) {
       onArrived()
       return
     }
-    const place = placeIn(share, 'arriving', source, () => {
+    const place = placeIn(this.#share, 'arriving', client_key, () => {
       exchange.arriving = null
       exchange.keeps_alive = false
-      refuse.request(exchange, poolFull('arriving'))
+      this.#refuse.request(exchange, poolFull('arriving'))
     })
     if (head.expects_continue) {
       head.expects_continue = false
       connection.socket.write(CONTINUE, 'latin1')
     }
-    exchange.arriving = { bytes: Buffer.alloc(0), received: 0, since: ticks.now, place, onArrived }
+    exchange.arriving = { bytes: Buffer.alloc(0), received: 0, since: this.#ticks.now, place, onArrived }
     const begun = connection.pending
     connection.pending = null
     if (begun !== null) append(exchange.arriving, begun, body.left)
   }
 
-  function take(exchange: Exchange, chunk: Buffer): Buffer | null {
+  take(exchange: Exchange, chunk: Buffer): Buffer | null {
     const { arriving, body } = exchange
     append(arriving!, chunk, body.left)
     if (arriving!.received < body.left) return null
-    drop(exchange)
+    this.drop(exchange)
     return arriving!.bytes.subarray(0, arriving!.received)
   }
 
-  function drop(exchange: Exchange): void {
+  drop(exchange: Exchange): void {
     exchange.arriving?.place.leave()
     exchange.arriving = null
   }
 
-  function refuseSlow(exchange: Exchange): boolean {
-    const is_slow = exchange.arriving === null ? isSlowLarge(exchange) : isSlowSmall(exchange)
+  refuseSlow(exchange: Exchange): boolean {
+    const is_slow = exchange.arriving === null ? this.#isSlowLarge(exchange) : this.#isSlowSmall(exchange)
     if (!is_slow) return false
-    drop(exchange)
+    this.drop(exchange)
     exchange.keeps_alive = false
-    refuse.request(exchange, new ApiError('API_REQUEST_TIMEOUT', {}, { message: 'The body comes too slowly.' }))
+    this.#refuse.request(exchange, new ApiError('API_REQUEST_TIMEOUT', {}, { message: 'The body comes too slowly.' }))
     return true
   }
 
-  function isSlowSmall({ arriving }: Exchange): boolean {
+  #isSlowSmall({ arriving }: Exchange): boolean {
     const { since, received } = arriving!
-    const waited = ticks.now - since
+    const waited = this.#ticks.now - since
     return waited > SMALL_BODY_TICKS || (waited > GRACE_TICKS && received < (waited - GRACE_TICKS) * BYTES_PER_TICK_MIN)
   }
 
-  /** What has come and is not taken waits for the role, and is not the client's fault. */
-  function isSlowLarge({ connection, body, wire }: Exchange): boolean {
-    const is_streaming = wire?.is_begun && wire.upstream!.role !== null && !body.is_done
-    if (!is_streaming || wire.socket.writableNeedDrain || connection.pending !== null) {
+  /** Bytes that have arrived and wait for the role do not count against the client. Lobbies have no minimum rate. */
+  #isSlowLarge({ connection, body, responder, lobby }: Exchange): boolean {
+    const upstream = responder?.upstream ?? null
+    const is_streaming = upstream?.is_begun && lobby === null && !body.is_done
+    if (!is_streaming || upstream.socket.writableNeedDrain || connection.pending !== null) {
       connection.pace = null
       return false
     }
     const { bytesRead } = connection.socket
-    connection.pace ??= { since: ticks.now, bytes: bytesRead }
+    connection.pace ??= { since: this.#ticks.now, bytes: bytesRead }
     const { since, bytes } = connection.pace
-    if (ticks.now - since < PACE_TICKS) return false
+    if (this.#ticks.now - since < PACE_TICKS) return false
     connection.pace = null
-    return bytesRead - bytes < large_bytes_min
+    return bytesRead - bytes < this.#large_bytes_min
   }
-
-  return { collect, take, drop, refuseSlow }
 }
 
-/** Grows by doubling: each byte is copied a bounded number of times, in however small pieces it comes. */
+/** Doubles the buffer when it is full: each byte is copied a bounded number of times, however small the chunks are. */
 function append(arriving: NonNullable<Exchange['arriving']>, chunk: Buffer, length: number): void {
   const received = arriving.received + chunk.length
   if (received > arriving.bytes.length) {

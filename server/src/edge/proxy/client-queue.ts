@@ -1,53 +1,50 @@
-// Few requests of a class are at a role at the same time: what is more waits here, and clients take turns. A role answers in
-// the order in which requests reach it, so a flood of one client would otherwise be answered before what others ask. A
-// request that takes long is parked (parking.ts) and gives its turn to the next.
-import type { Exchange } from '../http/exchange.ts'
+// Limits how many requests of a class are at a role at the same time. Further requests wait here, and clients take turns. A
+// role responds in the order in which requests reach it, so without the queue a flood of one client would delay all others.
+// A request that takes long is parked (parking.ts), which lets the next one pass.
 
-export class Turns {
+export class ClientQueue<T extends { readonly client_key: string }> {
   readonly #at_once_max: number
   #active_count = 0
-  /** By client, the next one first; of one client, in the order in which they came. */
-  readonly #waiting = new Map<string, Set<Exchange>>()
+  /** By client, the next one first; the requests of one client in order of arrival. */
+  readonly #waiting = new Map<string, Set<T>>()
 
   constructor(at_once_max: number) {
     this.#at_once_max = at_once_max
   }
 
-  /** True: it is the turn of this request. Otherwise leave() returns it later. */
-  take(exchange: Exchange): boolean {
-    exchange.turns = this
+  /** Returns true when the request may pass at once. Otherwise a later leave() returns it. */
+  enter(request: T): boolean {
     if (this.#active_count < this.#at_once_max) {
       this.#active_count++
       return true
     }
-    const of_client = this.#waiting.get(exchange.source) ?? new Set()
-    this.#waiting.set(exchange.source, of_client.add(exchange))
+    const of_client = this.#waiting.get(request.client_key) ?? new Set()
+    this.#waiting.set(request.client_key, of_client.add(request))
     return false
   }
 
-  /** The request has ended, or nobody waits for it. Returns the one whose turn it is now. */
-  leave(exchange: Exchange): Exchange | null {
-    exchange.turns = null
-    const { source } = exchange
-    const of_client = this.#waiting.get(source)
-    if (of_client?.delete(exchange)) {
-      if (of_client.size === 0) this.#waiting.delete(source)
+  /** The request has ended, or is given up while it waits. Returns the request that may pass now. */
+  leave(request: T): T | null {
+    const { client_key } = request
+    const of_client = this.#waiting.get(client_key)
+    if (of_client?.delete(request)) {
+      if (of_client.size === 0) this.#waiting.delete(client_key)
       return null
     }
     this.#active_count--
     return this.#next()
   }
 
-  #next(): Exchange | null {
-    const [client] = this.#waiting
-    if (client === undefined) return null
-    const [source, of_client] = client
-    const [exchange] = of_client
-    of_client.delete(exchange!)
-    // Behind the others, if the client has more.
-    this.#waiting.delete(source)
-    if (of_client.size > 0) this.#waiting.set(source, of_client)
+  #next(): T | null {
+    const [first] = this.#waiting
+    if (first === undefined) return null
+    const [client_key, of_client] = first
+    const [request] = of_client
+    of_client.delete(request!)
+    // The client's further requests wait after those of the other clients.
+    this.#waiting.delete(client_key)
+    if (of_client.size > 0) this.#waiting.set(client_key, of_client)
     this.#active_count++
-    return exchange!
+    return request!
   }
 }

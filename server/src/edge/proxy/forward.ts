@@ -1,384 +1,390 @@
-// One request on its way to a backend and the answer on its way back. A request whose connection could not even be made
-// may be tried again; once it has been sent, it is never sent twice: what it did over there is not known. The client's
-// body is not read before there is somebody to read it, and neither side is read faster than the other takes it. An
-// answer that could be read in two ways is none, and the connection that it came on serves nobody else. A role may park a
-// request: then it waits there without a connection, and its response is fetched when there is one (parking.ts).
-
+// Forwards one request to a backend, and the response back. A request whose connection could not be made may be tried again.
+// Once its head has been sent it is never sent twice, because its effect on the backend is unknown.
+//
+// The client's body is not read before the backend takes it, and neither side is read faster than the other one writes. A
+// response that could be read in two ways is refused, and its connection is closed. A role may park a request: the request
+// then waits there without a connection, and its response is fetched once the role has announced it (parking.ts).
 import { endForwarded, readForwardedHead } from '../../observe/forwarded-ray.ts'
 import type { Recorder } from '../../observe/recorder.ts'
-import { CHANNEL_PROTOCOL, PARKING_OFFER } from '../../parking-protocol.ts'
-import { breakAnswer, connectionLines, endAnswer, rayLine } from '../http/answer.ts'
-import { carryBody, createBody, lastChunk } from '../http/body.ts'
-import type { Exchange, ParkedRequest, Upstream, UpstreamConnection } from '../http/exchange.ts'
-import { type AnswerHead, linesWithout, readAnswerHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from '../http/head.ts'
+import { PARKING_OFFER } from '../../parking-protocol.ts'
+import { createBody, forwardBody, lastChunk } from '../http/body.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { findHeadEnd, mayBecomeHead } from '../http/lines.ts'
 import type { Refuse } from '../http/refuse.ts'
+import { breakResponse, connectionLines, endResponse } from '../http/response.ts'
+import { type ResponseHead, readResponseHead, STATUS_FINAL_MIN, STATUS_SWITCHING } from '../http/response-head.ts'
 import type { Ticks } from '../http/ticks.ts'
 import {
   CLAIMS_MAX,
   HEADER_BYTES_MAX,
-  INTERIM_ANSWERS_MAX,
+  INTERIM_RESPONSES_MAX,
   ROLE_SOCKETS_MAX,
   SOCKETS_PER_TARGET_MAX,
 } from '../limits.ts'
+import type { NodeInternals } from '../node-internals.ts'
 import type { Address } from '../routes.ts'
 import { splice } from '../splice.ts'
 import { breakOff } from '../tls/tls.ts'
+import { type Backend, ForwardedRequest } from './forwarded-request.ts'
 import { type PoolName, poolFull } from './pools.ts'
 import { classOf } from './request-class.ts'
-import { createUpstreamPool } from './upstream-pool.ts'
+import { upstreamHead } from './upstream-head.ts'
+import { type UpstreamConnection, UpstreamPool } from './upstream-pool.ts'
 
-export type Forward = {
-  /** Answers `exchange` with what the upstream answers, or refuses it. Never throws. */
-  send: (exchange: Exchange, upstream: Upstream, address: Address) => void
-  /** Nobody waits for the answer any more: the backend is told at once. */
-  abandon: (exchange: Exchange) => void
-  /** The response to a parked request is there: fetches it, when it is its turn. */
-  claim: (exchange: Exchange) => void
-  /** There will be no response to a parked request. */
-  lose: (exchange: Exchange) => void
-  close: () => void
-}
+type ForwarderOptions = { ticks: Ticks; internals: NodeInternals; refuse: Refuse; recorder: Recorder }
 
-/** Methods for which a backend assumes a body, unless told otherwise, are told. */
-const METHODS_WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
+export class Forwarder {
+  readonly #ticks: Ticks
+  readonly #refuse: Refuse
+  readonly #recorder: Recorder
+  readonly #pool: UpstreamPool
+  readonly #abandon = (request: ForwardedRequest): void => this.abandon(request)
+  /** Parked requests whose response has been announced, in that order. */
+  readonly #claimable = new Set<ForwardedRequest>()
+  /** Responses to parked requests that are being fetched. */
+  #claim_count = 0
 
-type Options = { ticks: Ticks; refuse: Refuse; recorder: Recorder }
-
-export function createForward({ ticks, refuse, recorder }: Options): Forward {
-  const wires = createUpstreamPool({ ticks, onConnected: begin, onBytes, onDrain, onEnd, onLost })
-
-  /** Parked requests whose response is there, in the order in which it came; and how many are being fetched. */
-  const claimable = new Set<Exchange>()
-  let claim_count = 0
-
-  function send(exchange: Exchange, upstream: Upstream, address: Address, attempt = 0): void {
-    const { role } = upstream
-    exchange.target = { upstream, address, attempt }
-    if (role !== null && exchange.parked === null) {
-      const name = classOf(exchange.head, exchange.path)
-      if (!enterPool(exchange, name) || role.turns[name]?.take(exchange) === false) return
-    }
-    dispatch(exchange)
+  constructor({ ticks, internals, refuse, recorder }: ForwarderOptions) {
+    this.#ticks = ticks
+    this.#refuse = refuse
+    this.#recorder = recorder
+    this.#pool = new UpstreamPool({
+      ticks,
+      internals,
+      onConnected: (upstream) => this.#begin(upstream),
+      onBytes: (upstream, bytes, length, is_own) => this.#onBytes(upstream, bytes, length, is_own),
+      onDrain: ({ request }) => request?.exchange.connection.handlers.sendBody(request.exchange, ''),
+      onEnd: (upstream) => this.#onEnd(upstream),
+      onLost: (upstream) => this.#onLost(upstream),
+    })
   }
 
-  /** Sends it over a connection, which may have to be made first. */
-  function dispatch(exchange: Exchange): void {
-    const { upstream, address, attempt } = exchange.target!
-    const is_claim = exchange.parked !== null
-    const sockets_max = upstream.role === null ? SOCKETS_PER_TARGET_MAX : ROLE_SOCKETS_MAX
-    const wire = wires.take(address, { is_single: exchange.head.is_upgrade, sockets_max })
-    if (wire === null) {
-      leavePool(exchange)
-      refuse.request(exchange, upstream.unavailable())
+  /** Responds to the exchange with the backend's response, or refuses it. Never throws. */
+  send(exchange: Exchange, backend: Backend, address: Address): void {
+    const request = new ForwardedRequest(exchange, { backend, address, abandon: this.#abandon })
+    exchange.responder = request
+    this.#enter(request)
+  }
+
+  /** The client is gone: the backend learns it at once. */
+  abandon(request: ForwardedRequest): void {
+    const { upstream } = request
+    if (upstream === null) {
+      this.#claimable.delete(request)
+      this.#leavePool(request)
+      request.backend.role?.channel.abandon(request)
       return
     }
-    if (is_claim) claim_count++
-    wire.exchange = exchange
-    wire.upstream = upstream
-    wire.attempt = attempt
-    exchange.wire = wire
-    if (wire.is_connected) begin(wire)
+    this.#detach(upstream, request)
+    if (upstream.is_connected) upstream.socket.resetAndDestroy()
+    else upstream.socket.destroy()
   }
 
-  function sendAgain(exchange: Exchange, upstream: Upstream, attempt: number, error: NodeJS.ErrnoException): void {
-    upstream.again(exchange, attempt, error).then(
+  /** A role has announced the response to a parked request: it is fetched when fewer than CLAIMS_MAX are. */
+  claim(request: ForwardedRequest): void {
+    this.#claimable.add(request)
+    this.#claimNext()
+  }
+
+  /** A role has lost a parked request: there will be no response. */
+  lose(request: ForwardedRequest): void {
+    this.#claimable.delete(request)
+    this.#leavePool(request)
+    this.#refuse.request(request.exchange, request.backend.unavailable())
+  }
+
+  close(): void {
+    this.#pool.close()
+  }
+
+  /** Takes a place at the role, waits in its queue, and sends the request. */
+  #enter(request: ForwardedRequest): void {
+    const { exchange, backend } = request
+    if (backend.role !== null && request.parked === null) {
+      const name = classOf(exchange.head, exchange.path)
+      if (!this.#enterPool(request, name)) return
+      request.queue = backend.role.queues[name] ?? null
+      if (request.queue?.enter(request) === false) return
+    }
+    this.#connect(request)
+  }
+
+  /** Sends the request over a free connection, or over a new one once it is made. */
+  #connect(request: ForwardedRequest): void {
+    const { exchange, backend } = request
+    const sockets_max = backend.role === null ? SOCKETS_PER_TARGET_MAX : ROLE_SOCKETS_MAX
+    const upstream = this.#pool.take(request.address, { is_single: exchange.head.is_upgrade, sockets_max })
+    if (upstream === null) {
+      this.#leavePool(request)
+      this.#refuse.request(exchange, backend.unavailable())
+      return
+    }
+    if (request.parked !== null) this.#claim_count++
+    upstream.request = request
+    request.upstream = upstream
+    if (upstream.is_connected) this.#begin(upstream)
+  }
+
+  #sendAgain(request: ForwardedRequest, error: NodeJS.ErrnoException): void {
+    const { exchange, backend } = request
+    const attempt = request.attempt + 1
+    backend.again(exchange, attempt, error).then(
       (address) => {
         if (exchange.is_over) return
-        if (address === null) refuse.request(exchange, upstream.unavailable())
-        else send(exchange, upstream, address, attempt)
+        if (address === null) {
+          this.#refuse.request(exchange, backend.unavailable())
+          return
+        }
+        request.address = address
+        request.attempt = attempt
+        this.#enter(request)
       },
-      (reason: unknown) => refuse.request(exchange, reason),
+      (reason: unknown) => this.#refuse.request(exchange, reason),
     )
   }
 
-  /** Its place is free, and its turn is the next one's. */
-  function leavePool(exchange: Exchange): void {
-    exchange.place?.leave()
-    exchange.place = null
-    const next = exchange.turns?.leave(exchange) ?? null
-    if (next !== null) dispatch(next)
-  }
-
-  /** False: there is no place, and the request is refused. A lobby has no pools. */
-  function enterPool(exchange: Exchange, name: PoolName): boolean {
-    const { role } = exchange.target!.upstream
+  /** Returns false when there is no place, and the request is refused. A lobby has no pools. */
+  #enterPool(request: ForwardedRequest, name: PoolName): boolean {
+    const { role } = request.backend
     if (role === null) return true
     try {
-      exchange.place = role.pools.enter(name, exchange.source, () => displace(exchange, name))
+      request.place = role.pools.enter(name, request.client_key, () => this.#displace(request, name))
       return true
     } catch (error) {
-      refuse.request(exchange, error)
+      this.#refuse.request(request.exchange, error)
       return false
     }
   }
 
-  /** Its place is another client's by now. */
-  function displace(exchange: Exchange, name: PoolName): void {
-    exchange.place = null
-    // A WebSocket is nobody's request any more.
+  /** Gives back the place, and lets the next request of the queue pass. */
+  #leavePool(request: ForwardedRequest): void {
+    const { queue } = request
+    request.place?.leave()
+    request.place = null
+    request.queue = null
+    const next = queue?.leave(request) ?? null
+    if (next !== null) this.#connect(next)
+  }
+
+  /** The request's place has been given to another client. */
+  #displace(request: ForwardedRequest, name: PoolName): void {
+    const { exchange } = request
+    request.place = null
+    // A WebSocket has no exchange to refuse any more.
     if (exchange.is_over) {
       breakOff(exchange.connection.socket)
       return
     }
-    abandon(exchange)
-    refuse.request(exchange, poolFull(name))
+    this.abandon(request)
+    this.#refuse.request(exchange, poolFull(name))
   }
 
-  function begin(wire: UpstreamConnection): void {
-    const exchange = wire.exchange!
+  #begin(upstream: UpstreamConnection): void {
+    const request = upstream.request!
+    const { exchange } = request
     const { connection, body, head } = exchange
-    const upstream = wire.upstream!
-    const text = exchange.parked === null ? requestHead(exchange, upstream) : claimHead(exchange.parked, upstream)
-    wire.is_begun = true
-    wire.since = ticks.now
+    const text = upstreamHead(request)
+    upstream.is_begun = true
+    upstream.since = this.#ticks.now
     if (head.expects_continue && !body.is_done) {
-      wire.socket.write(text, 'latin1')
+      upstream.socket.write(text, 'latin1')
       connection.socket.write(CONTINUE, 'latin1')
-      connection.keeper.sendBody(exchange, '')
+      connection.handlers.sendBody(exchange, '')
     } else {
-      connection.keeper.sendBody(exchange, text)
+      connection.handlers.sendBody(exchange, text)
     }
   }
 
-  function onBytes(wire: UpstreamConnection, chunk: Buffer, length: number, is_own: boolean): void {
-    const { exchange } = wire
-    if (exchange === null) {
-      // Nobody has asked for it.
-      wire.socket.destroy()
+  #onBytes(upstream: UpstreamConnection, chunk: Buffer, length: number, is_own: boolean): void {
+    const { request, pending } = upstream
+    if (request === null) {
+      // The backend sent bytes without a request.
+      upstream.socket.destroy()
       return
     }
-    const { connection } = exchange
-    const { pending } = wire
+    const { connection } = request.exchange
     const bytes = pending === null ? chunk : Buffer.concat([pending, chunk.subarray(0, length)])
     const end = pending === null ? length : bytes.length
-    connection.since = ticks.now
-    wire.pending = null
+    connection.since = this.#ticks.now
+    upstream.pending = null
     let at = 0
     let before = ''
-    while (wire.answer === null) {
-      const head_end = findHeadEnd(bytes, at, at + wire.looked_at, end)
+    while (upstream.response_body === null) {
+      const head_end = findHeadEnd(bytes, at, at + upstream.scanned, end)
       if (head_end === -1) {
-        if (mayBecomeAnswer(wire, bytes, at, end)) hold(wire, bytes, at, end)
-        else onNonsense(wire)
+        if (mayBecomeResponse(upstream, bytes, at, end)) keepPartialHead(upstream, bytes, at, end)
+        else this.#onMalformed(upstream, request)
         return
       }
-      const options = { to_head: exchange.method === 'HEAD', allowed: wire.upstream!.response_allowed }
-      const head = head_end - at > HEADER_BYTES_MAX ? null : readAnswerHead(bytes, at, head_end, options)
-      wire.looked_at = 0
+      const options = { to_head: request.exchange.method === 'HEAD', allowed: request.backend.response_allowed }
+      const head = head_end - at > HEADER_BYTES_MAX ? null : readResponseHead(bytes, at, head_end, options)
+      upstream.scanned = 0
       at = head_end + 2
-      if (head?.status === STATUS_SWITCHING && head.is_upgrade && wire.is_single) {
-        switchProtocols(wire, exchange, head, bytes.subarray(at, end))
+      if (head === null || !isExpected(upstream, head)) {
+        this.#onMalformed(upstream, request)
         return
       }
-      if (head === null || head.status === STATUS_SWITCHING || !isBounded(wire, head)) {
-        onNonsense(wire)
+      if (head.status === STATUS_SWITCHING) {
+        this.#switchProtocols(upstream, request, head, bytes.subarray(at, end))
         return
       }
-      const { role } = wire.upstream!
+      const { role } = request.backend
       if (head.parked === PARKING_OFFER) role?.channel.open()
-      else if (head.parked !== null && exchange.parked === null && role !== null) {
-        park(wire, exchange, head, at === end)
+      else if (head.parked !== null && request.parked === null && role !== null) {
+        this.#park(upstream, request, head, at === end)
         return
       }
-      if (head.status >= STATUS_FINAL_MIN) before = beginRelay(wire, exchange, head)
+      if (head.status >= STATUS_FINAL_MIN) before = this.#beginResponse(upstream, request, head)
     }
-    const { answer } = wire
+    const { response_body } = upstream
     const from = { bytes, start: at, end, is_own: is_own || pending !== null }
-    const body_end = carryBody(answer, from, connection.socket, before, wire.to_chunks)
-    if (answer.is_broken) onNonsense(wire)
-    else if (answer.is_done) finish(wire, exchange, body_end === end)
-    else if (connection.socket.writableNeedDrain) wire.socket.pause()
+    const body_end = forwardBody(response_body, from, connection.socket, before, upstream.to_chunks)
+    if (response_body.is_broken) this.#onMalformed(upstream, request)
+    else if (response_body.is_done) this.#finish(upstream, request, body_end === end)
+    else if (connection.socket.writableNeedDrain) upstream.socket.pause()
   }
 
-  /** The answer's head as the client gets it. */
-  function beginRelay(wire: UpstreamConnection, exchange: Exchange, head: AnswerHead): string {
-    const { response_added } = wire.upstream!
+  /** Returns the head of the response as the client receives it. */
+  #beginResponse(upstream: UpstreamConnection, { exchange, backend }: ForwardedRequest, head: ResponseHead): string {
     const { framing } = head
     const has_length = framing === 'none' || typeof framing === 'number'
-    wire.answer = createBody(framing)
-    wire.keeps_alive = head.keeps_alive && framing !== 'until_end' && !wire.is_single
-    wire.to_chunks = !has_length && !exchange.head.is_version_1_0
-    if (!has_length && !wire.to_chunks) {
+    upstream.response_body = createBody(framing)
+    upstream.keeps_alive = head.keeps_alive && framing !== 'until_end' && !upstream.is_single
+    upstream.to_chunks = !has_length && !exchange.head.is_version_1_0
+    if (!has_length && !upstream.to_chunks) {
       exchange.keeps_alive = false
       exchange.is_until_end = true
     }
-    exchange.is_answering = true
+    exchange.is_response_begun = true
     readForwardedHead(exchange.ray, head.ray_kept)
-    const date = head.has_date ? '' : ticks.date_line
-    const chunks = wire.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
-    const lines = `${head.lines}${response_added}${date}${chunks}${connectionLines(exchange)}`
+    const date = head.has_date ? '' : this.#ticks.date_line
+    const chunks = upstream.to_chunks ? 'Transfer-Encoding: chunked\r\n' : ''
+    const lines = `${head.lines}${backend.response_added}${date}${chunks}${connectionLines(exchange)}`
     return `HTTP/1.1 ${head.status} ${head.reason}\r\n${lines}\r\n`
   }
 
-  /** The request waits at the role from here on, and its connection serves others. */
-  function park(wire: UpstreamConnection, exchange: Exchange, head: AnswerHead, is_clean: boolean): void {
-    const { role, unavailable } = wire.upstream!
+  /** The request waits at the role from here on, and its connection is free. `is_clean`: no byte follows the response. */
+  #park(upstream: UpstreamConnection, request: ForwardedRequest, head: ResponseHead, is_clean: boolean): void {
+    const { exchange, backend } = request
+    const { channel } = backend.role!
     const is_whole = exchange.body.is_done && head.framing === 0
-    part(wire, exchange)
-    if (is_clean && is_whole && head.keeps_alive && wire.error === null) wires.putBack(wire)
-    else wire.socket.destroy()
-    if (!is_whole || !role!.channel.park(exchange, Number(head.parked))) refuse.request(exchange, unavailable())
-    else if (!enterPool(exchange, 'parked')) role!.channel.abandon(exchange)
+    this.#detach(upstream, request)
+    if (is_clean && is_whole && head.keeps_alive && upstream.error === null) this.#pool.putBack(upstream)
+    else upstream.socket.destroy()
+    if (!is_whole || !channel.park(request, Number(head.parked))) this.#refuse.request(exchange, backend.unavailable())
+    else if (!this.#enterPool(request, 'parked')) channel.abandon(request)
   }
 
-  function claim(exchange: Exchange): void {
-    claimable.add(exchange)
-    claimNext()
+  #claimNext(): void {
+    const [request] = this.#claimable
+    if (request === undefined || this.#claim_count >= CLAIMS_MAX) return
+    this.#claimable.delete(request)
+    request.backend.role!.channel.forget(request)
+    request.attempt = 0
+    this.#enter(request)
   }
 
-  function claimNext(): void {
-    const [exchange] = claimable
-    if (exchange === undefined || claim_count >= CLAIMS_MAX) return
-    const { upstream, address } = exchange.target!
-    claimable.delete(exchange)
-    upstream.role!.channel.forget(exchange)
-    send(exchange, upstream, address)
+  /** Separates a request from its connection. */
+  #detach(upstream: UpstreamConnection, request: ForwardedRequest): void {
+    upstream.request = null
+    request.upstream = null
+    this.#leavePool(request)
+    if (request.parked === null) return
+    this.#claim_count--
+    this.#claimNext()
   }
 
-  function lose(exchange: Exchange): void {
-    claimable.delete(exchange)
-    leavePool(exchange)
-    refuse.request(exchange, exchange.target!.upstream.unavailable())
+  /** The response is complete. `is_clean`: no byte follows it. */
+  #finish(upstream: UpstreamConnection, request: ForwardedRequest, is_clean: boolean): void {
+    const { exchange } = request
+    this.#detach(upstream, request)
+    upstream.response_body = null
+    const is_reusable = is_clean && upstream.keeps_alive && exchange.body.is_done && upstream.error === null
+    if (is_reusable) this.#pool.putBack(upstream)
+    else upstream.socket.destroy()
+    endForwarded(this.#recorder, exchange.ray)
+    endResponse(exchange)
   }
 
-  /** Exchange and wire have nothing to do with each other from here on. */
-  function part(wire: UpstreamConnection, exchange: Exchange): void {
-    wire.exchange = null
-    exchange.wire = null
-    leavePool(exchange)
-    if (exchange.parked === null) return
-    claim_count--
-    claimNext()
+  /** The backend's bytes are no response, or no longer one. */
+  #onMalformed(upstream: UpstreamConnection, request: ForwardedRequest): void {
+    const { exchange, backend } = request
+    const has_begun = upstream.response_body?.has_begun ?? false
+    this.#detach(upstream, request)
+    upstream.socket.resetAndDestroy()
+    exchange.is_response_begun = has_begun
+    this.#refuse.request(exchange, backend.unavailable())
   }
 
-  /** `is_clean`: nothing has come behind the answer. */
-  function finish(wire: UpstreamConnection, exchange: Exchange, is_clean: boolean): void {
-    part(wire, exchange)
-    wire.answer = null
-    if (is_clean && wire.keeps_alive && exchange.body.is_done && wire.error === null) wires.putBack(wire)
-    else wire.socket.destroy()
-    endForwarded(recorder, exchange.ray)
-    endAnswer(exchange)
-  }
-
-  /** What came is no answer, or none any more. */
-  function onNonsense(wire: UpstreamConnection): void {
-    const exchange = wire.exchange!
-    const has_begun = wire.answer?.has_begun ?? false
-    part(wire, exchange)
-    wire.socket.resetAndDestroy()
-    exchange.is_answering = has_begun
-    refuse.request(exchange, wire.upstream!.unavailable())
-  }
-
-  function onDrain({ exchange }: UpstreamConnection): void {
-    exchange?.connection.keeper.sendBody(exchange, '')
-  }
-
-  function onEnd(wire: UpstreamConnection): void {
-    const { exchange, answer } = wire
-    // A reset that a write has met is told to the reader as an end.
-    if (exchange !== null && answer?.framing === 'until_end' && wire.error === null) {
-      const last = lastChunk(wire.to_chunks)
-      if (last !== '') exchange.connection.socket.write(last, 'latin1')
-      finish(wire, exchange, false)
+  #onEnd(upstream: UpstreamConnection): void {
+    const { request, response_body } = upstream
+    // After a failed write, Node reports a reset connection to the reader as an end.
+    if (request !== null && response_body?.framing === 'until_end' && upstream.error === null) {
+      const last = lastChunk(upstream.to_chunks)
+      if (last !== '') request.exchange.connection.socket.write(last, 'latin1')
+      this.#finish(upstream, request, false)
     } else {
-      wire.socket.destroy()
+      upstream.socket.destroy()
     }
   }
 
-  function onLost(wire: UpstreamConnection): void {
-    const { exchange } = wire
-    if (exchange === null) return
-    part(wire, exchange)
+  #onLost(upstream: UpstreamConnection): void {
+    const { request } = upstream
+    if (request === null) return
+    const { exchange, backend } = request
+    this.#detach(upstream, request)
     if (exchange.is_over) return
-    const error = wire.error ?? new Error('The connection was closed.')
-    if (!wire.is_begun) sendAgain(exchange, wire.upstream!, wire.attempt + 1, error)
-    else if (exchange.is_answering) breakAnswer(exchange)
-    else refuse.request(exchange, wire.upstream!.unavailable())
+    const error = upstream.error ?? new Error('The connection was closed.')
+    if (!upstream.is_begun) this.#sendAgain(request, error)
+    else if (exchange.is_response_begun) breakResponse(exchange)
+    else this.#refuse.request(exchange, backend.unavailable())
   }
 
-  function switchProtocols(wire: UpstreamConnection, exchange: Exchange, head: AnswerHead, first: Buffer): void {
+  /** The WebSocket handshake has succeeded: both sockets are joined. `first`: the bytes after the response. */
+  #switchProtocols(upstream: UpstreamConnection, request: ForwardedRequest, head: ResponseHead, first: Buffer): void {
+    const { exchange, place } = request
     const { connection } = exchange
     const client = connection.socket
-    const { place } = exchange
-    exchange.place = null
+    request.place = null
     if (place !== null) client.once('close', () => place.leave())
-    part(wire, exchange)
+    this.#detach(upstream, request)
     exchange.is_over = true
-    wires.release(wire)
-    const sent_ahead = connection.keeper.release(connection)
+    this.#pool.release(upstream)
+    const sent_ahead = connection.handlers.release(connection)
     client.write(
       `HTTP/1.1 101 ${head.reason}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${head.lines}\r\n`,
       'latin1',
     )
     if (first.length > 0) client.write(first)
-    if (sent_ahead !== null) wire.socket.write(sent_ahead)
-    splice(client, wire.socket)
+    if (sent_ahead !== null) upstream.socket.write(sent_ahead)
+    splice(client, upstream.socket)
     client.resume()
-    wire.socket.resume()
+    upstream.socket.resume()
   }
-
-  function abandon(exchange: Exchange): void {
-    const { wire } = exchange
-    if (wire === null) {
-      claimable.delete(exchange)
-      leavePool(exchange)
-      exchange.target?.upstream.role?.channel.abandon(exchange)
-      return
-    }
-    part(wire, exchange)
-    if (wire.is_connected) wire.socket.resetAndDestroy()
-    else wire.socket.destroy()
-  }
-
-  return { send, abandon, claim, lose, close: wires.close }
 }
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
-const ANSWER_BEGINS = Buffer.from('HTTP/1.')
+const RESPONSE_START = Buffer.from('HTTP/1.')
 
-/** What comes of a head that is not all there is used again by the next read. */
-function hold(wire: UpstreamConnection, bytes: Buffer, at: number, end: number): void {
-  wire.pending = Buffer.from(bytes.subarray(at, end))
-  wire.looked_at = wire.pending.length
+/** Keeps the beginning of a head. It is copied, because the buffer is used again by the next read. */
+function keepPartialHead(upstream: UpstreamConnection, bytes: Buffer, at: number, end: number): void {
+  upstream.pending = Buffer.from(bytes.subarray(at, end))
+  upstream.scanned = upstream.pending.length
 }
 
-function mayBecomeAnswer(wire: UpstreamConnection, bytes: Buffer, at: number, end: number): boolean {
+function mayBecomeResponse(upstream: UpstreamConnection, bytes: Buffer, at: number, end: number): boolean {
   const length = end - at
-  const begin = Math.min(length, ANSWER_BEGINS.length)
+  const begin = Math.min(length, RESPONSE_START.length)
   return (
     length <= HEADER_BYTES_MAX &&
-    ANSWER_BEGINS.compare(bytes, at, at + begin, 0, begin) === 0 &&
-    mayBecomeHead(bytes, at + Math.max(0, wire.looked_at - 1), end)
+    RESPONSE_START.compare(bytes, at, at + begin, 0, begin) === 0 &&
+    mayBecomeHead(bytes, at + Math.max(0, upstream.scanned - 1), end)
   )
 }
 
-/** Answers that only announce another one are passed over, up to a number of them. */
-function isBounded(wire: UpstreamConnection, { status }: AnswerHead): boolean {
-  if (status < STATUS_FINAL_MIN) wire.interim_answers++
-  return wire.interim_answers <= INTERIM_ANSWERS_MAX
-}
-
-/** The head of a request as a backend sees it: the one place where the edge speaks to what is behind it. */
-function requestHead(exchange: Exchange, upstream: Upstream): string {
-  const { head, method, path, client } = exchange
-  const { isRequestDropped, request_added } = upstream
-  const lines = isRequestDropped === null ? head.lines : linesWithout(head.lines, isRequestDropped)
-  const scheme = exchange.is_secure ? 'https' : 'http'
-  const forwarded = `X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${scheme}\r\n${upstream.role?.channel.park_line ?? ''}`
-  const connection = head.is_upgrade ? 'Connection: Upgrade\r\nUpgrade: websocket\r\n' : 'Connection: keep-alive\r\n'
-  return `${method} ${path} HTTP/1.1\r\n${lines}${forwarded}${request_added}${rayLine(exchange)}${connection}${framingOf(exchange)}\r\n`
-}
-
-/** Fetches the response to a parked request. */
-function claimHead({ claim_line }: ParkedRequest, { request_added }: Upstream): string {
-  return `GET / HTTP/1.1\r\nHost: ${CHANNEL_PROTOCOL}\r\n${request_added}${claim_line}Connection: keep-alive\r\n\r\n`
-}
-
-function framingOf({ head, method }: Exchange): string {
-  if (head.framing === 'chunked') return 'Transfer-Encoding: chunked\r\n'
-  if (head.framing !== 'none') return `Content-Length: ${head.framing}\r\n`
-  return METHODS_WITHOUT_BODY.has(method) ? '' : 'Content-Length: 0\r\n'
+/** Whether this response may come now: an upgrade only after a handshake, and a bounded number of interim responses. */
+function isExpected(upstream: UpstreamConnection, { status, is_upgrade }: ResponseHead): boolean {
+  if (status === STATUS_SWITCHING) return is_upgrade && upstream.is_single
+  if (status < STATUS_FINAL_MIN) upstream.interim_responses++
+  return upstream.interim_responses <= INTERIM_RESPONSES_MAX
 }

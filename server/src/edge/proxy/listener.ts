@@ -1,82 +1,89 @@
-// Every connection for HTTP comes through here, over whichever port, and is counted (crowd.ts).
+// Accepts all HTTP connections, on every port, and counts them (connection-limits.ts).
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
-import { type ConnectionLimits, type Guest, PROXY_PEER } from '../connection-limits.ts'
+import { type AdmittedConnection, type ConnectionLimits, PROXY_PEER } from '../connection-limits.ts'
 import { STOP_MS_MAX } from '../limits.ts'
-import { acceptSharingReads } from '../shared-reads.ts'
+import type { NodeInternals } from '../node-internals.ts'
 import { endsOf } from '../tls/tls.ts'
 import type { Dispatch } from './dispatch.ts'
 
-export type Listener = {
-  plain: () => Server
-  /** For a proxy on this machine, over a unix socket. */
-  proxied: () => Server
-  secure: (options: TlsOptions) => Server
-  /** Stops listening; what is under way may end, for STOP_MS_MAX. */
-  close: (servers: readonly Server[]) => Promise<void>
-}
-
 const OPTIONS = { allowHalfOpen: true, noDelay: true }
 
-export function createListener(crowd: ConnectionLimits, http: Dispatch): Listener {
-  const sockets = new Set<Socket>()
-  const handshakes = new Map<string, Guest>()
+export class Listener {
+  readonly #connection_limits: ConnectionLimits
+  readonly #http: Dispatch
+  readonly #internals: NodeInternals
+  readonly #sockets = new Set<Socket>()
+  /** Connections whose TLS handshake is not over, by their two ends. */
+  readonly #handshakes = new Map<string, AdmittedConnection>()
 
-  /** A connection costs, whatever comes over it: it is counted before anything of it is read. */
-  function enter(socket: Socket, peer = socket.remoteAddress): Guest | null {
-    // A peer may break a connection at any moment, also when nobody else is looking at it.
-    socket.on('error', () => {})
-    const guest = crowd.admit('http', socket, peer)
-    if (guest === null) return null
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    return guest
+  constructor(connection_limits: ConnectionLimits, http: Dispatch, internals: NodeInternals) {
+    this.#connection_limits = connection_limits
+    this.#http = http
+    this.#internals = internals
   }
 
-  /** Until its handshake is over, a connection is known by its two ends. */
-  function enterHandshake(socket: Socket): void {
-    const ends = endsOf(socket)
-    const guest = enter(socket)
-    if (guest === null) return
-    handshakes.set(ends, guest)
-    socket.once('close', () => handshakes.delete(ends))
+  plain(): Server {
+    return this.#createPlain()
   }
 
-  function createPlain(peer?: string): Server {
+  /** A server for a proxy on this machine, over a unix socket. */
+  proxied(): Server {
+    return this.#createPlain(PROXY_PEER)
+  }
+
+  secure(options: TlsOptions): Server {
+    const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
+      socket.on('error', () => {})
+      const admitted = this.#handshakes.get(endsOf(socket))
+      if (admitted !== undefined && !socket.destroyed) this.#http.serve(socket, admitted)
+    })
+    // The TLS alert has been sent; no response is possible.
+    server.on('tlsClientError', (_error, socket) => void socket.destroy())
+    // Connections are admitted before the handshake, because the handshake costs too.
+    return server.prependListener('connection', (socket) => this.#admitHandshake(socket))
+  }
+
+  /** Stops listening. Requests under way may end, for STOP_MS_MAX. */
+  async close(servers: readonly Server[]): Promise<void> {
+    const closed = servers.map((server) => {
+      const end = once(server, 'close')
+      server.close()
+      return end
+    })
+    this.#http.stop()
+    const timer = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy()
+    }, STOP_MS_MAX)
+    await Promise.all(closed)
+    clearTimeout(timer)
+  }
+
+  #createPlain(peer?: string): Server {
     return createServer({ ...OPTIONS, pauseOnConnect: true }, (accepted) => {
-      const socket = acceptSharingReads(accepted)
-      const guest = enter(socket, peer)
-      if (guest !== null && !socket.destroyed) http.serve(socket, guest)
+      const socket = this.#internals.acceptSharingReads(accepted)
+      const admitted = this.#admit(socket, peer)
+      if (admitted !== null && !socket.destroyed) this.#http.serve(socket, admitted)
     })
   }
 
-  return {
-    plain: () => createPlain(),
-    proxied: () => createPlain(PROXY_PEER),
-    secure(options) {
-      const server = createSecureServer({ ...OPTIONS, ...options }, (socket) => {
-        socket.on('error', () => {})
-        const guest = handshakes.get(endsOf(socket))
-        if (guest !== undefined && !socket.destroyed) http.serve(socket, guest)
-      })
-      // The alert has been sent, and nothing else can be said.
-      server.on('tlsClientError', (_error, socket) => void socket.destroy())
-      // Before the handshake, which costs too.
-      return server.prependListener('connection', enterHandshake)
-    },
-    async close(servers) {
-      const closed = servers.map((server) => {
-        const end = once(server, 'close')
-        server.close()
-        return end
-      })
-      http.stop()
-      const timer = setTimeout(() => {
-        for (const socket of sockets) socket.destroy()
-      }, STOP_MS_MAX)
-      await Promise.all(closed)
-      clearTimeout(timer)
-    },
+  /** Counts a connection before anything is read from it. */
+  #admit(socket: Socket, peer = socket.remoteAddress): AdmittedConnection | null {
+    // A peer may break a connection at any moment, also while nothing else listens to it.
+    socket.on('error', () => {})
+    const admitted = this.#connection_limits.admit('http', socket, peer)
+    if (admitted === null) return null
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    return admitted
+  }
+
+  #admitHandshake(socket: Socket): void {
+    const ends = endsOf(socket)
+    const admitted = this.#admit(socket)
+    if (admitted === null) return
+    this.#handshakes.set(ends, admitted)
+    socket.once('close', () => this.#handshakes.delete(ends))
   }
 }

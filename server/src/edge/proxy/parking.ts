@@ -1,68 +1,72 @@
-// The edge's end of a parking channel (parking-protocol.ts): one connection to each role, over which the role announces
-// the responses to requests that wait there without a connection of their own. It is opened when the role offers it, and
-// again whenever it is lost. What was parked over a lost channel is lost with it. Without a channel requests keep their
-// connections.
+// The edge's end of a parking channel (parking-protocol.ts): one connection to each role. Over it the role announces responses
+// to requests that wait there without a connection. The channel is opened when the role offers it, and again whenever it is
+// lost. Requests parked over a lost channel are lost too. Without a channel, requests keep their connections.
 import { connect, type Socket } from 'node:net'
 import { CHANNEL_PROTOCOL, CLAIM_HEADER, createLineReader, PARK_HEADER, parkingLine } from '../../parking-protocol.ts'
 import { EDGE_PROOF_HEADER } from '../../tokens/edge-proof.ts'
-import type { Exchange } from '../http/exchange.ts'
 import { PARKING_OPEN_MS_MAX, PARKING_PAUSE_MS } from '../limits.ts'
 import type { Address } from '../routes.ts'
 
-export type ParkingChannelOptions = {
+/** `claim_line`: the header that fetches the response. */
+export type ParkedRequest = { number: number; claim_line: string }
+
+type Parkable = { parked: ParkedRequest | null }
+
+export type ParkingChannelOptions<T> = {
   address: Address
   proof: string
-  /** The same for the life of this process. */
+  /** Identifies this process. */
   edge_id: string
-  /** The response to the request is there: it is to be fetched. */
-  onDone: (exchange: Exchange) => void
+  /** The role has announced the response to the request. */
+  onDone: (request: T) => void
   /** There will be no response. */
-  onLost: (exchange: Exchange) => void
+  onLost: (request: T) => void
 }
 
 const ACCEPTED = 'HTTP/1.1 101 '
 const HEAD_END = '\r\n\r\n'
 const HEAD_LENGTH_MAX = 1_024
 
-export class ParkingChannel {
-  readonly #options: ParkingChannelOptions
-  /** By their numbers: requests whose response is not being fetched yet. */
-  readonly #waiting = new Map<number, Exchange>()
+export class ParkingChannel<T extends Parkable> {
+  readonly #options: ParkingChannelOptions<T>
+  /** By number: requests whose response is not being fetched yet. */
+  readonly #waiting = new Map<number, T>()
   #socket: Socket | null = null
   #opening: Socket | null = null
   #retry: NodeJS.Timeout | undefined
   #is_closed = false
-  /** The header that lets a role park a request, as a line. */
+  /** The header line that lets a role park a request. */
   readonly park_line: string
 
-  constructor(options: ParkingChannelOptions) {
+  constructor(options: ParkingChannelOptions<T>) {
     this.#options = options
     this.park_line = `${PARK_HEADER}: ${options.edge_id}\r\n`
   }
 
   /** The role offers a channel. */
   open(): void {
-    if (this.#socket === null && this.#opening === null && this.#retry === undefined && !this.#is_closed) this.#dial()
+    if (this.#socket === null && this.#opening === null && this.#retry === undefined && !this.#is_closed)
+      this.#connect()
   }
 
-  /** The role has parked the request under this number. False: the channel is lost, so there will be no response. */
-  park(exchange: Exchange, number: number): boolean {
+  /** The role has parked the request under this number. Returns false when the channel is lost: no response will come. */
+  park(request: T, number: number): boolean {
     if (this.#socket === null || !Number.isSafeInteger(number)) return false
-    exchange.parked = { number, claim_line: `${CLAIM_HEADER}: ${number}\r\n` }
-    this.#waiting.set(number, exchange)
+    request.parked = { number, claim_line: `${CLAIM_HEADER}: ${number}\r\n` }
+    this.#waiting.set(number, request)
     this.#socket.write(parkingLine('parked', number))
     return true
   }
 
-  /** Nobody waits for the response any more: the role is told at once. */
-  abandon(exchange: Exchange): void {
-    if (this.forget(exchange)) this.#socket?.write(parkingLine('gone', exchange.parked!.number))
+  /** The client is gone: the role is notified at once. */
+  abandon(request: T): void {
+    if (this.forget(request)) this.#socket?.write(parkingLine('gone', request.parked!.number))
   }
 
-  /** The response is being fetched: what becomes of the channel does not matter to it. False: that was so before. */
-  forget(exchange: Exchange): boolean {
-    const number = exchange.parked?.number ?? -1
-    return this.#waiting.get(number) === exchange && this.#waiting.delete(number)
+  /** The response is being fetched, and no longer depends on the channel. Returns false when that was so before. */
+  forget(request: T): boolean {
+    const number = request.parked?.number ?? -1
+    return this.#waiting.get(number) === request && this.#waiting.delete(number)
   }
 
   close(): void {
@@ -72,7 +76,7 @@ export class ParkingChannel {
     this.#socket?.destroy()
   }
 
-  #dial(): void {
+  #connect(): void {
     const { address, proof } = this.#options
     const socket = connect({ host: address.hostname, port: address.port, noDelay: true })
     this.#opening = socket
@@ -93,7 +97,7 @@ export class ParkingChannel {
       socket.off('data', readHead).on('data', read)
       read(Buffer.from(head.slice(head_end + HEAD_END.length), 'latin1'))
     }
-    // A role that is down refuses the connection; its close follows in any case.
+    // A role that is down refuses the connection; the close event follows in any case.
     socket.on('error', () => {})
     socket.on('data', readHead)
     socket.once('close', () => {
@@ -107,11 +111,11 @@ export class ParkingChannel {
   }
 
   #onLine(word: string, number: number): void {
-    const exchange = this.#waiting.get(number)
-    // Its client may have hung up in the same moment.
-    if (exchange === undefined) return
-    if (word === 'done') this.#options.onDone(exchange)
-    else if (word === 'lost' && this.forget(exchange)) this.#options.onLost(exchange)
+    const request = this.#waiting.get(number)
+    // The client may have disconnected at the same moment.
+    if (request === undefined) return
+    if (word === 'done') this.#options.onDone(request)
+    else if (word === 'lost' && this.forget(request)) this.#options.onLost(request)
   }
 
   #onClose(socket: Socket): void {
@@ -120,12 +124,12 @@ export class ParkingChannel {
       this.#socket = null
       const lost = [...this.#waiting.values()]
       this.#waiting.clear()
-      for (const exchange of lost) this.#options.onLost(exchange)
+      for (const request of lost) this.#options.onLost(request)
     }
     if (this.#is_closed) return
     this.#retry = setTimeout(() => {
       this.#retry = undefined
-      this.#dial()
+      this.#connect()
     }, PARKING_PAUSE_MS)
     this.#retry.unref()
   }

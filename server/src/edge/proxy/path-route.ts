@@ -1,14 +1,14 @@
-// The path route (`/lobbies/LOBBY/PORT/...` on the main domain) carries a lobby's responses under the origin of the hub, and
-// lobbies run what strangers uploaded. So the lobby sees no credential that the client meant for the main domain, its
-// response headers come from an allow list, and a document that it sends is sandboxed.
+// The path route (`/lobbies/LOBBY/PORT/...` on the main domain) serves a lobby's responses under the origin of the hub, and
+// lobbies run uploaded code that is not trusted. So the lobby receives no credential of the main domain, its response
+// headers are limited to an allow list, and its documents are sandboxed.
 import { hasCredential } from '../../tokens/credentials.ts'
-import type { Upstream } from '../http/exchange.ts'
-import { linesOf } from '../http/head.ts'
+import { linesOf } from '../http/headers.ts'
 import { createNameTable } from '../http/lines.ts'
+import type { Backend } from './forwarded-request.ts'
 
 /**
- * Headers about this one response. A header is missing here when it acts on the origin, starts a request, or shows a
- * dialog of the browser; a header that is new to the web is missing too. `Date` and framing are decided in head.ts.
+ * Headers about this one response. Left out are headers that act on the origin, start a request, or show a dialog of the
+ * browser, and every header that is new to the web. response-head.ts decides about `Date` and framing.
  */
 const RESPONSE_ALLOWED = createNameTable<true>(
   [
@@ -22,8 +22,8 @@ const RESPONSE_ALLOWED = createNameTable<true>(
   ].map((name) => [name, true] as const),
 )
 
-export const PATH_ROUTE: Pick<Upstream, 'isRequestDropped' | 'response_allowed' | 'response_added'> = {
-  // Cookies of the main domain are the hub's. Other Authorization than the platform's is the game's own.
+export const PATH_ROUTE: Pick<Backend, 'isRequestDropped' | 'response_allowed' | 'response_added'> = {
+  // Cookies of the main domain belong to the hub. An Authorization that is not the platform's belongs to the game.
   isRequestDropped: (name, value) => name === 'cookie' || (name === 'authorization' && hasCredential(value)),
   response_allowed: RESPONSE_ALLOWED,
   response_added: linesOf(['Content-Security-Policy', 'sandbox', 'X-Content-Type-Options', 'nosniff']),

@@ -1,7 +1,7 @@
-// The places for requests at one role. A request takes a place in the pool of its class before it gets a connection to the
-// role, and leaves it with the connection. When the client has its share, the request is refused with 429; when everything
-// is taken, the client that holds most loses a place (addresses/client-share.ts). So no client and no class of requests can
-// use up what others need.
+// Pools that limit the requests at one role. A request takes a place in the pool of its class before it gets a connection to
+// the role, and gives it back with the connection. When the client has its share, the request is refused with 429. When all
+// places are taken, the client that holds most loses one (addresses/client-share.ts). So no client and no class of requests
+// can exhaust what the others need.
 import { ApiError } from '@muster/contract'
 import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
 import type { Metrics } from '../../observe/metrics.ts'
@@ -12,8 +12,8 @@ export type RolePoolLimits = Readonly<Record<PoolName, PoolLimits>>
 
 const RETRY_AFTER_S = 1
 
-/** How a refusal names what is full. */
-const WORDS: Record<PoolName | 'arriving', string> = {
+/** How a refusal names a full pool. */
+const POOL_LABELS: Record<PoolName | 'arriving', string> = {
   seat: 'requests for seats',
   call: 'requests',
   wait: 'requests that wait',
@@ -35,8 +35,8 @@ export class RolePools {
   }
 
   /**
-   * A place for a request of the client. `displace` must end the request: its place is another client's by then. Throws
-   * API_RATE_LIMIT or API_NOT_AVAILABLE, which say what is full.
+   * Takes a place for a request of the client. `displace` is called when the place is given to another client, and must end
+   * the request. Throws API_RATE_LIMIT or API_NOT_AVAILABLE, which name the full pool.
    */
   enter(name: PoolName, client_key: string, displace: () => void): ClientPlace {
     return placeIn(this.#shares[name], name, client_key, displace)
@@ -49,30 +49,30 @@ export class RolePools {
 
 export function placeIn(
   share: ClientShare,
-  name: keyof typeof WORDS,
+  name: keyof typeof POOL_LABELS,
   client_key: string,
   displace: () => void,
 ): ClientPlace {
   const place = share.enter(client_key, displace)
   if (place === 'client_full') {
-    const message = `Too many ${WORDS[name]} of this client are under way.`
+    const message = `Too many ${POOL_LABELS[name]} of this client are under way.`
     throw new ApiError('API_RATE_LIMIT', { full: name }, { message, retry_after_s: RETRY_AFTER_S })
   }
   if (place === 'full') throw poolFull(name)
   return place
 }
 
-/** Everything is taken, or the place of this request was given to another client. */
-export function poolFull(name: keyof typeof WORDS): ApiError {
-  const message = `Too many ${WORDS[name]} are under way.`
+/** All places are taken, or the place of this request was given to another client. */
+export function poolFull(name: keyof typeof POOL_LABELS): ApiError {
+  const message = `Too many ${POOL_LABELS[name]} are under way.`
   return new ApiError('API_NOT_AVAILABLE', { full: name }, { message, retry_after_s: RETRY_AFTER_S })
 }
 
-/** Places that are taken, of each role. */
-export function tellPools(metrics: Metrics, roles: Readonly<Record<string, RolePools>>): void {
-  const help = 'Requests that hold a place at a role, by the pool that the place belongs to.'
-  metrics.gauge('edge_role_requests', help, ['role', 'pool'], (tell) => {
+/** Reports how many places of each role's pools are taken. */
+export function registerPoolMetrics(metrics: Metrics, roles: Readonly<Record<string, RolePools>>): void {
+  const help = 'Requests that hold a place at a role, by pool.'
+  metrics.gauge('edge_role_requests', help, ['role', 'pool'], (report) => {
     for (const [role, pools] of Object.entries(roles))
-      for (const [name, count] of pools.counts()) tell(count, role, name)
+      for (const [name, count] of pools.counts()) report(count, role, name)
   })
 }

@@ -1,17 +1,17 @@
-// The edge's part of a ray. What it answers itself is a ray of its own; what it forwards to api or matchmaker has its
-// part kept where they keep theirs (observe/forwarded-ray.ts). What goes to a lobby has none: the answers are the game's.
+// The edge's part of a ray. A request that the edge itself responds to has a ray of its own. The part of a request to api or
+// matchmaker is kept where the role keeps its own (observe/forwarded-ray.ts). A request to a lobby has none.
 import type { Context } from '../../context.ts'
 import { newRayId } from '../../ids.ts'
 import { phase } from '../../observe/ray.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Place } from './router.ts'
+import type { RouteTarget } from './router.ts'
 
-/** It is known where the request goes. */
-export function openRay(ctx: Context, exchange: Exchange, place: Place): void {
-  const is_forwarded = place.kind === 'upstream'
-  if (is_forwarded && place.lobby !== null) return
+/** Called once the request's target is known. */
+export function openRay(ctx: Context, exchange: Exchange, target: RouteTarget): void {
+  const is_forwarded = target.kind === 'backend'
+  if (is_forwarded && target.lobby !== null) return
   exchange.ray_id = newRayId()
   exchange.ray = ctx.recorder.open('edge', exchange.ray_id, exchange.came_at)
-  if (exchange.ray !== null) exchange.ray.operation = is_forwarded ? 'forward' : place.kind
+  if (exchange.ray !== null) exchange.ray.operation = is_forwarded ? 'forward' : target.kind
   phase(exchange.ray, is_forwarded ? 'forward' : 'answer')
 }

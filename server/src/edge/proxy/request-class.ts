@@ -1,8 +1,9 @@
-// The class of a request to a role, which decides from which pool it gets a place (pools.ts). It follows from what the
-// operation declares in the contract, so a new operation has its class without a line here:
-// - `seat`: an operation that only lobby servers call, or that takes a seat. This is the reserve.
-// - `wait`: an operation with a watch_index in its query, when the request sends one.
-// - `live`: a WebSocket. `upload`: a body that is large, or whose length the head does not tell.
+// The class of a request to a role, which decides the pool that it takes a place in (pools.ts). It follows from the
+// operation's declaration in the contract, so a new operation needs no line here:
+// - `seat`: an operation that only lobby servers call, or that takes a seat. Its pool is a reserve for these.
+// - `wait`: a long poll: an operation with a watch_index in its query, when the request sends one.
+// - `live`: a WebSocket.
+// - `upload`: a large body, or a body whose length the head does not state.
 // - `call`: everything else.
 import type { Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
@@ -11,7 +12,7 @@ import { type ROLE_POOLS, SMALL_BODY_BYTES_MAX } from '../limits.ts'
 
 export type RequestClass = Exclude<keyof typeof ROLE_POOLS, 'parked'>
 
-/** `path` as the role sees it, with its query. */
+/** `path`: as the role receives it, with its query. */
 export function classOf({ method, is_upgrade, framing }: RequestHead, path: string): RequestClass {
   if (is_upgrade) return 'live'
   if (framing === 'chunked' || (framing !== 'none' && framing > SMALL_BODY_BYTES_MAX)) return 'upload'
@@ -23,7 +24,7 @@ export function classOf({ method, is_upgrade, framing }: RequestHead, path: stri
   return is_watch ? 'wait' : 'call'
 }
 
-/** A name that is percent-encoded may be this one. */
+/** Also matches any percent-encoded name, which may be this one. */
 const WATCH_MEMBER = /(?:^|&)(?:watch_index|[^=&%]*%[^=&]*)=/
 
 const isForSeats = ({ auth, rate_limit, idempotent }: Operation): boolean =>

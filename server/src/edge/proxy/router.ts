@@ -1,6 +1,6 @@
-// Where a request goes. By host: the main domain, a site, a lobby. On the main domain by the path: the
-// matchmaker, a lobby by the path route, and everything else to the api. Targets come from the settings and from
-// lobby_runs only; nothing in a request ever becomes an address.
+// Decides where a request goes. By host: the main domain, a site, or a lobby. On the main domain by path: the matchmaker, a
+// lobby by the path route, and otherwise the api. Addresses come only from the settings and from lobby_runs; no part of a
+// request ever becomes an address.
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '@muster/contract'
 import { serviceOf } from '@muster/contract/services'
@@ -8,116 +8,137 @@ import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import { EDGE_PROOF_HEADER, edgeProof } from '../../tokens/edge-proof.ts'
 import type { Domains } from '../domains.ts'
-import type { Exchange, RoleUpstream, Upstream } from '../http/exchange.ts'
-import { linesOf } from '../http/head.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { linesOf } from '../http/headers.ts'
 import { ROLE_PAUSE_MS, ROLE_WAIT_MS_MAX, ROLE_WAITERS_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import type { Address, LobbyPort, Routes } from '../routes.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { challengeToken, findChallenge } from '../tls/challenges.ts'
+import type { Backend, RoleResources } from './forwarded-request.ts'
 import { PATH_ROUTE } from './path-route.ts'
 import { createRedirects, hstsOf } from './redirects.ts'
 
-export type Place =
-  | { kind: 'upstream'; upstream: Upstream; address: Address; path: string; lobby: LobbyPort | null }
+export type RouteTarget =
+  | { kind: 'backend'; backend: Backend; address: Address; path: string; lobby: LobbyPort | null }
   | { kind: 'site'; game: string; namespace: string }
   | { kind: 'media' }
   | { kind: 'text'; text: string }
   | { kind: 'redirect'; location: string }
 
-/** What it takes to know where a request goes. */
+/** What the router looks targets up in. */
 export type Directory = {
   ctx: Context
   routes: Routes
   domains: Domains
   lookups: Lookups
-  /** Null: this edge speaks no TLS. */
+  /** Null: this edge has no TLS. */
   certificates: Certificates | null
 }
 
-type Wanted = Pick<Exchange, 'host' | 'meaning' | 'path' | 'source' | 'is_secure' | 'head'>
+type Routed = Pick<Exchange, 'host' | 'meaning' | 'path' | 'client_key' | 'is_secure' | 'head'>
+type FindTarget = (routed: Routed) => RouteTarget | Promise<RouteTarget>
 
 const LOBBY_PATH = /^\/lobbies\/([^/?]*)\/([^/?]*)((?:[/?].*)?)$/
 const LOBBIES_PATH = /^\/lobbies(?:[/?]|$)/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** The last label of a name has a letter; that of an address has none. */
+/** The last label of a name has a letter; the last one of an address has none. */
 const DOMAIN_NAME = /^[^[\]]+\.(?=[0-9-]*[a-z])[a-z0-9-]+$/
 
-/** Throws API_NOT_FOUND, LOBBY_NOT_FOUND, or what a look-up throws. At once, where nothing has to be looked up. */
-export function createRouter(
-  directory: Directory,
-  roles: Readonly<Record<RoleName, RoleUpstream>>,
-): (wanted: Wanted) => Place | Promise<Place> {
-  const { ctx, routes, domains, lookups, certificates } = directory
+/**
+ * Returns a function that finds a request's target: at once where no look-up is needed. It throws API_NOT_FOUND,
+ * LOBBY_NOT_FOUND, and the refusals of a look-up.
+ */
+export function createRouter(directory: Directory, roles: Readonly<Record<RoleName, RoleResources>>): FindTarget {
+  const { ctx, lookups, certificates } = directory
   const { config } = ctx
-  const proof = linesOf([EDGE_PROOF_HEADER, edgeProof(ctx.keys)])
-  const addresses = roleAddresses(config)
-  const api = createRole(roles.api, addresses.api, proof, config)
-  const matchmaker = createRole(roles.matchmaker, addresses.matchmaker, proof, config)
-  const lobbies = createLobbies(directory)
-
   const redirectOf = createRedirects(config, certificates)
-  const secured = (wanted: Wanted, place: Place): Place => {
-    const location = redirectOf(wanted)
-    return location === null ? place : { kind: 'redirect', location }
+  const secured: Secured = (routed, target) => {
+    const location = redirectOf(routed)
+    return location === null ? target : { kind: 'redirect', location }
   }
+  const lobbies = createLobbyRouter(directory)
+  const onMain = createMainRouter(ctx, { roles, lobbies, secured })
+  const onDomain = createDomainRouter(directory, secured)
 
-  const toRole = (wanted: Wanted, role: Role): Place => {
-    const upstream = wanted.is_secure ? role.secure : role.plain
-    return secured(wanted, { kind: 'upstream', path: wanted.path, upstream, address: role.address, lobby: null })
-  }
-
-  const toLobby = (lobby: LobbyPort, wanted: Wanted, path: string): Place | Promise<Place> => {
-    const upstream = lobby.region === null ? lobbies.by_path : lobbies.by_host
-    const found = routes.find(lobby, wanted.source)
-    if (!(found instanceof Promise)) return lobbyPlace(found, lobby, upstream, path)
-    return found.then((address) => lobbyPlace(address, lobby, upstream, path))
-  }
-
-  const onMain = (wanted: Wanted): Place | Promise<Place> => {
-    const { path } = wanted
-    if (serviceOf(path) === 'matchmaker') return toRole(wanted, matchmaker)
-    if (!LOBBIES_PATH.test(path)) return toRole(wanted, api)
-    const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
-    if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
-    return toLobby({ lobby_id, port_name, region: null }, wanted, rest.startsWith('/') ? rest : `/${rest}`)
-  }
-
-  const onDomain = (wanted: Wanted): Place | Promise<Place> => {
-    const { host, source } = wanted
-    const nothing = () => new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
-    if (!DOMAIN_NAME.test(host)) throw nothing()
-    const place = (site: { game: string; namespace: string } | null): Place => {
-      if (site === null) throw nothing()
-      return secured(wanted, { kind: 'site', ...site })
-    }
-    const found = domains.find(host, source)
-    return found instanceof Promise ? found.then(place) : place(found)
-  }
-
-  const toHost = (wanted: Wanted): Place | Promise<Place> => {
-    const { meaning } = wanted
-    if (meaning === null) return onDomain(wanted)
-    if (meaning.kind === 'main') return onMain(wanted)
-    if (meaning.kind === 'lobby') return toLobby(meaning, wanted, wanted.path)
+  const byHost: FindTarget = (routed) => {
+    const { meaning } = routed
+    if (meaning === null) return onDomain(routed)
+    if (meaning.kind === 'main') return onMain(routed)
+    if (meaning.kind === 'lobby') return lobbies(meaning, routed, routed.path)
     if (meaning.kind === 'raw_ports')
       throw new ApiError('API_NOT_FOUND', {}, { message: 'This host has raw ports only.' })
-    return secured(wanted, meaning)
+    return secured(routed, meaning)
   }
 
-  if (config.acme === null) return toHost
-  return (wanted) => {
-    const token = challengeToken(wanted.path)
-    if (token === null) return toHost(wanted)
-    const asked = { host: wanted.host, token, source: wanted.source }
-    return findChallenge(ctx, lookups, asked).then((text) => (text === null ? toHost(wanted) : { kind: 'text', text }))
+  if (config.acme === null) return byHost
+  return (routed) => {
+    const token = challengeToken(routed.path)
+    if (token === null) return byHost(routed)
+    const challenge = { host: routed.host, token, client_key: routed.client_key }
+    return findChallenge(ctx, lookups, challenge).then((text) =>
+      text === null ? byHost(routed) : { kind: 'text', text },
+    )
   }
 }
 
-function lobbyPlace(address: Address | null, lobby: LobbyPort, upstream: Upstream, path: string): Place {
+/** Replaces the target by a redirect to https where the request should use it. */
+type Secured = (routed: Routed, target: RouteTarget) => RouteTarget
+
+type LobbyRouter = (lobby: LobbyPort, routed: Routed, path: string) => RouteTarget | Promise<RouteTarget>
+
+function createLobbyRouter(directory: Directory): LobbyRouter {
+  const backends = createLobbyBackends(directory)
+  return (lobby, { client_key }, path) => {
+    const backend = lobby.region === null ? backends.by_path : backends.by_host
+    const found = directory.routes.find(lobby, client_key)
+    if (!(found instanceof Promise)) return lobbyTarget(found, lobby, backend, path)
+    return found.then((address) => lobbyTarget(address, lobby, backend, path))
+  }
+}
+
+function lobbyTarget(address: Address | null, lobby: LobbyPort, backend: Backend, path: string): RouteTarget {
   if (address === null) throw new ApiError('LOBBY_NOT_FOUND')
-  return { kind: 'upstream', path, upstream, address, lobby }
+  return { kind: 'backend', path, backend, address, lobby }
+}
+
+type MainOptions = { roles: Readonly<Record<RoleName, RoleResources>>; lobbies: LobbyRouter; secured: Secured }
+
+function createMainRouter(ctx: Context, { roles, lobbies, secured }: MainOptions): FindTarget {
+  const { config } = ctx
+  const proof = linesOf([EDGE_PROOF_HEADER, edgeProof(ctx.keys)])
+  const addresses = roleAddresses(config)
+  const api = createRoleBackends(roles.api, addresses.api, proof, config)
+  const matchmaker = createRoleBackends(roles.matchmaker, addresses.matchmaker, proof, config)
+
+  const toRole = (routed: Routed, { address, secure, plain }: RoleBackends): RouteTarget => {
+    const backend = routed.is_secure ? secure : plain
+    return secured(routed, { kind: 'backend', path: routed.path, backend, address, lobby: null })
+  }
+
+  return (routed) => {
+    const { path } = routed
+    if (serviceOf(path) === 'matchmaker') return toRole(routed, matchmaker)
+    if (!LOBBIES_PATH.test(path)) return toRole(routed, api)
+    const [, lobby_id = '', port_name = '', rest = ''] = LOBBY_PATH.exec(path) ?? []
+    if (!UUID.test(lobby_id)) throw new ApiError('LOBBY_NOT_FOUND')
+    return lobbies({ lobby_id, port_name, region: null }, routed, rest.startsWith('/') ? rest : `/${rest}`)
+  }
+}
+
+function createDomainRouter({ domains }: Directory, secured: Secured): FindTarget {
+  const notFound = () => new ApiError('API_NOT_FOUND', {}, { message: 'Nothing is served under this host.' })
+  return (routed) => {
+    const { host, client_key } = routed
+    if (!DOMAIN_NAME.test(host)) throw notFound()
+    const targetOf = (site: { game: string; namespace: string } | null): RouteTarget => {
+      if (site === null) throw notFound()
+      return secured(routed, { kind: 'site', ...site })
+    }
+    const found = domains.find(host, client_key)
+    return found instanceof Promise ? found.then(targetOf) : targetOf(found)
+  }
 }
 
 export type RoleName = 'api' | 'matchmaker'
@@ -127,13 +148,18 @@ export function roleAddresses({ internal_host, api_port, matchmaker_port }: Conf
   return { api: address(api_port), matchmaker: address(matchmaker_port) }
 }
 
-/** How it is asked by who came over TLS, and by who did not. */
-type Role = { address: Address; secure: Upstream; plain: Upstream }
+/** A role as the backend of requests over TLS, and of requests without. */
+type RoleBackends = { address: Address; secure: Backend; plain: Backend }
 
-/** A role that is down is about to be started again: what has not been sent yet waits for it, within limits. */
-function createRole(role: RoleUpstream, address: Address, request_added: string, config: Config): Role {
+/** A role that is down is about to be restarted: requests that were not sent yet wait for it, within limits. */
+function createRoleBackends(
+  role: RoleResources,
+  address: Address,
+  request_added: string,
+  config: Config,
+): RoleBackends {
   let waiters = 0
-  const upstream = (is_secure: boolean): Upstream => ({
+  const backend = (is_secure: boolean): Backend => ({
     role,
     isRequestDropped: null,
     request_added,
@@ -152,21 +178,21 @@ function createRole(role: RoleUpstream, address: Address, request_added: string,
     },
     unavailable: () => new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 }),
   })
-  return { address, secure: upstream(true), plain: upstream(false) }
+  return { address, secure: backend(true), plain: backend(false) }
 }
 
-/** Its process may have ended a moment ago, or another one may be there since: the database knows, and is asked once. */
-function createLobbies({ routes }: Directory): { by_host: Upstream; by_path: Upstream } {
-  const by_host: Upstream = {
+/** When a lobby's port refuses a connection, the lobby may have ended or moved: its route is read again, once. */
+function createLobbyBackends({ routes }: Directory): { by_host: Backend; by_path: Backend } {
+  const by_host: Backend = {
     role: null,
     isRequestDropped: null,
     request_added: '',
     response_allowed: null,
     response_added: '',
-    again: async ({ lobby, source }, attempt, error) => {
+    again: async ({ lobby, client_key }, attempt, error) => {
       if (lobby === null || attempt > 1 || error.code !== 'ECONNREFUSED') return null
       routes.forget(lobby.lobby_id)
-      const found = await routes.find(lobby, source)
+      const found = await routes.find(lobby, client_key)
       if (found === null) throw new ApiError('LOBBY_NOT_FOUND')
       return found
     },

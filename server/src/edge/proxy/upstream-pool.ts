@@ -1,8 +1,9 @@
-// The connections from the edge to what is behind it: each carries one request at a time, and is kept for the next one when
-// both sides have said all that they had to say. The one that was used last is used first, so that those that are not
-// needed grow old and go. One that carries a WebSocket handshake is of no use to others.
-
-import type { Target, UpstreamConnection } from '../http/exchange.ts'
+// Connections from the edge to backends. Each carries one request at a time, and is kept for the next one when request and
+// response are complete. The most recently used connection is used first, so surplus ones grow old and are closed. A
+// connection that carries a WebSocket handshake is never shared.
+import type { Socket } from 'node:net'
+import type { Body } from '../http/body.ts'
+import type { BodyUpstream } from '../http/exchange.ts'
 import { type Listeners, listen } from '../http/socket-listeners.ts'
 import { type Ticks, ticksOf } from '../http/ticks.ts'
 import {
@@ -12,141 +13,185 @@ import {
   FREE_SOCKETS_PER_TARGET_MAX,
   HANDSHAKE_MS_MAX,
 } from '../limits.ts'
+import { connectSharingReads, type NodeInternals } from '../node-internals.ts'
 import type { Address } from '../routes.ts'
-import { connectSharingReads } from '../shared-reads.ts'
+import type { ForwardedRequest } from './forwarded-request.ts'
 
-export type UpstreamPool = {
-  /** Null: there are too many to this address. */
-  take: (address: Address, options: { is_single: boolean; sockets_max: number }) => UpstreamConnection | null
-  /** The request and its answer are over, and nothing else has come. */
-  putBack: (wire: UpstreamConnection) => void
-  /** The socket is somebody else's from here on. */
-  release: (wire: UpstreamConnection) => void
-  close: () => void
+/** The connections to one address. */
+type Target = { key: string; count: number; free: UpstreamConnection[] }
+
+export class UpstreamConnection implements BodyUpstream {
+  readonly socket: Socket
+  readonly target: Target
+  /** For a WebSocket handshake, after which the connection belongs to one client. */
+  readonly is_single: boolean
+  is_connected = false
+  /** The request that it carries; null: it is free. */
+  request: ForwardedRequest | null = null
+  /** The head of the request has been sent: it must not be sent again. */
+  is_begun = false
+  /** The tick at which the current wait began. */
+  since: number
+  /** What broke the connection. A failed write leaves it open, so that a response can still be read. */
+  error: NodeJS.ErrnoException | null = null
+  /** The beginning of a response's head. `scanned`: how much of it was scanned without finding the head's end. */
+  pending: Buffer | null = null
+  scanned = 0
+  interim_responses = 0
+  /** Null: the head of the response has not arrived yet. */
+  response_body: Body | null = null
+  to_chunks = false
+  keeps_alive = false
+  unlisten: () => void = () => {}
+  readonly #internals: NodeInternals
+  #expects_more_body = false
+
+  constructor(socket: Socket, from: { target: Target; is_single: boolean; since: number; internals: NodeInternals }) {
+    this.socket = socket
+    this.target = from.target
+    this.is_single = from.is_single
+    this.since = from.since
+    this.#internals = from.internals
+  }
+
+  /**
+   * Must be called before the first part of a body is written. A backend may respond and close before it has read all of the
+   * body; later writes then fail. Such a failure is only recorded, because the response is still to be read.
+   */
+  expectMoreBody(): void {
+    if (this.#expects_more_body) return
+    this.#expects_more_body = true
+    this.#internals.tolerateWriteErrors(this.socket, (error) => {
+      if (this.request === null) return false
+      this.error = error
+      return true
+    })
+  }
 }
 
 export type UpstreamPoolOptions = {
   ticks: Ticks
-  onConnected: (wire: UpstreamConnection) => void
-  /** So many bytes have come. `is_own`: their memory is nobody else's; otherwise they are good until this returns. */
-  onBytes: (wire: UpstreamConnection, bytes: Buffer, length: number, is_own: boolean) => void
-  onDrain: (wire: UpstreamConnection) => void
-  /** The other side has finished. */
-  onEnd: (wire: UpstreamConnection) => void
-  onLost: (wire: UpstreamConnection) => void
+  internals: NodeInternals
+  onConnected: (upstream: UpstreamConnection) => void
+  /** `length` bytes have arrived. `is_own`: nothing else uses their memory; otherwise they are valid until this returns. */
+  onBytes: (upstream: UpstreamConnection, bytes: Buffer, length: number, is_own: boolean) => void
+  onDrain: (upstream: UpstreamConnection) => void
+  /** The backend has ended its sending side. */
+  onEnd: (upstream: UpstreamConnection) => void
+  onLost: (upstream: UpstreamConnection) => void
 }
 
 const CONNECT_TICKS = ticksOf(CONNECT_MS_MAX)
 const FREE_TICKS = ticksOf(FREE_SOCKET_MS_MAX)
 const HANDSHAKE_TICKS = ticksOf(HANDSHAKE_MS_MAX)
 
-export function createUpstreamPool(options: UpstreamPoolOptions): UpstreamPool {
-  const { ticks, onBytes } = options
-  const targets = new Map<string, Target>()
-  const open = new Set<UpstreamConnection>()
-  let free_count = 0
-  ticks.on(() => {
-    for (const wire of open) endLate(wire)
-  })
+export class UpstreamPool {
+  readonly #options: UpstreamPoolOptions
+  readonly #targets = new Map<string, Target>()
+  readonly #open = new Set<UpstreamConnection>()
+  #free_count = 0
 
-  function targetOf({ hostname, port }: Address): Target {
+  constructor(options: UpstreamPoolOptions) {
+    this.#options = options
+    options.ticks.on(() => {
+      for (const upstream of this.#open) this.#endLate(upstream)
+    })
+  }
+
+  /** Returns a free connection or a new one; null: there are too many to this address. */
+  take(
+    address: Address,
+    { is_single, sockets_max }: { is_single: boolean; sockets_max: number },
+  ): UpstreamConnection | null {
+    const target = this.#targetOf(address)
+    while (!is_single && target.free.length > 0) {
+      const upstream = target.free.pop()!
+      this.#free_count--
+      if (upstream.socket.writable && !upstream.socket.readableEnded) return upstream
+      upstream.socket.destroy()
+    }
+    return target.count < sockets_max ? this.#connect(target, address, is_single) : null
+  }
+
+  /** Keeps a connection for the next request. Request and response must be complete, and no further byte received. */
+  putBack(upstream: UpstreamConnection): void {
+    const { target, socket } = upstream
+    const is_full = this.#free_count >= FREE_SOCKETS_MAX || target.free.length >= FREE_SOCKETS_PER_TARGET_MAX
+    if (is_full || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    upstream.is_begun = false
+    upstream.interim_responses = 0
+    upstream.since = this.#options.ticks.now
+    target.free.push(upstream)
+    this.#free_count++
+  }
+
+  /** Gives up the connection: the caller owns its socket from here on. */
+  release(upstream: UpstreamConnection): void {
+    const { target } = upstream
+    upstream.unlisten()
+    upstream.unlisten = () => {}
+    if (!this.#open.delete(upstream)) return
+    const index = target.free.indexOf(upstream)
+    if (index >= 0) {
+      target.free.splice(index, 1)
+      this.#free_count--
+    }
+    target.count--
+    if (target.count === 0) this.#targets.delete(target.key)
+  }
+
+  close(): void {
+    for (const upstream of this.#open) upstream.socket.destroy()
+  }
+
+  #targetOf({ hostname, port }: Address): Target {
     const key = `${hostname} ${port}`
-    let target = targets.get(key)
+    let target = this.#targets.get(key)
     if (target === undefined) {
       target = { key, count: 0, free: [] }
-      targets.set(key, target)
+      this.#targets.set(key, target)
     }
     return target
   }
 
-  function dial(target: Target, address: Address, is_single: boolean): UpstreamConnection {
-    const read = (shared: Buffer, length: number): void => onBytes(wire, shared, length, false)
+  #connect(target: Target, address: Address, is_single: boolean): UpstreamConnection {
+    const { ticks, internals, onConnected, onBytes, onDrain, onEnd, onLost } = this.#options
+    const read = (shared: Buffer, length: number): void => onBytes(upstream, shared, length, false)
     const socket = connectSharingReads(address, { onRead: is_single ? undefined : read })
-    const wire: UpstreamConnection = {
-      ...{ socket, target, is_single, is_connected: false, exchange: null, upstream: null, attempt: 0 },
-      ...{ is_begun: false, since: ticks.now, error: null, pending: null, looked_at: 0, interim_answers: 0 },
-      ...{ outlives_writes: false, answer: null, to_chunks: false, keeps_alive: false, unlisten: () => {} },
-    }
+    const upstream = new UpstreamConnection(socket, { target, is_single, since: ticks.now, internals })
     target.count++
-    open.add(wire)
+    this.#open.add(upstream)
     socket.once('connect', () => {
-      wire.is_connected = true
-      options.onConnected(wire)
+      upstream.is_connected = true
+      onConnected(upstream)
     })
     const listeners: Listeners = {
-      drain: () => options.onDrain(wire),
-      end: () => options.onEnd(wire),
+      drain: () => onDrain(upstream),
+      end: () => onEnd(upstream),
       error: (error) => {
-        wire.error = error
+        upstream.error = error
       },
       close: () => {
-        release(wire)
-        options.onLost(wire)
+        this.release(upstream)
+        onLost(upstream)
       },
     }
-    if (is_single) listeners.data = (chunk) => onBytes(wire, chunk, chunk.length, true)
-    wire.unlisten = listen(socket, listeners)
-    return wire
+    if (is_single) listeners.data = (chunk) => onBytes(upstream, chunk, chunk.length, true)
+    upstream.unlisten = listen(socket, listeners)
+    return upstream
   }
 
-  function take(
-    address: Address,
-    { is_single, sockets_max }: { is_single: boolean; sockets_max: number },
-  ): UpstreamConnection | null {
-    const target = targetOf(address)
-    while (!is_single && target.free.length > 0) {
-      const wire = target.free.pop()!
-      free_count--
-      if (wire.socket.writable && !wire.socket.readableEnded) return wire
-      wire.socket.destroy()
+  #endLate(upstream: UpstreamConnection): void {
+    const waited = this.#options.ticks.now - upstream.since
+    if (!upstream.is_connected) {
+      if (waited > CONNECT_TICKS) upstream.socket.destroy(new Error('The connection takes too long.'))
+    } else if (upstream.request === null) {
+      if (waited >= FREE_TICKS) upstream.socket.destroy()
+    } else if (upstream.is_single && upstream.response_body === null && waited > HANDSHAKE_TICKS) {
+      upstream.socket.destroy(new Error('The handshake takes too long.'))
     }
-    return target.count < sockets_max ? dial(target, address, is_single) : null
-  }
-
-  function putBack(wire: UpstreamConnection): void {
-    const { target, socket } = wire
-    if (free_count >= FREE_SOCKETS_MAX || target.free.length >= FREE_SOCKETS_PER_TARGET_MAX || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    wire.is_begun = false
-    wire.interim_answers = 0
-    wire.since = ticks.now
-    target.free.push(wire)
-    free_count++
-  }
-
-  function release(wire: UpstreamConnection): void {
-    const { target } = wire
-    wire.unlisten()
-    wire.unlisten = () => {}
-    if (!open.delete(wire)) return
-    const index = target.free.indexOf(wire)
-    if (index >= 0) {
-      target.free.splice(index, 1)
-      free_count--
-    }
-    target.count--
-    if (target.count === 0) targets.delete(target.key)
-  }
-
-  function endLate(wire: UpstreamConnection): void {
-    const waited = ticks.now - wire.since
-    if (!wire.is_connected) {
-      if (waited > CONNECT_TICKS) wire.socket.destroy(new Error('The connection takes too long.'))
-    } else if (wire.exchange === null) {
-      if (waited >= FREE_TICKS) wire.socket.destroy()
-    } else if (wire.is_single && wire.answer === null && waited > HANDSHAKE_TICKS) {
-      wire.socket.destroy(new Error('The handshake takes too long.'))
-    }
-  }
-
-  return {
-    take,
-    putBack,
-    release,
-    close: () => {
-      for (const wire of open) wire.socket.destroy()
-    },
   }
 }

@@ -1,13 +1,14 @@
-// The source of a datagram may be forged, and what a game sends back would then hit somebody who never asked. So until a
-// source has proven that it is where it says, it gets three bytes at most for each byte that came from it. It is proven by a
-// seat in the lobby that its client took (seats.ts), or by a cookie that the edge sent there (udp-handshake.ts). Bytes of the
-// game that come back prove nothing: a banner is the same for everybody, and a counter is guessed.
+// Address validation (RFC 9000, 8). The source of a datagram may be forged, and the game's replies would then hit a victim.
+// Until a source is validated, it is sent at most three bytes for each byte received from it. A source is validated by a seat
+// that its client took in the lobby (seats.ts), or by a cookie that the edge sent to it (udp-handshake.ts). Bytes of the game
+// that the source sends back prove nothing: a banner is the same for every client, and a counter can be guessed.
 import { REPLY_FACTOR_MAX } from '../limits.ts'
 
-/** What a source has yet to prove, and what it may get meanwhile. */
+/** What a source that is not validated may still be sent. */
 export type Allowance = {
+  /** Counts received bytes. */
   received: (length: number) => void
-  /** Whether so many bytes may be sent there. They count when they may. */
+  /** Returns whether this many bytes may be sent, and counts them if so. */
   mayReply: (length: number) => boolean
 }
 

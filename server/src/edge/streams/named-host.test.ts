@@ -5,7 +5,7 @@ import { after, test } from 'node:test'
 import { connect } from 'node:tls'
 import { createHosts } from '../hosts.ts'
 import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
-import { createHostGate, namedHost } from './named-host.ts'
+import { createHostFilter, namedHost } from './named-host.ts'
 
 const domains = { main: 'muster.example', cdn: 'sites.example.net', job: 'play.example.org' }
 const meaningOf = createHosts({ mode: 'production', domains, regions: [{ name: 'local' }] })
@@ -42,15 +42,15 @@ function inRecords(message: Buffer, size: number): Buffer {
   return Buffer.concat(records)
 }
 
-/** What a gate lets pass of a client's bytes that come in pieces. */
+/** What a filter lets pass of a client's bytes that come in pieces. */
 function passed(bytes: Buffer, size: number): string | 'refused' {
-  const gate = createHostGate(meaningOf)
+  const filter = createHostFilter(meaningOf)
   for (let at = 0; at < bytes.length; at += size) {
-    const verdict = gate.take(bytes.subarray(at, at + size))
+    const verdict = filter.take(bytes.subarray(at, at + size))
     if (verdict === 'refused') return 'refused'
     if (verdict !== 'held') return Buffer.concat([verdict, bytes.subarray(at + size)]).toString('latin1')
   }
-  const rest = gate.end()
+  const rest = filter.end()
   return rest === 'refused' || rest === 'held' ? 'refused' : rest.toString('latin1')
 }
 
@@ -97,7 +97,7 @@ test('what is no request and no handshake passes with its first bytes', () => {
   for (const text of [...games, 'MUST\x01', 'GET / HTTP/2.0\r\n', 'GET /\n', '\x16\x03\x01\0\x05\x02\0\0\0\0']) {
     const bytes = Buffer.from(text, 'latin1')
     assert.strictEqual(passed(bytes, 1), text, JSON.stringify(text))
-    if (text !== '\x16') assert.strictEqual(createHostGate(meaningOf).take(bytes), bytes, JSON.stringify(text))
+    if (text !== '\x16') assert.strictEqual(createHostFilter(meaningOf).take(bytes), bytes, JSON.stringify(text))
   }
 })
 
@@ -109,11 +109,11 @@ test('a client that ends before its request names a host gets nothing through bu
 
 test('no more is held than the limit', () => {
   for (const start of ['GET /', 'GET / HTTP/1.1\r\nCookie: ', '\x16\x03\x03\xff\xff\x01\0\xff\xff']) {
-    const gate = createHostGate(meaningOf)
-    let verdict = gate.take(Buffer.from(start, 'latin1'))
+    const filter = createHostFilter(meaningOf)
+    let verdict = filter.take(Buffer.from(start, 'latin1'))
     let held = start.length
     while (verdict === 'held') {
-      verdict = gate.take(Buffer.alloc(1, 'a'))
+      verdict = filter.take(Buffer.alloc(1, 'a'))
       held++
     }
     assert.strictEqual(verdict, 'refused')
@@ -121,7 +121,7 @@ test('no more is held than the limit', () => {
   }
 })
 
-test('a handshake whose lengths are wrong does not bring the gate down', async () => {
+test('a handshake whose lengths are wrong does not bring the filter down', async () => {
   const message = await hello('muster.example')
   for (let at = 5; at < message.length; at++) {
     for (const value of [0, 1, 0x7f, 0xff]) {

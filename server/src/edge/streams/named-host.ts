@@ -1,23 +1,23 @@
-// The host that a browser names when it begins a connection: over HTTP in the Host header, over TLS in the first message
-// (server name indication, RFC 6066). A raw port in production shares its addresses with the main domain, sites and custom
-// domains, so a page can send a person to http://MAIN_DOMAIN:26005/. By the named host the edge knows that the browser adds
-// what belongs to that host, and refuses the connection before a byte reaches the lobby.
+// The host that a browser names when it begins a connection: over HTTP in the Host header, over TLS in the server name of the
+// first message (RFC 6066). A raw port in production shares its addresses with the main domain, sites and custom domains. So
+// a page can link to http://MAIN_DOMAIN:26005/, and the browser then sends the cookies of that host. The edge recognises
+// such a connection by the named host, and refuses it before a byte reaches the lobby.
 import { isIP } from 'node:net'
 import { canonicalHost, type HostMeaning, isRawPortHost } from '../hosts.ts'
 import { NAMED_HOST_BYTES_MAX } from '../limits.ts'
-import type { Gate } from '../splice.ts'
+import type { FirstBytesFilter } from '../splice.ts'
 
-/** Null: these bytes name no host, as those of most games. `unknown`: more bytes decide it. */
+/** Null: these bytes name no host; most games send such bytes. `unknown`: more bytes decide. */
 export type NamedHost = { kind: 'host'; host: string } | { kind: 'unknown' } | null
 
 const UNKNOWN: NamedHost = { kind: 'unknown' }
-/** Those that browsers send without asking the server first. */
+/** How the requests of browsers begin. */
 const REQUEST_BEGINNINGS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'PUT', 'DELETE', 'PATCH'].map((method) => `${method} /`)
 const REQUEST_LINE = /^[^\n]* HTTP\/1\.[01]\r?\n/
 const HOST_LINE = /\nhost:([^\r\n]*)\r?\n/i
 const HEAD_END = /\n\r?\n/
 
-/** `bytes`: the first ones that came from the client. */
+/** `bytes`: the first bytes of the client. */
 export function namedHost(bytes: Buffer): NamedHost {
   return bytes[0] === HANDSHAKE_RECORD ? serverName(bytes) : requestHost(bytes.toString('latin1'))
 }
@@ -43,7 +43,7 @@ const SERVER_NAME_EXTENSION = 0
 const HOST_NAME = 0
 const NO_HOST: NamedHost = { kind: 'host', host: '' }
 
-/** Of a handshake whose first message is not in one record, as every browser sends it, the name is empty: it is refused. */
+/** Every browser sends its first message in one record. For any other handshake the name is empty, which is refused. */
 function serverName(bytes: Buffer): NamedHost {
   const beginning = [HANDSHAKE_RECORD, TLS_MAJOR, bytes[2], bytes[3], bytes[4], CLIENT_HELLO]
   if (!bytes.subarray(0, beginning.length).every((byte, index) => byte === beginning[index])) return null
@@ -57,13 +57,13 @@ function serverName(bytes: Buffer): NamedHost {
   try {
     return nameIn(record.subarray(HELLO_HEAD_BYTES, hello_end))
   } catch (error) {
-    // A length that leads out of the message.
+    // A length points beyond the end of the message.
     if (error instanceof RangeError) return NO_HOST
     throw error
   }
 }
 
-/** Throws a RangeError where the message is not well formed. */
+/** Throws a RangeError for a malformed message. */
 function nameIn(hello: Buffer): NamedHost {
   let at = HELLO_FIXED_BYTES
   at += 1 + hello.readUInt8(at)
@@ -73,7 +73,7 @@ function nameIn(hello: Buffer): NamedHost {
   while (at < hello.length) {
     const type = hello.readUInt16BE(at)
     const length = hello.readUInt16BE(at + 2)
-    // Two bytes of the length of the list, one of the kind of name, two of its length.
+    // The list's length takes two bytes, the kind of name one, and its length two.
     if (type === SERVER_NAME_EXTENSION && hello.readUInt8(at + 6) === HOST_NAME) {
       const name_length = hello.readUInt16BE(at + 7)
       return { kind: 'host', host: hello.toString('latin1', at + 9, at + 9 + name_length) }
@@ -83,8 +83,8 @@ function nameIn(hello: Buffer): NamedHost {
   return null
 }
 
-/** Holds a client's first bytes until it is known which host they name, and refuses a host that is not the raw ports' own. */
-export function createHostGate(meaningOf: (host: string) => HostMeaning | null): Gate {
+/** Keeps a client's first bytes back until they show which host they name. Refuses every host but those of raw ports. */
+export function createHostFilter(meaningOf: (host: string) => HostMeaning | null): FirstBytesFilter {
   let held: Buffer = Buffer.alloc(0)
   return {
     take(chunk) {
@@ -94,12 +94,12 @@ export function createHostGate(meaningOf: (host: string) => HostMeaning | null):
       if (named.kind === 'host') return isAllowed(named.host, meaningOf) ? held : 'refused'
       return held.length < NAMED_HOST_BYTES_MAX ? 'held' : 'refused'
     },
-    // A request whose first line has ended may carry a cookie already. A handshake that did not end carries none.
+    // A request whose first line is complete may already contain a cookie. An incomplete handshake contains none.
     end: () => (held[0] !== HANDSHAKE_RECORD && held.includes('\n') ? 'refused' : held),
   }
 }
 
-/** Addresses are nobody's cookies: the platform serves no page under one, but on a laptop, where raw ports have their own. */
+/** An address is allowed, because the platform serves no page under one. In development raw ports have their own address. */
 function isAllowed(header: string, meaningOf: (host: string) => HostMeaning | null): boolean {
   const host = canonicalHost(header)
   if (host === null) return false

@@ -1,33 +1,33 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PORT_CONNECTIONS_MAX, PORT_CONNECTIONS_PER_CLIENT_MAX } from '../limits.ts'
-import { createPortConnectionLimits } from './port-connection-limits.ts'
+import { PortConnectionLimits } from './port-connection-limits.ts'
 
 const [PORT, OTHER_PORT] = [26_000, 26_001]
 const CLIENTS = PORT_CONNECTIONS_MAX / PORT_CONNECTIONS_PER_CLIENT_MAX
 
 test('a port has only so many connections, of one client and in all, and who leaves makes room for one', () => {
-  const crowd = createPortConnectionLimits()
+  const limits = new PortConnectionLimits()
   const leaves: (() => void)[] = []
   for (let client = 0; client < CLIENTS; client++) {
     for (let count = 0; count < PORT_CONNECTIONS_PER_CLIENT_MAX; count++) {
-      const leave = crowd.enter(PORT, `client ${client}`)
+      const leave = limits.enter(PORT, `client ${client}`)
       assert.ok(leave, `${count} of client ${client}`)
       leaves.push(leave)
     }
-    assert.equal(crowd.enter(PORT, `client ${client}`), null)
+    assert.equal(limits.enter(PORT, `client ${client}`), null)
   }
   assert.equal(leaves.length, PORT_CONNECTIONS_MAX)
-  assert.equal(crowd.enter(PORT, 'somebody else'), null, 'the port is full')
-  assert.ok(crowd.enter(OTHER_PORT, 'client 0'), 'another one is not, not even for who has all he may have here')
+  assert.equal(limits.enter(PORT, 'somebody else'), null, 'the port is full')
+  assert.ok(limits.enter(OTHER_PORT, 'client 0'), 'another one is not, not even for who has all he may have here')
 
   for (let round = 0; round < 2; round++) {
     leaves.shift()?.()
-    const leave = crowd.enter(PORT, 'somebody else')
+    const leave = limits.enter(PORT, 'somebody else')
     assert.ok(leave)
     leaves.push(leave)
-    assert.equal(crowd.enter(PORT, 'a third'), null)
+    assert.equal(limits.enter(PORT, 'a third'), null)
   }
   for (const leave of leaves) leave()
-  assert.ok(crowd.enter(PORT, 'client 0'))
+  assert.ok(limits.enter(PORT, 'client 0'))
 })

@@ -1,29 +1,28 @@
-// Connections by port, and by port and client: one player must not keep the others out of a lobby, nor all of them one
-// lobby the players out of the next.
+// Limits connections per port, and per client and port: one player cannot lock others out of a lobby, one lobby cannot starve
+// another.
 import { PORT_CONNECTIONS_MAX, PORT_CONNECTIONS_PER_CLIENT_MAX } from '../limits.ts'
 
-export type PortConnectionLimits = {
-  /** What is to be called at its end; null: there are too many. */
-  enter: (port: number, client: string) => (() => void) | null
-}
+type Counts = { sum: number; by_client: Map<string, number> }
 
-export function createPortConnectionLimits(): PortConnectionLimits {
-  const ports = new Map<number, { sum: number; clients: Map<string, number> }>()
-  return {
-    enter(port, client) {
-      const count = ports.get(port) ?? { sum: 0, clients: new Map() }
-      const of_client = count.clients.get(client) ?? 0
-      if (count.sum >= PORT_CONNECTIONS_MAX || of_client >= PORT_CONNECTIONS_PER_CLIENT_MAX) return null
-      ports.set(port, count)
-      count.sum++
-      count.clients.set(client, of_client + 1)
-      return () => {
-        count.sum--
-        const left = (count.clients.get(client) ?? 1) - 1
-        if (left > 0) count.clients.set(client, left)
-        else count.clients.delete(client)
-        if (count.sum === 0) ports.delete(port)
-      }
-    },
+export class PortConnectionLimits {
+  readonly #ports = new Map<number, Counts>()
+
+  /** Counts a connection. Returns a function to call once at its end; null: there are too many. */
+  enter(port: number, client_key: string): (() => void) | null {
+    const counts = this.#ports.get(port) ?? { sum: 0, by_client: new Map() }
+    const of_client = counts.by_client.get(client_key) ?? 0
+    if (counts.sum >= PORT_CONNECTIONS_MAX || of_client >= PORT_CONNECTIONS_PER_CLIENT_MAX) return null
+    this.#ports.set(port, counts)
+    counts.sum++
+    counts.by_client.set(client_key, of_client + 1)
+    return () => this.#leave(port, counts, client_key)
+  }
+
+  #leave(port: number, counts: Counts, client_key: string): void {
+    counts.sum--
+    const left = (counts.by_client.get(client_key) ?? 1) - 1
+    if (left > 0) counts.by_client.set(client_key, left)
+    else counts.by_client.delete(client_key)
+    if (counts.sum === 0) this.#ports.delete(port)
   }
 }

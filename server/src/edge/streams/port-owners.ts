@@ -1,30 +1,31 @@
-// Whose the edge's tcp and udp ports are: what the matchmaker wrote into lobbies, all of it in memory. It is read again
-// at every wake-up and every second (edge-ports.ts), and when a port is asked for that has no owner yet: an address that
-// was answered a moment ago must be known.
+// Which lobbies have the edge's tcp and udp ports: what the matchmaker wrote into lobbies, kept in memory. It is read again
+// at every notification and every second (edge-ports.ts). It is also read when a connection arrives at a port without an
+// owner: the port's address may have been returned to a player a moment ago.
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
+import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePortNumber } from '../../database/schema.ts'
-import { PORT_REST_MS, PORTS_READ_PAUSE_MS } from '../limits.ts'
+import { PORTS_READ_PAUSE_MS } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 import type { LobbyPort } from '../routes.ts'
 
 export type Transport = EdgePortNumber['transport']
 
-/** By transport: the live lobbies' ports, and those that a lobby has had until a moment ago. */
-export type Owners = Record<Transport, { live: ReadonlyMap<number, LobbyPort>; resting: ReadonlySet<number> }>
+/** By transport: the ports of live lobbies, and the ports of lobbies that ended less than PORT_QUARANTINE_MS ago. */
+export type Owners = Record<Transport, { live: ReadonlyMap<number, LobbyPort>; quarantined: ReadonlySet<number> }>
 
 export type PortOwners = {
-  /** At once when it is known. Null: no lobby has it. Throws what a look-up throws. `source` asks; see lookups.ts. */
-  find: (transport: Transport, port: number, source: string) => LobbyPort | null | Promise<LobbyPort | null>
-  /** As of the last reading. */
+  /** Returns the port's lobby, at once when it is in memory. Null: no lobby has the port. Throws the refusals of lookups.ts. */
+  find: (transport: Transport, port: number, client_key: string) => LobbyPort | null | Promise<LobbyPort | null>
+  /** The port's lobby as of the last read. */
   known: (transport: Transport, port: number) => LobbyPort | null
-  /** Reads what was true when it was called, or later. Rejects while the database is away. */
+  /** Reads the owners as they are now or later. Rejects while the database is down. */
   read: () => Promise<Owners>
 }
 
 export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
-  let owners: Owners = { tcp: nothing(), udp: nothing() }
-  const asked = new Map<string, Promise<LobbyPort | null>>()
+  let owners: Owners = { tcp: noPorts(), udp: noPorts() }
+  const under_way = new Map<string, Promise<LobbyPort | null>>()
   let reading: Promise<Owners> | null = null
   let next: Promise<Owners> | null = null
 
@@ -37,14 +38,14 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
     }
   }
 
-  /** One at a time; whoever comes while one is under way shares the one after it. */
+  /** One read runs at a time. All calls during a read share the one after it. */
   function read(): Promise<Owners> {
     if (reading === null) {
       reading = readNow()
       return reading
     }
     next ??= reading
-      // Told to those who wait for that one.
+      // The callers of that read get its error.
       .catch(() => {})
       .then(() => new Promise((resolve) => setTimeout(resolve, PORTS_READ_PAUSE_MS)))
       .then(() => {
@@ -56,30 +57,30 @@ export function createPortOwners(ctx: Context, lookups: Lookups): PortOwners {
 
   const known = (transport: Transport, port: number): LobbyPort | null => owners[transport].live.get(port) ?? null
 
-  /** Once for all who ask for the port at the same time: a whole lobby may come in one moment. */
-  function ask(transport: Transport, port: number, source: string): Promise<LobbyPort | null> {
+  /** One look-up for all clients that arrive at a port at the same time: a whole lobby may. */
+  function lookUp(transport: Transport, port: number, client_key: string): Promise<LobbyPort | null> {
     const key = `${transport} ${port}`
-    const asking =
-      asked.get(key) ??
+    const lookup =
+      under_way.get(key) ??
       lookups
-        .run(source, async () => {
+        .run(client_key, async () => {
           await read()
           return known(transport, port)
         })
-        .finally(() => asked.delete(key))
-    asked.set(key, asking)
-    return asking
+        .finally(() => under_way.delete(key))
+    under_way.set(key, lookup)
+    return lookup
   }
 
   return {
-    find: (transport, port, source) => known(transport, port) ?? ask(transport, port, source),
+    find: (transport, port, client_key) => known(transport, port) ?? lookUp(transport, port, client_key),
     known,
     read,
   }
 }
 
-function nothing() {
-  return { live: new Map<number, LobbyPort>(), resting: new Set<number>() }
+function noPorts() {
+  return { live: new Map<number, LobbyPort>(), quarantined: new Set<number>() }
 }
 
 async function readOwners(ctx: Context): Promise<Owners> {
@@ -87,13 +88,13 @@ async function readOwners(ctx: Context): Promise<Owners> {
     .selectFrom('lobbies')
     .select(['lobby_id', 'region', 'edge_ports', 'stop_ts'])
     .where(sql<boolean>`edge_ports <> '[]'`)
-    .where((or) => or('stop_ts', 'is', null).or(or('stop_ts', '>', new Date(ctx.now() - PORT_REST_MS))))
+    .where((or) => or('stop_ts', 'is', null).or(or('stop_ts', '>', new Date(ctx.now() - PORT_QUARANTINE_MS))))
     .execute()
-  const owners = { tcp: nothing(), udp: nothing() }
+  const owners = { tcp: noPorts(), udp: noPorts() }
   for (const { lobby_id, region, edge_ports, stop_ts } of rows) {
     for (const { name, transport, port } of edge_ports) {
       if (stop_ts === null) owners[transport].live.set(port, { lobby_id, region, port_name: name })
-      else owners[transport].resting.add(port)
+      else owners[transport].quarantined.add(port)
     }
   }
   return owners

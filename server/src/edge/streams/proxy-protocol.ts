@@ -1,5 +1,5 @@
-// PROXY protocol, version 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): who the client is, in front of its bytes.
-// Written towards lobbies that ask for it, read from balancers that the operator trusts.
+// PROXY protocol, version 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): a header with the client's address, in front of
+// its bytes. The edge writes it to lobbies that request it, and reads it from balancers that the operator trusts.
 import { isIPv4, type Socket, SocketAddress } from 'node:net'
 import { PROXY_HEADER_BYTES_MAX, PROXY_HEADER_MS_MAX } from '../limits.ts'
 
@@ -16,7 +16,7 @@ const STREAM = 0x1
 const DATAGRAM = 0x2
 const MAPPED = '::ffff:'
 
-/** Addresses of two families are both written as IPv6. */
+/** Returns the header. Addresses of different families are both written as IPv6. */
 export function proxyHeader(kind: 'stream' | 'datagram', source: Endpoint, target: Endpoint): Buffer {
   const from = plain(source.address)
   const to = plain(target.address)
@@ -34,8 +34,9 @@ export function proxyHeader(kind: 'stream' | 'datagram', source: Endpoint, targe
 }
 
 /**
- * Takes the header from the beginning of a paused connection and leaves the rest in it, paused again. Null: there is
- * none, it is malformed, too long or too late. `source` is null when the balancer speaks for itself (LOCAL).
+ * Reads the header from the start of a paused connection, and leaves the rest in the connection, paused again. Resolves with
+ * null when the header is missing, malformed, too long or too late. `source`: null for a connection of the balancer itself
+ * (LOCAL).
  */
 export function takeProxyHeader(socket: Socket): Promise<{ source: Endpoint | null } | null> {
   return new Promise((resolve) => {
@@ -66,7 +67,7 @@ export function takeProxyHeader(socket: Socket): Promise<{ source: Endpoint | nu
   })
 }
 
-/** What is known of it: at least the fixed part. Null: this is no header. */
+/** Returns the header's length, at least that of the fixed part. Null: these bytes are no header. */
 function headerLength(bytes: Buffer): number | null {
   const known = Math.min(bytes.length, SIGNATURE.length)
   if (!bytes.subarray(0, known).equals(SIGNATURE.subarray(0, known))) return null
@@ -75,7 +76,7 @@ function headerLength(bytes: Buffer): number | null {
   return length > PROXY_HEADER_BYTES_MAX ? null : length
 }
 
-/** Of a whole header. TLVs behind the addresses are passed over. */
+/** Reads a whole header. TLVs after the addresses are ignored. */
 function readHeader(header: Buffer): { source: Endpoint | null } | null {
   const [version, family] = [header[12]!, header[13]!]
   if (version === (VERSION_2 | LOCAL)) return { source: null }

@@ -1,4 +1,4 @@
-// A certificate with its key, ready to be shown in a handshake, and the look-up of the one that covers a name.
+// A certificate with its key, ready for a handshake, and the choice of the certificate that covers a name.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { createSecureContext, type SecureContext, type SecureVersion } from 'node:tls'
 
@@ -9,19 +9,19 @@ export type Certificate = {
   names: readonly string[]
   valid_from_ms: number
   expire_ms: number
-  /** PEM: its own certificate first, then those that lead to an authority. */
+  /** PEM: the certificate first, then its intermediate certificates. */
   chain: string
   key: string
   context: SecureContext
 }
 
-/** Of a certificate's alternative names as node:crypto writes them, in a row. */
+/** One of a certificate's alternative names, as node:crypto writes them. */
 const DNS_NAME = /^DNS:((?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*)$/i
 
-/** `chain` and `key` are PEM. Throws an Error with a sentence when they are not, or do not belong together. */
+/** `chain` and `key` are PEM. Throws an Error when they are not, or do not belong together. */
 export function readCertificate(chain: string, key: string): Certificate {
   const own = new X509Certificate(chain)
-  if (!own.checkPrivateKey(createPrivateKey(key))) throw new Error('The key is not that of the certificate.')
+  if (!own.checkPrivateKey(createPrivateKey(key))) throw new Error('The key does not belong to the certificate.')
   return {
     names: namesOf(own),
     valid_from_ms: own.validFromDate.getTime(),
@@ -32,7 +32,7 @@ export function readCertificate(chain: string, key: string): Certificate {
   }
 }
 
-/** The common name of the subject is nobody's host any more (RFC 9525). */
+/** Returns the DNS names. The subject's common name is not one of them (RFC 9525). */
 function namesOf(certificate: X509Certificate): string[] {
   return (certificate.subjectAltName ?? '').split(', ').flatMap((item) => {
     const name = DNS_NAME.exec(item)?.[1]
@@ -42,7 +42,7 @@ function namesOf(certificate: X509Certificate): string[] {
 
 export type CertificatesByName = ReadonlyMap<string, Certificate>
 
-/** Of two for the same name the one that lives longer. */
+/** Of two certificates for the same name, the one that expires later is used. */
 export function byName(certificates: Iterable<Certificate>): CertificatesByName {
   const found = new Map<string, Certificate>()
   for (const certificate of certificates) {
@@ -54,7 +54,7 @@ export function byName(certificates: Iterable<Certificate>): CertificatesByName 
   return found
 }
 
-/** The one for a canonical host; null when none covers it now. One that has expired is as good as none. */
+/** Returns the certificate for a canonical host; null when no valid one covers it. */
 export function certificateFor(known: CertificatesByName, host: string, now_ms: number): Certificate | null {
   const parent = host.indexOf('.')
   const candidates = [known.get(host), parent === -1 ? undefined : known.get(`*${host.slice(parent)}`)]

@@ -1,7 +1,8 @@
-// Which certificate is shown for a name. From files that the operator keeps, from those that were ordered by ACME, and on a
-// laptop from an authority of the machine's own. A name that none covers has none: nobody is ever shown the certificate of somebody else.
-// Raw ports have a choice of their own. What is behind them was uploaded by strangers, so they show certificates of the job
-// domain's names only: a browser then sends them no cookie of the main domain, a site or a custom domain.
+// Chooses the certificate for a name: from the operator's files, from those ordered by ACME, and in development from an
+// authority of this machine. For a name without a certificate none is shown, never that of another name.
+//
+// Raw ports choose separately. The code behind them was uploaded and is not trusted, so they show only certificates for names
+// of the job domain. A browser then sends them no cookie of the main domain, a site or a custom domain.
 import type { SecureContext } from 'node:tls'
 import { hasHttps, wildcardNames, wildcardOf } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
@@ -13,23 +14,23 @@ import { openFileCertificates } from './files.ts'
 import { createStoredCertificates, type StoredCertificates } from './stored.ts'
 
 export type CertificateChoice = {
-  /** For a canonical host; null when none covers it. `source` asks; see lookups.ts, as which it throws. */
-  find: (host: string, source: string) => SecureContext | null | Promise<SecureContext | null>
-  /** Of a laptop: what is shown to who asks for its address. Null elsewhere. */
+  /** Returns the certificate for a canonical host; null when none covers it. Throws the refusals of lookups.ts. */
+  find: (host: string, client_key: string) => SecureContext | null | Promise<SecureContext | null>
+  /** In development, the certificate for a client that connects by address. Null in production. */
   own: Certificate | null
 }
 
 export type Certificates = {
-  /** Of the HTTPS port. */
+  /** For the HTTPS port. */
   https: CertificateChoice
-  /** Of the raw ports that speak TLS. */
+  /** For raw ports with TLS. */
   raw_ports: CertificateChoice
-  /** Whether one covers the host now, as far as is known. What is not is looked up meanwhile, and ordered. */
-  covers: (host: string, source: string) => boolean
+  /** Whether a known certificate covers the host now. If not, it is looked up in the background, and ordered if missing. */
+  covers: (host: string, client_key: string) => boolean
   close: () => void
 }
 
-/** Null: nothing says where certificates would come from. Throws a StartError when they cannot be had. */
+/** Returns null when no certificates are configured. Throws a StartError when they cannot be read. */
 export async function createCertificates(
   ctx: Context,
   { meaningOf, lookups }: { meaningOf: (host: string) => HostMeaning | null; lookups: Lookups },
@@ -40,11 +41,11 @@ export async function createCertificates(
     certificates_dir === null
       ? null
       : await openFileCertificates(ctx, certificates_dir, (name) => isJobName(domains, name))
-  // Loaded on a laptop only: a restart of the edge must not wait for what makes certificates.
+  // Loaded in development only, because a restart of the edge must not wait for these modules.
   const local = ctx.config.mode === 'development' ? await (await import('./local.ts')).openLocalCertificates(ctx) : null
   const stored = ctx.config.acme === null ? null : createStoredCertificates(ctx, lookups)
   const wildcards = new Set(wildcardNames(ctx.config))
-  /** The names under which a certificate for the host may be stored. A lobby lives too short for an order of its own. */
+  /** Names under which a certificate for the host may be stored. A lobby ends too soon for a certificate of its own. */
   const storedNames = (host: string): string[] => {
     const wildcard = wildcardOf(host)
     return [...(wildcards.has(wildcard) ? [wildcard] : []), ...(meaningOf(host)?.kind === 'lobby' ? [] : [host])]
@@ -52,21 +53,21 @@ export async function createCertificates(
   const inFiles = (known: CertificatesByName | undefined, host: string) =>
     known === undefined ? null : certificateFor(known, host, ctx.now())
 
-  /** The first of the names that has a certificate now. */
+  /** Finds the first of the names that has a valid certificate. */
   function findStored(
     of_stored: StoredCertificates,
     [name, ...others]: readonly string[],
-    source: string,
+    client_key: string,
   ): ReturnType<CertificateChoice['find']> {
     if (name === undefined) return null
-    const found = of_stored.find(name, source)
+    const found = of_stored.find(name, client_key)
     if (found instanceof Promise)
-      return found.then((item) => validOf(ctx, item) ?? findStored(of_stored, others, source))
-    return validOf(ctx, found) ?? findStored(of_stored, others, source)
+      return found.then((item) => validOf(ctx, item) ?? findStored(of_stored, others, client_key))
+    return validOf(ctx, found) ?? findStored(of_stored, others, client_key)
   }
 
-  function findMade(host: string, source: string): ReturnType<CertificateChoice['find']> {
-    if (stored !== null) return findStored(stored, storedNames(host), source)
+  function findMade(host: string, client_key: string): ReturnType<CertificateChoice['find']> {
+    if (stored !== null) return findStored(stored, storedNames(host), client_key)
     if (local === null || meaningOf(host) === null) return null
     const own = local.find(host)
     return own instanceof Promise ? own.then(({ context }) => context) : (own?.context ?? null)
@@ -74,19 +75,19 @@ export async function createCertificates(
 
   return {
     https: {
-      find: (host, source) => inFiles(files?.all(), host)?.context ?? findMade(host, source),
+      find: (host, client_key) => inFiles(files?.all(), host)?.context ?? findMade(host, client_key),
       own: local?.own ?? null,
     },
     raw_ports: {
-      find(host, source) {
+      find(host, client_key) {
         if (!isRawPortHost(meaningOf(host))) return null
-        return inFiles(files?.ofRawPorts(), host)?.context ?? findMade(host, source)
+        return inFiles(files?.ofRawPorts(), host)?.context ?? findMade(host, client_key)
       },
       own: local?.own_of_raw_ports ?? null,
     },
-    covers: (host, source) =>
+    covers: (host, client_key) =>
       inFiles(files?.all(), host) !== null ||
-      (stored !== null && storedNames(host).some((name) => validOf(ctx, stored.peek(name, source)) !== null)),
+      (stored !== null && storedNames(host).some((name) => validOf(ctx, stored.peek(name, client_key)) !== null)),
     close() {
       files?.close()
       stored?.close()
@@ -94,7 +95,7 @@ export async function createCertificates(
   }
 }
 
-/** On a laptop the main domain is the job domain, and the CDN's is below it. */
+/** In development the main domain is the job domain, and the CDN's domain is below it. */
 function isJobName({ main, cdn, job }: Config['domains'], name: string): boolean {
   const isWithin = (domain: string) => name === domain || name.endsWith(`.${domain}`)
   return isWithin(job) && name !== main && !isWithin(cdn)

@@ -1,21 +1,21 @@
-// The proofs that an authority asks for over HTTP (RFC 8555, 8.3): the api writes them into the database while an order is
-// under way, and whichever edge is asked answers.
+// Challenges that a certificate authority fetches over HTTP (RFC 8555, 8.3). The api writes them into the database while an
+// order is under way, and every edge serves them.
 import type { Context } from '../../context.ts'
 import type { Lookups } from '../lookups.ts'
 
-/** The token of a path that asks for a proof; null: it does not. Nothing else of a path is looked at. */
+/** Returns the token in the path of a challenge; null for every other path. */
 export function challengeToken(path: string): string | null {
   return /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]{1,128})$/.exec(path)?.[1] ?? null
 }
 
-/** The proof for this host; null: there is none. Throws as lookups.ts does. */
+/** Returns the challenge's response for this host; null: there is none. Throws the refusals of lookups.ts. */
 export function findChallenge(
   ctx: Context,
   lookups: Lookups,
-  asked: { host: string; token: string; source: string },
+  challenge: { host: string; token: string; client_key: string },
 ): Promise<string | null> {
-  const { host, token, source } = asked
-  return lookups.run(source, async () => {
+  const { host, token, client_key } = challenge
+  return lookups.run(client_key, async () => {
     const row = await ctx.db
       .selectFrom('acme_challenges')
       .select('key_authorization')

@@ -1,6 +1,6 @@
-// Certificates from files: what another program keeps in a folder (certbot, mkcert, an orchestrator's secret), read at the
-// start and again whenever a file has changed. A pair that cannot be read any more, as in the moment in which one file of
-// it is new and the other is not, stays what it was.
+// Certificates from files that another program keeps in a folder (certbot, mkcert, an orchestrator's secret). They are read at
+// the start, and again whenever a file has changed. A pair that cannot be read, for example while only one of its files is
+// new, keeps its previous certificate.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { byName, type Certificate, type CertificatesByName, readCertificate } fr
 
 export type FileCertificates = {
   all: () => CertificatesByName
-  /** Without those that also name a host under which no raw port may be reached. */
+  /** The certificates all of whose names may be used for raw ports. */
   ofRawPorts: () => CertificatesByName
   close: () => void
 }
@@ -19,7 +19,7 @@ export type FileCertificates = {
 type Pair = { chain: string; key: string }
 type Read = { fingerprint: string; certificate: Certificate | null }
 
-/** Which file holds the key of which: certbot's names, those of most others, and mkcert's. */
+/** The names of a chain's file and its key's file: certbot's, those of most other programs, and mkcert's. */
 const LAYOUTS: readonly { chain: RegExp; key: (file: string) => string }[] = [
   { chain: /^fullchain\.pem$/, key: () => 'privkey.pem' },
   { chain: /\.crt$/, key: (file) => file.replace(/\.crt$/, '.key') },
@@ -52,21 +52,21 @@ export async function openFileCertificates(
     const certificates = [...found.values()].flatMap(({ certificate }) => certificate ?? [])
     all = byName(certificates)
     of_raw_ports = byName(certificates.filter(({ names }) => names.every(isRawPortName)))
-    ctx.log.info({ folder, names: [...all.keys()] }, 'certificates have been read')
+    ctx.log.info({ folder, names: [...all.keys()] }, 'certificates read')
     for (const { names } of certificates) {
       if (!names.some(isRawPortName) || names.every(isRawPortName)) continue
-      ctx.log.warn({ names }, 'a certificate of the job domain names other hosts as well; raw ports do not show it')
+      ctx.log.warn({ names }, 'certificate of the job domain also names other hosts; raw ports do not use it')
     }
   }
 
   async function keepReading(): Promise<void> {
     const { signal } = closing
     while (!signal.aborted) {
-      // Cut short by the end.
+      // close() ends the wait.
       await delay(CERTIFICATES_READ_MS, undefined, { signal }).catch(() => {})
       if (signal.aborted) return
       await read().catch((error: unknown) =>
-        ctx.log.warn({ err: error }, 'certificates cannot be read; the old ones hold'),
+        ctx.log.warn({ err: error }, 'certificates cannot be read; keeping the previous ones'),
       )
     }
   }
@@ -81,14 +81,14 @@ export async function openFileCertificates(
   return { all: () => all, ofRawPorts: () => of_raw_ports, close: () => closing.abort() }
 }
 
-/** In the folder itself and in those right below it, as certbot has one for each. */
+/** Finds pairs in the folder and in its direct subfolders: certbot has one for each certificate. */
 async function findPairs(folder: string): Promise<Pair[]> {
   const names = (await readdir(folder)).sort()
   const pairs = pairsOf(folder, names)
   for (const name of names) {
     if (pairs.length >= CERTIFICATES_MAX) break
     const inside = await readdir(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
-      // A file, or gone by now.
+      // It is a file, or was removed.
       if (error.code === 'ENOTDIR' || error.code === 'ENOENT') return []
       throw error
     })
@@ -105,7 +105,7 @@ function pairsOf(folder: string, files: readonly string[]): Pair[] {
   })
 }
 
-/** Links are followed: a renewal often only points them elsewhere. */
+/** Follows links, because a renewal often changes only a link. */
 async function fingerprintOf({ chain, key }: Pair): Promise<string> {
   const parts = await Promise.all(
     [chain, key].map((path) =>
@@ -122,10 +122,10 @@ async function readPair(ctx: Context, pair: Pair, fingerprint: string, before: R
   try {
     const [chain, key] = await Promise.all([readPem(pair.chain), readPem(pair.key)])
     const certificate = readCertificate(chain, key)
-    if (certificate.names.length === 0) throw new Error('It names no host.')
+    if (certificate.names.length === 0) throw new Error('The certificate names no host.')
     return { fingerprint, certificate }
   } catch (error) {
-    ctx.log.warn({ err: error, file: pair.chain }, 'a certificate cannot be used')
+    ctx.log.warn({ err: error, file: pair.chain }, 'certificate cannot be used')
     return { fingerprint, certificate: before?.certificate ?? null }
   }
 }

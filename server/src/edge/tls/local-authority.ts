@@ -1,6 +1,6 @@
-// The authority of a laptop: it certifies this machine's own names to whoever was told to trust it, and is made at the
-// first start in the data folder. It may certify nothing but localhost and loopback addresses, which stands in its own
-// certificate, so that trusting it lends nobody who steals its key a name of the Internet.
+// The certificate authority of a development machine. It is created in the data folder at the first start, and certifies this
+// machine's own names to clients that trust it. Its own certificate limits it to localhost and loopback addresses. So a thief
+// of its key cannot certify any name of the Internet.
 import { KeyObject, randomBytes, webcrypto } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,9 +21,9 @@ import {
 import { type Certificate, readCertificate } from './certificate.ts'
 
 export type LocalAuthority = {
-  /** What is to be trusted: the path of its certificate. */
+  /** The path of the certificate that clients must trust. */
   file: string
-  /** `hosts`: names, and addresses. Good for CERTIFICATE_LIFETIME_MS. */
+  /** Issues a certificate for names and addresses, valid for CERTIFICATE_LIFETIME_MS. */
   certify: (hosts: readonly LocalHost[], now_ms: number) => Promise<Certificate>
 }
 
@@ -37,11 +37,11 @@ export const CERTIFICATE_LIFETIME_MS = 397 * DAY_MS
 /** Clocks of a machine and of a virtual one on it differ. */
 const BEFORE_NOW_MS = DAY_MS
 
-/** The authority of `folder`. Processes that start at once get the same one. Throws when its file is damaged. */
+/** Opens the authority of `folder`, or creates it. Concurrent processes get the same one. Throws when its file is damaged. */
 export async function openLocalAuthority(folder: string, now_ms: number): Promise<LocalAuthority> {
   const path = join(folder, 'local-authority.pem')
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const text = (await readAuthority(path)) ?? (await placeAuthority(path, now_ms))
+  const text = (await readAuthority(path)) ?? (await createAuthority(path, now_ms))
   const { certificate, key } = await parseAuthority(path, text)
   const file = join(folder, 'local-authority.crt')
   await writeFile(file, `${certificate.toString('pem')}\n`, { mode: 0o644 })
@@ -52,7 +52,7 @@ export async function openLocalAuthority(folder: string, now_ms: number): Promis
     file,
     async certify(hosts, certify_ms) {
       const leaf = await X509CertificateGenerator.create({
-        // OpenSSL takes a common name that looks like a host for one, an address too, and holds it to the authority's limits.
+        // OpenSSL applies the authority's name constraints to a common name that looks like a host or an address.
         subject: `CN=${hosts.find(({ type }) => type === 'dns')?.value ?? 'Muster raw ports'}`,
         issuer: certificate.subject,
         publicKey: own.publicKey,
@@ -83,8 +83,8 @@ async function readAuthority(path: string): Promise<string | null> {
   }
 }
 
-/** Its key and its certificate are one file, which appears whole: by a link that fails for all but the first. */
-async function placeAuthority(path: string, now_ms: number): Promise<string> {
+/** Writes key and certificate to one file, atomically: the link fails for all processes but the first. */
+async function createAuthority(path: string, now_ms: number): Promise<string> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: SUBJECT,
@@ -128,7 +128,7 @@ function pemOf(key: webcrypto.CryptoKey): string {
   return String(KeyObject.from(key).export({ type: 'pkcs8', format: 'pem' }))
 }
 
-/** RFC 5280, 4.2.1.10: name constraints, critical. The library has no class for them. */
+/** Returns critical name constraints (RFC 5280, 4.2.1.10). The library has no class for them. */
 function onlyThisMachine(): Extension {
   const PERMITTED = 0xa0
   const DNS = 0x82
@@ -143,7 +143,7 @@ function onlyThisMachine(): Extension {
   return new Extension('2.5.29.30', true, der(SEQUENCE, der(PERMITTED, Buffer.concat(permitted))))
 }
 
-/** Of less than 128 bytes. */
+/** Encodes a value of less than 128 bytes. */
 function der(tag: number, content: Buffer): Buffer<ArrayBuffer> {
   return Buffer.concat([Buffer.from([tag, content.length]), content])
 }

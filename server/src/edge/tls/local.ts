@@ -1,5 +1,5 @@
-// Certificates of a laptop: every host of the platform under localhost gets its own, made by the machine's authority when
-// it is first asked for. Wildcards would not do: clients refuse them right below a top-level name.
+// Certificates in development: every host of the platform under localhost gets its own, issued by the machine's authority at
+// its first use. A wildcard is not possible: clients refuse one directly below a top-level name.
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import { LOCAL_CERTIFICATES_MAX } from '../limits.ts'
@@ -7,11 +7,11 @@ import { type Certificate, isValid } from './certificate.ts'
 import { CERTIFICATE_LIFETIME_MS, type LocalHost, openLocalAuthority } from './local-authority.ts'
 
 export type LocalCertificates = {
-  /** Of localhost and its addresses. */
+  /** For localhost and its addresses. */
   own: Certificate
-  /** Of the address that raw ports listen at, and of no name. */
+  /** For the address of raw ports, and for no name. */
   own_of_raw_ports: Certificate | null
-  /** Null: not a name of this machine. */
+  /** Returns null for a name that is not under localhost. */
   find: (host: string) => Certificate | null | Promise<Certificate>
 }
 
@@ -49,7 +49,7 @@ export async function openLocalCertificates(ctx: Context): Promise<LocalCertific
       if (host === 'localhost') return own
       if (!host.endsWith('.localhost')) return null
       const before = known.get(host)
-      // In the last third of its life it is made anew.
+      // A certificate is replaced in the last third of its lifetime.
       if (before !== undefined && isValid(before, ctx.now() + CERTIFICATE_LIFETIME_MS / 3)) return before
       const under_way = making.get(host)
       if (under_way !== undefined) return under_way

@@ -1,6 +1,6 @@
-// Certificates that the api orders by ACME, as they are in the database: all edges, and all lives of one, share them. What
-// is found is remembered until it changes (channel certificates) and for STORED_CERTIFICATE_MS_MAX at most. A host of ours
-// that has none is noted as a wish, by whoever visits it first; the visit does not wait for it.
+// Certificates that the api orders by ACME, from the database, so that all edges share them. A look-up is cached until it changes
+// (channel `certificates`), and for STORED_CERTIFICATE_MS_MAX at most. The first request for a host of the platform without a
+// certificate orders one, and does not wait for it.
 import { certifiedHosts } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { isServed } from '../../database/served-hosts.ts'
@@ -10,68 +10,68 @@ import type { Lookups } from '../lookups.ts'
 import { type Certificate, readCertificate } from './certificate.ts'
 
 export type StoredCertificates = {
-  /** What is known now; what is not, or not any more, is looked up meanwhile, on behalf of `source`. */
-  peek: (host: string, source: string) => Certificate | null
-  /** Throws as lookups.ts does. */
-  find: (host: string, source: string) => Certificate | null | Promise<Certificate | null>
+  /** Returns the cached certificate. If there is none or it is old, a look-up begins in the background. */
+  peek: (host: string, client_key: string) => Certificate | null
+  /** Throws the refusals of lookups.ts. */
+  find: (host: string, client_key: string) => Certificate | null | Promise<Certificate | null>
   close: () => void
 }
 
-type Known = { certificate: Certificate | null; until_ms: number }
+type CachedCertificate = { certificate: Certificate | null; until_ms: number }
 
 export function createStoredCertificates(ctx: Context, lookups: Lookups): StoredCertificates {
-  const known = new Map<string, Known>()
-  const asking = new Map<string, Promise<Certificate | null>>()
+  const cache = new Map<string, CachedCertificate>()
+  const lookups_under_way = new Map<string, Promise<Certificate | null>>()
   const close = ctx.listener.on('certificates', (host) => {
-    // An answer that is under way may be from before the change: it is given, but not remembered.
+    // A look-up under way may have read the state before the change: its result is used, but not cached.
     if (host === '') {
-      for (const entry of known.values()) entry.until_ms = 0
-      asking.clear()
+      for (const entry of cache.values()) entry.until_ms = 0
+      lookups_under_way.clear()
       return
     }
-    const entry = known.get(host)
+    const entry = cache.get(host)
     if (entry !== undefined) entry.until_ms = 0
-    asking.delete(host)
+    lookups_under_way.delete(host)
   })
 
-  const isFresh = (entry: Known): boolean => ctx.elapsed() < entry.until_ms
+  const isFresh = (entry: CachedCertificate): boolean => ctx.elapsed() < entry.until_ms
 
-  function ask(host: string, source: string): Promise<Certificate | null> {
-    const before = asking.get(host)
+  function lookUp(host: string, client_key: string): Promise<Certificate | null> {
+    const before = lookups_under_way.get(host)
     if (before !== undefined) return before
-    // A host that is none of ours counts as a failure of whoever asks for it.
+    // A host that is not the platform's counts as a failed look-up of the client.
     const under_way: Promise<Certificate | null> = lookups
-      .run(source, () => readOrWish(ctx, host))
+      .run(client_key, () => readOrOrder(ctx, host))
       .then((found) => {
         const certificate = found?.certificate ?? null
-        if (found === null || asking.get(host) !== under_way) return certificate
-        known.delete(host)
-        if (known.size >= STORED_CERTIFICATES_MAX) known.delete(known.keys().next().value!)
-        known.set(host, { certificate, until_ms: ctx.elapsed() + STORED_CERTIFICATE_MS_MAX })
+        if (found === null || lookups_under_way.get(host) !== under_way) return certificate
+        cache.delete(host)
+        if (cache.size >= STORED_CERTIFICATES_MAX) cache.delete(cache.keys().next().value!)
+        cache.set(host, { certificate, until_ms: ctx.elapsed() + STORED_CERTIFICATE_MS_MAX })
         return certificate
       })
       .finally(() => {
-        if (asking.get(host) === under_way) asking.delete(host)
+        if (lookups_under_way.get(host) === under_way) lookups_under_way.delete(host)
       })
-    asking.set(host, under_way)
+    lookups_under_way.set(host, under_way)
     return under_way
   }
 
   return {
-    peek(host, source) {
-      const entry = known.get(host)
+    peek(host, client_key) {
+      const entry = cache.get(host)
       if (entry === undefined || !isFresh(entry)) {
-        ask(host, source).catch((error: unknown) =>
-          ctx.log.debug({ err: error, host }, 'a certificate was not looked up'),
+        lookUp(host, client_key).catch((error: unknown) =>
+          ctx.log.debug({ err: error, host }, 'look-up of a certificate failed'),
         )
       }
       return entry?.certificate ?? null
     },
-    find(host, source) {
-      const entry = known.get(host)
+    find(host, client_key) {
+      const entry = cache.get(host)
       if (entry !== undefined && isFresh(entry)) return entry.certificate
-      return ask(host, source).catch((error: unknown) => {
-        // Without the database a host goes on as it was.
+      return lookUp(host, client_key).catch((error: unknown) => {
+        // While the database is down, a known certificate is used as before.
         if (entry !== undefined) return entry.certificate
         throw error
       })
@@ -80,8 +80,8 @@ export function createStoredCertificates(ctx: Context, lookups: Lookups): Stored
   }
 }
 
-/** Null: not a host of ours. */
-async function readOrWish(ctx: Context, host: string): Promise<{ certificate: Certificate | null } | null> {
+/** Reads a host's certificate, or orders one. Returns null for a host that is not the platform's. */
+async function readOrOrder(ctx: Context, host: string): Promise<{ certificate: Certificate | null } | null> {
   const row = await ctx.db
     .selectFrom('certificates')
     .select(['chain', 'private_key'])
@@ -94,11 +94,11 @@ async function readOrWish(ctx: Context, host: string): Promise<{ certificate: Ce
   }
   if (!(await isServed(ctx.db, certifiedHosts(ctx.config), host))) return null
   const now = new Date(ctx.now())
-  const noted = await ctx.db
+  const order = await ctx.db
     .insertInto('certificates')
     .values({ host, wish_ts: now, next_ts: now })
     .onConflict((conflict) => conflict.column('host').doNothing())
     .executeTakeFirst()
-  if (noted.numInsertedOrUpdatedRows === 1n) await ctx.listener.notify('certificate_wishes', host)
+  if (order.numInsertedOrUpdatedRows === 1n) await ctx.listener.notify('certificate_wishes', host)
   return { certificate: null }
 }

@@ -1,6 +1,5 @@
-// TLS of the edge's public ports. The name that a client asks for in its first message chooses the certificate; a name
-// that none covers ends the handshake with an alert. What comes over the connection afterwards must be for that name.
-
+// TLS of the edge's public ports. The server name in the client's first message chooses the certificate; a name without a
+// certificate ends the handshake with an alert. All requests of the connection must then be for that name.
 import type { Socket } from 'node:net'
 import { createSecureContext, type SecureContext, TLSSocket, type TlsOptions } from 'node:tls'
 import { ApiError } from '@muster/contract'
@@ -12,16 +11,16 @@ import { TLS_VERSION_MIN } from './certificate.ts'
 import type { CertificateChoice } from './certificates.ts'
 
 /**
- * Options of a TLS server whose certificates these are. In production it has none of its own: OpenSSL would show that one
- * whenever the one for the name is of another kind of key, so who names no host ends in an alert too. On a laptop it has
- * that of the addresses it listens at.
+ * Returns the options of a TLS server with these certificates. In production it has no default certificate, because OpenSSL
+ * would show it whenever the chosen one has another type of key. So a client that names no host gets an alert too. In
+ * development the default certificate is that of the addresses it listens at.
  */
 export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsOptions {
-  // With no certificate at all the handshake ends in an alert; next to one of the server's own only this is left.
+  // Without a default certificate, an empty context ends the handshake with an alert. Otherwise an error must.
   const nothing = own === null ? createSecureContext({ minVersion: TLS_VERSION_MIN }) : null
-  const choose = async (name: string, source: string): Promise<SecureContext> => {
+  const choose = async (name: string, client_key: string): Promise<SecureContext> => {
     const host = canonicalHost(name)
-    const context = (host === null ? null : await find(host, source)) ?? nothing
+    const context = (host === null ? null : await find(host, client_key)) ?? nothing
     if (context === null) throw new Error('No certificate covers the name.')
     return context
   }
@@ -29,12 +28,12 @@ export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsO
     minVersion: TLS_VERSION_MIN,
     handshakeTimeout: TLS_HANDSHAKE_MS_MAX,
     ...(own && { cert: own.chain, key: own.key }),
-    // It is called as a method of the connection, of which its type does not tell.
+    // Node calls it as a method of the connection, which its type does not show.
     SNICallback(this: unknown, name, done) {
       choose(name, this instanceof TLSSocket ? clientKey(this.remoteAddress ?? '') : '').then(
         (context) => done(null, context),
         (error: Error) => {
-          ctx.log.debug({ err: error, name }, 'a handshake is given up')
+          ctx.log.debug({ err: error, name }, 'TLS handshake refused')
           done(error)
         },
       )
@@ -43,8 +42,8 @@ export function tlsOptions(ctx: Context, { own, find }: CertificateChoice): TlsO
 }
 
 /**
- * Throws API_MISDIRECTED_REQUEST unless the connection was made for this host. A plain connection is made for any; one
- * that named no host for the main domain only.
+ * Throws API_MISDIRECTED_REQUEST unless the connection may carry requests for this host. A connection without TLS may carry
+ * any; a TLS connection without a server name only those for the main domain.
  */
 export function requireServerName(socket: Socket, host: string, meaningOf: (host: string) => HostMeaning | null): void {
   if (!(socket instanceof TLSSocket)) return
@@ -57,13 +56,13 @@ export function isSecure(socket: Socket): boolean {
   return socket instanceof TLSSocket
 }
 
-/** Ends a connection so that the other side sees that it broke: by a reset, and over TLS by leaving out the farewell. */
+/** Breaks a connection visibly for the other side: by a reset, and over TLS by a close without close_notify. */
 export function breakOff(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
 
-/** A connection as both of its sockets know it: the one below TLS, and the one above. */
+/** Identifies a connection: the same text for its raw socket and for its TLS socket. */
 export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }

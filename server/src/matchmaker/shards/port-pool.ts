@@ -3,12 +3,11 @@
 // the journal, so that a load finds it again. A port is unopened until the edge listens at it; then free; taken; and
 // after its lobby's end is durable, quarantined, so that whoever still sends to that lobby does not reach the next.
 import type { Logger } from 'pino'
+import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePort } from '../../journal/changes.ts'
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { ChoosePorts } from '../book/commands.ts'
 import type { Book } from '../book/state.ts'
-
-const QUARANTINE_MS = 60_000
 
 type Transport = EdgePort['transport']
 type Holder = { lobby_id: string; edge_ports: readonly EdgePort[] }
@@ -69,14 +68,14 @@ export function createPortPool(log: Logger): PortPool {
     },
     take,
     undo: (shard, { lobby_id }) => release(shard, lobby_id, 0),
-    retire: (shard, { lobby_id, stop_ms }) => release(shard, lobby_id, (stop_ms ?? 0) + QUARANTINE_MS),
+    retire: (shard, { lobby_id, stop_ms }) => release(shard, lobby_id, (stop_ms ?? 0) + PORT_QUARANTINE_MS),
     replace(shard, books) {
       for (const lobby_id of [...shards[shard]!.keys()]) release(shard, lobby_id, 0)
       for (const book of books) {
         for (const lobby of book.lobbies.values()) {
           if (lobby.stop_ms !== null) {
             for (const { transport, port } of lobby.edge_ports) {
-              tables[transport].quarantine(port, lobby.stop_ms + QUARANTINE_MS)
+              tables[transport].quarantine(port, lobby.stop_ms + PORT_QUARANTINE_MS)
             }
             continue
           }

@@ -4,7 +4,7 @@ import { type ClientRequest, type IncomingMessage, request as nodeRequest } from
 import { connect, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { TestContext } from 'node:test'
-import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from '../../../src/edge/limits.ts'
+import { HEADER_BYTES_MAX, INTERIM_RESPONSES_MAX } from '../../../src/edge/limits.ts'
 import type { TestEdge } from '../../edge/platform.ts'
 import { startBytes } from '../../edge/strict-backend.ts'
 import { headerOf, type ReadResponse, readResponse } from './read.ts'
@@ -168,7 +168,7 @@ function meantBy({ bytes, method, end }: Hostile): ReadResponse | null {
   const heads = bytes.split('\r\n\r\n')
   const interim = heads.findIndex((head) => !/^HTTP\/1\.[01] 1/.test(head))
   const is_long = heads.slice(0, interim + 1).some((head) => head.length > HEADER_BYTES_MAX)
-  return is_long || interim > INTERIM_ANSWERS_MAX ? null : reading.message
+  return is_long || interim > INTERIM_RESPONSES_MAX ? null : reading.message
 }
 
 function requireFaithful(hostile: Hostile, sent: ReadResponse | null, got: ReadResponse | null, came: Came): void {

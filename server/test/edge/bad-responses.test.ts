@@ -1,11 +1,11 @@
-// What backends answer that is no answer, or more than one: the client that asked is told so, the connection serves nobody
-// else, and the next client's answer is his own.
+// Malformed and surplus responses of backends: the client gets a refusal, the connection is not used again, and the next
+// client gets its own response.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
-import { HEADER_BYTES_MAX, INTERIM_ANSWERS_MAX } from '../../src/edge/limits.ts'
+import { HEADER_BYTES_MAX, INTERIM_RESPONSES_MAX } from '../../src/edge/limits.ts'
 import { until } from '../until.ts'
 import { errorOf, rawClient, startTestEdge } from './platform.ts'
 import { startBytes } from './strict-backend.ts'
@@ -13,7 +13,7 @@ import { startBytes } from './strict-backend.ts'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine'
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-/** A lobby that answers every request by `answers`, and `/fine` as it should. */
+/** A lobby that responds by `answers` to every request, and correctly to `/fine`. */
 async function startLobby(t: TestContext, answer: (socket: Socket, request: string) => void) {
   const backend = await startBytes(t, (socket) => {
     socket.on('data', (bytes) => {
@@ -30,7 +30,7 @@ async function startLobby(t: TestContext, answer: (socket: Socket, request: stri
     client.write(`${method} ${path} HTTP/${version}\r\n${host}${more}\r\n`)
     return client
   }
-  /** The connection that was misused is gone, and the next one gets its own answer. */
+  /** The misused connection is closed, and the next request gets its own response. */
   const requireNext = async (what: string) => {
     await until(`${what}: the connection is closed`, () => backend.open.size === 0)
     assert.match(await ask('/fine', 'Connection: close\r\n').end(), /^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nfine$/, what)
@@ -39,7 +39,7 @@ async function startLobby(t: TestContext, answer: (socket: Socket, request: stri
   return { backend, edge, host, ask, requireNext }
 }
 
-test('what is no answer is a 502, and its connection serves nobody else', async (t) => {
+test('a malformed response is a 502, and its connection is not used again', async (t) => {
   const length = 'Content-Length: 2\r\n'
   const answers: Record<string, string> = {
     'another protocol': 'SSH-2.0-OpenSSH_9.2\r\n',
@@ -71,7 +71,7 @@ test('what is no answer is a 502, and its connection serves nobody else', async 
     'a length behind the chunks': `${CHUNKED}2\r\nok\r\n0\r\nContent-Length: 3\r\n\r\n`,
     'a switch that nobody asked for':
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
-    'announcements without end': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(INTERIM_ANSWERS_MAX + 1) + OK,
+    'announcements without end': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(INTERIM_RESPONSES_MAX + 1) + OK,
   }
   const lobby = await startLobby(t, (socket, request) => {
     socket.write(answers[decodeURIComponent(request.split(' ', 2)[1]!.slice(1))]!, 'latin1')
@@ -81,14 +81,14 @@ test('what is no answer is a 502, and its connection serves nobody else', async 
     const { status, code } = errorOf(await client.read((bytes) => bytes.endsWith('}')))
     assert.deepEqual([status, code], [502, 'LOBBY_NOT_REACHABLE'], what)
     await lobby.requireNext(what)
-    // The client's connection is as good as before.
+    // The client's connection continues.
     client.write(`GET /fine HTTP/1.1\r\n${lobby.host}\r\n`)
     await client.read((bytes) => bytes.endsWith('fine'))
     for (const socket of lobby.backend.open) socket.destroy()
   }
 })
 
-test("what comes behind an answer is nobody's", async (t) => {
+test('bytes after a response reach no client', async (t) => {
   const stolen = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen'
   const answers: Record<string, { bytes: string; method?: string; expected: RegExp }> = {
     '/length': { bytes: `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok${stolen}`, expected: /\r\n\r\nok$/ },
@@ -114,7 +114,7 @@ test("what comes behind an answer is nobody's", async (t) => {
   }
 })
 
-test('what a backend says unasked on a connection that waits ends it, and answers nobody', async (t) => {
+test('unrequested bytes on a free connection close it, and reach no client', async (t) => {
   const lobby = await startLobby(t, () => {})
   const first = lobby.ask('/fine')
   await first.read((bytes) => bytes.endsWith('fine'))
@@ -123,7 +123,7 @@ test('what a backend says unasked on a connection that waits ends it, and answer
   await lobby.requireNext('unasked')
 })
 
-test('an answer to the end of the connection is whole when it ended, and broken when it broke', async (t) => {
+test('a response without a length is complete when its connection ends, and broken when it is reset', async (t) => {
   const lobby = await startLobby(t, (socket, request) => {
     socket.write('HTTP/1.1 200 OK\r\n\r\na part', () => {
       if (request.includes('/whole')) socket.end(' and the rest')
@@ -143,7 +143,7 @@ test('an answer to the end of the connection is whole when it ended, and broken 
   assert.equal(error.code, 'ECONNRESET')
 })
 
-test('an answer that ends early breaks off, however it was framed', async (t) => {
+test('a response that ends early breaks off for the client, whatever its framing', async (t) => {
   const lobby = await startLobby(t, (socket, request) => {
     const head = request.includes('/length') ? 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n' : CHUNKED
     const rest = { '/length': 'a part', '/chunks': '6\r\na part\r\n', '/bad': '6\r\na part\r\n' }
@@ -161,7 +161,7 @@ test('an answer that ends early breaks off, however it was framed', async (t) =>
   }
 })
 
-test('an answer before the request has ended is passed on, and neither connection is mixed up by the rest', async (t) => {
+test('an early response is forwarded, and the rest of the request confuses neither connection', async (t) => {
   const lobby = await startLobby(
     t,
     (socket) => void socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!'),
@@ -170,7 +170,7 @@ test('an answer before the request has ended is passed on, and neither connectio
     const client = lobby.ask('/early', `Content-Length: ${4 + rest.length}\r\n`, 'POST')
     client.write('body')
     await client.read((bytes) => bytes.endsWith('no!'))
-    await until('its connection is closed', () => lobby.backend.open.size === 0)
+    await until('the connection to the lobby is closed', () => lobby.backend.open.size === 0)
     client.write(rest)
     client.write(`GET /fine HTTP/1.1\r\n${lobby.host}\r\n`)
     const all = await client.read((bytes) => bytes.endsWith('fine'))
@@ -179,7 +179,7 @@ test('an answer before the request has ended is passed on, and neither connectio
   }
 })
 
-test('an answer arrives to the byte, in whatever pieces it came', async (t) => {
+test('a response arrives unchanged, in whatever pieces it is received', async (t) => {
   let pieces: Buffer[] = []
   const lobby = await startLobby(t, (socket) => {
     const own = pieces
@@ -238,7 +238,7 @@ function chunksOf(bytes: string): string {
   }
 }
 
-test('what is sent ahead is answered in order, and what nobody can take yet is left with its sender', async (t) => {
+test('pipelined requests get their responses in order, and the edge buffers only a bounded part of them', async (t) => {
   const AHEAD = 2_000
   const SENT_MAX = 64 * 1024 * 1024
   let answered = 0
@@ -255,7 +255,7 @@ test('what is sent ahead is answered in order, and what nobody can take yet is l
   const hoarder = lobby.ask('/never')
   hoarder.write(Buffer.alloc(SENT_MAX, next))
   let [last, same] = [-1, 0]
-  await until('nothing moves any more', () => {
+  await until('no more bytes arrive', () => {
     same = hoarder.socket.writableLength === last ? same + 1 : 0
     last = hoarder.socket.writableLength
     return same > 40

@@ -1,16 +1,22 @@
-// The answer to a request. Whoever answers (a site, a redirect, a backend, a refusal) writes the answer here, so that what
-// belongs to the client's connection is written in one place: whether it goes on, and the date.
+// Writes responses. Every responder (a site, a redirect, a backend, a refusal) goes through this file, so the lines that
+// belong to the client's connection are written in one place: whether it continues, and the date.
 import { STATUS_CODES } from 'node:http'
 import { RAY_HEADER } from '../../tokens/edge-proof.ts'
 import { KEEP_ALIVE_MS_MAX, READ_AHEAD_BYTES_MAX, SMALL_BYTES_MAX } from '../limits.ts'
 import type { Exchange } from './exchange.ts'
-import { linesOf } from './head.ts'
-/** The whole answer; to a HEAD only its head. `headers` have the length of the body. */
-export function answer(exchange: Exchange, status: number, headers: readonly string[], body: Buffer | null): void {
-  if (exchange.is_over || exchange.is_answering) return
+import { linesOf } from './headers.ts'
+
+/** Writes the whole response; for a HEAD only its head. `headers` include the length of the body. */
+export function sendResponse(
+  exchange: Exchange,
+  status: number,
+  headers: readonly string[],
+  body: Buffer | null,
+): void {
+  if (exchange.is_over || exchange.is_response_begun) return
   const { socket } = exchange.connection
   const head = ownHead(exchange, status, headers)
-  exchange.is_answering = true
+  exchange.is_response_begun = true
   if (body === null || exchange.method === 'HEAD') {
     socket.write(head, 'latin1')
   } else if (body.length <= SMALL_BYTES_MAX) {
@@ -21,13 +27,13 @@ export function answer(exchange: Exchange, status: number, headers: readonly str
     socket.write(body)
     socket.uncork()
   }
-  endAnswer(exchange)
+  endResponse(exchange)
 }
 
-/** The beginning of an answer whose body is written to the connection's socket, up to endAnswer. */
-export function beginAnswer(exchange: Exchange, status: number, headers: readonly string[]): void {
+/** Writes the head of a response. The caller writes the body to the connection's socket, then calls endResponse. */
+export function beginResponse(exchange: Exchange, status: number, headers: readonly string[]): void {
   const head = ownHead(exchange, status, headers)
-  exchange.is_answering = true
+  exchange.is_response_begun = true
   exchange.connection.socket.write(head, 'latin1')
 }
 
@@ -48,22 +54,22 @@ export function connectionLines(exchange: Exchange): string {
   return exchange.keeps_alive ? KEEP_ALIVE : 'Connection: close\r\n'
 }
 
-/** Whether the rest of the request's body is known to be short: reading a long one only to drop it has a limit. */
-function isRestShort({ body, head, wire }: Exchange): boolean {
+/** Whether the rest of the request's body is known to be short. Reading a long body only to drop it has a limit. */
+function isRestShort({ body, head, responder }: Exchange): boolean {
   if (body.is_done) return true
   // A client that waits for "100 Continue" may never send its body.
-  const is_asked_for = !head.expects_continue || wire?.is_begun === true
-  return is_asked_for && body.framing !== 'chunked' && body.left <= READ_AHEAD_BYTES_MAX
+  const is_expected = !head.expects_continue || responder?.upstream?.is_begun === true
+  return is_expected && body.framing !== 'chunked' && body.left <= READ_AHEAD_BYTES_MAX
 }
 
-/** All of the answer has been written. */
-export function endAnswer(exchange: Exchange): void {
-  exchange.is_answered = true
-  exchange.connection.keeper.onAnswered(exchange)
+/** All of the response has been written. */
+export function endResponse(exchange: Exchange): void {
+  exchange.is_response_done = true
+  exchange.connection.handlers.onResponseDone(exchange)
 }
 
-/** The rest of the answer will not come: it must not look complete. */
-export function breakAnswer({ connection, is_until_end }: Exchange): void {
+/** Breaks off a response that cannot be completed: it must not look complete. */
+export function breakResponse({ connection, is_until_end }: Exchange): void {
   const { socket } = connection
   if (is_until_end && !connection.is_secure) socket.resetAndDestroy()
   else socket.destroy()

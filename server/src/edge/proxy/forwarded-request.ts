@@ -1,0 +1,77 @@
+// A request that is forwarded to a backend, and what the edge knows about the backend. forward.ts moves it: it enters a pool
+// of its role, waits in a queue, gets an upstream connection, may be parked at the role, and ends with its response.
+import type { ApiError } from '@muster/contract'
+import type { ClientPlace } from '../../addresses/client-share.ts'
+import type { Exchange, Responder } from '../http/exchange.ts'
+import type { NameTable } from '../http/lines.ts'
+import type { Address } from '../routes.ts'
+import type { ClientQueue } from './client-queue.ts'
+import type { ParkedRequest, ParkingChannel } from './parking.ts'
+import type { PoolName, RolePools } from './pools.ts'
+import type { UpstreamConnection } from './upstream-pool.ts'
+
+/** What the edge keeps for api and for matchmaker. A lobby has none of it. */
+export type RoleResources = {
+  pools: RolePools
+  channel: ParkingChannel<ForwardedRequest>
+  queues: Readonly<Partial<Record<PoolName, ClientQueue<ForwardedRequest>>>>
+}
+
+/** How requests are sent to a backend, and what its responses may contain. */
+export type Backend = {
+  /** Null: a lobby. */
+  role: RoleResources | null
+  /** Called when the nth connection failed. Returns the address to try next; null: give up. May throw an ApiError. */
+  again: (exchange: Exchange, attempt: number, error: NodeJS.ErrnoException) => Promise<Address | null>
+  /** The refusal for a missing response, or one that is not HTTP. */
+  unavailable: () => ApiError
+  /** Whether a header of the request is not forwarded; the name is in lower case. Null: all headers are. */
+  isRequestDropped: ((name: string, value: string) => boolean) | null
+  /** The only headers of the response that are forwarded; null: all are. */
+  response_allowed: NameTable<true> | null
+  /** Whole lines that the edge adds. */
+  request_added: string
+  response_added: string
+}
+
+export class ForwardedRequest implements Responder {
+  readonly exchange: Exchange
+  readonly backend: Backend
+  address: Address
+  /** How many connections for this request have failed. */
+  attempt = 0
+  upstream: UpstreamConnection | null = null
+  /** Its place in a pool of its role (pools.ts). */
+  place: ClientPlace | null = null
+  /** The queue that the request waits in, or that has let it pass (client-queue.ts). */
+  queue: ClientQueue<ForwardedRequest> | null = null
+  /** Set while the request waits at the role without a connection, and while its response is fetched. */
+  parked: ParkedRequest | null = null
+  readonly #abandon: (request: ForwardedRequest) => void
+
+  constructor(
+    exchange: Exchange,
+    target: { backend: Backend; address: Address; abandon: (request: ForwardedRequest) => void },
+  ) {
+    this.exchange = exchange
+    this.backend = target.backend
+    this.address = target.address
+    this.#abandon = target.abandon
+  }
+
+  get client_key(): string {
+    return this.exchange.client_key
+  }
+
+  get is_parked(): boolean {
+    return this.parked !== null
+  }
+
+  onDrain(): void {
+    this.upstream?.socket.resume()
+  }
+
+  onLost(): void {
+    this.#abandon(this)
+  }
+}

@@ -1,0 +1,257 @@
+// The sessions of UDP sources. A source is an address and a port. Its session has a socket of its own towards the lobby, so
+// that the lobby can tell sources apart and its replies find the way back.
+//
+// A session begins unvalidated, unless its source is known to be where it claims (address-validation.ts). It becomes validated
+// by the handshake (udp-handshake.ts), or by a seat that its client took in the lobby (seats.ts). It ends when it has been
+// silent, when its lobby has ended, or when another source needs the place.
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
+import { clientKey } from '../../addresses/client-ip.ts'
+import type { Metrics } from '../../observe/metrics.ts'
+import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
+import type { ConnectionLimits } from '../connection-limits.ts'
+import {
+  UDP_DATAGRAMS_PER_SECOND_MAX,
+  UDP_IDLE_MS_MAX,
+  UDP_SESSIONS_MAX,
+  UDP_SESSIONS_PER_CLIENT_MAX,
+  UDP_SESSIONS_SHARE,
+  UDP_SWEEP_MS,
+  UDP_UNVALIDATED_IDLE_MS_MAX,
+  UDP_WAITING_MAX,
+  UNVALIDATED_BYTES_MAX,
+  UNVALIDATED_BYTES_PER_CLIENT_MAX,
+} from '../limits.ts'
+import type { LobbyConnections } from '../lobby-connections.ts'
+import type { LobbyPort, StreamAddress } from '../routes.ts'
+import type { Allowance } from './address-validation.ts'
+import type { PortOwners } from './port-owners.ts'
+import { proxyHeader } from './proxy-protocol.ts'
+import type { Seats } from './seats.ts'
+import { lookupNothing } from './udp-socket.ts'
+
+/** A client by its key, and what is counted for it in the current second. */
+type Client = { client_key: string; sessions: Set<UdpSession>; datagrams: number; unvalidated_bytes: number }
+
+export type UdpSession = {
+  readonly udp_port: UdpPort
+  readonly key: string
+  readonly address: string
+  readonly port: number
+  readonly client: Client
+  readonly lobby_id: string
+  readonly upstream: Socket
+  /** Datagrams that wait until the upstream socket is connected; then null. */
+  waiting: Buffer[] | null
+  /** Null: the source is validated. */
+  allowance: Allowance | null
+  /** The source has completed the handshake with its player's token. */
+  is_handshake_done: boolean
+  /** The PROXY header in front of each datagram to the lobby; null: none. */
+  readonly header: Buffer | null
+  is_active: boolean
+  idle_ms: number
+  readonly leave: () => void
+}
+
+/** One of the edge's udp ports. `waiting`: datagrams that wait for the look-up of the port's lobby. */
+export type UdpPort = {
+  readonly number: number
+  readonly socket: Socket
+  readonly sessions: Map<string, UdpSession>
+  is_looking_up: boolean
+  readonly waiting: Arrival[]
+}
+export type Arrival = { datagram: Buffer; source: RemoteInfo }
+/** The lobby that a port belongs to, and its address. */
+export type UdpTarget = { owner: LobbyPort; address: StreamAddress }
+
+export type UdpSessionsOptions = {
+  owners: PortOwners
+  seats: Seats
+  connection_limits: ConnectionLimits
+  lobby_connections: LobbyConnections
+}
+
+export class UdpSessions {
+  readonly #options: UdpSessionsOptions
+  readonly #clients = new Map<string, Client>()
+  /** Both in order of their begin. */
+  readonly #unvalidated = new Set<UdpSession>()
+  readonly #validated = new Set<UdpSession>()
+  /** Forged sources must not take the places of connections. */
+  readonly #sessions_max: number
+  readonly #sweeping = createTimerWhileNeeded(UDP_SWEEP_MS, () => this.#sweep())
+  /** Bytes sent to unvalidated sources in the current second. */
+  #unvalidated_bytes = 0
+  #received_count = 0
+  #sent_count = 0
+
+  constructor(options: UdpSessionsOptions) {
+    const { connections_max } = options.connection_limits
+    this.#options = options
+    this.#sessions_max = Math.min(UDP_SESSIONS_MAX, Math.floor(connections_max * UDP_SESSIONS_SHARE))
+  }
+
+  registerMetrics(metrics: Metrics): void {
+    metrics.gauge('edge_udp_sources', 'UDP sources that have a session.', ['state'], (report) => {
+      report(this.#validated.size, 'proven')
+      report(this.#unvalidated.size, 'unproven')
+    })
+    const help = 'Datagrams between UDP sources and lobbies.'
+    metrics.sum('edge_datagrams_total', help, ['direction'], (report) => {
+      report(this.#received_count, 'received')
+      report(this.#sent_count, 'sent')
+    })
+  }
+
+  /** Begins a session. `allowance`: null for a validated source. Returns null when there is no place. */
+  begin(udp_port: UdpPort, source: RemoteInfo, target: UdpTarget, allowance: Allowance | null): UdpSession | null {
+    const { connection_limits, lobby_connections, seats } = this.#options
+    const client = this.#clientOf(clientKey(source.address))
+    const leave = this.#hasRoom(client) ? connection_limits.enter(source.address) : null
+    if (leave === null) {
+      this.#forgetClient(client)
+      return null
+    }
+    const { address } = target
+    const local = { address: udp_port.socket.address().address, port: udp_port.number }
+    const upstream = createSocket({ type: 'udp4', lookup: lookupNothing })
+    const session: UdpSession = {
+      ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client, leave },
+      ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
+      ...{ is_handshake_done: false, is_active: true, idle_ms: 0 },
+      header: address.proxy_protocol ? proxyHeader('datagram', source, local) : null,
+    }
+    // ECONNREFUSED, reported by ICMP: the server does not listen now. This says nothing about the next datagram.
+    upstream.on('error', ignore)
+    upstream.on('message', (datagram) => this.#reply(session, datagram))
+    upstream.connect(address.port, address.hostname, () => {
+      for (const datagram of session.waiting ?? []) forward(session, datagram)
+      session.waiting = null
+    })
+    udp_port.sessions.set(session.key, session)
+    client.sessions.add(session)
+    lobby_connections.enter(session.lobby_id)
+    if (allowance === null) this.#validated.add(session)
+    else if (seats.has(session.lobby_id, client.client_key)) this.validate(session)
+    else this.#unvalidated.add(session)
+    return session
+  }
+
+  /** Forwards a datagram of the source to the lobby. */
+  receive(session: UdpSession, datagram: Buffer): void {
+    if (session.client.datagrams >= UDP_DATAGRAMS_PER_SECOND_MAX) return
+    session.client.datagrams++
+    this.#received_count++
+    session.is_active = true
+    session.allowance?.received(datagram.length)
+    if (session.waiting === null) forward(session, datagram)
+    else if (session.waiting.length < UDP_WAITING_MAX) session.waiting.push(datagram)
+  }
+
+  /** The source is known to be where it claims: its allowance ends. */
+  validate(session: UdpSession): void {
+    session.allowance = null
+    this.#unvalidated.delete(session)
+    this.#validated.add(session)
+  }
+
+  /** Ends all sessions of a port. */
+  endAll(udp_port: UdpPort): void {
+    for (const session of [...udp_port.sessions.values()]) this.#end(session)
+  }
+
+  close(): void {
+    this.#sweeping.close()
+  }
+
+  /** Sends a datagram of the lobby to the source, within its allowance. */
+  #reply(session: UdpSession, datagram: Buffer): void {
+    const { allowance, client } = session
+    if (allowance !== null) {
+      const sum = this.#unvalidated_bytes + datagram.length
+      const of_client = client.unvalidated_bytes + datagram.length
+      if (sum > UNVALIDATED_BYTES_MAX || of_client > UNVALIDATED_BYTES_PER_CLIENT_MAX) return
+      if (!allowance.mayReply(datagram.length)) return
+      this.#unvalidated_bytes = sum
+      client.unvalidated_bytes = of_client
+    }
+    session.is_active = true
+    this.#sent_count++
+    session.udp_port.socket.send(datagram, session.port, session.address, ignore)
+  }
+
+  /** Ends sessions that may be displaced, and returns whether the client then has a place for another one. */
+  #hasRoom(client: Client): boolean {
+    if (client.sessions.size >= UDP_SESSIONS_PER_CLIENT_MAX) this.#endOneOf(client.sessions)
+    if (this.#count >= this.#sessions_max)
+      this.#endOneOf(this.#unvalidated.size > 0 ? this.#unvalidated : this.#validated)
+    return client.sessions.size < UDP_SESSIONS_PER_CLIENT_MAX && this.#count < this.#sessions_max
+  }
+
+  get #count(): number {
+    return this.#unvalidated.size + this.#validated.size
+  }
+
+  #end(session: UdpSession): void {
+    session.udp_port.sessions.delete(session.key)
+    session.client.sessions.delete(session)
+    this.#options.lobby_connections.leave(session.lobby_id)
+    this.#forgetClient(session.client)
+    this.#unvalidated.delete(session)
+    this.#validated.delete(session)
+    session.waiting = []
+    session.upstream.close()
+    session.leave()
+  }
+
+  /** Ends the oldest session that is unvalidated or silent. Players who play keep theirs; then none is ended. */
+  #endOneOf(sessions: ReadonlySet<UdpSession>): void {
+    for (const session of sessions) {
+      if (session.allowance === null && session.idle_ms === 0) continue
+      this.#end(session)
+      return
+    }
+  }
+
+  #clientOf(client_key: string): Client {
+    const known = this.#clients.get(client_key)
+    const client = known ?? { client_key, sessions: new Set(), datagrams: 0, unvalidated_bytes: 0 }
+    this.#clients.set(client_key, client)
+    this.#sweeping.need()
+    return client
+  }
+
+  #forgetClient(client: Client): void {
+    if (client.sessions.size === 0) this.#clients.delete(client.client_key)
+  }
+
+  /** Returns whether there is a client. */
+  #sweep(): boolean {
+    const { owners, seats } = this.#options
+    this.#unvalidated_bytes = 0
+    for (const client of this.#clients.values()) {
+      client.datagrams = 0
+      client.unvalidated_bytes = 0
+    }
+    for (const session of [...this.#unvalidated, ...this.#validated]) {
+      session.idle_ms = session.is_active ? 0 : session.idle_ms + UDP_SWEEP_MS
+      session.is_active = false
+      if (session.allowance !== null && seats.has(session.lobby_id, session.client.client_key)) this.validate(session)
+      const idle_ms_max = session.allowance === null ? UDP_IDLE_MS_MAX : UDP_UNVALIDATED_IDLE_MS_MAX
+      const is_over = owners.known('udp', session.udp_port.number)?.lobby_id !== session.lobby_id
+      if (is_over || session.idle_ms >= idle_ms_max) this.#end(session)
+    }
+    return this.#clients.size > 0
+  }
+}
+
+export function keyOf({ address, port }: RemoteInfo): string {
+  return `${address} ${port}`
+}
+
+function forward({ upstream, header }: UdpSession, datagram: Buffer): void {
+  upstream.send(header === null ? datagram : [header, datagram], ignore)
+}
+
+function ignore(): void {}
