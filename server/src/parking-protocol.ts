@@ -5,10 +5,10 @@
 // While there is a channel, the role may park a request: it sends an empty response whose PARKED_HEADER is the number of
 // the request. The channel carries lines, each a word and the number of a request:
 //
-//   edge -> role   parked N   the edge has received the empty response
-//   edge -> role   gone N     the client has disconnected
-//   role -> edge   done N     the response is ready; the edge fetches it with a request that has CLAIM_HEADER
-//   role -> edge   lost N     there will be no response
+// - `parked N`, from the edge: it has received the empty response.
+// - `gone N`, from the edge: the client has disconnected.
+// - `done N`, from the role: the response is ready. The edge fetches it with a request that has CLAIM_HEADER.
+// - `lost N`, from the role: there will be no response.
 //
 // A role accepts these headers only with the edge's proof (tokens/edge-proof.ts); the edge drops them from clients.
 

@@ -7,14 +7,14 @@ import { canonicalHost, createHosts, isRawPortHost } from './hosts.ts'
 const regions = [{ name: 'local' }]
 const LOBBY_ID = '0197a3b4-0000-7000-8000-0123456789ab'
 
-test('there is one canonical form of a host', () => {
+test('a host has one canonical form', () => {
   const same = ['game.example', 'GAME.example', 'game.example.', 'game.example:80', 'Game.Example.:65535']
   for (const host of same) assert.equal(canonicalHost(host), 'game.example', host)
   assert.equal(canonicalHost('[::1]:8000'), '[::1]')
   assert.equal(canonicalHost('127.0.0.1:8000'), '127.0.0.1')
 })
 
-test('what is not a host has no canonical form', () => {
+test('an invalid host has no canonical form', () => {
   const bad = [
     '',
     '.',
@@ -39,7 +39,7 @@ test('what is not a host has no canonical form', () => {
   }
 })
 
-test('in production a loopback name means nothing, and the three domains do not mix', () => {
+test('in production a loopback name has no meaning, and the three domains stay separate', () => {
   const domains = { main: 'muster.example', cdn: 'sites.example.net', job: 'play.example.org' }
   const meaningOf = createHosts({ mode: 'production', domains, regions })
   assert.deepEqual(meaningOf('muster.example'), { kind: 'main' })
@@ -88,7 +88,7 @@ test('in production a loopback name means nothing, and the three domains do not 
   for (const host of nothing) assert.equal(meaningOf(host), null, host)
 })
 
-test("the host of games' pictures is one that no game can have", () => {
+test("no game can have the host of games' images", () => {
   const [label = ''] = mediaHost({ main: 'a', cdn: 'b', job: 'c' }).split('.')
   const { maxLength } = NameId as { maxLength?: number }
   assert.ok(maxLength !== undefined && label.length > maxLength, label)

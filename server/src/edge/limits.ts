@@ -119,7 +119,7 @@ export const SMALL_BYTES_MAX = 16 * 1024
 /** Connections to one lobby. */
 export const SOCKETS_PER_TARGET_MAX = 8_192
 
-/** Places for requests at one role, and how many one client may hold. A /56 may hold 4 times as many, a /48 16 times. */
+/** Places for requests at one role, and how many one client may hold. A /56 may hold 4 times this number, a /48 16 times. */
 export type PoolLimits = { places_max: number; client_max: number }
 /**
  * One pool for each class of request (proxy/request-class.ts), so that no class exhausts what another needs. `seat` is a

@@ -7,7 +7,7 @@ import { splice } from './splice.ts'
 
 const TIMEOUT = { timeout: 20_000 }
 
-/** Two sockets that are one connection: who dialled, and who accepted. */
+/** The two sockets of one connection: the connecting side and the accepting side. */
 async function pair(t: TestContext): Promise<[dialled: Socket, accepted: Socket]> {
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -21,7 +21,7 @@ async function pair(t: TestContext): Promise<[dialled: Socket, accepted: Socket]
   return [dialled, accepted]
 }
 
-/** A client, the edge's two sockets between, and a lobby's server. */
+/** A client, the edge's two sockets, and a lobby's server. */
 async function spliced(t: TestContext): Promise<{ client: Socket; at_edge: Socket; to_lobby: Socket; lobby: Socket }> {
   const [client, at_edge] = await pair(t)
   const [to_lobby, lobby] = await pair(t)
@@ -50,7 +50,7 @@ for (const [who, of] of [
     }
     t.mock.timers.tick(HALF_CLOSED_TOTAL_MS_MAX / STEPS)
     assert.deepStrictEqual([at_edge.destroyed, to_lobby.destroyed], [true, true])
-    // Who has read the end of the other learns by its next bytes that the connection was reset.
+    // After the end of the other side, only a further write shows that the connection was reset.
     await until(() => {
       if (other.writable) other.write('still here')
       return other.closed
@@ -79,7 +79,7 @@ test(
   },
 )
 
-/** Timers stand still: turns of the event loop pass. */
+/** Waits by turns of the event loop, because timers are mocked. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
 }

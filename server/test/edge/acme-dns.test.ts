@@ -1,4 +1,4 @@
-// Wildcard certificates by DNS-01, all of it real: Pebble is the authority, and reads the proofs from Knot.
+// Wildcard certificates by DNS-01, with real servers: Pebble is the authority, and reads the challenges from Knot.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -24,7 +24,7 @@ import { insertRawLobby } from './platform.ts'
 const MAIN = 'muster.example'
 const WILDCARD = '*.lobby.local.lobbies.test'
 const PROOF = '_acme-challenge.lobby.local.lobbies.test'
-/** Two thirds of it are less than the five minutes by which the clocks of an update's signature may differ. */
+/** Two thirds of this are less than the five minutes by which the clocks of a signed update may differ. */
 const LIFETIME_S = 420
 const PRODUCTION = { MUSTER_DOMAIN_MAIN: MAIN, MUSTER_DOMAIN_CDN: 'pages.test', MUSTER_DOMAIN_JOB: 'lobbies.test' }
 const obstacle = knotObstacle() ?? pebbleObstacle()
@@ -70,7 +70,7 @@ function start(
   })
 }
 
-/** The certificate that is shown for the host; null when the handshake is refused. */
+/** Returns the certificate for the host; null when the handshake is refused. */
 async function shown(platform: Platform, host: string, ca: string, port = platform.ctx.config.edge_https_port) {
   const socket = connect({ port, host: '127.0.0.1', servername: host, ca })
   try {
@@ -98,7 +98,7 @@ const rowOf = ({ ctx }: Platform, host: string) =>
 const proofRows = ({ ctx }: Platform) => ctx.db.selectFrom('acme_challenges').select('host').execute()
 const lobbyHost = ({ ctx }: Platform) => `${newId(ctx.now())}-game.lobby.local.lobbies.test`
 
-test('hosts of lobbies get a wildcard certificate by a signed update of the DNS', {
+test('hosts of lobbies get a wildcard certificate by a signed DNS update', {
   skip: obstacle ?? false,
 }, async (t) => {
   const authorities = await startAuthorities(t)
@@ -111,7 +111,7 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
   const { ctx } = platform
   const ca = await pebble.root()
 
-  await t.test('before anybody has visited one', async () => {
+  await t.test('before the first request to a lobby', async () => {
     await until(
       'the wildcards',
       async () => (await rowOf(platform, WILDCARD))?.chain && (await rowOf(platform, '*.pages.test'))?.chain,
@@ -120,12 +120,12 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
     assert.ok((await rowOf(platform, WILDCARD))?.private_key?.startsWith(ctx.seals.prefix(ctx.now())))
   })
 
-  await t.test('nothing of the proof is left', async () => {
+  await t.test('the challenge is removed from the DNS', async () => {
     assert.deepEqual([await knot.texts(PROOF), await knot.texts('proofs-of-pages.pages.test')], [[], []])
     assert.deepEqual(await proofRows(platform), [])
   })
 
-  await t.test('sites and raw ports show theirs, and order none of their own', async () => {
+  await t.test('sites and raw ports use wildcards, and order no certificates of their own', async () => {
     const game = await platform.game()
     const site = `${game.name_id}.pages.test`
     assert.equal((await shown(platform, site, ca))?.names, 'DNS:*.pages.test')
@@ -134,9 +134,12 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
     t.after(() => void server.close())
     const { number } = await insertRawLobby(ctx, 'tcp', (server.address() as AddressInfo).port, { protocol: 'tcp_tls' })
     const host = 'ports.lobby.local.lobbies.test'
-    await until('the raw port', async () => (await shown(platform, host, ca, number))?.names === `DNS:${WILDCARD}`)
+    await until(
+      'the raw port uses the wildcard',
+      async () => (await shown(platform, host, ca, number))?.names === `DNS:${WILDCARD}`,
+    )
     assert.equal(await shown(platform, site, ca, number), null, "a site's certificate is not shown there")
-    // From before there was a wildcard.
+    // A row from before the wildcard.
     await ctx.db
       .insertInto('certificates')
       .values({ host, wish_ts: new Date(ctx.now()), next_ts: new Date(ctx.now()) })
@@ -145,16 +148,16 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
     assert.deepEqual([await rowOf(platform, host), await rowOf(platform, site)], [undefined, undefined])
   })
 
-  await t.test('the check of a version warns of nothing', async () => {
+  await t.test('the validation of a version returns no warning', async () => {
     assert.deepEqual(await warningsOf(platform), [])
   })
 
-  await t.test('the main domain has one by http as before', async () => {
-    await until('the certificate', async () => (await shown(platform, MAIN, ca))?.names === `DNS:${MAIN}`)
+  await t.test('the main domain still gets its certificate by HTTP-01', async () => {
+    await until('the certificate is used', async () => (await shown(platform, MAIN, ca))?.names === `DNS:${MAIN}`)
     assert.equal(await shown(platform, 'lobby.local.lobbies.test', ca), null, 'the wildcard does not cover it')
   })
 
-  await t.test('it is renewed before it ends, and a proof that a crash has left is removed', async () => {
+  await t.test('it is renewed before it expires, and a challenge that a crash left is removed', async () => {
     const before = await rowOf(platform, WILDCARD)
     const old = await shown(platform, lobbyHost(platform), ca)
     assert.ok(before?.expire_ts)
@@ -173,7 +176,7 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
     const after = await rowOf(platform, WILDCARD)
     assert.deepEqual([after?.failure_count, after?.error], [0, null])
     assert.ok(after!.expire_ts!.getTime() > before.expire_ts.getTime())
-    await until('the new one', async () => {
+    await until('the new certificate is used', async () => {
       const now = await shown(platform, lobbyHost(platform), ca)
       return now !== null && now.fingerprint256 !== old?.fingerprint256
     })
@@ -181,7 +184,7 @@ test('hosts of lobbies get a wildcard certificate by a signed update of the DNS'
   })
 })
 
-test("the operator's program proves wildcards; while it fails, hosts of sites keep certificates of their own", {
+test("the operator's program sets the challenges; while it fails, hosts of sites use their own certificates", {
   skip: obstacle ?? false,
 }, async (t) => {
   const authorities = await startAuthorities(t)
@@ -221,7 +224,7 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
       .filter(({ name }) => name === PROOF)
   const ca = await pebble.root()
 
-  await until('the first failure', async () => Boolean((await rowOf(platform, WILDCARD))?.error))
+  await until('the order has failed once', async () => Boolean((await rowOf(platform, WILDCARD))?.error))
   const failed = await rowOf(platform, WILDCARD)
   assert.match(failed?.error ?? '', /hook .*hook present ended with exit code 3: the provider is closed/)
   assert.equal(failed?.failure_count, 1)
@@ -238,13 +241,19 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
   assert.equal((await calls()).length, 2, 'it is not tried again at once')
 
   const media = 'muster-game-media.pages.test'
-  await until('one of its own', async () => (await shown(platform, media, ca))?.names === `DNS:${media}`)
+  await until(
+    'the site has its own certificate',
+    async () => (await shown(platform, media, ca))?.names === `DNS:${media}`,
+  )
 
   await rm(broken)
   platform.advance(ORDER_BACK_OFF_MS[0]!)
   await orderCertificates(ctx)
   assert.equal((await rowOf(platform, WILDCARD))?.error, null)
-  await until('it is shown', async () => (await shown(platform, lobbyHost(platform), ca))?.names === `DNS:${WILDCARD}`)
+  await until(
+    'the wildcard is used',
+    async () => (await shown(platform, lobbyHost(platform), ca))?.names === `DNS:${WILDCARD}`,
+  )
   assert.equal((await shown(platform, media, ca))?.names, 'DNS:*.pages.test')
   const [, , left, present, cleanup, ...more] = await calls()
   assert.deepEqual([left?.action, present?.action, cleanup?.action, more], ['cleanup', 'present', 'cleanup', []])
@@ -255,9 +264,9 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
   assert.deepEqual([await knot.texts(PROOF), await proofRows(platform)], [[], []])
 })
 
-test('a stop waits for no name server: the record is removed, and the next start orders at once', {
+test('a stop does not wait for name servers: the record is removed, and the next start orders at once', {
   skip: obstacle ?? false,
-  // Half of what the name servers may take.
+  // Half of the time that name servers may take.
   timeout: 120_000,
 }, async (t) => {
   const authorities = await startAuthorities(t)
@@ -267,18 +276,21 @@ test('a stop waits for no name server: the record is removed, and the next start
   const place = { database_url: await createDatabase(t), data_dir: join(folder, 'data') }
   await chmod(folder, 0o755)
   const first = await start(t, authorities, { ...signed, MUSTER_ACME_DNS_CHECK: behind.address }, place)
-  await until('the wait', () => behind.questions.length >= 2)
+  await until('the platform waits for the name server', () => behind.questions.length >= 2)
   assert.equal((await knot.texts(PROOF)).length, 1)
   await first.close()
   assert.deepEqual(await knot.texts(PROOF), [])
 
   const second = await start(t, authorities, signed, place)
   const ca = await pebble.root()
-  await until('it is shown', async () => (await shown(second, lobbyHost(second), ca))?.names === `DNS:${WILDCARD}`)
+  await until(
+    'the wildcard is used',
+    async () => (await shown(second, lobbyHost(second), ca))?.names === `DNS:${WILDCARD}`,
+  )
   assert.equal((await rowOf(second, WILDCARD))?.failure_count, 0)
 })
 
-test('settings of DNS-01 that cannot be are mistakes', async (t) => {
+test('impossible settings of DNS-01 are refused', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-tsig-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const [key_file, weak] = [join(folder, 'good.key'), join(folder, 'weak.key')]

@@ -30,8 +30,8 @@ import { until } from '../until.ts'
 import { insertRawLobby } from './platform.ts'
 
 const MAIN = 'muster.example'
-/** How far ahead the wish of a test is: less than a run plans ahead. */
-const WISH_MS = 60_000
+/** How far ahead the order of a test is due: less than a run plans ahead. */
+const ORDER_AHEAD_MS = 60_000
 
 async function start(t: TestContext, env: Record<string, string> = {}) {
   const authority = await makeAuthority()
@@ -43,7 +43,7 @@ async function start(t: TestContext, env: Record<string, string> = {}) {
   names.zones.set(ACME_HOST, { A: ['127.0.0.1'] })
   let edge_port = 0
   const acme = await startAcme(t, { authority, edgePort: () => edge_port })
-  /** Proofs are fetched from the platform that was started last. */
+  /** The authority fetches challenges from the platform that was started last. */
   const startAnother = async (place: { database_url?: string; data_dir?: string } = {}): Promise<Platform> => {
     const platform = await startPlatform(t, {
       ...place,
@@ -79,7 +79,7 @@ async function get(platform: Platform, host: string, path = '/') {
   return { status: res.statusCode, location: res.headers.location, body: await text(res) }
 }
 
-/** The names of the certificate that is shown for the host; null when the handshake is refused. */
+/** Returns the certificate for the host; null when the handshake is refused. */
 async function shown(
   platform: Platform,
   host: string,
@@ -116,37 +116,37 @@ const rowOf = (platform: Platform, host: string) =>
 
 const countOrders = (acme: AcmeServer, host: string) => acme.orders.filter((item) => item === host).length
 
-test('a host of ours that is visited gets a certificate, once, and keeps it', async (t) => {
+test('the first request to a host of the platform orders its certificate, once', async (t) => {
   const { platform, acme, authority } = await start(t)
   const { ctx } = platform
   const ca = authority.cert
 
-  await t.test('the main domain, over http first: it is answered, ordered and then redirected', async () => {
+  await t.test('the main domain over http is served, gets its certificate, and is then redirected', async () => {
     assert.notEqual((await get(platform, MAIN, '/cloud/bootstrap')).status, 308)
-    await until('the certificate', async () => (await shown(platform, MAIN, ca)) !== null)
+    await until('the certificate is used', async () => (await shown(platform, MAIN, ca)) !== null)
     assert.equal((await shown(platform, MAIN, ca))?.names, `DNS:${MAIN}`)
-    await until('the redirect', async () => (await get(platform, MAIN, '/cloud/bootstrap')).status === 308)
+    await until('the host is redirected', async () => (await get(platform, MAIN, '/cloud/bootstrap')).status === 308)
     assert.equal((await get(platform, MAIN, '/cloud/bootstrap')).location, `https://${MAIN}/cloud/bootstrap`)
     assert.equal(countOrders(acme, MAIN), 1)
   })
 
-  await t.test('a custom domain that is proven, over https first', async () => {
+  await t.test('a verified custom domain, over https first', async () => {
     const game = await platform.game()
     await addDomains(platform, game.namespace_id, ['play.example'])
     await addDomains(platform, game.namespace_id, ['claimed.example'], 'pending')
-    await until('the certificate', async () => (await shown(platform, 'play.example', ca)) !== null)
+    await until('the certificate is used', async () => (await shown(platform, 'play.example', ca)) !== null)
     assert.equal(countOrders(acme, 'play.example'), 1)
     assert.equal(acme.accounts.size, 1, 'one account for all')
   })
 
-  await t.test('the host of the raw ports, whose certificate a raw port shows', async () => {
+  await t.test('the host of the raw ports, whose certificate a raw port uses', async () => {
     const host = 'ports.lobby.local.lobbies.invalid'
     const server = createServer((socket) => socket.end('welcome')).listen(0, '127.0.0.1')
     await once(server, 'listening')
     t.after(() => server.close())
     const { port } = server.address() as AddressInfo
     const { number } = await insertRawLobby(ctx, 'tcp', port, { protocol: 'tcp_tls' })
-    await until('the certificate', async () => (await shown(platform, host, ca, number)) !== null)
+    await until('the certificate is used', async () => (await shown(platform, host, ca, number)) !== null)
     assert.equal((await shown(platform, host, ca, number))?.names, `DNS:${host}`)
     assert.equal(await shown(platform, MAIN, ca, number), null)
     assert.equal(countOrders(acme, host), 1)
@@ -184,7 +184,7 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     },
   )
 
-  await t.test('nothing is ordered for what is not served, whoever asks for it', async () => {
+  await t.test('no certificate is ordered for a host that is not served', async () => {
     const strangers = ['claimed.example', 'stranger.example', 'nothing.pages.test', 'a--b.pages.test']
     const lobby = `${newId(ctx.now())}-game.lobby.local.lobbies.invalid`
     for (const host of [...strangers, lobby, 'localhost']) {
@@ -192,7 +192,7 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
       await get(platform, host)
       assert.equal(await rowOf(platform, host), undefined, host)
     }
-    // Written by whomever: what is not served when it is due is forgotten.
+    // A row for a host that is not served when it is due is deleted.
     const now = new Date(ctx.now())
     const not_served = ['stranger.example', '*.lobby.local.lobbies.invalid', '*.pages.test']
     await ctx.db
@@ -204,7 +204,7 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     assert.deepEqual([...new Set(acme.orders)].sort(), [MAIN, 'play.example', 'ports.lobby.local.lobbies.invalid'])
   })
 
-  await t.test('keys lie in the database sealed', async () => {
+  await t.test('keys are sealed in the database', async () => {
     const { rows } = await sql<{ line: string }>`
       select c::text as line from certificates c union all select a::text from acme_accounts a`.execute(ctx.db)
     assert.equal(rows.length, 4)
@@ -212,7 +212,7 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
     assert.ok((await rowOf(platform, MAIN))?.private_key?.startsWith(ctx.seals.prefix(ctx.now())))
   })
 
-  await t.test('a challenge answers its own token under its own host, while it lasts', async () => {
+  await t.test('a challenge is served for its own token and host, until it expires', async () => {
     const expire_ts = new Date(ctx.now() + 60_000)
     const row = { token: 'abc_DEF-1', host: 'play.example', key_authorization: 'abc_DEF-1.thumb', expire_ts }
     await ctx.db.insertInto('acme_challenges').values(row).execute()
@@ -240,7 +240,7 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
       assert.notEqual((await asked(MAIN, token)).status, 200, 'it is taken away afterwards')
   })
 
-  await t.test('it is renewed when two thirds of its life are over, and the new one is shown', async () => {
+  await t.test('a certificate is renewed after two thirds of its lifetime, and the new one is used', async () => {
     const before = await rowOf(platform, MAIN)
     assert.ok(before?.expire_ts)
     platform.advance((before.expire_ts.getTime() - ctx.now()) * 0.6)
@@ -256,11 +256,11 @@ test('a host of ours that is visited gets a certificate, once, and keeps it', as
   })
 })
 
-test('a platform that was restored shows the same certificate, orders nothing, and renews with the same account', async (t) => {
+test('a restored platform uses the same certificate, orders none, and renews with the same account', async (t) => {
   const { platform, startAnother, acme, authority, folder } = await start(t)
   const ca = authority.cert
   await get(platform, MAIN)
-  await until('the certificate', async () => (await shown(platform, MAIN, ca)) !== null)
+  await until('the certificate is used', async () => (await shown(platform, MAIN, ca)) !== null)
   const before = await shown(platform, MAIN, ca)
   const taken = join(folder, 'backup')
   await backup({ MUSTER_DATA: platform.data_dir, DATABASE_URL: platform.ctx.config.database_url! }, taken)
@@ -278,30 +278,36 @@ test('a platform that was restored shows the same certificate, orders nothing, a
   restored.advance((row.expire_ts.getTime() - restored.ctx.now()) * 0.8)
   await orderCertificates(restored.ctx)
   assert.equal(countOrders(acme, MAIN), 2)
-  await until('the new one', async () => (await shown(restored, MAIN, ca))?.fingerprint256 !== before?.fingerprint256)
+  await until(
+    'the new certificate is used',
+    async () => (await shown(restored, MAIN, ca))?.fingerprint256 !== before?.fingerprint256,
+  )
   assert.equal(acme.accounts.size, 1)
 })
 
-test('a wish that comes while a run is under way does not wait for the run after it', async (t) => {
+test('an order that is requested during a run does not wait for the next planned run', async (t) => {
   const { ctx } = (await start(t)).platform
   const nextRun = async (): Promise<number | undefined> => {
     const { rows } = await sql<{ run_at: Date }>`
       select run_at from graphile_worker.jobs where key = 'certificates' and locked_at is null`.execute(ctx.db)
     return rows[0]?.run_at.getTime()
   }
-  await until('the run of the start has planned the next', async () => ((await nextRun()) ?? 0) > ctx.now() + WISH_MS)
-  const wish_ms = ctx.now() + WISH_MS
+  await until(
+    'the first run has planned the next one',
+    async () => ((await nextRun()) ?? 0) > ctx.now() + ORDER_AHEAD_MS,
+  )
+  const wish_ms = ctx.now() + ORDER_AHEAD_MS
   await addCertificateRun(ctx.db, wish_ms, 'wish')
   await orderCertificates(ctx)
   assert.equal(await nextRun(), wish_ms)
 })
 
-test('what fails is told and tried again after growing pauses', async (t) => {
+test('a failed order is reported, and retried after growing pauses', async (t) => {
   const { platform, acme, authority } = await start(t)
   const { ctx } = platform
   acme.fails.add(MAIN)
   await get(platform, MAIN)
-  await until('the first failure', async () => Boolean((await rowOf(platform, MAIN))?.error))
+  await until('the order has failed once', async () => Boolean((await rowOf(platform, MAIN))?.error))
   assert.equal((await rowOf(platform, MAIN))?.failure_count, 1)
   for (const [index, pause_ms] of ORDER_BACK_OFF_MS.slice(0, 2).entries()) {
     const failures = index + 1
@@ -315,12 +321,12 @@ test('what fails is told and tried again after growing pauses', async (t) => {
   acme.fails.clear()
   platform.advance(ORDER_BACK_OFF_MS[2]!)
   await orderCertificates(ctx)
-  await until('it is shown', async () => (await shown(platform, MAIN, authority.cert)) !== null)
+  await until('the certificate is used', async () => (await shown(platform, MAIN, authority.cert)) !== null)
   const row = await rowOf(platform, MAIN)
   assert.deepEqual([row?.failure_count, row?.error], [0, null])
 })
 
-test('a thousand hosts at once keep to the budget', async (t) => {
+test('a thousand hosts at once stay within the limits of the authority', async (t) => {
   const { platform, acme } = await start(t, { MUSTER_ACME_ORDERS_MAX: '4', MUSTER_ACME_DOMAIN_ORDERS_MAX: '3' })
   const { ctx } = platform
   const game = await platform.game()
@@ -329,7 +335,7 @@ test('a thousand hosts at once keep to the budget', async (t) => {
   await addDomains(platform, game.namespace_id, [...own, ...together])
   const wish_ts = new Date(ctx.now())
   const wish = (host: string, next_ts: Date) => ({ host, wish_ts, next_ts })
-  // Those below one domain come first.
+  // Hosts below the same domain come first.
   await ctx.db
     .insertInto('certificates')
     .values([...together.map((host) => wish(host, new Date(0))), ...own.map((host) => wish(host, wish_ts))])
@@ -357,7 +363,7 @@ test('a thousand hosts at once keep to the budget', async (t) => {
   assert.ok(held.next_ts.getTime() - ctx.now() > DOMAIN_BUDGET_MS - 2 * BUDGET_MS)
 })
 
-test('settings of ACME that cannot be are mistakes', () => {
+test('impossible settings of ACME are refused', () => {
   const production = { MUSTER_DOMAIN_MAIN: MAIN, MUSTER_DOMAIN_CDN: 'pages.test', MUSTER_DOMAIN_JOB: 'lobbies.invalid' }
   assert.throws(() => readConfig({ ...production, MUSTER_ACME: 'http://acme.example/' }), /must begin with https/)
   assert.throws(() => readConfig({ MUSTER_ACME: 'https://acme.example/' }), /nobody certifies localhost/)

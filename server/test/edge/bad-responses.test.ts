@@ -13,13 +13,13 @@ import { startBytes } from './strict-backend.ts'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine'
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-/** A lobby that responds by `answers` to every request, and correctly to `/fine`. */
-async function startLobby(t: TestContext, answer: (socket: Socket, request: string) => void) {
+/** A lobby that responds by `responses` to every request, and correctly to `/fine`. */
+async function startLobby(t: TestContext, response: (socket: Socket, request: string) => void) {
   const backend = await startBytes(t, (socket) => {
     socket.on('data', (bytes) => {
       const request = bytes.toString('latin1')
       if (request.includes(' /fine ')) socket.write(OK)
-      else answer(socket, request)
+      else response(socket, request)
     })
   })
   const edge = await startTestEdge(t)
@@ -41,7 +41,7 @@ async function startLobby(t: TestContext, answer: (socket: Socket, request: stri
 
 test('a malformed response is a 502, and its connection is not used again', async (t) => {
   const length = 'Content-Length: 2\r\n'
-  const answers: Record<string, string> = {
+  const responses: Record<string, string> = {
     'another protocol': 'SSH-2.0-OpenSSH_9.2\r\n',
     'another version': `HTTP/2.0 200 OK\r\n${length}\r\nok`,
     'no version': `HTTP 200 OK\r\n${length}\r\nok`,
@@ -62,21 +62,21 @@ test('a malformed response is a 502, and its connection is not used again', asyn
     'a bare CR': `HTTP/1.1 200 OK\r\nX: a\rb\r\n${length}\r\nok`,
     'a line without a colon': `HTTP/1.1 200 OK\r\nnonsense\r\n${length}\r\nok`,
     'a space before the colon': `HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok`,
-    'a head that is too large': `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}\r\n${length}\r\nok`,
-    'a head that does not end': `HTTP/1.1 200 OK\r\n${'X: y\r\n'.repeat(HEADER_BYTES_MAX / 6 + 1)}`,
-    'a chunk size that is none': `${CHUNKED}zz\r\nok\r\n0\r\n\r\n`,
-    'a chunk size beyond all': `${CHUNKED}ffffffffffffffff2\r\nok\r\n0\r\n\r\n`,
+    'a head over the limit': `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}\r\n${length}\r\nok`,
+    'a head without an end': `HTTP/1.1 200 OK\r\n${'X: y\r\n'.repeat(HEADER_BYTES_MAX / 6 + 1)}`,
+    'an invalid chunk size': `${CHUNKED}zz\r\nok\r\n0\r\n\r\n`,
+    'a chunk size over 2^48': `${CHUNKED}ffffffffffffffff2\r\nok\r\n0\r\n\r\n`,
     'a chunk longer than its size': `${CHUNKED}2\r\nokok\r\n0\r\n\r\n`,
     'a chunk ended by a bare LF': `${CHUNKED}2\nok\n0\n\n`,
-    'a length behind the chunks': `${CHUNKED}2\r\nok\r\n0\r\nContent-Length: 3\r\n\r\n`,
-    'a switch that nobody asked for':
+    'a length after the chunks': `${CHUNKED}2\r\nok\r\n0\r\nContent-Length: 3\r\n\r\n`,
+    'an upgrade that was not requested':
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
-    'announcements without end': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(INTERIM_RESPONSES_MAX + 1) + OK,
+    'endless interim responses': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(INTERIM_RESPONSES_MAX + 1) + OK,
   }
   const lobby = await startLobby(t, (socket, request) => {
-    socket.write(answers[decodeURIComponent(request.split(' ', 2)[1]!.slice(1))]!, 'latin1')
+    socket.write(responses[decodeURIComponent(request.split(' ', 2)[1]!.slice(1))]!, 'latin1')
   })
-  for (const what of Object.keys(answers)) {
+  for (const what of Object.keys(responses)) {
     const client = lobby.ask(`/${encodeURIComponent(what)}`)
     const { status, code } = errorOf(await client.read((bytes) => bytes.endsWith('}')))
     assert.deepEqual([status, code], [502, 'LOBBY_NOT_REACHABLE'], what)
@@ -90,7 +90,7 @@ test('a malformed response is a 502, and its connection is not used again', asyn
 
 test('bytes after a response reach no client', async (t) => {
   const stolen = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen'
-  const answers: Record<string, { bytes: string; method?: string; expected: RegExp }> = {
+  const responses: Record<string, { bytes: string; method?: string; expected: RegExp }> = {
     '/length': { bytes: `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok${stolen}`, expected: /\r\n\r\nok$/ },
     '/chunks': { bytes: `${CHUNKED}2\r\nok\r\n0\r\n\r\n${stolen}`, expected: /\r\n\r\n2\r\nok\r\n0\r\n\r\n$/ },
     '/204': {
@@ -107,8 +107,8 @@ test('bytes after a response reach no client', async (t) => {
       expected: /Content-Length: 2\r\n[\s\S]*\r\n\r\n$/,
     },
   }
-  const lobby = await startLobby(t, (socket, request) => void socket.write(answers[request.split(' ', 2)[1]!]!.bytes))
-  for (const [path, { method, expected }] of Object.entries(answers)) {
+  const lobby = await startLobby(t, (socket, request) => void socket.write(responses[request.split(' ', 2)[1]!]!.bytes))
+  for (const [path, { method, expected }] of Object.entries(responses)) {
     assert.match(await lobby.ask(path, 'Connection: close\r\n', method).end(), expected)
     await lobby.requireNext(path)
   }
@@ -154,9 +154,9 @@ test('a response that ends early breaks off for the client, whatever its framing
     })
   })
   for (const path of ['/length', '/chunks', '/bad']) {
-    const answer = await lobby.ask(path, 'Connection: close\r\n').end()
-    assert.match(answer, /^HTTP\/1\.1 (?:200 OK\r\n[\s\S]*a part|502 )/, path)
-    assert.doesNotMatch(answer, /0\r\n\r\n$/, path)
+    const response = await lobby.ask(path, 'Connection: close\r\n').end()
+    assert.match(response, /^HTTP\/1\.1 (?:200 OK\r\n[\s\S]*a part|502 )/, path)
+    assert.doesNotMatch(response, /0\r\n\r\n$/, path)
     await lobby.requireNext(path)
   }
 })
@@ -216,9 +216,9 @@ test('a response arrives unchanged, in whatever pieces it is received', async (t
           at += length
         }
         pieces.push(bytes.subarray(at))
-        const answer = await lobby.ask('/', 'Connection: close\r\n').end()
-        assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
-        const sent = answer.slice(answer.indexOf('\r\n\r\n') + 4)
+        const response = await lobby.ask('/', 'Connection: close\r\n').end()
+        assert.match(response, /^HTTP\/1\.1 200 OK\r\n/)
+        const sent = response.slice(response.indexOf('\r\n\r\n') + 4)
         const received = is_chunked ? chunksOf(sent) : sent
         assert.ok(Buffer.from(received, 'latin1').equals(whole))
       },
@@ -241,27 +241,27 @@ function chunksOf(bytes: string): string {
 test('pipelined requests get their responses in order, and the edge buffers only a bounded part of them', async (t) => {
   const AHEAD = 2_000
   const SENT_MAX = 64 * 1024 * 1024
-  let answered = 0
+  let response_count = 0
   const release = Promise.withResolvers<void>()
   const lobby = await startLobby(t, (socket, request) => {
-    const answer = () =>
-      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n${String(answered++).padStart(6, '0')}`)
-    if (request.includes(' /wait ')) release.promise.then(answer)
-    else if (request.includes(' /next ')) answer()
+    const respond = () =>
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n${String(response_count++).padStart(6, '0')}`)
+    if (request.includes(' /wait ')) release.promise.then(respond)
+    else if (request.includes(' /next ')) respond()
   })
   const next = `GET /next HTTP/1.1\r\n${lobby.host}\r\n`
   const client = lobby.ask('/wait')
   client.write(next.repeat(AHEAD))
-  const hoarder = lobby.ask('/never')
-  hoarder.write(Buffer.alloc(SENT_MAX, next))
+  const unread = lobby.ask('/never')
+  unread.write(Buffer.alloc(SENT_MAX, next))
   let [last, same] = [-1, 0]
   await until('no more bytes arrive', () => {
-    same = hoarder.socket.writableLength === last ? same + 1 : 0
-    last = hoarder.socket.writableLength
+    same = unread.socket.writableLength === last ? same + 1 : 0
+    last = unread.socket.writableLength
     return same > 40
   })
   assert.ok(last > SENT_MAX / 2, `${last} bytes are left to send`)
-  hoarder.socket.destroy()
+  unread.socket.destroy()
   release.resolve()
   const all = await client.read((bytes) => bytes.endsWith(String(AHEAD).padStart(6, '0')))
   const order = [...all.matchAll(/\r\n\r\n(\d{6})/g)].map(([, number]) => Number(number))

@@ -47,10 +47,10 @@ test('a site behind a password', async (t) => {
       ['/index.html', 'private, no-cache, no-store'],
       ['/main.js', 'private, no-cache'],
     ] as const) {
-      const answer = await get(edge, path, { localAddress, headers: basic('ada', 'pässword:1') })
-      assert.deepEqual([answer.status, answer.body.toString()], [200, 'secret'])
-      assert.equal(answer.headers['cache-control'], expected)
-      assert.match(answer.headers.vary ?? '', /Authorization/)
+      const response = await get(edge, path, { localAddress, headers: basic('ada', 'pässword:1') })
+      assert.deepEqual([response.status, response.body.toString()], [200, 'secret'])
+      assert.equal(response.headers['cache-control'], expected)
+      assert.match(response.headers.vary ?? '', /Authorization/)
     }
     const unknown = await get(edge, '/nothing', { localAddress, headers: basic('ada', 'pässword:1') })
     assert.deepEqual([unknown.status, unknown.headers['cache-control']], [404, 'no-store'])
@@ -61,9 +61,9 @@ test('a site behind a password', async (t) => {
 
   await t.test('every wrong login gets the same response', async () => {
     const shape = async (headers: Record<string, string>, path = '/') => {
-      const answer = await get(edge, path, { headers, localAddress: newSource() })
-      const { 'x-ray-id': ray_id, date: _, ...rest } = answer.headers
-      return { status: answer.status, rest, body: answer.body.toString().replace(String(ray_id), 'RAY') }
+      const response = await get(edge, path, { headers, localAddress: newSource() })
+      const { 'x-ray-id': ray_id, date: _, ...rest } = response.headers
+      return { status: response.status, rest, body: response.body.toString().replace(String(ray_id), 'RAY') }
     }
     const none = await shape({})
     assert.equal(none.status, 401)
@@ -90,8 +90,8 @@ test('a site behind a password', async (t) => {
   })
 
   await t.test('a client without a login gets no file that others got, in any form of request', async () => {
-    const visitor = { localAddress: newSource(), headers: basic('ada', 'pässword:1') }
-    const { etag = '' } = (await get(edge, '/main.js', visitor)).headers
+    const player = { localAddress: newSource(), headers: basic('ada', 'pässword:1') }
+    const { etag = '' } = (await get(edge, '/main.js', player)).headers
     const forms: RequestOptions[] = [
       { headers: { 'if-none-match': etag } },
       { headers: { range: 'bytes=0-1' } },
@@ -101,11 +101,11 @@ test('a site behind a password', async (t) => {
       { headers: { host: 'puddle--prod.cdn.localhost' } },
     ]
     for (const form of forms) {
-      const answer = await get(edge, '/main.js', { localAddress: newSource(), ...form })
-      assert.deepEqual([answer.status, answer.headers['cache-control']], [401, 'no-store'], JSON.stringify(form))
-      assert.equal(answer.headers.etag, undefined)
+      const response = await get(edge, '/main.js', { localAddress: newSource(), ...form })
+      assert.deepEqual([response.status, response.headers['cache-control']], [401, 'no-store'], JSON.stringify(form))
+      assert.equal(response.headers.etag, undefined)
     }
-    const known = await get(edge, '/main.js', { ...visitor, headers: { ...visitor.headers, 'if-none-match': etag } })
+    const known = await get(edge, '/main.js', { ...player, headers: { ...player.headers, 'if-none-match': etag } })
     assert.deepEqual([known.status, known.headers['cache-control']], [304, 'private, no-cache'])
     const large = { localAddress: newSource(), headers: basic('ada', 'x'.repeat(100_000)) }
     assert.equal((await get(edge, '/', large)).status, 431)
@@ -119,8 +119,8 @@ test('a site behind a password', async (t) => {
     await told()
     const tookOf = async (user: string, password: string): Promise<number> => {
       const start = performance.now()
-      const answer = await get(edge, '/', { headers: basic(user, password), localAddress: newSource() })
-      assert.equal(answer.status, 401)
+      const response = await get(edge, '/', { headers: basic(user, password), localAddress: newSource() })
+      assert.equal(response.status, 401)
       return performance.now() - start
     }
     await until('the edge has read the users', async () => (await tookOf('ada', 'pässword:1')) > 0)
@@ -138,8 +138,8 @@ test('a site behind a password', async (t) => {
     await set('ada', 'pässword:1')
     await told()
     await until('ada can log in again', async () => {
-      const visitor = { headers: basic('ada', 'pässword:1'), localAddress: newSource() }
-      return (await get(edge, '/', visitor)).status === 200
+      const player = { headers: basic('ada', 'pässword:1'), localAddress: newSource() }
+      return (await get(edge, '/', player)).status === 200
     })
   })
 
@@ -160,19 +160,19 @@ test('a site behind a password', async (t) => {
 
   await t.test('guesses are limited, and users that are logged in are not affected', async () => {
     const localAddress = newSource()
-    const visitor = { localAddress, headers: basic('ada', 'pässword:1') }
-    assert.equal((await get(edge, '/', visitor)).status, 200)
+    const player = { localAddress, headers: basic('ada', 'pässword:1') }
+    assert.equal((await get(edge, '/', player)).status, 200)
     let limited = null
     for (let guess = 0; guess < AUTH_ATTEMPTS_BURST * 2 && limited === null; guess++) {
-      const answer = await get(edge, '/', { localAddress, headers: basic('ada', `guess ${guess}`) })
-      if (answer.status === 429) limited = answer
-      else assert.equal(answer.status, 401)
+      const response = await get(edge, '/', { localAddress, headers: basic('ada', `guess ${guess}`) })
+      if (response.status === 429) limited = response
+      else assert.equal(response.status, 401)
     }
     assert.equal(limited?.code, 'API_RATE_LIMIT')
     assert.ok(Number(limited?.headers['retry-after']) >= 1)
-    assert.equal((await get(edge, '/', visitor)).status, 200, 'the same source, remembered')
+    assert.equal((await get(edge, '/', player)).status, 200, 'the same source, remembered')
     edge.advance(AUTH_REMEMBERED_MS)
-    assert.equal((await get(edge, '/', visitor)).status, 200, 'time has paid the debt')
+    assert.equal((await get(edge, '/', player)).status, 200, 'time has paid the debt')
   })
 
   await t.test('a page and its files share one check, and the event loop continues meanwhile', async () => {
@@ -193,14 +193,14 @@ test('a site behind a password', async (t) => {
       last = now
     }, 1)
     const started = performance.now()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: AUTH_ATTEMPTS_BURST * 2 }, () =>
         get(edge, '/main.js', { localAddress, headers: basic('slow', 'slow') }),
       ),
     )
     const all_ms = performance.now() - started
     clearInterval(timer)
-    for (const answer of answers) assert.equal(answer.status, 200)
+    for (const response of responses) assert.equal(response.status, 200)
     const one = performance.now()
     await hash('x', { cost: COST })
     const one_ms = performance.now() - one

@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
-import { type Answer, get, HOST } from './get.ts'
+import { get, HOST, type HttpResponse } from './get.ts'
 import { rawClient, startTestEdge, type TestEdge } from './platform.ts'
 
 const RUNS = 150
 const TEXT = `// ${'a line of code\n'.repeat(200)}`
 
 /** A response without the members that depend on time. */
-function kept({ status, headers, body }: Answer): unknown {
+function kept({ status, headers, body }: HttpResponse): unknown {
   const { date: _, 'x-ray-id': ray_id, ...rest } = headers
   return { status, headers: rest, body: body.toString('latin1').replaceAll(String(ray_id), 'RAY') }
 }
@@ -91,8 +91,8 @@ test('a path has one spelling, and the host is always a part of the key', async 
     '/main.js%3Fv=1',
     '/MAIN.JS',
   ]) {
-    const answer = await get(edge, path)
-    assert.deepEqual([answer.status, answer.headers['cache-control']], [404, 'no-store'], path)
+    const response = await get(edge, path)
+    assert.deepEqual([response.status, response.headers['cache-control']], [404, 'no-store'], path)
   }
   for (let round = 0; round < 2; round++) {
     assert.equal((await get(edge, '/main.js')).body.toString(), TEXT)
@@ -111,10 +111,10 @@ test('the body of a GET influences neither the response nor the next request', a
   const inner = 'GET /small.bin HTTP/1.1\r\nHost: puddle.cdn.localhost\r\n\r\n'
   client.write(`GET /index.html HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`)
   client.write(`GET /main.js?last HTTP/1.1\r\nHost: ${HOST}\r\nConnection: close\r\n\r\n`)
-  const answers = await client.end()
-  assert.equal(answers.match(/HTTP\/1\.1 200 /g)?.length, 2)
+  const responses = await client.end()
+  assert.equal(responses.match(/HTTP\/1\.1 200 /g)?.length, 2)
   assert.ok(
-    answers.includes('<h1>puddle</h1>') && answers.includes('a line of code') && !answers.includes('0123456789'),
+    responses.includes('<h1>puddle</h1>') && responses.includes('a line of code') && !responses.includes('0123456789'),
   )
 })
 
@@ -129,18 +129,18 @@ test('a response to a HEAD or a range is never mistaken for the whole file', asy
       const headers = { 'accept-encoding': accept }
       const head = await get(edge, path, { method: 'HEAD', headers })
       const part = await get(edge, path, { headers: { ...headers, range: 'bytes=0-1' } })
-      const answer = await get(edge, path, { headers })
+      const response = await get(edge, path, { headers })
       const { date, 'x-ray-id': ray_id } = head.headers
-      assert.deepEqual(head.headers, { ...answer.headers, date, 'x-ray-id': ray_id }, `${path} ${accept}`)
+      assert.deepEqual(head.headers, { ...response.headers, date, 'x-ray-id': ray_id }, `${path} ${accept}`)
       assert.equal(head.body.length, 0)
       assert.deepEqual([part.status, part.body.toString()], [206, whole.slice(0, 2)])
-      assert.equal(part.headers['cache-control'], answer.headers['cache-control'])
-      assert.equal(part.headers.vary, answer.headers.vary)
+      assert.equal(part.headers['cache-control'], response.headers['cache-control'])
+      assert.equal(part.headers.vary, response.headers.vary)
       // A range is of the uploaded bytes: under another form's tag, a cache would join it with that form.
-      const is_packed = answer.headers['content-encoding'] !== undefined
-      assert.equal(part.headers.etag === answer.headers.etag, !is_packed, `${path} ${accept}`)
-      assert.equal(answer.status, 200)
-      if (!is_packed) assert.equal(answer.body.toString(), whole)
+      const is_packed = response.headers['content-encoding'] !== undefined
+      assert.equal(part.headers.etag === response.headers.etag, !is_packed, `${path} ${accept}`)
+      assert.equal(response.status, 200)
+      if (!is_packed) assert.equal(response.body.toString(), whole)
     }
   }
 })
@@ -157,9 +157,9 @@ test('no refusal is stored', async (t) => {
     [431, '/', { headers: { 'x-large': 'x'.repeat(20_000) } }],
   ]
   for (const [status, path, options] of refusals) {
-    const answer = await get(edge, path, options)
-    assert.deepEqual([answer.status, answer.headers['cache-control']], [status, 'no-store'], path)
-    assert.equal(answer.headers.etag, undefined)
+    const response = await get(edge, path, options)
+    assert.deepEqual([response.status, response.headers['cache-control']], [status, 'no-store'], path)
+    assert.equal(response.headers.etag, undefined)
   }
   const after = await get(edge, '/')
   assert.deepEqual([after.status, after.body.toString()], [200, '<h1>puddle</h1>'])

@@ -59,12 +59,12 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
       for (const [range, from, to] of cases) {
         const start = from < 0 ? bytes.length + from : from
         const end = Math.min(to, bytes.length - 1)
-        const answer = await get(edge, path, { headers: { range } })
-        assert.equal(answer.status, 206, `${path} ${range}`)
-        assert.ok(answer.body.equals(bytes.subarray(start, end + 1)), `${path} ${range}`)
-        assert.equal(answer.headers['content-range'], `bytes ${start}-${end}/${bytes.length}`)
-        assert.equal(answer.headers['content-length'], String(end + 1 - start))
-        assert.equal(answer.headers['accept-ranges'], 'bytes')
+        const response = await get(edge, path, { headers: { range } })
+        assert.equal(response.status, 206, `${path} ${range}`)
+        assert.ok(response.body.equals(bytes.subarray(start, end + 1)), `${path} ${range}`)
+        assert.equal(response.headers['content-range'], `bytes ${start}-${end}/${bytes.length}`)
+        assert.equal(response.headers['content-length'], String(end + 1 - start))
+        assert.equal(response.headers['accept-ranges'], 'bytes')
       }
     }
   })
@@ -81,9 +81,9 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
       'bytes=9999999999999999999-',
     ]
     for (const range of whole) {
-      const answer = await get(edge, '/small.bin', { headers: { range } })
-      assert.deepEqual([answer.status, answer.body.toString()], [200, '0123456789'], range)
-      assert.equal(answer.headers['content-range'], undefined)
+      const response = await get(edge, '/small.bin', { headers: { range } })
+      assert.deepEqual([response.status, response.body.toString()], [200, '0123456789'], range)
+      assert.equal(response.headers['content-range'], undefined)
     }
     for (const [path, range] of [
       ['/small.bin', 'bytes=10-'],
@@ -91,10 +91,10 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
       ['/empty.bin', 'bytes=0-'],
       ['/empty.bin', 'bytes=-1'],
     ] as const) {
-      const answer = await get(edge, path, { headers: { range } })
-      assert.deepEqual([answer.status, answer.code], [416, 'CDN_RANGE_NOT_SATISFIABLE'], `${path} ${range}`)
-      assert.equal(answer.headers['content-range'], `bytes */${path === '/empty.bin' ? 0 : 10}`)
-      assert.equal(answer.headers['cache-control'], 'no-store')
+      const response = await get(edge, path, { headers: { range } })
+      assert.deepEqual([response.status, response.code], [416, 'CDN_RANGE_NOT_SATISFIABLE'], `${path} ${range}`)
+      assert.equal(response.headers['content-range'], `bytes */${path === '/empty.bin' ? 0 : 10}`)
+      assert.equal(response.headers['cache-control'], 'no-store')
     }
     const head = await get(edge, '/small.bin', { method: 'HEAD', headers: { range: 'bytes=0-1' } })
     assert.deepEqual([head.status, head.headers['content-length']], [200, '10'])
@@ -106,8 +106,8 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
       get(edge, '/small.bin', { headers: { range: 'bytes=0-1', 'if-range': if_range } })
     assert.equal((await part(etag)).status, 206)
     for (const other of [`W/${etag}`, '"other"', 'Wed, 21 Oct 2035 07:28:00 GMT']) {
-      const answer = await part(other)
-      assert.deepEqual([answer.status, answer.body.length], [200, 10], other)
+      const response = await part(other)
+      assert.deepEqual([response.status, response.body.length], [200, 10], other)
     }
     const known = await get(edge, '/small.bin', { headers: { range: 'bytes=0-1', 'if-none-match': etag } })
     assert.equal(known.status, 304)
@@ -131,14 +131,14 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
     ]
     const tags = new Set()
     for (const [accept, { body, encoding }] of cases) {
-      const answer = await ask('/both.js', accept)
-      assert.equal(answer.headers['content-encoding'], encoding, String(accept))
+      const response = await ask('/both.js', accept)
+      assert.equal(response.headers['content-encoding'], encoding, String(accept))
       const text =
-        encoding === 'br' ? brotliDecompressSync(answer.body) : encoding ? gunzipSync(answer.body) : answer.body
+        encoding === 'br' ? brotliDecompressSync(response.body) : encoding ? gunzipSync(response.body) : response.body
       assert.equal(text.toString(), body, String(accept))
-      assert.equal(answer.headers['content-type'], 'text/javascript; charset=utf-8')
-      assert.equal(answer.headers.vary, 'Accept-Encoding')
-      tags.add(answer.headers.etag)
+      assert.equal(response.headers['content-type'], 'text/javascript; charset=utf-8')
+      assert.equal(response.headers.vary, 'Accept-Encoding')
+      tags.add(response.headers.etag)
     }
     assert.equal(tags.size, 3, 'every form has a tag of its own')
     const part = await ask('/both.js', 'br', { range: 'bytes=0-1' })
@@ -149,15 +149,15 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
     const ask = (path: string, accept?: string) =>
       get(edge, path, accept === undefined ? {} : { headers: { 'accept-encoding': accept } })
     for (const accept of ['br', undefined]) {
-      const answer = await ask('/Build/only.wasm', accept)
-      assert.deepEqual([answer.status, answer.headers['content-encoding']], [200, 'br'])
-      assert.equal(brotliDecompressSync(answer.body).toString(), 'wasm')
+      const response = await ask('/Build/only.wasm', accept)
+      assert.deepEqual([response.status, response.headers['content-encoding']], [200, 'br'])
+      assert.equal(brotliDecompressSync(response.body).toString(), 'wasm')
     }
     assert.equal(gunzipSync((await ask('/Build/only.data', 'gzip')).body).toString(), 'data')
     for (const accept of ['gzip', 'br;q=0', '']) {
-      const answer = await ask('/Build/only.wasm', accept)
-      assert.deepEqual([answer.status, answer.code], [406, 'CDN_NOT_ACCEPTABLE'], accept)
-      assert.deepEqual([answer.headers.vary, answer.headers['cache-control']], ['Accept-Encoding', 'no-store'])
+      const response = await ask('/Build/only.wasm', accept)
+      assert.deepEqual([response.status, response.code], [406, 'CDN_NOT_ACCEPTABLE'], accept)
+      assert.deepEqual([response.headers.vary, response.headers['cache-control']], ['Accept-Encoding', 'no-store'])
     }
     // Under its own name it is served unchanged, whatever is accepted: the loaders of game engines request it so.
     const own = await ask('/Build/only.wasm.br', 'gzip')
@@ -174,23 +174,23 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
       ['identity', (bytes: Buffer) => bytes],
     ] as const) {
       for (let round = 0; round < 2; round++) {
-        const answer = await get(edge, '/script.js', { headers: { 'accept-encoding': accept } })
-        assert.equal(unpack(answer.body).toString(), script)
-        assert.equal(answer.headers['content-encoding'], accept === 'identity' ? undefined : accept)
-        assert.equal(answer.headers.vary, 'Accept-Encoding')
-        assert.ok(accept === 'identity' || answer.body.length < script.length / 10)
-        tags.add(answer.headers.etag)
+        const response = await get(edge, '/script.js', { headers: { 'accept-encoding': accept } })
+        assert.equal(unpack(response.body).toString(), script)
+        assert.equal(response.headers['content-encoding'], accept === 'identity' ? undefined : accept)
+        assert.equal(response.headers.vary, 'Accept-Encoding')
+        assert.ok(accept === 'identity' || response.body.length < script.length / 10)
+        tags.add(response.headers.etag)
         const head = await get(edge, '/script.js', { method: 'HEAD', headers: { 'accept-encoding': accept } })
-        assert.equal(head.headers['content-length'], String(answer.body.length))
-        const { etag = '' } = answer.headers
+        assert.equal(head.headers['content-length'], String(response.body.length))
+        const { etag = '' } = response.headers
         const known = await get(edge, '/script.js', { headers: { 'accept-encoding': accept, 'if-none-match': etag } })
         assert.equal(known.status, 304)
       }
     }
     assert.equal(tags.size, 3)
     for (const path of ['/tiny.js', '/small.bin', '/large.bin']) {
-      const answer = await get(edge, path, { headers: { 'accept-encoding': 'br' } })
-      assert.deepEqual([answer.headers['content-encoding'], answer.headers.vary], [undefined, undefined], path)
+      const response = await get(edge, path, { headers: { 'accept-encoding': 'br' } })
+      assert.deepEqual([response.headers['content-encoding'], response.headers.vary], [undefined, undefined], path)
     }
   })
 
@@ -200,9 +200,9 @@ test('the forms of a file: ranges, encodings, headers of routes', async (t) => {
     assert.equal(page.headers['cross-origin-opener-policy'], 'same-origin')
     const { etag = '' } = (await get(edge, '/small.bin')).headers
     for (const headers of [{}, { range: 'bytes=0-1' }, { 'if-none-match': etag }]) {
-      const answer = await get(edge, '/small.bin', { headers })
-      assert.equal(answer.headers['x-one'], 'bin')
-      assert.equal(answer.headers['cache-control'], 'public, max-age=60')
+      const response = await get(edge, '/small.bin', { headers })
+      assert.equal(response.headers['x-one'], 'bin')
+      assert.equal(response.headers['cache-control'], 'public, max-age=60')
     }
     const build = await get(edge, '/Build/only.wasm.br')
     assert.deepEqual([build.headers['x-build'], build.headers['x-one']], ['yes', 'all'])

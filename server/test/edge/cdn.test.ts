@@ -58,17 +58,17 @@ test('a site is served by host, with content types, tags and cache rules', async
     const body = typeof content === 'string' ? Buffer.from(content) : content
     // The first response comes from the store, the second from memory.
     for (let round = 0; round < 2; round++) {
-      const answer = await get(edge, path)
-      assert.equal(answer.status, 200, path)
-      assert.ok(answer.body.equals(body), path)
-      assert.equal(answer.headers['content-type'], type, path)
-      assert.equal(answer.headers['content-encoding'], encoding, path)
-      assert.equal(answer.headers['cache-control'], page ? 'no-cache, no-store' : 'no-cache', path)
-      assert.equal(answer.headers['x-content-type-options'], 'nosniff')
-      assert.equal(answer.headers['content-length'], String(body.length))
-      assert.equal(answer.headers['x-evil'], undefined)
+      const response = await get(edge, path)
+      assert.equal(response.status, 200, path)
+      assert.ok(response.body.equals(body), path)
+      assert.equal(response.headers['content-type'], type, path)
+      assert.equal(response.headers['content-encoding'], encoding, path)
+      assert.equal(response.headers['cache-control'], page ? 'no-cache, no-store' : 'no-cache', path)
+      assert.equal(response.headers['x-content-type-options'], 'nosniff')
+      assert.equal(response.headers['content-length'], String(body.length))
+      assert.equal(response.headers['x-evil'], undefined)
       const hash = createHash('sha256').update(body).digest('hex').slice(0, 32)
-      assert.equal(answer.headers.etag, `"${hash}"`)
+      assert.equal(response.headers.etag, `"${hash}"`)
     }
     const head = await get(edge, path, { method: 'HEAD' })
     assert.deepEqual([head.status, head.body.length, head.headers['content-length']], [200, 0, String(body.length)])
@@ -76,8 +76,8 @@ test('a site is served by host, with content types, tags and cache rules', async
   const { etag = '' } = (await get(edge, '/main.js')).headers
   for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
     for (const method of ['GET', 'HEAD']) {
-      const answer = await get(edge, '/main.js', { method, headers: { 'if-none-match': tag } })
-      assert.deepEqual([answer.status, answer.body.length, answer.headers.etag], [304, 0, etag], tag)
+      const response = await get(edge, '/main.js', { method, headers: { 'if-none-match': tag } })
+      assert.deepEqual([response.status, response.body.length, response.headers.etag], [304, 0, etag], tag)
     }
   }
   assert.equal((await get(edge, '/main.js', { headers: { 'if-none-match': '"other"' } })).status, 200)
@@ -114,15 +114,15 @@ test('no path leads to anything but a file of the site', async (t) => {
     '/index.html/',
   ]
   for (const path of not_found) {
-    const answer = await get(edge, path)
-    assert.deepEqual([answer.status, answer.headers['content-type']], [404, 'text/html; charset=utf-8'], path)
-    assert.match(answer.body.toString(), /^<!doctype html>.*This site has no such page/s)
-    assert.equal(answer.headers['cache-control'], 'no-store')
+    const response = await get(edge, path)
+    assert.deepEqual([response.status, response.headers['content-type']], [404, 'text/html; charset=utf-8'], path)
+    assert.match(response.body.toString(), /^<!doctype html>.*This site has no such page/s)
+    assert.equal(response.headers['cache-control'], 'no-store')
   }
   // Invalid UTF-8 (over-long, truncated, a lone byte), and invalid percent-encoding.
   for (const path of ['/%c0%ae%c0%ae/etc/passwd', '/%e0%80%af', '/%ff', '/%', '/%zz']) {
-    const answer = await get(edge, path)
-    assert.deepEqual([answer.status, answer.code], [400, 'API_BAD_REQUEST'], path)
+    const response = await get(edge, path)
+    assert.deepEqual([response.status, response.code], [400, 'API_BAD_REQUEST'], path)
   }
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']) {
     assert.deepEqual((await get(edge, '/', { method })).code, 'API_METHOD_NOT_ALLOWED', method)
@@ -141,11 +141,11 @@ test('an unknown path gets the 404.html of the site, or its index.html where the
   const etag = (await get(edge, '/404.html')).headers.etag ?? ''
   const conditional = { 'if-none-match': etag, range: 'bytes=0-3', 'if-range': etag }
   for (const headers of [{}, conditional]) {
-    const answer = await get(edge, '/rooms/7?x=1', { headers })
-    assert.deepEqual([answer.status, answer.body.toString()], [404, page])
-    assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
-    assert.equal(answer.headers['cache-control'], 'no-cache, no-store')
-    assert.deepEqual([answer.headers.etag, answer.headers['accept-ranges']], [undefined, undefined])
+    const response = await get(edge, '/rooms/7?x=1', { headers })
+    assert.deepEqual([response.status, response.body.toString()], [404, page])
+    assert.equal(response.headers['content-type'], 'text/html; charset=utf-8')
+    assert.equal(response.headers['cache-control'], 'no-cache, no-store')
+    assert.deepEqual([response.headers.etag, response.headers['accept-ranges']], [undefined, undefined])
   }
   const packed = await get(edge, '/nothing', { headers: { 'accept-encoding': 'br' } })
   assert.deepEqual([packed.status, packed.headers['content-encoding']], [404, 'br'])
@@ -158,18 +158,18 @@ test('an unknown path gets the 404.html of the site, or its index.html where the
   await until('the deploy is visible', async () => (await get(edge, '/rooms/7')).status === 200)
   const index = await get(edge, '/')
   for (const path of ['/rooms/7', '/rooms/', '/a/b/c.js']) {
-    const answer = await get(edge, path)
-    assert.deepEqual([answer.status, answer.body.toString()], [200, '<h1>app</h1>'], path)
+    const response = await get(edge, path)
+    assert.deepEqual([response.status, response.body.toString()], [200, '<h1>app</h1>'], path)
     for (const name of ['etag', 'content-type', 'cache-control']) {
-      assert.equal(answer.headers[name], index.headers[name], `${path} ${name}`)
+      assert.equal(response.headers[name], index.headers[name], `${path} ${name}`)
     }
   }
   const known = { 'if-none-match': index.headers.etag ?? '' }
   assert.equal((await get(edge, '/rooms/7', { headers: known })).status, 304)
   // Paths that programs request are no pages of the application.
   for (const path of ['/.well-known/assetlinks.json', '/lobbies/0190163d-8694-739b-aea5-966c26f8ad91/http/']) {
-    const answer = await get(edge, path)
-    assert.deepEqual([answer.status, answer.body.toString()], [404, page], path)
+    const response = await get(edge, path)
+    assert.deepEqual([response.status, response.body.toString()], [404, page], path)
   }
 })
 
@@ -203,10 +203,10 @@ test('a host without a game, a namespace or a completed site gets a 404', async 
 test('a site can read its game and the address of the matchmaker from its own host', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
-  const answer = await get(edge, '/.well-known/muster.json')
-  assert.equal(answer.status, 200)
-  assert.equal(answer.headers['cache-control'], 'no-store')
-  assert.deepEqual(JSON.parse(answer.body.toString()), {
+  const response = await get(edge, '/.well-known/muster.json')
+  assert.equal(response.status, 200)
+  assert.equal(response.headers['cache-control'], 'no-store')
+  assert.deepEqual(JSON.parse(response.body.toString()), {
     matchmaker_url: `http://localhost:${edge.port}`,
     game_id: game.game_id,
     namespace_id: game.namespace_id,

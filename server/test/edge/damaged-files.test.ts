@@ -1,5 +1,5 @@
-// Stored files whose bytes have changed on the disk. The attack: one bit of a file is turned. Nobody may get a changed
-// byte as if all were well, whichever way the file is asked for.
+// Stored files whose bytes have changed on the disk: one bit of a file is flipped. No response may contain a changed byte
+// without breaking off, whatever form of the file is requested.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readlinkSync } from 'node:fs'
@@ -8,11 +8,11 @@ import { type TestContext, test } from 'node:test'
 import { digestOf } from '../../src/objects/digest.ts'
 import { changeByte } from '../backup/steps.ts'
 import { until } from '../until.ts'
-import { type Answer, get, HOST } from './get.ts'
+import { get, HOST, type HttpResponse } from './get.ts'
 import { rawClient, startTestEdge, type TestEdge } from './platform.ts'
 
 const SMALL = Buffer.from(`// ${'a line of code\n'.repeat(400)}`)
-/** Eight blocks, the last one short. */
+/** A length of eight blocks, the last one short. */
 const LARGE = randomBytes(1_000_000)
 
 type Site = { edge: TestEdge; pathOf: (name: string) => Promise<string>; keyOf: (name: string) => Promise<string> }
@@ -32,7 +32,7 @@ async function startSite(t: TestContext, files: Record<string, Buffer>): Promise
   return { edge, keyOf, pathOf: async (name) => edge.ctx.objects.localPath(await keyOf(name))! }
 }
 
-function requireRefused({ status, code, headers }: Answer, what: string): void {
+function requireRefused({ status, code, headers }: HttpResponse, what: string): void {
   assert.deepEqual(
     [status, code, headers['cache-control'], headers.etag],
     [503, 'STORED_FILE_DAMAGED', 'no-store', undefined],
@@ -40,7 +40,7 @@ function requireRefused({ status, code, headers }: Answer, what: string): void {
   )
 }
 
-test('a damaged small file is refused as it is, packed, and by range', async (t) => {
+test('a damaged small file is refused plain, compressed, and by range', async (t) => {
   const { edge, pathOf } = await startSite(t, { 'plain.bin': SMALL, 'packed.js': SMALL, 'part.bin': SMALL })
   for (const [name, headers] of [
     ['plain.bin', {}],
@@ -55,15 +55,15 @@ test('a damaged small file is refused as it is, packed, and by range', async (t)
     await mend()
     await unmark(edge)
     const sound = await until('the file is served again', async () => {
-      const answer = await get(edge, `/${name}`)
-      return answer.status === 200 ? answer : null
+      const response = await get(edge, `/${name}`)
+      return response.status === 200 ? response : null
     })
     assert.deepEqual(sound.body, SMALL)
   }
   await takeFaults(edge, 3)
 })
 
-test('a range or a whole file never has a changed byte, wherever it changed', async (t) => {
+test('neither a range nor a whole file ever contains a changed byte, wherever it is', async (t) => {
   const { edge, pathOf } = await startSite(t, { 'large.bin': LARGE })
   const path = await pathOf('large.bin')
   const whole = await get(edge, '/large.bin')
@@ -75,20 +75,20 @@ test('a range or a whole file never has a changed byte, wherever it changed', as
     [500_000, 999_999],
     [999_999, 999_999],
   ] as const) {
-    const answer = await part(`bytes=${start}-${end}`)
-    assert.equal(answer.status, 206)
-    assert.deepEqual(answer.body, LARGE.subarray(start, end + 1))
+    const response = await part(`bytes=${start}-${end}`)
+    assert.equal(response.status, 206)
+    assert.deepEqual(response.body, LARGE.subarray(start, end + 1))
   }
 
   await changeByte(path, 0.5, 0x80)
-  // The byte that changed is number 500,000, in the fourth block.
+  // The changed byte is number 500,000, in the fourth block.
   assert.deepEqual((await part('bytes=0-99')).body, LARGE.subarray(0, 100), 'a block that is as it was')
   const client = rawClient(t, edge.port)
   client.write(`GET /large.bin HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)
-  const answer = await client.end()
+  const response = await client.end()
   const [head = '', body = ''] = [
-    answer.slice(0, answer.indexOf('\r\n\r\n')),
-    answer.slice(answer.indexOf('\r\n\r\n') + 4),
+    response.slice(0, response.indexOf('\r\n\r\n')),
+    response.slice(response.indexOf('\r\n\r\n') + 4),
   ]
   assert.match(head, /^HTTP\/1\.1 200 [\s\S]*content-length: 1000000/)
   assert.equal(body.length, 3 * 131_072, 'the connection ends before the block that changed')
@@ -101,7 +101,7 @@ test('a range or a whole file never has a changed byte, wherever it changed', as
   await takeFaults(edge, 1)
 })
 
-test('a file from before the hashes of its blocks were recorded is proven too', async (t) => {
+test('a file without recorded block hashes is verified too', async (t) => {
   const { edge, pathOf } = await startSite(t, { 'old.bin': LARGE, 'spoilt.bin': LARGE.subarray(1) })
   await edge.ctx.db.updateTable('upload_files').set({ block_hashes: null }).execute()
   const range = { headers: { range: 'bytes=700000-700009' } }
@@ -113,21 +113,21 @@ test('a file from before the hashes of its blocks were recorded is proven too', 
   await takeFaults(edge, 1)
 })
 
-test('a wrong list of block hashes is not kept: once it is recorded right the file is served', async (t) => {
+test('a wrong list of block hashes is not cached: once it is corrected, the file is served', async (t) => {
   const { edge, keyOf } = await startSite(t, { 'large.bin': LARGE })
   const object_key = await keyOf('large.bin')
   const record = (block_hashes: Buffer | null) =>
     edge.ctx.db.updateTable('upload_files').set({ block_hashes }).where('object_key', '=', object_key).execute()
   await record(Buffer.alloc(8 * 32))
   requireRefused(await get(edge, '/large.bin'), 'nothing proves the bytes')
-  await until('the suspicion is marked', async () => (await marks(edge)).length > 0)
+  await until('the file is marked', async () => (await marks(edge)).length > 0)
   await record(digestOf(LARGE).block_hashes)
   await unmark(edge)
-  const answer = await until('it is served', async () => {
+  const response = await until('the file is served', async () => {
     const again = await get(edge, '/large.bin')
     return again.status === 200 ? again : null
   })
-  assert.deepEqual(answer.body, LARGE)
+  assert.deepEqual(response.body, LARGE)
   await takeFaults(edge, 1)
 })
 
@@ -154,13 +154,13 @@ test('a file that is shorter, longer, swapped with another one, or gone is refus
   await rm(c!)
   await truncate(d!, 900_000)
   for (const name of ['a.bin', 'b.bin', 'c.bin', 'd.bin']) requireRefused(await get(edge, `/${name}`), name)
-  await until('all are marked', async () => (await marks(edge)).length === 4)
+  await until('all four files are marked', async () => (await marks(edge)).length === 4)
   const reasons = (await marks(edge)).map(({ reason }) => reason).sort()
   assert.deepEqual(reasons, ['bytes', 'bytes', 'length', 'missing'])
   await takeFaults(edge, 4)
 })
 
-test('a visitor who goes away in the middle leaves no open file', async (t) => {
+test('a client that disconnects during a response leaves no open file', async (t) => {
   const { edge, pathOf } = await startSite(t, { 'large.bin': randomBytes(20_000_000) })
   const path = await pathOf('large.bin')
   const client = rawClient(t, edge.port)
@@ -175,7 +175,7 @@ function marks(edge: TestEdge) {
   return edge.ctx.db.selectFrom('damaged_objects').selectAll().execute()
 }
 
-/** A HEAD reads no bytes: it is refused by the mark alone. Before that, another read would mark the object once more. */
+/** A HEAD reads no bytes, so only the mark refuses it. A read instead would mark the object again. */
 async function isMarked(edge: TestEdge, name: string): Promise<boolean> {
   return (await get(edge, `/${name}`, { method: 'HEAD' })).status === 503
 }
@@ -185,7 +185,7 @@ async function unmark(edge: TestEdge): Promise<void> {
   await edge.ctx.listener.notify('damaged_objects')
 }
 
-/** The edge logs each damaged object once, as an error, a moment after its mark. */
+/** Waits for the errors in the log: the edge logs each damaged object once, a moment after its mark. */
 async function takeFaults(edge: TestEdge, count: number): Promise<void> {
   await until('the damage is logged', () => edge.faults.length >= count)
   const faults = edge.faults.splice(0)

@@ -86,9 +86,9 @@ test('the backend receives the requests that were sent, and no others', async (t
       await new Promise((resolve) => setImmediate(resolve))
     }
     client.write(Buffer.from(bytes.slice(at), 'latin1'))
-    const isAnswered = (answer: string) => statusesOf(answer).length >= sent.length
+    const isDone = (response: string) => statusesOf(response).length >= sent.length
     // The connection may be refused and closed before. A client that ends its side counts as gone.
-    await client.read(isAnswered).catch(() => '')
+    await client.read(isDone).catch(() => '')
     client.socket.end()
     const statuses = statusesOf(await client.end())
     const seen = backend.requests.map((request) => {
@@ -138,8 +138,8 @@ test('the backend receives the requests that were sent, and no others', async (t
   })
 })
 
-function statusesOf(answers: string): string[] {
-  return [...answers.matchAll(/HTTP\/1\.1 (?!100)(\d{3}) /g)].map(([, status]) => status!)
+function statusesOf(responses: string): string[] {
+  return [...responses.matchAll(/HTTP\/1\.1 (?!100)(\d{3}) /g)].map(([, status]) => status!)
 }
 
 function isEqual(a: ReadRequest, b: ReadRequest): boolean {

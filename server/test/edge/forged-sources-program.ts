@@ -1,5 +1,5 @@
-// Somebody in a network namespace of forged-sources.test.ts: who sends as if he were the victims, a victim, or a lobby's
-// game. It is asked by lines of JSON and answers with one each; it ends with its standard input.
+// A program in a network namespace of forged-sources.test.ts: the sender, a victim, or a lobby's game. It reads commands as
+// lines of JSON, writes one line for each, and ends with its standard input.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -9,15 +9,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 const [, , who, reply_text = '', edge = ''] = process.argv
 const VICTIMS = '10.77.2'
 const PORT_FIRST = 40_000
-/** Sent before the others are given a moment. */
+/** Datagrams sent before the other processes get time. */
 const BURST = 32
-/** With more of them each is opened, used once and closed. */
+/** Above this number of sockets each is opened, used once and closed. */
 const PORTS_KEPT_MAX = 64
 const ANSWERS_MS = 1_000
-/** As much as the kernel gives: what is lost at the receiver would not be counted. */
+/** The largest buffer of the kernel: datagrams lost at the receiver would not be counted. */
 const RECEIVE_BYTES = 4 * 1_024 * 1_024
 
-type Wish = {
+type Command = {
   kind: 'listen' | 'forge' | 'play' | 'visit' | 'connect' | 'count' | 'open'
   number: number
   victims: number
@@ -40,8 +40,8 @@ async function bound(address: string, port: number): Promise<Socket> {
 
 const forged = new Map<string, Socket>()
 
-/** Its own address or not: this machine believes that it has them all. Some at a time, then the others get a moment. */
-async function forge({ victims, ports, count, length, number, text }: Wish) {
+/** Sends in batches, from any address: this machine has all of them. */
+async function forge({ victims, ports, count, length, number, text }: Command) {
   let bytes = 0
   const send = async (sent: number): Promise<void> => {
     const address = `${VICTIMS}.${1 + (sent % victims)}`
@@ -56,7 +56,7 @@ async function forge({ victims, ports, count, length, number, text }: Wish) {
   }
   for (let begin = 0; begin < count; begin += BURST) {
     const burst = Array.from({ length: Math.min(BURST, count - begin) }, (_, index) => begin + index)
-    // Those of one source one after another: with few sources the same may be meant twice.
+    // Datagrams of one source are sent one after another: with few sources the same one may occur twice.
     if (victims * ports >= BURST) await Promise.all(burst.map(send))
     else for (const sent of burst) await send(sent)
     await delay(1)
@@ -66,15 +66,15 @@ async function forge({ victims, ports, count, length, number, text }: Wish) {
 
 const seen = { bytes: 0, victims: new Set<string>() }
 
-/** At each of its addresses, at the ports that are forged. */
-async function listen({ ports }: Wish) {
+/** Listens at each of its addresses, at the forged ports. */
+async function listen({ ports }: Command) {
   for (let port = PORT_FIRST + 1; port < PORT_FIRST + ports; port++) {
     const socket = await bound('0.0.0.0', port)
     socket.on('message', (datagram) => {
       seen.bytes += datagram.length
     })
   }
-  // Which of them was meant is not told to a socket of all addresses: at the first port each has its own.
+  // A socket for all addresses does not show the destination: at the first port each address has its own socket.
   for (let host = 1; host <= 100; host++) {
     const address = `${VICTIMS}.${host}`
     const socket = await bound(address, PORT_FIRST)
@@ -86,17 +86,17 @@ async function listen({ ports }: Wish) {
   return {}
 }
 
-function count({ is_last }: Wish) {
-  const answer = { bytes: seen.bytes, victims: seen.victims.size }
+function count({ is_last }: Command) {
+  const reply = { bytes: seen.bytes, victims: seen.victims.size }
   if (is_last) {
     seen.bytes = 0
     seen.victims.clear()
   }
-  return answer
+  return reply
 }
 
-/** From a port of its own: first something new, then what came back, then the same after it has shown cookie and token. */
-async function play({ number, length, token }: Wish) {
+/** From a port of its own: sends something new, then echoes the reply, then does the same after the handshake. */
+async function play({ number, length, token }: Command) {
   const socket = await bound(`${VICTIMS}.1`, 0)
   let got: Buffer[] = []
   socket.on('message', (datagram) => got.push(datagram))
@@ -116,35 +116,35 @@ async function play({ number, length, token }: Wish) {
   return { before, echoed, after }
 }
 
-/** Sends it until something comes. */
+/** Sends a datagram repeatedly until a reply arrives. */
 async function ask(socket: Socket, number: number, datagram: Buffer): Promise<Buffer> {
   for (;;) {
     socket.send(datagram, number, edge)
-    const answer = await Promise.race([once(socket, 'message'), delay(ANSWERS_MS, null)])
-    if (answer !== null) return answer[0] as Buffer
+    const reply = await Promise.race([once(socket, 'message'), delay(ANSWERS_MS, null)])
+    if (reply !== null) return reply[0] as Buffer
   }
 }
 
-/** Shows the edge's cookie and the token. Done already, it is welcomed at once. */
+/** Completes the handshake. If it is complete already, the edge accepts at once. */
 async function introduce(socket: Socket, number: number, token: string): Promise<void> {
-  const words = (kind: number, ...rest: (string | Buffer)[]) =>
+  const message = (kind: number, ...rest: (string | Buffer)[]) =>
     Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
-  const answer = await ask(socket, number, words(1, token))
-  if (answer[4] === 2) await ask(socket, number, words(3, answer.subarray(5), token))
+  const reply = await ask(socket, number, message(1, token))
+  if (reply[4] === 2) await ask(socket, number, message(3, reply.subarray(5), token))
 }
 
-let visitor: Socket | null = null
+let player: Socket | null = null
 
-/** Always from the same port. */
-async function visit({ number, token = '' }: Wish) {
-  visitor ??= await bound(`${VICTIMS}.200`, 0)
-  await introduce(visitor, number, token)
-  const answer = await ask(visitor, number, Buffer.alloc(60, 'a visitor '))
-  return { port: Number(String(answer).split(' ')[0]) }
+/** Sends always from the same port. */
+async function visit({ number, token = '' }: Command) {
+  player ??= await bound(`${VICTIMS}.200`, 0)
+  await introduce(player, number, token)
+  const reply = await ask(player, number, Buffer.alloc(60, 'a player '))
+  return { port: Number(String(reply).split(' ')[0]) }
 }
 
-/** What a connection to the edge's HTTP is answered. */
-async function request({ number }: Wish) {
+/** Returns the edge's response over HTTP. */
+async function request({ number }: Command) {
   const socket = connect(number, edge)
   let bytes = 0
   socket.on('error', () => {})
@@ -156,12 +156,12 @@ async function request({ number }: Wish) {
   return { bytes }
 }
 
-/** A lobby's game, which knows nothing of forgers. */
+/** A lobby's game without any protection of its own. */
 async function open() {
   const reply = new Function(`return ${reply_text}`)() as (datagram: Buffer, source: RemoteInfo) => Buffer[]
   const socket = await bound('127.0.0.1', 0)
   socket.on('message', (datagram, source) => {
-    for (const answer of reply(datagram, source)) socket.send(answer, source.port, source.address)
+    for (const sent of reply(datagram, source)) socket.send(sent, source.port, source.address)
   })
   return { port: socket.address().port }
 }
@@ -170,8 +170,8 @@ const DEEDS = { forge, listen, count, play, visit, connect: request, open }
 let work: Promise<unknown> = Promise.resolve()
 createInterface({ input: process.stdin })
   .on('line', (line) => {
-    const wish = JSON.parse(line) as Wish
-    work = work.then(async () => process.stdout.write(`${JSON.stringify(await DEEDS[wish.kind](wish))}\n`))
+    const command = JSON.parse(line) as Command
+    work = work.then(async () => process.stdout.write(`${JSON.stringify(await DEEDS[command.kind](command))}\n`))
   })
   .on('close', () => process.exit(0))
 if (who === undefined) process.exitCode = 1

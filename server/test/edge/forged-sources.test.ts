@@ -1,5 +1,5 @@
-// Datagrams whose source is forged, for real: an edge, somebody who sends, and a victim, each in a network namespace of
-// its own. The sender writes the victim's address into what it sends, and the edge's answers find the victim, who counts.
+// Datagrams with a forged source, on a real network: an edge, a sender and a victim, each in a network namespace of its own.
+// The sender writes the victim's address into its datagrams. The edge's replies reach the victim, which counts them.
 import assert from 'node:assert'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,18 +27,18 @@ import { until } from '../until.ts'
 import { insertRawLobby } from './platform.ts'
 
 const EDGE = '10.77.0.1'
-/** All addresses of 10.77.2.0/24 are the victim's machine; the sender claims to be them. */
+/** All addresses of 10.77.2.0/24 belong to the victim's machine; the sender forges them. */
 const VICTIMS = '10.77.2'
 const FORGED_PORTS = 64
 const REPLIES = 10
-/** Descriptors of the edge's that come and go: connections to its database. */
+/** Descriptors of the edge that vary: connections to its database. */
 const OTHERS = 12
 const LOOK_MS = 50
-/** When nothing has come for so long, nothing is under way. */
+/** After this time without a datagram, none is under way. */
 const QUIET_MS = 300
 const TIMEOUT = { timeout: 120_000 }
 
-/** Null: it can be tried here. */
+/** Why the tests cannot run on this machine; null: they can. */
 function obstacle(): string | null {
   if (process.platform !== 'linux' || process.geteuid?.() !== 0) return 'network namespaces are made by root on Linux'
   const name = `muster-try-${process.pid}`
@@ -51,21 +51,21 @@ function obstacle(): string | null {
 
 const skip = obstacle() ?? false
 
-test('whoever forges a source gets the victim three bytes for one at most, bounded for each victim and in all', {
+test('a forged source amplifies at most threefold, bounded for each victim and in total', {
   ...TIMEOUT,
   skip,
 }, async (t) => {
   const world = await openWorld(t)
   const { number } = await world.lobby(`(datagram) => Array.from({ length: ${REPLIES} }, () => datagram)`)
 
-  // One victim: little by little, so that the factor is what bounds it.
+  // One victim, slowly, so that the factor is the limit.
   const slow = await world.forge({ number, victims: 1, ports: FORGED_PORTS, count: 256, length: 40 })
   const got = await world.settled()
   assert.strictEqual(slow.bytes, 256 * 40)
   assert.ok(got.bytes > slow.bytes, `what is allowed arrives: ${got.bytes} bytes for ${slow.bytes}`)
   assert.ok(got.bytes <= REPLY_FACTOR_MAX * slow.bytes, `${got.bytes} bytes for ${slow.bytes}`)
 
-  // One victim, as fast as it can be sent.
+  // One victim, as fast as possible.
   const begun = performance.now()
   const fast = await world.forge({ number, victims: 1, ports: FORGED_PORTS, count: 4_000, length: 1_000 })
   const flood = await world.settled()
@@ -89,7 +89,7 @@ test('whoever forges a source gets the victim three bytes for one at most, bound
   )
 })
 
-test('who has a seat, or shows our cookie, is answered in full; who only sends back what it got is not', {
+test('a source with a seat or a cookie gets full replies; one that only echoes does not', {
   ...TIMEOUT,
   skip,
 }, async (t) => {
@@ -98,24 +98,24 @@ test('who has a seat, or shows our cookie, is answered in full; who only sends b
     `(datagram) => Array.from({ length: ${REPLIES} }, () => crypto.getRandomValues(Buffer.alloc(datagram.length)))`,
   )
   const { number } = lobby
-  // The victim plays: its first datagrams come back threefold, also once it has echoed one; with cookie and token tenfold.
+  // The victim plays: replies are threefold at first, also after an echo, and tenfold with cookie and token.
   const played = await world.play({ lobby, length: 100 })
   assert.strictEqual(played.before, REPLY_FACTOR_MAX * 100)
   assert.strictEqual(played.echoed, REPLY_FACTOR_MAX * 100)
   assert.strictEqual(played.after, REPLIES * 100)
-  // To guess what the victim got helps nobody: the forger has never seen it.
+  // The forger has not seen the victim's cookie, and cannot guess it.
   const guessed = await world.forge({ number, victims: 1, ports: FORGED_PORTS, count: 512, length: 40 })
   const got = await world.settled()
   assert.ok(got.bytes <= REPLY_FACTOR_MAX * guessed.bytes)
 
   await world.seat(lobby, `${VICTIMS}.1`)
-  await until('a player of that address is answered in full', async () => {
+  await until('a player with that address gets full replies', async () => {
     const { before } = await world.play({ lobby, length: 100 })
     return before === REPLIES * 100
   })
 })
 
-test('where a player token is required, a forged source reaches no lobby, and its victim gets less than was sent', {
+test('where a player token is required, a forged source reaches no lobby, and the victim gets less than was sent', {
   ...TIMEOUT,
   skip,
 }, async (t) => {
@@ -129,15 +129,15 @@ test('where a player token is required, a forged source reaches no lobby, and it
     { count: 500, text: hello.toString('latin1') },
     { count: 500, text: `MUST\u0003${'c'.repeat(16)}${'t'.repeat(200)}` },
   ]
-  for (const wish of wishes) {
-    const { bytes } = await world.forge({ number, victims: 20, ports: 8, length: 0, ...wish })
+  for (const command of wishes) {
+    const { bytes } = await world.forge({ number, victims: 20, ports: 8, length: 0, ...command })
     const got = await world.settled()
     assert.ok(got.bytes < bytes / 4, `${got.bytes} bytes for ${bytes}`)
   }
   assert.deepStrictEqual(world.gameSaid(), [], 'the lobby has seen nothing')
 })
 
-test('forged sources are bounded in all and for each client, take no place from who plays, and are forgotten', {
+test('forged sources are bounded in total and by client, displace no player, and are forgotten', {
   ...TIMEOUT,
   skip,
 }, async (t) => {
@@ -162,10 +162,10 @@ test('forged sources are bounded in all and for each client, take no place from 
   const ports = Math.ceil(sessions_max / 80)
   await world.forge({ number, victims: 100, ports, count: 100 * ports, length: 60 })
   clearInterval(looking)
-  assert.strictEqual(await world.visit(lobby), place, 'who plays has its own socket towards the lobby still')
+  assert.strictEqual(await world.visit(lobby), place, 'the player keeps its socket towards the lobby')
   assert.ok(most <= sessions_max + OTHERS, `${most} of ${sessions_max}`)
   assert.ok(most > UDP_SESSIONS_PER_CLIENT_MAX, `only ${most} have arrived`)
-  await until('those that are silent are forgotten', () => world.descriptors() - before <= OTHERS)
+  await until('silent sources are forgotten', () => world.descriptors() - before <= OTHERS)
   assert.strictEqual(await world.visit(lobby), place)
 })
 
@@ -175,30 +175,30 @@ test('forged sources do not take the descriptors that connections need', { ...TI
   const { number } = lobby
   const place = await world.visit(lobby)
   await world.forge({ number, victims: 100, ports: 20, count: 2_000, length: 60 })
-  assert.ok(await world.isServing(), 'a connection is answered')
+  assert.ok(await world.isServing(), 'a connection gets a response')
   assert.strictEqual(await world.visit(lobby), place)
 })
 
-/** A game that tells a source apart: by which socket of the edge it comes. */
+/** A game that distinguishes sources by the edge's socket that they arrive from. */
 const PLACE = '(datagram, { port }) => [Buffer.from(port + " " + crypto.randomUUID())]'
 
 type Forgery = { number: number; victims: number; ports: number; count: number; length: number; text?: string }
 type World = {
-  /** A lobby whose game answers a datagram with what `reply` makes of it, in the edge's namespace. */
+  /** Starts a lobby in the edge's namespace, whose game sends what `reply` returns for a datagram. */
   lobby: (reply: string, options?: { require_player_token?: boolean }) => Promise<Lobby>
   gameSaid: () => string[]
-  /** Sends as if it came from so many victims and ports in turn. Answers the bytes that were sent. */
-  forge: (wish: Forgery) => Promise<{ bytes: number }>
-  /** The victim itself: the bytes that it gets for its first datagram, for the one in which it echoes, and with a cookie. */
-  play: (wish: { lobby: Lobby; length: number }) => Promise<Played>
-  /** The victim as a player who is known by a cookie of the edge: where the lobby sees it. */
+  /** Sends datagrams that seem to come from these victims and ports in turn. Returns the bytes sent. */
+  forge: (command: Forgery) => Promise<{ bytes: number }>
+  /** The victim plays: the bytes that it gets for its first datagram, for an echo, and with a cookie. */
+  play: (command: { lobby: Lobby; length: number }) => Promise<Played>
+  /** The victim as a validated player: the address at which the lobby sees it. */
   visit: (lobby: Lobby) => Promise<number>
-  /** Those that the edge has open, now and when their number rests. */
+  /** The descriptors that the edge has open, now and when their number is stable. */
   descriptors: () => number
   atRest: () => Promise<number>
-  /** Whether a connection to the edge's HTTP is answered. */
+  /** Whether the edge responds over HTTP. */
   isServing: () => Promise<boolean>
-  /** What the victims have got since the last time, when no more comes. */
+  /** The bytes that the victims received since the last call, once no more arrive. */
   settled: () => Promise<{ bytes: number; victims: number }>
   seat: (lobby: Lobby, client: string) => Promise<void>
 }
@@ -216,7 +216,7 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
     `link add to${index} type veth peer name edge netns ${name}`,
     `link set to${index} up`,
   ])
-  // Both reach the edge; only the victim is reached at its addresses, which the sender has given itself as well.
+  // Both reach the edge. Replies reach only the victim, although the sender has the same addresses.
   ip(
     ['-n', edge_ns, '-batch', '-'],
     [
@@ -246,11 +246,11 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
       `route add ${EDGE} via ${VICTIMS}.254`,
     ],
   )
-  // A network that checks where packets come from would not let these through; most let them.
+  // A network that filters forged sources would drop these packets; most networks do not.
   for (const name of ['all', 'default', 'to0', 'to1', 'lo']) {
     inside(edge_ns, 'sh', ['-c', `echo 0 > /proc/sys/net/ipv4/conf/${name}/rp_filter`])
   }
-  // It asks for the edge's hardware address as itself.
+  // It resolves the edge's hardware address with its own address.
   inside(sender_ns, 'sh', ['-c', 'echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce'])
 
   const { ctx, pid, port: http_port } = await startOwnEdge(t, edge_ns, options)
@@ -271,7 +271,7 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
       return insertRawLobby(ctx, 'udp', port, options)
     },
     gameSaid: () => said,
-    forge: async (wish) => ({ bytes: (await sender.ask({ kind: 'forge', ...wish })).bytes }),
+    forge: async (command) => ({ bytes: (await sender.ask({ kind: 'forge', ...command })).bytes }),
     play: ({ lobby, length }) =>
       victim.ask({ kind: 'play', number: lobby.number, length, token: tokenOf(lobby) }) as Promise<Played>,
     visit: async (lobby) => (await victim.ask({ kind: 'visit', number: lobby.number, token: tokenOf(lobby) })).port,
@@ -320,7 +320,7 @@ function inside(namespace: string, program: string, args: string[]): void {
   assert.strictEqual(status, 0, `${program} ${args.join(' ')}`)
 }
 
-/** The edge as a process of its own, which listens at all addresses of its namespace. Its database is a unix socket. */
+/** Starts the edge as a process that listens at all addresses of its namespace. Its database is a unix socket. */
 async function startOwnEdge(
   t: TestContext,
   namespace: string,
@@ -358,10 +358,10 @@ async function startOwnEdge(
   return { ctx, pid: child.pid, port }
 }
 
-type Answer = { bytes: number; victims: number; port: number; before: number; echoed: number; after: number }
-type Program = { ask: (wish: object) => Promise<Answer> }
+type ProgramReply = { bytes: number; victims: number; port: number; before: number; echoed: number; after: number }
+type Program = { ask: (command: object) => Promise<ProgramReply> }
 
-/** forged-sources-program.ts in a namespace: a line asked, a line answered. */
+/** Runs forged-sources-program.ts in a namespace: a line of output for each line of input. */
 function startProgram(
   t: TestContext,
   namespace: string,
@@ -375,9 +375,9 @@ function startProgram(
   })
   const { stdin, stdout } = child
   assert.ok(stdin && stdout)
-  const waiting: ((answer: Answer) => void)[] = []
+  const waiting: ((reply: ProgramReply) => void)[] = []
   createInterface({ input: stdout }).on('line', (line) => {
-    if (line.startsWith('{')) waiting.shift()?.(JSON.parse(line) as Answer)
+    if (line.startsWith('{')) waiting.shift()?.(JSON.parse(line) as ProgramReply)
     else onWord(line)
   })
   t.after(async () => {
@@ -385,10 +385,10 @@ function startProgram(
     await once(child, 'exit')
   })
   return {
-    ask: (wish) =>
+    ask: (command) =>
       new Promise((resolve) => {
         waiting.push(resolve)
-        stdin.write(`${JSON.stringify(wish)}\n`)
+        stdin.write(`${JSON.stringify(command)}\n`)
       }),
   }
 }

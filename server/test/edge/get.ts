@@ -4,10 +4,14 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import type { TestEdge } from './platform.ts'
 
-export type Answer = { status: number; headers: IncomingMessage['headers']; body: Buffer; code: string | null }
+export type HttpResponse = { status: number; headers: IncomingMessage['headers']; body: Buffer; code: string | null }
 export const HOST = 'puddle.cdn.localhost'
 
-export async function get(edge: Pick<TestEdge, 'port'>, path: string, options: RequestOptions = {}): Promise<Answer> {
+export async function get(
+  edge: Pick<TestEdge, 'port'>,
+  path: string,
+  options: RequestOptions = {},
+): Promise<HttpResponse> {
   const headers = { host: HOST, ...options.headers }
   const req = request({ host: '127.0.0.1', port: edge.port, path, ...options, headers })
   req.end()

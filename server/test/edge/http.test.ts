@@ -7,9 +7,9 @@ import { test } from 'node:test'
 import { until } from '../until.ts'
 import { errorOf, rawClient, startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
-type Answer = { status: number; headers: IncomingMessage['headers']; body: string }
+type HttpResponse = { status: number; headers: IncomingMessage['headers']; body: string }
 
-async function ask(edge: Pick<TestEdge, 'port'>, options: RequestOptions, body = ''): Promise<Answer> {
+async function ask(edge: Pick<TestEdge, 'port'>, options: RequestOptions, body = ''): Promise<HttpResponse> {
   const req = request({ host: '127.0.0.1', port: edge.port, ...options })
   req.end(body)
   const [res] = (await once(req, 'response')) as [IncomingMessage]
@@ -33,8 +33,8 @@ test('the main domain serves the matchmaker under two path segments, and the api
   }
   for (const host of ['localhost', 'LOCALHOST:8000', 'localhost.', '127.0.0.1', `[::1]:${edge.port}`]) {
     for (const [path, name] of Object.entries(cases)) {
-      const answer = await ask(edge, { path, headers: { host } })
-      assert.deepEqual([answer.status, answer.body], [200, name], `${host} ${path}`)
+      const response = await ask(edge, { path, headers: { host } })
+      assert.deepEqual([response.status, response.body], [200, name], `${host} ${path}`)
     }
   }
   assert.equal(matchmaker.seen.find((item) => item.url.includes('?'))?.url, '/matchmaker?a=b')
@@ -60,8 +60,8 @@ test('method, body, query and headers arrive unchanged, and only the edge sets t
     'x-muster-park': 'of the client',
     'x-muster-claim': '1',
   }
-  const answer = await ask(edge, { method: 'PATCH', path: '/a%20b?c=%2F', headers }, 'the body')
-  assert.equal(answer.status, 200)
+  const response = await ask(edge, { method: 'PATCH', path: '/a%20b?c=%2F', headers }, 'the body')
+  assert.equal(response.status, 200)
   const [seen] = api.seen
   assert.deepEqual([seen?.method, seen?.url, seen?.body], ['PATCH', '/a%20b?c=%2F', 'the body'])
   assert.equal(seen?.headers['x-forwarded-for'], '127.0.0.1')
@@ -86,9 +86,9 @@ test('requests to a lobby and its responses have no ray; responses of the edge i
   const red = await startBackend(t, 'red')
   const edge = await startTestEdge(t)
   const host = `${await edge.lobby({ default: red.port })}-default.lobby.local.localhost`
-  const answer = await ask(edge, { path: '/', headers: { host, 'x-ray-id': 'of the client' } })
-  assert.equal(answer.body, 'red')
-  assert.deepEqual([answer.headers['x-ray-id'], red.seen[0]?.headers['x-ray-id']], [undefined, undefined])
+  const response = await ask(edge, { path: '/', headers: { host, 'x-ray-id': 'of the client' } })
+  assert.equal(response.body, 'red')
+  assert.deepEqual([response.headers['x-ray-id'], red.seen[0]?.headers['x-ray-id']], [undefined, undefined])
   const refused = await ask(edge, { path: '/', headers: { host: `a${host}` } })
   assert.match(String(refused.headers['x-ray-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/)
 })
@@ -109,8 +109,8 @@ test('each request of a connection is routed by its own host', async (t) => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.after(() => agent.destroy())
   for (const name of ['red', 'blue', 'api', 'blue', 'red'] as const) {
-    const answer = await ask(edge, { agent, path: '/', headers: { host: hosts[name] } })
-    assert.equal(answer.body, name)
+    const response = await ask(edge, { agent, path: '/', headers: { host: hosts[name] } })
+    assert.equal(response.body, name)
   }
 
   const client = rawClient(t, edge.port)
@@ -118,8 +118,8 @@ test('each request of a connection is routed by its own host', async (t) => {
   client.write(
     pipelined.map((name) => `POST /${name} HTTP/1.1\r\nHost: ${hosts[name]}\r\nContent-Length: 2\r\n\r\nhi`).join(''),
   )
-  const answers = await client.read((bytes) => bytes.split('HTTP/1.1 200').length === 5 && bytes.endsWith('red'))
-  assert.deepEqual(answers.match(/^(?:red|blue|api)(?=\r?$|HTTP)/gm) ?? [], pipelined)
+  const responses = await client.read((bytes) => bytes.split('HTTP/1.1 200').length === 5 && bytes.endsWith('red'))
+  assert.deepEqual(responses.match(/^(?:red|blue|api)(?=\r?$|HTTP)/gm) ?? [], pipelined)
   assert.ok(red.seen.every((item) => item.url === '/' || item.url === '/red'))
   assert.ok(blue.seen.every((item) => item.url === '/' || item.url === '/blue'))
 })
@@ -152,8 +152,8 @@ test('a pipelined request that breaks off is refused, and not begun', async (t) 
   const broken = 'POST /broken HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n'
   const client = rawClient(t, edge.port)
   client.write(`${whole}${broken}`)
-  const answer = await client.end()
-  assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 400 API_BAD_REQUEST\r\n/)
+  const response = await client.end()
+  assert.match(response, /^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 400 API_BAD_REQUEST\r\n/)
   assert.deepEqual(
     api.seen.map(({ url }) => url),
     ['/whole'],
@@ -181,8 +181,8 @@ test('an invalid host, two hosts, and a target with another host are refused', a
   for (const [what, bytes] of Object.entries(bad)) {
     const client = rawClient(t, edge.port)
     client.write(Buffer.from(bytes, 'latin1'))
-    const answer = await client.read((all) => /\r\n\r\n\{.*\}$/.test(all))
-    const { status, code } = errorOf(answer)
+    const response = await client.read((all) => /\r\n\r\n\{.*\}$/.test(all))
+    const { status, code } = errorOf(response)
     assert.deepEqual([status, code], [400, 'API_BAD_REQUEST'], what)
   }
   const unknown = [
@@ -194,9 +194,9 @@ test('an invalid host, two hosts, and a target with another host are refused', a
     'a.localhost',
   ]
   for (const host of unknown) {
-    const answer = await ask(edge, { path: '/', headers: { host } })
-    assert.equal(answer.status, 404, host)
-    const { code, documentation } = JSON.parse(answer.body) as { code: string; documentation: string }
+    const response = await ask(edge, { path: '/', headers: { host } })
+    assert.equal(response.status, 404, host)
+    const { code, documentation } = JSON.parse(response.body) as { code: string; documentation: string }
     assert.equal(code, 'API_NOT_FOUND')
     assert.equal(documentation, `http://localhost:${edge.port}/docs/errors/API_NOT_FOUND`)
   }
@@ -242,10 +242,10 @@ test('a request for a role that is down waits until the role is back', async (t)
   const edge = await startTestEdge(t, { matchmaker_port: before.port })
   await before.close()
   const body = 'x'.repeat(100_000)
-  const answer = ask(edge, { method: 'POST', path: '/matchmaker/lobbies/find', headers: { host: 'localhost' } }, body)
+  const response = ask(edge, { method: 'POST', path: '/matchmaker/lobbies/find', headers: { host: 'localhost' } }, body)
   await new Promise((resolve) => setImmediate(resolve))
   const after = await startBackend(t, 'after', undefined, before.port)
-  assert.equal((await answer).body, 'after')
+  assert.equal((await response).body, 'after')
   assert.deepEqual(
     after.seen.map((item) => item.body.length),
     [body.length],
@@ -278,8 +278,8 @@ test('a response that breaks off breaks off for the client too, and does not loo
   for (const path of ['/length', '/chunked']) {
     const client = rawClient(t, edge.port)
     client.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-    const answer = await client.end()
-    assert.ok(!answer.endsWith('\r\n0\r\n\r\n'), answer)
+    const response = await client.end()
+    assert.ok(!response.endsWith('\r\n0\r\n\r\n'), response)
   }
 })
 
@@ -352,8 +352,8 @@ test('a client reads an early response to a body that it is still sending', asyn
   const client = rawClient(t, edge.port)
   client.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n')
   client.write(Buffer.alloc(250_000))
-  const answer = await client.read((bytes) => bytes.includes('too large'))
-  assert.match(answer, /^HTTP\/1\.1 413 /)
+  const response = await client.read((bytes) => bytes.includes('too large'))
+  assert.match(response, /^HTTP\/1\.1 413 /)
 })
 
 test('after a large upload is refused, the connection announces its close and is not reset', async (t) => {
@@ -405,10 +405,10 @@ test('the edge does not wait for a body whose 100 Continue it has not sent', asy
 
 /** A process of its own, because timing matters. It responds once a body has begun to arrive, and reads none of it. */
 const HASTY_BACKEND = `
-const answer = 'HTTP/1.1 413 No\\r\\nConnection: close\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'
+const response = 'HTTP/1.1 413 No\\r\\nConnection: close\\r\\nContent-Length: 4\\r\\n\\r\\nno!!'
 const server = require('node:net').createServer({ pauseOnConnect: true }, (socket) => {
   socket.on('error', () => {})
-  setTimeout(() => socket.end(answer, () => socket.destroy()), 2)
+  setTimeout(() => socket.end(response, () => socket.destroy()), 2)
 })
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
 `
@@ -421,8 +421,8 @@ test('the response of a backend that closes without reading the body arrives, ho
   const [port] = await once(backend.stdout, 'data')
   const edge = await startTestEdge(t, { api_port: Number(port) })
   for (let round = 0; round < ROUNDS; round++) {
-    const answer = await fetch(`http://localhost:${edge.port}/`, { method: 'PUT', body })
-    assert.deepEqual([answer.status, await answer.text()], [413, 'no!!'])
+    const response = await fetch(`http://localhost:${edge.port}/`, { method: 'PUT', body })
+    assert.deepEqual([response.status, await response.text()], [413, 'no!!'])
   }
 })
 
@@ -434,7 +434,7 @@ test('100 Continue is sent once the backend is ready for the body', async (t) =>
   await client.read((bytes) => bytes === 'HTTP/1.1 100 Continue\r\n\r\n')
   client.write('hi')
   await client.read((bytes) => bytes.includes('api'))
-  const nobody = rawClient(t, edge.port)
-  nobody.write('POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
-  assert.equal(errorOf(await nobody.read((bytes) => bytes.endsWith('}'))).status, 404)
+  const unrouted = rawClient(t, edge.port)
+  unrouted.write('POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n')
+  assert.equal(errorOf(await unrouted.read((bytes) => bytes.endsWith('}'))).status, 404)
 })

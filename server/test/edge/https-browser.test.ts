@@ -7,7 +7,7 @@ import { WebSocketServer } from 'ws'
 import { openBrowser } from '../end-to-end/browser.ts'
 import { startBackend, startTestEdge } from './platform.ts'
 
-/** What Chromium is told to trust: the hash of the key that all of this machine's certificates have. */
+/** The key hash that Chromium is started to trust: all certificates of this machine have this key. */
 async function keyHash(port: number): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false })
   await once(socket, 'secureConnect')
@@ -18,7 +18,7 @@ async function keyHash(port: number): Promise<string> {
     .digest('base64')
 }
 
-test('a browser that trusts this machine plays over https, and one that does not is kept out', async (t) => {
+test('a browser that trusts this machine plays over https, and any other one refuses to connect', async (t) => {
   const edge = await startTestEdge(t)
   const game = await edge.game('puddle')
   await game.deploy(await game.site({ 'index.html': '<title>puddle</title>' }))

@@ -50,47 +50,47 @@ async function startProduction(t: TestContext, env: Record<string, string> = {})
   })
 }
 
-type Wish = { method?: string; path?: string; headers?: Record<string, string>; body?: unknown }
+type AskOptions = { method?: string; path?: string; headers?: Record<string, string>; body?: unknown }
 
-/** As a browser that found the host's address in the DNS. */
-async function ask(platform: Platform, url: string, wish: Wish = {}) {
+/** Requests a URL as a browser that has looked up the host's address. */
+async function ask(platform: Platform, url: string, asked: AskOptions = {}) {
   const { protocol, host, pathname, search } = new URL(url)
   const is_secure = protocol === 'https:'
   const { edge_http_port, edge_https_port } = platform.ctx.config
   const options = {
     host: '127.0.0.1',
     port: is_secure ? edge_https_port : edge_http_port,
-    method: wish.method ?? 'GET',
+    method: asked.method ?? 'GET',
     path: `${pathname}${search}`,
-    headers: { ...(wish.body !== undefined && { 'content-type': 'application/json' }), ...wish.headers, host },
+    headers: { ...(asked.body !== undefined && { 'content-type': 'application/json' }), ...asked.headers, host },
     agent: false as const,
   }
   const req = is_secure ? requestHttps({ ...options, servername: host, ca: authority.cert }) : requestHttp(options)
   req.end(
-    wish.body === undefined
+    asked.body === undefined
       ? undefined
-      : typeof wish.body === 'string' || Buffer.isBuffer(wish.body)
-        ? wish.body
-        : JSON.stringify(wish.body),
+      : typeof asked.body === 'string' || Buffer.isBuffer(asked.body)
+        ? asked.body
+        : JSON.stringify(asked.body),
   )
   const [res] = (await once(req, 'response')) as [IncomingMessage]
   return { status: res.statusCode, headers: res.headers, body: await text(res) }
 }
 
-test('production is https, from the hub to the last link', async (t) => {
+test('production uses https everywhere, from the hub to every link', async (t) => {
   const platform = await startProduction(t)
   platform.playServers()
   const game = await platform.game()
   const authorization = `Bearer ${platform.token}`
 
-  await t.test('what people are told begins with https', async () => {
+  await t.test('every public URL begins with https', async () => {
     const link = await platform.client.call(prepareDeviceLink, {})
     assert.ok(link.device_link_url.startsWith(`${ORIGIN}/devices/link/`), link.device_link_url)
     const refused = JSON.parse((await ask(platform, `${ORIGIN}/nothing`)).body)
     assert.ok(refused.documentation.startsWith(`${ORIGIN}/`), refused.documentation)
   })
 
-  await t.test('a session lives in a cookie that is held to https and to the host', async () => {
+  await t.test('the session cookie is limited to https and to its host', async () => {
     const login = completeAccessTokenVerification
     const said = await ask(platform, `${ORIGIN}${login.path}`, {
       method: login.method,
@@ -111,7 +111,7 @@ test('production is https, from the hub to the last link', async (t) => {
     assert.equal((await refreshed(ORIGIN)).status, 200)
   })
 
-  await t.test('no page but the hub can use the cookie, whatever it makes a browser send', async () => {
+  await t.test('no page but the hub can use the cookie, whatever request it causes', async () => {
     const login = completeAccessTokenVerification
     const evil = 'https://evil.example'
     const form = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -140,9 +140,9 @@ test('production is https, from the hub to the last link', async (t) => {
       ],
     ]
     for (const [what, headers, body] of attempts) {
-      const answer = await post(headers, body)
-      assert.ok([400, 401, 403, 415].includes(answer.status ?? 0), `${what}: ${answer.status} ${answer.body}`)
-      assert.equal(answer.headers['set-cookie'], undefined, what)
+      const response = await post(headers, body)
+      assert.ok([400, 401, 403, 415].includes(response.status ?? 0), `${what}: ${response.status} ${response.body}`)
+      assert.equal(response.headers['set-cookie'], undefined, what)
     }
     const { method, path } = listGroups
     assert.equal((await ask(platform, `${ORIGIN}${path}`, { method, headers: { cookie, origin: ORIGIN } })).status, 401)
@@ -156,11 +156,11 @@ test('production is https, from the hub to the last link', async (t) => {
 
   const { site_url, presigned } = await deploySite(platform, game, authorization)
 
-  await t.test('uploads are presigned for https, and arrive', () => {
+  await t.test('uploads have presigned https URLs, and arrive', () => {
     assert.ok(presigned.startsWith(`${ORIGIN}/objects/`), presigned)
   })
 
-  await t.test('http is sent to https, with path and method, where a certificate covers the host', async () => {
+  await t.test('http is redirected to https with path and method where a certificate covers the host', async () => {
     const main = await ask(platform, `http://${MAIN}/cloud/bootstrap?a=b`)
     assert.deepEqual([main.status, main.headers.location], [308, `${ORIGIN}/cloud/bootstrap?a=b`])
     assert.equal(main.headers['strict-transport-security'], undefined)
@@ -169,13 +169,13 @@ test('production is https, from the hub to the last link', async (t) => {
     assert.equal((await ask(platform, site_url)).body, 'a site')
   })
 
-  await t.test('hsts is of the main domain, over https', async () => {
+  await t.test('only the main domain sends HSTS, and only over https', async () => {
     const { headers } = await ask(platform, `${ORIGIN}/cloud/bootstrap`)
     assert.equal(headers['strict-transport-security'], 'max-age=15552000')
     assert.equal((await ask(platform, site_url)).headers['strict-transport-security'], undefined)
   })
 
-  await t.test('a custom domain is sent to https only once it has a certificate', async () => {
+  await t.test('a custom domain is redirected to https only once it has a certificate', async () => {
     for (const domain of ['custom.example', 'bare.example']) {
       await platform.ctx.db
         .insertInto('domains')
@@ -189,29 +189,29 @@ test('production is https, from the hub to the last link', async (t) => {
     assert.deepEqual([covered.status, covered.headers.location], [308, 'https://custom.example/x'])
     assert.equal((await ask(platform, 'https://custom.example/')).body, 'a site')
     assert.equal((await ask(platform, 'http://bare.example/')).body, 'a site')
-    // Neither: authorities ask over http, and nothing is said of hosts that are not ours.
+    // No redirect: certificate authorities use http, and unknown hosts are refused.
     assert.equal((await ask(platform, 'http://custom.example/.well-known/acme-challenge/x')).status, 404)
     assert.equal((await ask(platform, 'http://stranger.pages.test.example/')).status, 404)
   })
 
-  await t.test('pages may call the matchmaker from both schemes, and learn where it is', async () => {
+  await t.test('pages may call the matchmaker from both schemes, and can read its address', async () => {
     const { host } = new URL(site_url)
     const told = JSON.parse((await ask(platform, `${site_url}/.well-known/muster.json`)).body)
     assert.equal(told.matchmaker_url, ORIGIN)
     for (const origin of [site_url, `http://${host}`, 'https://custom.example', 'http://custom.example', ORIGIN]) {
-      const answer = await ask(platform, `${ORIGIN}/matchmaker/lobbies/list`, {
+      const response = await ask(platform, `${ORIGIN}/matchmaker/lobbies/list`, {
         headers: { origin, authorization: `Bearer ${game.public_token}` },
       })
-      assert.equal(answer.headers['access-control-allow-origin'], '*')
+      assert.equal(response.headers['access-control-allow-origin'], '*')
     }
-    const answer = await ask(platform, `${ORIGIN}/matchmaker/lobbies/list`, {
+    const response = await ask(platform, `${ORIGIN}/matchmaker/lobbies/list`, {
       headers: { origin: 'https://evil.example' },
     })
-    assert.equal(answer.status, 401)
-    assert.equal(answer.headers['access-control-allow-origin'], '*')
+    assert.equal(response.status, 401)
+    assert.equal(response.headers['access-control-allow-origin'], '*')
   })
 
-  await t.test('a port of https is told with 443 and TLS, and an address that works as it stands', async () => {
+  await t.test('a port with https is returned with 443, TLS, and a ready-to-use URL', async () => {
     const found = await ask(platform, `${ORIGIN}/matchmaker/lobbies/find`, {
       method: 'POST',
       headers: { authorization: `Bearer ${game.public_token}` },
@@ -243,14 +243,14 @@ test('production is https, from the hub to the last link', async (t) => {
         url: `tls://ports.lobby.local.lobbies.invalid:${ports.raw.port}`,
       },
     })
-    // No runner runs here: it is the route that answers, and not a redirect.
+    // No runner is running: the refusal comes from the route, and is no redirect.
     for (const url of [`http://${hostname('plain')}/`, `http://${MAIN}/lobbies/${lobby.lobby_id}/plain/`]) {
-      const answer = await ask(platform, url)
-      assert.deepEqual([answer.status, JSON.parse(answer.body).code], [404, 'LOBBY_NOT_FOUND'], url)
+      const response = await ask(platform, url)
+      assert.deepEqual([response.status, JSON.parse(response.body).code], [404, 'LOBBY_NOT_FOUND'], url)
     }
   })
 
-  await t.test('a WebSocket is never redirected: nobody would follow', async () => {
+  await t.test('a WebSocket is never redirected, because its clients follow no redirect', async () => {
     const client = rawClient(t, platform.ctx.config.edge_http_port)
     client.write(
       `GET /x HTTP/1.1\r\nHost: ${MAIN}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
@@ -260,7 +260,7 @@ test('production is https, from the hub to the last link', async (t) => {
   })
 })
 
-test('behind a proxy that speaks TLS nothing is redirected in circles', async (t) => {
+test('behind a proxy that speaks TLS there is no redirect loop', async (t) => {
   const platform = await startProduction(t, { MUSTER_TRUSTED_PROXIES: '127.0.0.1/32' })
   const forwarded = (scheme: string) =>
     ask(platform, `http://${MAIN}/cloud/bootstrap`, {
@@ -272,10 +272,10 @@ test('behind a proxy that speaks TLS nothing is redirected in circles', async (t
   assert.equal((await forwarded('http')).status, 308)
 })
 
-test('who is no trusted proxy cannot say that he came over https', async (t) => {
+test('an untrusted peer cannot claim https by a header', async (t) => {
   const platform = await startProduction(t)
-  const answer = await ask(platform, `http://${MAIN}/`, { headers: { 'x-forwarded-proto': 'https' } })
-  assert.equal(answer.status, 308)
+  const response = await ask(platform, `http://${MAIN}/`, { headers: { 'x-forwarded-proto': 'https' } })
+  assert.equal(response.status, 308)
 })
 
 async function deploySite(
@@ -284,9 +284,9 @@ async function deploySite(
   authorization: string,
 ) {
   const say = async (path: string, body: unknown) => {
-    const answer = await ask(platform, `${ORIGIN}${path}`, { method: 'POST', headers: { authorization }, body })
-    assert.equal(answer.status, 200, answer.body)
-    return JSON.parse(answer.body)
+    const response = await ask(platform, `${ORIGIN}${path}`, { method: 'POST', headers: { authorization }, body })
+    assert.equal(response.status, 200, response.body)
+    return JSON.parse(response.body)
   }
   const content = Buffer.from('a site')
   const made = await say(`/cloud/games/${game_id}/cdn/sites`, {

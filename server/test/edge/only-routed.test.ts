@@ -51,8 +51,8 @@ test('no upgrade leads to an address that the request names', async (t) => {
     for (const rest of [UPGRADE, '']) {
       const client = rawClient(t, edge.port)
       client.write(`${head}${rest}Origin: http://localhost\r\n\r\n`)
-      const answer = await client.read((bytes) => /\r\n\r\n[\s\S]+$/.test(bytes)).catch(() => '')
-      assert.doesNotMatch(answer, /secret/, head)
+      const response = await client.read((bytes) => /\r\n\r\n[\s\S]+$/.test(bytes)).catch(() => '')
+      assert.doesNotMatch(response, /secret/, head)
       client.socket.destroy()
     }
   }

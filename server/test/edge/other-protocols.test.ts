@@ -1,4 +1,4 @@
-// HTTP/2 and HTTP/3 are not spoken, nor begun: what is built on their frames finds nobody who reads them.
+// The edge supports neither HTTP/2 nor HTTP/3: attacks with their frames have no effect, because no code reads frames.
 import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ const settings = frame(SETTINGS, 0, 0)
 /** :method GET, :scheme http, :path /, from HPACK's static table. */
 const request = Buffer.from([0x82, 0x86, 0x84])
 
-test('HTTP/2 with prior knowledge, its rapid resets and its endless headers end the connection and reach nobody', async (t) => {
+test('HTTP/2 with prior knowledge, rapid resets or endless headers ends the connection and reaches no backend', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const reset = Buffer.alloc(4)
@@ -43,8 +43,8 @@ test('HTTP/2 with prior knowledge, its rapid resets and its endless headers end 
     const client = rawClient(t, edge.port)
     client.write(PREFACE)
     client.write(Buffer.concat([settings, ...frames]))
-    const answer = await client.end()
-    assert.ok(answer === '' || /^HTTP\/1\.1 (400|505) /.test(answer), `${name}: ${answer.slice(0, 100)}`)
+    const response = await client.end()
+    assert.ok(response === '' || /^HTTP\/1\.1 (400|505) /.test(response), `${name}: ${response.slice(0, 100)}`)
   }
   const player = rawClient(t, edge.port)
   player.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
@@ -52,21 +52,21 @@ test('HTTP/2 with prior knowledge, its rapid resets and its endless headers end 
   assert.equal(api.seen.length, 1)
 })
 
-test('who asks for h2c is answered in HTTP/1.1, once, and what he sends ahead of it is not read as frames', async (t) => {
+test('a request for h2c gets one HTTP/1.1 response, and the bytes after it are not read as frames', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const client = rawClient(t, edge.port)
   client.write(
     'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
   )
-  const answer = await client.read((bytes) => bytes.endsWith('api'))
-  assert.match(answer, /^HTTP\/1\.1 200 /)
+  const response = await client.read((bytes) => bytes.endsWith('api'))
+  assert.match(response, /^HTTP\/1\.1 200 /)
   assert.equal(api.seen.length, 1)
   const { headers } = api.seen[0]!
   assert.deepEqual(
     [headers.upgrade, headers['http2-settings']],
     [undefined, undefined],
-    'nobody behind is asked either',
+    'no backend gets a request either',
   )
   client.write(PREFACE)
   client.write(settings)
@@ -75,7 +75,7 @@ test('who asks for h2c is answered in HTTP/1.1, once, and what he sends ahead of
   assert.equal(api.seen.length, 1)
 })
 
-test('over TLS h2 is not agreed on, and no HTTP/3 is offered or listened for', async (t) => {
+test('over TLS the edge does not negotiate h2, and neither offers HTTP/3 nor listens for it', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const dial = async (ALPNProtocols: string[]) => {
@@ -92,15 +92,15 @@ test('over TLS h2 is not agreed on, and no HTTP/3 is offered or listened for', a
   }
   const browser = await dial(['h2', 'http/1.1'])
   assert.notEqual(browser.alpnProtocol, 'h2')
-  let answer = ''
+  let response = ''
   browser.setEncoding('latin1').on('data', (chunk) => {
-    answer += chunk
+    response += chunk
   })
   browser.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
   await once(browser, 'close')
-  assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*api$/)
-  assert.doesNotMatch(answer, /^alt-svc:/im)
-  // Who speaks nothing else finds no common protocol, or none that he is told of.
+  assert.match(response, /^HTTP\/1\.1 200 [\s\S]*api$/)
+  assert.doesNotMatch(response, /^alt-svc:/im)
+  // A client that supports only HTTP/2 gets no common protocol, or none is announced.
   const only = await dial(['h2']).then(
     ({ alpnProtocol }) => alpnProtocol,
     () => false,

@@ -5,7 +5,7 @@ import { findLobby, getKvEntry, playerConnected, putKvEntry } from '@muster/cont
 import { LONG_MS, ready, seatsTaken, serverOf, starting } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
-import { type Answer, startSmallEdge } from './pools.ts'
+import { type HttpResponse, startSmallEdge } from './pools.ts'
 
 async function world(t: TestContext) {
   const platform = await startPlatform(t)
@@ -19,7 +19,7 @@ async function world(t: TestContext) {
   await edge.ask({ client: 0, path: '/cloud/games', token: platform.token })
   const parked = (role: string, count: number) =>
     until(`${count} are parked at ${role}`, async () => (await edge.places())[`${role} parked`] === count)
-  const find = (client: number, signal?: AbortSignal): Promise<Answer> =>
+  const find = (client: number, signal?: AbortSignal): Promise<HttpResponse> =>
     edge.ask({
       ...{ client, method: 'POST', path: findLobby.path, token: game.public_token },
       body: { game_modes: ['default'] },
@@ -28,7 +28,7 @@ async function world(t: TestContext) {
   return { platform, game, edge, find, parked }
 }
 
-const codeOf = ({ body }: Answer): string => (JSON.parse(body) as { code: string }).code
+const codeOf = ({ body }: HttpResponse): string => (JSON.parse(body) as { code: string }).code
 
 test('finds that wait for a lobby hold no connection, and get their seats once it is ready', async (t) => {
   const { platform, game, edge, find, parked } = await world(t)
@@ -37,9 +37,9 @@ test('finds that wait for a lobby hold no connection, and get their seats once i
   await parked('matchmaker', 20)
   assert.equal((await edge.places())['matchmaker seat'], 0)
   await ready(platform, game, lobby_id!)
-  const answers = await Promise.all(finds)
+  const responses = await Promise.all(finds)
   const tokens = new Set<string>()
-  for (const { status, headers, body } of answers) {
+  for (const { status, headers, body } of responses) {
     assert.equal(status, 200, body)
     assert.match(String(headers['x-ray-id']), /^[0-9a-f-]{36}$/)
     assert.deepEqual(
@@ -56,7 +56,7 @@ test('finds that wait for a lobby hold no connection, and get their seats once i
   // A response that did not wait has the same headers.
   const at_once = await find(30)
   const { date: _, 'x-ray-id': __, 'content-length': ___, ...others } = at_once.headers
-  for (const name of Object.keys(others)) assert.deepEqual(answers[0]!.headers[name], others[name], name)
+  for (const name of Object.keys(others)) assert.deepEqual(responses[0]!.headers[name], others[name], name)
 })
 
 test('a parked find whose client disconnects frees its seat at once', async (t) => {
@@ -88,9 +88,9 @@ test('a parked request that fails gets the same refusal as one that is not parke
   await starting(platform, game)
   await parked('matchmaker', 1)
   platform.advance(60_000)
-  const answer = await finding
-  assert.deepEqual([answer.status, codeOf(answer)], [503, 'MATCHMAKER_LOBBY_NOT_STARTED'])
-  assert.equal(answer.headers['retry-after'], '1')
+  const response = await finding
+  assert.deepEqual([response.status, codeOf(response)], [503, 'MATCHMAKER_LOBBY_NOT_STARTED'])
+  assert.equal(response.headers['retry-after'], '1')
 })
 
 test('the response to a parked watch arrives whole, however large the value is', async (t) => {
@@ -120,7 +120,7 @@ test('parked requests are refused when their role stops or the channel is lost',
   await starting(platform, game)
   await parked('matchmaker', 3)
   await platform.close()
-  for (const answer of await Promise.all(finds)) assert.equal(answer.status, 503, answer.body)
+  for (const response of await Promise.all(finds)) assert.equal(response.status, 503, response.body)
 })
 
 test('a role whose first requests all wait offers a channel before it responds', async (t) => {

@@ -1,4 +1,4 @@
-// An edge for a test: the real role on a free port, a database of its own, and backends that the test writes.
+// An edge for a test: the real role on a free port, with a database of its own, and backends that the test defines.
 import assert from 'node:assert'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -23,13 +23,13 @@ import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
 const WAIT_MS_MAX = 20_000
-/** Where raw ports listen in development. */
+/** The address of raw ports in development. */
 export const RAW_HOST = '127.0.0.2'
 
 export type Seen = { method: string; url: string; headers: Record<string, string | string[] | undefined>; body: string }
 export type Backend = { name: string; port: number; server: Server; seen: Seen[]; close: () => Promise<void> }
 
-/** Answers every request with its own name, and remembers it. `handler` answers instead. */
+/** Starts a backend that stores every request and responds with its own name. `handler` replaces this behaviour. */
 export async function startBackend(
   t: TestContext,
   name: string,
@@ -68,20 +68,20 @@ export type TestEdge = {
   role: RunningEdge
   port: number
   https_port: number
-  /** What the edge has logged as errors. A test takes out those that it expects: the others fail it. */
+  /** The errors in the edge's log. A test removes those that it expects; any other one fails the test. */
   faults: string[]
   /** Adds to the clock of the edge. */
   advance: (ms: number) => void
-  /** From now on the clock stands, and only `advance` moves it. */
+  /** Stops the clock: from then on only `advance` moves it. */
   holdClock: () => void
-  /** Rows of a lobby whose ports are these; answers its id. */
+  /** Inserts the rows of a lobby with these ports. Returns its id. */
   lobby: (ports: Record<string, number>, options?: { exit_ts?: Date; region?: string }) => Promise<string>
   endLobby: (lobby_id: string) => Promise<void>
-  /** A lobby with one raw port at a number of the edge's, as matchmaker and runner write it. */
+  /** Inserts a lobby with one of the edge's raw ports, as matchmaker and runner write it. */
   raw: (transport: 'tcp' | 'udp', port: number, options?: RawOptions) => Promise<RawLobby>
-  /** What the lobby's end looks like to the edge. */
+  /** Ends a lobby as the matchmaker does. */
   stopLobby: (lobby_id: string) => Promise<void>
-  /** The edge's numbers that are open, as the matchmaker reads them. */
+  /** Returns the edge's open ports, as the matchmaker reads them. */
   openPorts: (transport: 'tcp' | 'udp') => Promise<number[]>
   game: (name_id: string) => Promise<TestGame>
 }
@@ -97,7 +97,7 @@ export type RawOptions = {
 export type TestGame = {
   game_id: string
   namespace_id: string
-  /** A completed site, deployed to nobody yet. */
+  /** Inserts a completed site that is not deployed. */
   site: (files: Record<string, string | Buffer>, options?: SiteOptions) => Promise<string>
   deploy: (site_id: string | null, routes?: readonly CdnRoute[], not_found?: NotFound) => Promise<void>
 }
@@ -132,7 +132,7 @@ export async function startTestEdge(t: TestContext, options: EdgeOptions = {}): 
     throw error
   })
   let stopped: Promise<void> | null = null
-  // Once, whether by the test or after it.
+  // Stops once, by the test or after it.
   const role = { ...started, stop: (how: { end_lobbies: boolean }) => (stopped ??= started.stop(how)) }
   t.after(async () => {
     await role.stop({ end_lobbies: false })
@@ -199,7 +199,7 @@ export async function insertLobby(
   return lobby_id
 }
 
-/** For an edge that is a process of its own. */
+/** Also for an edge that is a process of its own. */
 export async function insertRawLobby(
   ctx: Context,
   transport: 'tcp' | 'udp',
@@ -215,7 +215,7 @@ export async function insertRawLobby(
     .where('transport', '=', transport)
     .where('port', 'not in', taken.where(sql<boolean>`edge_ports <> '[]'`))
     .limit(1)
-  // On a busy machine the edge may still be opening its first ones.
+  // On a busy machine the edge may still be opening its first ports.
   await until('a port is open', async () => (await free.execute()).length > 0)
   const number = wanted ?? (await free.executeTakeFirstOrThrow()).port
   const lobby_id = await insertLobby(ctx, {})
@@ -290,13 +290,13 @@ async function insertSite(
 export type RawClient = {
   socket: Socket
   write: (bytes: string | Buffer) => void
-  /** What has come so far, once it satisfies `is_enough`. Rejects when the connection ends, or time does, before. */
+  /** Resolves with all bytes so far once `is_enough` returns true. Rejects at the connection's end, and after WAIT_MS_MAX. */
   read: (is_enough: (bytes: string) => boolean) => Promise<string>
-  /** Everything, when the connection has ended in whichever way. */
+  /** Resolves with all bytes when the connection has ended in any way. */
   end: () => Promise<string>
 }
 
-/** Bytes to the edge and back, with no HTTP client in between. */
+/** Connects to the edge without an HTTP client. */
 export function rawClient(t: TestContext, port: number, host = '127.0.0.1'): RawClient {
   const socket = connect({ port, host, allowHalfOpen: true })
   let bytes = ''
@@ -312,7 +312,7 @@ export function rawClient(t: TestContext, port: number, host = '127.0.0.1'): Raw
   t.after(() => void socket.destroy())
   const inTime = async <T>(promise: Promise<T>): Promise<T> => {
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Error(`Waited in vain; there is ${JSON.stringify(bytes)}.`)), WAIT_MS_MAX)
+    const timer = setTimeout(() => reject(new Error(`Timed out after ${JSON.stringify(bytes)}.`)), WAIT_MS_MAX)
     return Promise.race([promise, late]).finally(() => clearTimeout(timer))
   }
   return {
@@ -334,9 +334,9 @@ export function rawClient(t: TestContext, port: number, host = '127.0.0.1'): Raw
   }
 }
 
-/** The platform's error body of a raw answer. */
-export function errorOf(answer: string): { status: number; code: string; closes: boolean } {
-  const [head = '', body = ''] = answer.split('\r\n\r\n')
+/** Reads the platform's error body from a raw response. */
+export function errorOf(response: string): { status: number; code: string; closes: boolean } {
+  const [head = '', body = ''] = response.split('\r\n\r\n')
   const parsed = JSON.parse(body) as Record<string, unknown>
   assert.deepEqual(Object.keys(parsed).sort(), ['code', 'documentation', 'message', 'metadata', 'ray_id'])
   assert.match(head, new RegExp(`^x-ray-id: ${String(parsed.ray_id)}$`, 'm'))

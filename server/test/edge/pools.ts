@@ -30,14 +30,14 @@ export const SMALL_LIMITS = {
 
 export type SmallEdge = {
   port: number
-  ask: (asked: Asked) => Promise<Answer>
+  ask: (asked: Asked) => Promise<HttpResponse>
   /** A connection from a client of this number, over which these bytes are sent. */
   open: (client: number, bytes: string) => Socket
   /** Requests that hold a place, by `role pool`. */
   places: () => Promise<Record<string, number>>
 }
 type Asked = { client: number; method?: string; path: string; token?: string; body?: unknown; signal?: AbortSignal }
-export type Answer = { status: number; headers: Record<string, unknown>; body: string }
+export type HttpResponse = { status: number; headers: Record<string, unknown>; body: string }
 
 /** Each client has an address of its own. */
 export const addressOf = (client: number): string => `127.0.${100 + Math.floor(client / 250)}.${1 + (client % 250)}`
@@ -59,7 +59,7 @@ export async function startSmallEdge(t: TestContext, { ctx }: Platform): Promise
         const options = { port: edge_http_port, localAddress: addressOf(client), method, path, headers, agent: false }
         const asking = request({ ...options, ...(signal && { signal }) }, (response) => {
           text(response).then(
-            (answer) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: answer }),
+            (body) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
             reject,
           )
         })

@@ -1,5 +1,5 @@
-// A proxy on this machine, which is nginx itself: it reaches the edge by a unix socket and is believed. A lobby shares the
-// machine's network, forges what it can, and still counts as one client.
+// A real nginx as a proxy on this machine: it connects to the edge by a unix socket, and is trusted. A lobby shares the
+// machine's network and forges headers and addresses, and still counts as one client.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,13 +17,13 @@ import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 import { startBackend, startTestEdge } from './platform.ts'
 
-/** Seats of one client where nobody says otherwise. */
+/** The default limit of seats of one client. */
 const SEATS_PER_CLIENT = 8
 const FORGED_COUNT = 24
 const has_nginx = spawnSync('nginx', ['-v']).status === 0
 const has_bubblewrap = spawnSync('bwrap', ['--version']).status === 0
 
-/** A folder that lobbies cannot enter, as docs/deploying.md has it made. */
+/** Creates a folder that lobbies cannot enter, as described in docs/deploying.md. */
 function closedFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'muster-socket-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -31,7 +31,7 @@ function closedFolder(t: TestContext): string {
   return folder
 }
 
-/** With the very location of docs/deploying.md. Returns the address of the proxy. */
+/** Starts nginx with the location of docs/deploying.md. Returns the address of the proxy. */
 async function startNginx(t: TestContext, edge_socket: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'muster-nginx-'))
   const [port] = (await freePorts(1)) as [number]
@@ -59,9 +59,9 @@ async function startNginx(t: TestContext, edge_socket: string): Promise<string> 
     rmSync(folder, { recursive: true, force: true })
   })
   const url = `http://127.0.0.1:${port}`
-  await until('nginx answers', () =>
+  await until('nginx responds', () =>
     fetch(url).then(
-      async (answer) => (await answer.text()) !== '',
+      async (response) => (await response.text()) !== '',
       () => false,
     ),
   )
@@ -111,7 +111,7 @@ test('a loopback address in MUSTER_TRUSTED_PROXIES is refused at start', () => {
   assert.match(mistakesOf('10.0.0.0/8,nonsense').join(), /MUSTER_TRUSTED_PROXIES names "nonsense"/)
 })
 
-test('through the socket the proxy’s word counts, and a request without a client is refused', async (t) => {
+test('over the socket the proxy names the client, and a request without a client is refused', async (t) => {
   const edge_socket = join(closedFolder(t), 'edge.sock')
   const backend = await startBackend(t, 'api')
   await startTestEdge(t, { api_port: backend.port, env: { MUSTER_EDGE_SOCKET: edge_socket } })
@@ -122,7 +122,7 @@ test('through the socket the proxy’s word counts, and a request without a clie
     return backend.seen.at(-1)!.headers
   }
   assert.equal((await seenBy({ 'x-forwarded-for': '203.0.113.7' }))['x-forwarded-for'], '203.0.113.7')
-  // What a client wrote itself is to the left of what the proxy has seen.
+  // The client's own text stands to the left of the address that the proxy added.
   assert.equal((await seenBy({ 'x-forwarded-for': '1.2.3.4, 203.0.113.8' }))['x-forwarded-for'], '203.0.113.8')
   assert.equal((await seenBy({ 'x-forwarded-for': '2001:DB8::1' }))['x-forwarded-for'], '2001:db8::1')
   const speechless: Record<string, string>[] = [
@@ -154,7 +154,7 @@ test('a folder that lobbies could enter, a file in the way, and a socket in use 
   await once(other, 'listening')
   t.after(() => void other.close())
   await assert.rejects(start(join(folder, 'taken')), { name: 'StartError', message: /another program listens/ })
-  // Of an edge that was killed a socket is left, at which nobody listens.
+  // A killed edge leaves a socket without a listener.
   const left = join(folder, 'left')
   spawnSync(process.execPath, [
     '-e',
@@ -169,7 +169,7 @@ test('a folder that lobbies could enter, a file in the way, and a socket in use 
   assert.throws(() => readConfig({ MUSTER_EDGE_SOCKET: `/${'a'.repeat(107)}` }), /at most 107 bytes/)
 })
 
-test('from one of the machine’s own addresses nobody is a trusted proxy', async (t) => {
+test('a peer with one of the machine’s own addresses is never a trusted proxy', async (t) => {
   const own = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
     .find(({ internal, family }) => !internal && family === 'IPv4')
@@ -184,7 +184,7 @@ test('from one of the machine’s own addresses nobody is a trusted proxy', asyn
   assert.equal(backend.seen.at(-1)!.headers['x-forwarded-for'], own.address)
 })
 
-/** A lobby's server that forges for seats, and reports over HTTP what came of it. */
+/** A lobby's server that forges requests for seats, and reports the results over HTTP. */
 const FORGER = `
 import { existsSync } from 'node:fs'
 import http from 'node:http'
@@ -218,7 +218,7 @@ const seatsOf = async (platform: Platform, address: string): Promise<number> => 
   return rows.length
 }
 
-test('behind nginx each visitor is a client of his own, and a lobby that forges is one client', async (t) => {
+test('behind nginx each player is a client of their own, and a forging lobby is one client', async (t) => {
   if (!has_nginx) return t.skip('nginx is not installed')
   const edge_socket = join(closedFolder(t), 'edge.sock')
   const platform = await startPlatform(t, {
@@ -238,7 +238,7 @@ test('behind nginx each visitor is a client of his own, and a lobby that forges 
     return ask(findLobby.path, { url: proxy_url, from, headers, body })
   }
 
-  await t.test('a visitor has his own seats, whatever he says of himself', async () => {
+  await t.test('a player has their own seats, whatever headers the request contains', async () => {
     for (const from of ['127.0.0.5', '127.0.0.6']) {
       for (let seat = 0; seat < SEATS_PER_CLIENT; seat++) {
         const forged = { 'x-forwarded-for': `203.0.113.${seat}` }

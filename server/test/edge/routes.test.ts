@@ -11,9 +11,14 @@ import type { Subject } from '../../src/tokens/keys.ts'
 import { until } from '../until.ts'
 import { startBackend, startTestEdge, type TestEdge } from './platform.ts'
 
-type Answer = { status: number; code: string | null; body: string; headers: IncomingMessage['headers'] }
+type HttpResponse = { status: number; code: string | null; body: string; headers: IncomingMessage['headers'] }
 
-async function ask(edge: TestEdge, host: string, path = '/', headers: Record<string, string> = {}): Promise<Answer> {
+async function ask(
+  edge: TestEdge,
+  host: string,
+  path = '/',
+  headers: Record<string, string> = {},
+): Promise<HttpResponse> {
   const req = request({ host: '127.0.0.1', port: edge.port, path, headers: { ...headers, host } })
   req.end()
   const [res] = (await once(req, 'response')) as [IncomingMessage]
@@ -25,7 +30,7 @@ async function ask(edge: TestEdge, host: string, path = '/', headers: Record<str
 const hostOf = (lobby_id: string, port_name = 'default', region = 'local') =>
   `${lobby_id}-${port_name}.lobby.${region}.localhost`
 
-test('a lobby that is not there, not yet, no more, or elsewhere is a 404 with the error body', async (t) => {
+test('an unknown, future, ended or foreign lobby gets a 404 with the error body', async (t) => {
   const api = await startBackend(t, 'api')
   const backend = await startBackend(t, 'lobby')
   const edge = await startTestEdge(t, { api_port: api.port })
@@ -37,8 +42,8 @@ test('a lobby that is not there, not yet, no more, or elsewhere is a 404 with th
 
   const hosts = [hostOf(ended), hostOf(elsewhere), hostOf(newId(Date.now())), hostOf(running, 'other')]
   for (const host of hosts) {
-    const answer = await ask(edge, host)
-    assert.deepEqual([answer.status, answer.code], [404, 'LOBBY_NOT_FOUND'], host)
+    const response = await ask(edge, host)
+    assert.deepEqual([response.status, response.code], [404, 'LOBBY_NOT_FOUND'], host)
   }
   for (const host of [
     hostOf(running, 'default', 'far-away'),
@@ -55,13 +60,13 @@ test('a lobby that is not there, not yet, no more, or elsewhere is a 404 with th
     `/lobbies/${running}`,
   ]
   for (const path of paths) {
-    const answer = await ask(edge, 'localhost', path)
-    assert.deepEqual([answer.status, answer.code], [404, 'LOBBY_NOT_FOUND'], path)
+    const response = await ask(edge, 'localhost', path)
+    assert.deepEqual([response.status, response.code], [404, 'LOBBY_NOT_FOUND'], path)
   }
   assert.equal(api.seen.length, 0)
 })
 
-test('the path route takes its prefix off, and keeps lobby and hub out of each other', async (t) => {
+test('the path route removes its prefix, and isolates lobby and hub from each other', async (t) => {
   const backend = await startBackend(t, 'lobby', (req, res) => {
     res.setHeader('set-cookie', 'hub=stolen')
     res.setHeader('service-worker-allowed', '/')
@@ -72,12 +77,12 @@ test('the path route takes its prefix off, and keeps lobby and hub out of each o
   const lobby_id = await edge.lobby({ default: backend.port })
   const paths = { '': '/', '/': '/', '/a/b?c=d': '/a/b?c=d', '?c=d': '/?c=d', '//x': '//x' }
   for (const [rest, url] of Object.entries(paths)) {
-    const answer = await ask(edge, 'localhost', `/lobbies/${lobby_id}/default${rest}`, { cookie: 'hub=secret' })
-    assert.equal(answer.body, `${url} undefined`)
-    assert.equal(answer.headers['set-cookie'], undefined)
-    assert.equal(answer.headers['service-worker-allowed'], undefined)
-    assert.equal(answer.headers['content-security-policy'], 'sandbox')
-    assert.equal(answer.headers['access-control-allow-origin'], '*')
+    const response = await ask(edge, 'localhost', `/lobbies/${lobby_id}/default${rest}`, { cookie: 'hub=secret' })
+    assert.equal(response.body, `${url} undefined`)
+    assert.equal(response.headers['set-cookie'], undefined)
+    assert.equal(response.headers['service-worker-allowed'], undefined)
+    assert.equal(response.headers['content-security-policy'], 'sandbox')
+    assert.equal(response.headers['access-control-allow-origin'], '*')
   }
   const by_host = await ask(edge, hostOf(lobby_id), '/', { cookie: 'own=yes' })
   assert.equal(by_host.body, '/ own=yes')
@@ -134,12 +139,12 @@ test('on the path route a lobby sets no header that acts on the main domain', as
   const own = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
   const { date, connection, 'keep-alive': keep_alive, 'content-length': length, ...rest } = by_path.headers
   assert.deepEqual(rest, { ...data, ...own, 'transfer-encoding': 'chunked' })
-  // Under its own host the lobby says what it likes.
+  // Under its own host the lobby may set any header.
   const by_host = await ask(edge, hostOf(lobby_id))
   for (const name of Object.keys(powers)) assert.notEqual(by_host.headers[name], undefined, name)
 })
 
-test("on the path route a lobby sees neither the platform's credentials nor the edge's own headers", async (t) => {
+test("on the path route a lobby gets neither the platform's credentials nor the edge's own headers", async (t) => {
   const backend = await startBackend(t, 'lobby')
   const edge = await startTestEdge(t)
   const { keys } = edge.ctx
@@ -171,7 +176,7 @@ test("on the path route a lobby sees neither the platform's credentials nor the 
     const forms = ['Bearer ', 'bearer\t ', '', 'Token token=', 'Basic dXNyOnBhc3M=, Bearer ']
     for (const form of forms) assert.equal(await seenOf(`${form}${token}`), undefined, form)
   }
-  // What is the game's own, and the token that is made for the lobby's server.
+  // The game's own credentials, and the token for the lobby's server, are forwarded.
   const theirs = [
     ...['Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln', 'Basic dXNyOnBhc3M=', 'Bearer access', 'Bearer lobby.7', 'usr.name'],
     ...[`Bearer ${player}`, `Bearer ${issue({ kind: 'dev_player', namespace_id: id, player_id: id })}`],
@@ -179,18 +184,18 @@ test("on the path route a lobby sees neither the platform's credentials nor the 
   for (const value of theirs) assert.equal(await seenOf(value), value)
 })
 
-test('a lobby that ends is a 404 as soon as the runner has said so', async (t) => {
+test('an ended lobby gets a 404 as soon as the runner has reported its end', async (t) => {
   const backend = await startBackend(t, 'lobby')
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ default: backend.port })
   assert.equal((await ask(edge, hostOf(lobby_id))).status, 200)
   await edge.endLobby(lobby_id)
-  // The process may still answer; the route must not.
+  // The process may still respond; the route must not lead to it.
   await until('the route is gone', async () => (await ask(edge, hostOf(lobby_id))).status === 404)
   assert.ok(backend.server.listening)
 })
 
-test('a lobby whose end nobody announced is a 404 when the route has aged', async (t) => {
+test('a lobby whose end was not announced gets a 404 when its route has aged', async (t) => {
   const backend = await startBackend(t, 'lobby')
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ default: backend.port })
@@ -200,7 +205,7 @@ test('a lobby whose end nobody announced is a 404 when the route has aged', asyn
   assert.equal((await ask(edge, hostOf(lobby_id))).status, 404)
 })
 
-test('a lobby that was asked for too early is there the moment it has a row', async (t) => {
+test('a lobby that was requested too early is reachable as soon as its row exists', async (t) => {
   const backend = await startBackend(t, 'lobby')
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({})
@@ -211,7 +216,7 @@ test('a lobby that was asked for too early is there the moment it has a row', as
     .executeTakeFirstOrThrow()
   assert.equal((await ask(edge, hostOf(lobby_id))).status, 404)
   const ports = JSON.stringify({ default: { protocol: 'http', hostname: '127.0.0.1', port: backend.port } })
-  // No wake-up, and no time has passed.
+  // Without a notification, and without time passing.
   await edge.ctx.db
     .insertInto('lobby_runs')
     .values({ ...row, handle: '{}', ports, log_tail: null, listening: null, create_ts: new Date() })
@@ -219,7 +224,7 @@ test('a lobby that was asked for too early is there the moment it has a row', as
   assert.equal((await ask(edge, hostOf(lobby_id))).body, 'lobby')
 })
 
-test('a known address that refuses is asked for again: the lobby moved, or ended, or is broken', async (t) => {
+test('the route of an address that refuses is read again: the lobby moved, ended or is broken', async (t) => {
   const first = await startBackend(t, 'first')
   const second = await startBackend(t, 'second')
   const edge = await startTestEdge(t)
@@ -243,20 +248,20 @@ test('guessing lobby ids is limited, and lobbies that exist stay reachable meanw
   const edge = await startTestEdge(t)
   const known = await edge.lobby({ default: backend.port })
   assert.equal((await ask(edge, hostOf(known))).status, 200)
-  // Its run has changed: it is looked up again, though its players' address has guessed too much meanwhile.
+  // Its run has changed: it is looked up again, although its players' address has reached the limit meanwhile.
   await sql`select pg_notify('lobby_runs', ${known})`.execute(edge.ctx.db)
   const statuses = new Set<number>()
   edge.holdClock()
   for (let guess = 0; guess <= FAILED_LOOKUPS_PER_CLIENT_MAX; guess++) {
-    const answer = await ask(edge, hostOf(newId(Date.now())))
-    statuses.add(answer.status)
-    if (answer.status === 429) assert.equal(answer.headers['retry-after'], '1')
+    const response = await ask(edge, hostOf(newId(Date.now())))
+    statuses.add(response.status)
+    if (response.status === 429) assert.equal(response.headers['retry-after'], '1')
   }
   assert.deepEqual([...statuses], [404, 429])
   assert.equal((await ask(edge, hostOf(known))).status, 200)
 })
 
-test('a lobby that is known is reached while the database is away', async (t) => {
+test('a known lobby is reachable while the database is down', async (t) => {
   const backend = await startBackend(t, 'lobby')
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ default: backend.port })

@@ -85,9 +85,9 @@ test('long polls of guests from 18 addresses do not delay the finds of other cli
   await requireServed(Array.from({ length: 20 }, () => find(HONEST)))
   // A guest of another address takes the place of one of them.
   const { identity_token } = await at.game.player.call(setupIdentity, { body: {} })
-  const honest = edge.open(HONEST, head('GET', `${watchEvents.path}?watch_index=0`, identity_token))
+  const other = edge.open(HONEST, head('GET', `${watchEvents.path}?watch_index=0`, identity_token))
   let heard = ''
-  honest.on('data', (bytes) => {
+  other.on('data', (bytes) => {
     heard += String(bytes)
   })
   const refusedCount = (): number => sockets.filter(({ bytesRead }) => bytesRead > 0).length
@@ -161,9 +161,9 @@ test('when all connections are taken, a new client displaces one of the client t
     await once(socket, 'connect')
   }
   for (let count = 1; count <= 3; count++) {
-    const honest = rawClient(t, port)
-    honest.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    await honest.read((bytes) => bytes.endsWith('api'))
+    const other = rawClient(t, port)
+    other.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await other.read((bytes) => bytes.endsWith('api'))
     await until('one of the other connections is closed', () => cut === count)
   }
   for (const socket of flood.flat()) socket.destroy()

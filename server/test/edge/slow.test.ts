@@ -31,8 +31,8 @@ test('a head that never ends is refused, and other clients are not affected', as
   player.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
   await player.read((bytes) => bytes.endsWith('api'))
 
-  for (const answer of await Promise.all(slow.map((client) => client.end()))) {
-    const { status, code, closes } = errorOf(answer)
+  for (const response of await Promise.all(slow.map((client) => client.end()))) {
+    const { status, code, closes } = errorOf(response)
     assert.deepEqual([status, code, closes], [408, 'API_REQUEST_TIMEOUT', true])
   }
   await silent.end()

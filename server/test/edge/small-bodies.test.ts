@@ -47,8 +47,8 @@ test('a small body that arrives too slowly is refused with 408, and reaches no r
     for (const client of slow) if (client.socket.writable) client.write('x')
   }, 200)
   t.after(() => clearInterval(drip))
-  for (const answer of await Promise.all(slow.map((client) => client.end()))) {
-    const { status, code, closes } = errorOf(answer)
+  for (const response of await Promise.all(slow.map((client) => client.end()))) {
+    const { status, code, closes } = errorOf(response)
     assert.deepEqual([status, code, closes], [408, 'API_REQUEST_TIMEOUT', true])
   }
   assert.ok(performance.now() - begun >= SMALL_BODY_GRACE_MS)
@@ -62,8 +62,8 @@ test('a client that expects 100 Continue gets it once, also for a small body', a
   client.write(head(4, 'Expect: 100-continue\r\n'))
   await client.read((bytes) => bytes.startsWith('HTTP/1.1 100 Continue\r\n\r\n'))
   client.write('body')
-  const answer = await client.read((bytes) => bytes.endsWith('api'))
-  assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 2)
+  const response = await client.read((bytes) => bytes.endsWith('api'))
+  assert.equal(response.match(/HTTP\/1\.1 /g)?.length, 2)
   assert.equal(api.seen[0]?.body, 'body')
 })
 

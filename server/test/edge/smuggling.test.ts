@@ -1,5 +1,5 @@
-// Request smuggling: bytes that one parser takes for one request and another for two. Each case is written raw to the
-// edge. It is refused and the connection closed, or the backend sees exactly the requests that the edge answered.
+// Request smuggling: bytes that one parser reads as one request and another parser as two. Each case is written raw to the
+// edge. It is refused and the connection closed, or the backend receives exactly the requests that the edge responded to.
 import assert from 'node:assert'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import { startStrictBackend } from './strict-backend.ts'
 const HOST = 'Host: localhost\r\n'
 const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
-/** `refused`: the answer is 400. Otherwise the number of requests that the backend is to see. */
+/** `refused`: the response is 400. Otherwise the number of requests that the backend must receive. */
 const CASES: Record<string, { bytes: string; expected: 'refused' | number }> = {
   'CL.TE': {
     bytes: `POST /a HTTP/1.1\r\n${HOST}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG`,
@@ -149,7 +149,7 @@ const CASES: Record<string, { bytes: string; expected: 'refused' | number }> = {
   },
 }
 
-test('no bytes make the backend see a request that the edge did not', async (t) => {
+test('no bytes make the backend receive a request that the edge did not read', async (t) => {
   const backend = await startStrictBackend(t)
   const edge = await startTestEdge(t, { api_port: backend.port })
   for (const [name, { bytes, expected }] of Object.entries(CASES)) {
@@ -158,12 +158,14 @@ test('no bytes make the backend see a request that the edge did not', async (t) 
       const client = rawClient(t, edge.port)
       client.write(Buffer.from(bytes, 'latin1'))
       if (expected === 'refused') {
-        const answer = await client.end()
-        assert.match(answer, /^HTTP\/1\.1 400 /)
-        assert.equal(answer.split('HTTP/1.1 ').length, 2, answer)
+        const response = await client.end()
+        assert.match(response, /^HTTP\/1\.1 400 /)
+        assert.equal(response.split('HTTP/1.1 ').length, 2, response)
         assert.equal(backend.requests.length, 0)
       } else {
-        await client.read((answer) => answer.split('HTTP/1.1 200').length === expected + 1 && answer.endsWith('ok'))
+        await client.read(
+          (response) => response.split('HTTP/1.1 200').length === expected + 1 && response.endsWith('ok'),
+        )
         assert.equal(backend.requests.length, expected)
         for (const request of backend.requests) {
           assert.equal(request.match(/^x-forwarded-for:/gim)?.length, 1)
@@ -171,11 +173,11 @@ test('no bytes make the backend see a request that the edge did not', async (t) 
           assert.doesNotMatch(request, /^upgrade:/im)
         }
       }
-      // The connection to the backend, which the next request of somebody else will use, has nothing left over.
+      // Nothing is left on the connection to the backend, which another client's request will use.
       backend.requests.length = 0
       const next = rawClient(t, edge.port)
       next.write(`GET /next HTTP/1.1\r\n${HOST}\r\n`)
-      await next.read((answer) => answer.endsWith('ok'))
+      await next.read((response) => response.endsWith('ok'))
       assert.deepEqual(
         backend.requests.map((request) => request.split(' ', 2)[1]),
         ['/next'],
@@ -184,7 +186,7 @@ test('no bytes make the backend see a request that the edge did not', async (t) 
   }
 })
 
-/** Parsers of others: where they and the edge would read differently, one of them sees another number of requests. */
+/** Real servers: where they and the edge read differently, one of them receives another number of requests. */
 const SERVERS: Record<string, [string, string[]]> = {
   Node: [
     process.execPath,
@@ -232,7 +234,7 @@ server.serve_forever()
 }
 
 for (const [language, [program, words]] of Object.entries(SERVERS)) {
-  test(`a server in ${language} sees as many requests as the edge answers`, async (t) => {
+  test(`a server in ${language} receives as many requests as the edge responds to`, async (t) => {
     if (spawnSync(program, ['--version']).status !== 0) return t.skip(`${program} is not installed`)
     const server = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] })
     t.after(() => server.kill('SIGKILL'))
@@ -247,18 +249,18 @@ for (const [language, [program, words]] of Object.entries(SERVERS)) {
       client.write(Buffer.from(bytes, 'latin1'))
       const count = expected === 'refused' ? 0 : expected
       if (count === 0) assert.match(await client.end(), /^HTTP\/1\.1 400 /, name)
-      else await client.read((answer) => answer.split('HTTP/1.1 200').length === count + 1)
+      else await client.read((response) => response.split('HTTP/1.1 200').length === count + 1)
       const next = rawClient(t, edge.port)
       next.write(`GET /next HTTP/1.1\r\n${HOST}\r\n`)
-      await next.read((answer) => answer.includes('HTTP/1.1 200'))
-      await until('it has told of the last', () => paths.at(-1) === '/next')
+      await next.read((response) => response.includes('HTTP/1.1 200'))
+      await until('it has reported the last request', () => paths.at(-1) === '/next')
       assert.equal(paths.length, count + 1, `${name}: ${paths.join(' ')}`)
     }
   })
 }
 
-test('a backend that answers twice, or with what is not HTTP, harms nobody else', async (t) => {
-  const answers: Record<string, string> = {
+test('a backend that responds twice, or not with HTTP, does not affect other clients', async (t) => {
+  const responses: Record<string, string> = {
     '/twice': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen',
     '/garbage': 'SSH-2.0-OpenSSH_9.2\r\n',
     '/lengths': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 8\r\n\r\nok',
@@ -274,7 +276,7 @@ test('a backend that answers twice, or with what is not HTTP, harms nobody else'
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
       const path = chunk.toString().split(' ', 2)[1] ?? ''
-      socket.write(answers[path] ?? 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      socket.write(responses[path] ?? 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
     })
   })
   server.listen(0, '127.0.0.1')
@@ -290,10 +292,10 @@ test('a backend that answers twice, or with what is not HTTP, harms nobody else'
     client.write(`GET ${path} HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\nConnection: close\r\n\r\n`)
     return client.end()
   }
-  for (const path of Object.keys(answers)) {
-    const answer = await ask(path)
+  for (const path of Object.keys(responses)) {
+    const response = await ask(path)
     assert.match(
-      answer,
+      response,
       path === '/twice' ? /^HTTP\/1\.1 200 [\s\S]*ok$/ : /^HTTP\/1\.1 502 [\s\S]*"LOBBY_NOT_REACHABLE"/,
       path,
     )

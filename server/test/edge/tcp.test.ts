@@ -11,7 +11,7 @@ import { RAW_HOST, startTestEdge } from './platform.ts'
 const TIMEOUT = { timeout: 120_000 }
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
-/** A lobby's server: `onConnection` is the game. */
+/** Starts a lobby's server whose game is `onConnection`. */
 async function startServer(t: TestContext, onConnection: (socket: Socket) => void, port = 0) {
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -36,7 +36,7 @@ function dial(t: TestContext, port: number, from = '127.0.0.1'): Socket {
   return socket
 }
 
-/** However: by its end or by a reset. */
+/** Resolves when the connection has ended, by an end or a reset. */
 function overOf(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once('end', () => resolve()).once('close', () => resolve()))
 }
@@ -48,40 +48,36 @@ async function readAll(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test(
-  'a hundred megabytes in random pieces arrive as they were sent, both ways, also at a slow reader',
-  TIMEOUT,
-  async (t) => {
-    const SUM = 100 * 1024 * 1024
-    const echo = await startServer(t, (socket) => socket.pipe(socket))
-    const edge = await startTestEdge(t)
-    const { number } = await edge.raw('tcp', echo.port)
-    const socket = dial(t, number)
-    const [sent, received] = [createHash('sha256'), createHash('sha256')]
-    let received_length = 0
-    socket.on('data', (chunk: Buffer) => {
-      received.update(chunk)
-      received_length += chunk.length
-      // Now and then nothing is read for a moment: what is on its way must wait without being kept in the edge.
-      if (received_length % 97 === 0) {
-        socket.pause()
-        setImmediate(() => socket.resume())
-      }
-    })
-    for (let left = SUM; left > 0; ) {
-      const piece = randomBytes(Math.min(left, 1 + Math.floor(Math.random() * 300_000)))
-      sent.update(piece)
-      left -= piece.length
-      if (!socket.write(piece)) await once(socket, 'drain')
+test('a hundred megabytes in random pieces arrive unchanged, both ways, also at a slow reader', TIMEOUT, async (t) => {
+  const SUM = 100 * 1024 * 1024
+  const echo = await startServer(t, (socket) => socket.pipe(socket))
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('tcp', echo.port)
+  const socket = dial(t, number)
+  const [sent, received] = [createHash('sha256'), createHash('sha256')]
+  let received_length = 0
+  socket.on('data', (chunk: Buffer) => {
+    received.update(chunk)
+    received_length += chunk.length
+    // The reader pauses now and then: the edge must not buffer the bytes under way.
+    if (received_length % 97 === 0) {
+      socket.pause()
+      setImmediate(() => socket.resume())
     }
-    socket.end()
-    await once(socket, 'end')
-    assert.strictEqual(received_length, SUM)
-    assert.strictEqual(received.digest('hex'), sent.digest('hex'))
-  },
-)
+  })
+  for (let left = SUM; left > 0; ) {
+    const piece = randomBytes(Math.min(left, 1 + Math.floor(Math.random() * 300_000)))
+    sent.update(piece)
+    left -= piece.length
+    if (!socket.write(piece)) await once(socket, 'drain')
+  }
+  socket.end()
+  await once(socket, 'end')
+  assert.strictEqual(received_length, SUM)
+  assert.strictEqual(received.digest('hex'), sent.digest('hex'))
+})
 
-test('either side may end its direction first and still hear the other', TIMEOUT, async (t) => {
+test('either side may end its direction first and still receive from the other', TIMEOUT, async (t) => {
   const server = await startServer(t, (socket) => {
     socket.end('the server speaks first and last')
     socket.once('data', (bytes) => void seen.resolve(String(bytes)))
@@ -106,7 +102,7 @@ test('a connection that breaks on one side is broken on the other', TIMEOUT, asy
   await until('the server has lost it', () => server.sockets.size === 0)
 })
 
-test('a number without a lobby, and one whose lobby has stopped, takes no connection', TIMEOUT, async (t) => {
+test('a port without a lobby, or whose lobby has stopped, accepts no connection', TIMEOUT, async (t) => {
   const server = await startServer(t, (socket) => socket.end('hello'))
   const edge = await startTestEdge(t)
   const { lobby_id, number } = await edge.raw('tcp', server.port)
@@ -117,7 +113,7 @@ test('a number without a lobby, and one whose lobby has stopped, takes no connec
   await until('the stopped lobby is not reached', async () => String(await readAll(dial(t, number))) === '')
 })
 
-test('a server that is ready a moment before it listens is waited for', TIMEOUT, async (t) => {
+test('a connection waits for a server that is ready a moment before it listens', TIMEOUT, async (t) => {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address() as AddressInfo
@@ -132,7 +128,7 @@ test('a server that is ready a moment before it listens is waited for', TIMEOUT,
 })
 
 test(
-  'a lobby that asks for it is told the player by a PROXY header, also what a trusted balancer says',
+  'a lobby that requests it gets the client address in a PROXY header, also from a trusted balancer',
   TIMEOUT,
   async (t) => {
     const server = await startServer(t, (socket) => {
@@ -150,7 +146,7 @@ test(
     const own = header('7f000001', plain.localPort!)
     plain.end('hi')
     assert.strictEqual(String(await readAll(plain)), `${own}6869`)
-    // Who is no balancer has nothing but bytes to say, whatever they look like.
+    // A PROXY header of any other peer is forwarded as plain bytes.
     const liar = dial(t, number)
     await once(liar, 'connect')
     const lie = Buffer.from(`${SIGNATURE.toString('hex')}2111000cc0000201c633640a1f900050`, 'hex')
@@ -177,9 +173,9 @@ test(
     const good = told('21', '11', `${INET}0050`)
     assert.strictEqual(await asked(Buffer.concat([good, Buffer.from('hi')])), `${header('c0000201', 0x1f90)}6869`)
     assert.strictEqual(await asked(good.subarray(0, 7), good.subarray(7), 'hi'), `${header('c0000201', 0x1f90)}6869`)
-    // LOCAL: the balancer speaks for itself.
+    // LOCAL: a connection of the balancer itself.
     assert.match(await asked(told('20', '00', ''), 'hi'), /^0d0a0d0a000d0a515549540a2111000c7f0000097f000002.{8}6869$/)
-    // Broken: a byte of the signature, a version, a UNIX address, too short, too long, version 1, none at all.
+    // Malformed: a byte of the signature, a version, a UNIX address, too short, too long, version 1, no header.
     const broken = Buffer.from(good)
     broken[3] = 1
     for (const bytes of [
@@ -197,7 +193,7 @@ test(
   },
 )
 
-test('one client has only so many connections to a port, and others still get in', TIMEOUT, async (t) => {
+test('the connections of one client to a port are limited, and other clients still get in', TIMEOUT, async (t) => {
   const server = await startServer(t, (socket) => void socket.write('in'))
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('tcp', server.port)
@@ -213,32 +209,28 @@ test('one client has only so many connections to a port, and others still get in
   assert.strictEqual(await enter('127.0.0.3'), true)
 })
 
-test(
-  'a new edge opens the numbers of live lobbies again, and passes over what another program has',
-  TIMEOUT,
-  async (t) => {
-    const database_url = await createDatabase(t)
-    const server = await startServer(t, (socket) => socket.end('hello'))
-    const stranger = createServer((socket) => socket.end('stranger'))
-    stranger.listen(0, RAW_HOST)
-    await once(stranger, 'listening')
-    t.after(() => stranger.close())
-    const taken = (stranger.address() as AddressInfo).port
-    const first = await startTestEdge(t, {
-      database_url,
-      env: { MUSTER_EDGE_PORTS: `${taken}-${Math.min(taken + 60, 65_535)}`, MUSTER_EDGE_PORTS_SPARE: '16' },
-    })
-    assert.ok(!(await first.openPorts('tcp')).includes(taken))
-    const lobbies = [await first.raw('tcp', server.port), await first.raw('tcp', server.port)]
-    const before = await first.openPorts('tcp')
-    await first.role.stop({ end_lobbies: false })
-    assert.strictEqual(String(await readAll(dial(t, lobbies[0]!.number))), '')
-    const second = await startTestEdge(t, { database_url, env: { MUSTER_EDGE_PORTS_SPARE: '16' } })
-    for (const { number } of lobbies) assert.strictEqual(String(await readAll(dial(t, number))), 'hello')
-    const after = new Set(await second.openPorts('tcp'))
-    assert.deepStrictEqual(
-      before.filter((port) => !after.has(port)),
-      [],
-    )
-  },
-)
+test('a new edge opens the ports of live lobbies again, and skips ports of other programs', TIMEOUT, async (t) => {
+  const database_url = await createDatabase(t)
+  const server = await startServer(t, (socket) => socket.end('hello'))
+  const stranger = createServer((socket) => socket.end('stranger'))
+  stranger.listen(0, RAW_HOST)
+  await once(stranger, 'listening')
+  t.after(() => stranger.close())
+  const taken = (stranger.address() as AddressInfo).port
+  const first = await startTestEdge(t, {
+    database_url,
+    env: { MUSTER_EDGE_PORTS: `${taken}-${Math.min(taken + 60, 65_535)}`, MUSTER_EDGE_PORTS_SPARE: '16' },
+  })
+  assert.ok(!(await first.openPorts('tcp')).includes(taken))
+  const lobbies = [await first.raw('tcp', server.port), await first.raw('tcp', server.port)]
+  const before = await first.openPorts('tcp')
+  await first.role.stop({ end_lobbies: false })
+  assert.strictEqual(String(await readAll(dial(t, lobbies[0]!.number))), '')
+  const second = await startTestEdge(t, { database_url, env: { MUSTER_EDGE_PORTS_SPARE: '16' } })
+  for (const { number } of lobbies) assert.strictEqual(String(await readAll(dial(t, number))), 'hello')
+  const after = new Set(await second.openPorts('tcp'))
+  assert.deepStrictEqual(
+    before.filter((port) => !after.has(port)),
+    [],
+  )
+})

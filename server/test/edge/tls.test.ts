@@ -38,7 +38,7 @@ after(() => {
   for (const socket of sockets) socket.destroy()
 })
 
-/** A handshake, checked against `ca` and the name asked for. Rejects with the error that ended it. */
+/** Does a handshake, verified against `ca` and the requested name. Rejects with the error that ended it. */
 async function shake(port: number, servername: string, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const socket = connect({ port, host: '127.0.0.1', servername, ...options })
   sockets.add(socket)
@@ -63,7 +63,7 @@ async function get(port: number, options: { ca: string; host: string; servername
   return { status: res.statusCode, headers: res.headers, body: await text(res) }
 }
 
-test('a laptop has an authority of its own, which certifies this machine and nothing else', async (t) => {
+test('in development a local authority certifies this machine and nothing else', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const { https_port } = edge
@@ -73,11 +73,11 @@ test('a laptop has an authority of its own, which certifies this machine and not
   assert.match(new X509Certificate(ca).toString(), /BEGIN CERTIFICATE/)
   assert.doesNotMatch(ca, /PRIVATE/)
 
-  await t.test('the main domain, every site and every lobby answer under a name of their own', async () => {
+  await t.test('the main domain, every site and every lobby have a certificate for their own name', async () => {
     const game = await edge.game('puddle')
     await game.deploy(await game.site({ 'index.html': 'a site' }))
-    const answer = await get(https_port, { ca, host: 'localhost', path: '/cloud/bootstrap' })
-    assert.equal(answer.body, 'api')
+    const response = await get(https_port, { ca, host: 'localhost', path: '/cloud/bootstrap' })
+    assert.equal(response.body, 'api')
     assert.equal(api.seen.at(-1)?.headers['x-forwarded-proto'], 'https')
     assert.equal((await get(https_port, { ca, host: 'puddle.cdn.localhost' })).body, 'a site')
     const lobby = await startBackend(t, 'lobby')
@@ -87,28 +87,31 @@ test('a laptop has an authority of its own, which certifies this machine and not
     assert.equal(lobby.seen.at(-1)?.headers['x-forwarded-proto'], 'https')
   })
 
-  await t.test('what a client claims of the scheme is not passed on', async () => {
+  await t.test('a scheme that a client claims is not forwarded', async () => {
     const client = rawClient(t, edge.port)
     client.write('GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n')
     await client.end()
     assert.equal(api.seen.at(-1)?.headers['x-forwarded-proto'], 'http')
   })
 
-  await t.test('addresses and clients without SNI are shown localhost, and reach only the main domain', async () => {
-    const names = await shownTo(https_port, '', ca)
-    assert.match(names ?? '', /DNS:localhost, IP Address:127\.0\.0\.1/)
-    assert.equal((await get(https_port, { ca, host: '127.0.0.1', servername: '' })).status, 200)
-    assert.equal((await get(https_port, { ca, host: 'puddle.cdn.localhost', servername: '' })).status, 421)
-  })
+  await t.test(
+    'a client without a server name gets the certificate of localhost, and reaches only the main domain',
+    async () => {
+      const names = await shownTo(https_port, '', ca)
+      assert.match(names ?? '', /DNS:localhost, IP Address:127\.0\.0\.1/)
+      assert.equal((await get(https_port, { ca, host: '127.0.0.1', servername: '' })).status, 200)
+      assert.equal((await get(https_port, { ca, host: 'puddle.cdn.localhost', servername: '' })).status, 421)
+    },
+  )
 
-  await t.test('a name that is not ours is shown nothing', async () => {
+  await t.test('an unknown name gets no certificate', async () => {
     for (const name of ['muster.example', 'nothing.localhost', 'a.b.cdn.localhost']) {
       await assert.rejects(shake(https_port, name, { ca }), { code: 'ECONNRESET' }, name)
       await assert.rejects(shake(https_port, name, { ca, maxVersion: 'TLSv1.2' }), { code: 'ECONNRESET' }, name)
     }
   })
 
-  await t.test('another process on the folder has the same authority', async (t) => {
+  await t.test('another process with the same folder has the same authority', async (t) => {
     const before = await readFile(join(keys, 'local-authority.pem'), 'utf8')
     const again = await startTestEdge(t, { env: { MUSTER_DATA: edge.ctx.config.data_dir } })
     assert.equal(await readFile(join(keys, 'local-authority.pem'), 'utf8'), before)
@@ -116,7 +119,7 @@ test('a laptop has an authority of its own, which certifies this machine and not
   })
 })
 
-test('no TLS below 1.2 is spoken, and what is no TLS is closed', async (t) => {
+test('TLS below 1.2 is refused, and a connection without TLS is closed', async (t) => {
   const edge = await startTestEdge(t)
   const ca = await readFile(join(edge.ctx.config.data_dir, 'keys', 'local-authority.crt'), 'utf8')
   const old = { ca, ciphers: 'DEFAULT@SECLEVEL=0' }
@@ -135,7 +138,7 @@ test('no TLS below 1.2 is spoken, and what is no TLS is closed', async (t) => {
   assert.doesNotMatch(await plain.end(), /HTTP/)
 })
 
-test('a connection serves the host that it was made for, and no other', async (t) => {
+test('a TLS connection serves only the host of its server name', async (t) => {
   const api = await startBackend(t, 'api')
   const edge = await startTestEdge(t, { api_port: api.port })
   const ca = await readFile(join(edge.ctx.config.data_dir, 'keys', 'local-authority.crt'), 'utf8')
@@ -147,7 +150,7 @@ test('a connection serves the host that it was made for, and no other', async (t
     bytes += chunk
   })
   socket.write(`GET / HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-  await until('the refusal', () => bytes.includes('"API_MISDIRECTED_REQUEST"'))
+  await until('the request is refused', () => bytes.includes('"API_MISDIRECTED_REQUEST"'))
   assert.match(bytes, /^HTTP\/1\.1 421 /)
   socket.write(`GET / HTTP/1.1\r\nHost: ${host.toUpperCase()}.:8443\r\nConnection: close\r\n\r\n`)
   await once(socket, 'close')
@@ -155,7 +158,7 @@ test('a connection serves the host that it was made for, and no other', async (t
   assert.equal(api.seen.length, 0)
 })
 
-test('a WebSocket over TLS is carried both ways, and its loss is told to the lobby', async (t) => {
+test('a WebSocket over TLS works both ways, and the lobby sees when it breaks', async (t) => {
   const edge = await startTestEdge(t)
   const ca = await readFile(join(edge.ctx.config.data_dir, 'keys', 'local-authority.crt'), 'utf8')
   const backend = await startBackend(t, 'lobby')
@@ -183,7 +186,7 @@ test('a WebSocket over TLS is carried both ways, and its loss is told to the lob
   client.terminate()
   assert.equal(await closed.promise, 1006)
 
-  await t.test('a lobby that breaks off breaks off for the player too', async () => {
+  await t.test('a connection that the lobby breaks also breaks for the player', async () => {
     const player = open()
     await once(player, 'open')
     for (const socket of server.clients) socket.terminate()
@@ -192,7 +195,7 @@ test('a WebSocket over TLS is carried both ways, and its loss is told to the lob
   })
 })
 
-test('certificates come from files, by name, and are read again when they change', async (t) => {
+test('certificates from files are chosen by name, and read again when they change', async (t) => {
   const authority = await makeAuthority()
   const folder = await makeFolder(t)
   await place(folder, 'main', await authority.issue(['muster.example']))
@@ -219,15 +222,15 @@ test('certificates come from files, by name, and are read again when they change
   assert.equal(await shownTo(https_port, 'MUSTER.example', ca), 'DNS:muster.example')
   assert.equal(await shownTo(https_port, 'puddle.pages.test', ca), 'DNS:*.pages.test')
   assert.equal((await get(https_port, { ca, host: 'muster.example' })).body, 'api')
-  // No name, no certificate, and no name that is covered: an alert, and never the certificate of somebody else.
+  // Without a name, and with a name that no certificate covers, the client gets an alert and no other certificate.
   for (const name of ['', 'pages.test', 'a.b.pages.test', 'localhost', 'www.example', 'xn--bcher-kva.example']) {
     await assert.rejects(shake(https_port, name, { ca }), refused, name)
     await assert.rejects(shake(https_port, name, { ca, maxVersion: 'TLSv1.2' }), refused, name)
   }
-  // One that has expired does not stand before one that has not.
+  // An expired certificate does not take precedence over a valid one.
   assert.equal(await shownTo(https_port, 'over.pages.test', ca), 'DNS:*.pages.test')
 
-  await t.test('a renewed pair is shown without a restart, and a half-written one never', async () => {
+  await t.test('a renewed pair is used without a restart, and a half-written one never is', async () => {
     const before = await keyOf('muster.example')
     const renewed = await authority.issue(['muster.example'])
     await writeFile(join(folder, 'main.crt'), renewed.cert)
@@ -240,13 +243,13 @@ test('certificates come from files, by name, and are read again when they change
     )
     assert.equal(await keyOf('muster.example'), before, 'a certificate without its key changes nothing')
     await writeFile(join(folder, 'main.key'), renewed.key)
-    await until('the renewed pair', async () => (await keyOf('muster.example')) !== before)
+    await until('the renewed pair is used', async () => (await keyOf('muster.example')) !== before)
     assert.equal((await get(https_port, { ca, host: 'muster.example' })).body, 'api')
   })
 
-  await t.test('a pair that is taken away is not shown any more', async () => {
+  await t.test('a removed pair is no longer used', async () => {
     await rm(join(folder, 'sites', 'privkey.pem'))
-    await until('it is gone', async () => {
+    await until('the certificate is no longer used', async () => {
       try {
         ;(await shake(https_port, 'puddle.pages.test', { ca })).destroy()
         return false
@@ -257,13 +260,13 @@ test('certificates come from files, by name, and are read again when they change
   })
 })
 
-test('a raw port with TLS shows certificates of the job domain only, whatever name the client asks for', async (t) => {
+test('a raw port with TLS uses only certificates of the job domain, whatever name the client requests', async (t) => {
   const authority = await makeAuthority()
   const folder = await makeFolder(t)
   const NAMES = ['muster.example', '*.pages.test', 'custom.example', 'lobbies.invalid']
   for (const name of NAMES) await place(folder, name.replace('*', 'any'), await authority.issue([name]))
   await place(folder, 'lobbies', await authority.issue(['*.lobby.local.lobbies.invalid']))
-  // It covers everything and lasts longest, and so it would be shown first.
+  // It covers all names and expires last, so it would be chosen first.
   const all = await authority.issue([...NAMES, '*.lobby.local.lobbies.invalid'], { until_ms: 7_200_000 })
   await place(folder, 'all', all)
   let connections = 0
@@ -296,7 +299,7 @@ test('a raw port with TLS shows certificates of the job domain only, whatever na
   assert.equal(connections, 2)
 })
 
-test('on a laptop a raw port with TLS is certified for its own address and for names of lobbies', async (t) => {
+test('in development a raw port with TLS is certified for its own address and for names of lobbies', async (t) => {
   const lobby = createServer((socket) => socket.end('welcome')).listen(0, '127.0.0.1')
   await once(lobby, 'listening')
   t.after(() => lobby.close())
@@ -314,7 +317,7 @@ test('on a laptop a raw port with TLS is certified for its own address and for n
   }
 })
 
-test('raw ports and HTTP share no address on a laptop', async (t) => {
+test('in development raw ports and HTTP share no address', async (t) => {
   const api = await startBackend(t, 'api')
   const lobby = createServer((socket) => socket.end('welcome')).listen(0, '127.0.0.1')
   await once(lobby, 'listening')
@@ -331,7 +334,7 @@ test('raw ports and HTTP share no address on a laptop', async (t) => {
   assert.equal(api.seen.length, 0)
 })
 
-test('a folder of certificates that is not there is a sentence at the start', async (t) => {
+test('a missing folder of certificates is a clear error at the start', async (t) => {
   const folder = join(await makeFolder(t), 'absent')
   await assert.rejects(
     startTestEdge(t, { env: { ...PRODUCTION, MUSTER_TLS_CERTIFICATES: folder } }),
@@ -343,7 +346,7 @@ test('a folder of certificates that is not there is a sentence at the start', as
   )
 })
 
-test('without certificates production speaks no TLS', async (t) => {
+test('without certificates production has no TLS', async (t) => {
   const edge = await startTestEdge(t, { env: PRODUCTION })
   assert.equal(edge.role.https_port, null)
 })

@@ -12,14 +12,14 @@ import { RAW_HOST, startTestEdge } from './platform.ts'
 const TIMEOUT = { timeout: 120_000 }
 const SIGNATURE = '0d0a0d0a000d0a515549540a'
 
-/** A lobby's server, which sends back what `reply` makes of a datagram. */
+/** Starts a lobby's server, which sends back what `reply` returns for a datagram. */
 async function startServer(t: TestContext, reply: (datagram: Buffer, source: RemoteInfo) => Buffer[], port = 0) {
   const socket = createSocket('udp4')
   const sources = new Set<number>()
   socket.on('error', () => {})
   socket.on('message', (datagram, source) => {
     sources.add(source.port)
-    for (const answer of reply(datagram, source)) socket.send(answer, source.port, source.address)
+    for (const sent of reply(datagram, source)) socket.send(sent, source.port, source.address)
   })
   socket.bind(port, '127.0.0.1')
   await once(socket, 'listening')
@@ -35,13 +35,13 @@ async function startServer(t: TestContext, reply: (datagram: Buffer, source: Rem
 const echo = (datagram: Buffer): Buffer[] => [datagram]
 const at = (number: number): string => `udp://${RAW_HOST}:${number}`
 
-/** Sources on loopback need no proof. Another address of this machine does, and its datagrams stay here too. */
+/** Sources on loopback are not validated. Sources with another address of this machine are, and stay local too. */
 const ELSEWHERE = Object.values(networkInterfaces())
   .flat()
   .find((found) => found?.family === 'IPv4' && !found.internal)?.address
 const FAR = { ...TIMEOUT, skip: ELSEWHERE === undefined && 'the machine has no address but loopback' }
 
-test('datagrams of every length arrive whole, one by one, as they were sent', TIMEOUT, async (t) => {
+test('datagrams of every length arrive unchanged, one by one', TIMEOUT, async (t) => {
   const server = await startServer(t, echo)
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port)
@@ -56,7 +56,7 @@ test('datagrams of every length arrive whole, one by one, as they were sent', TI
   assert.strictEqual(server.sources.size, 1, 'a source has one socket towards the lobby')
 })
 
-test('a hundred megabytes in datagrams of random lengths arrive as they were sent, each for itself', {
+test('a hundred megabytes in datagrams of random lengths arrive unchanged and separate', {
   timeout: 120_000,
 }, async (t) => {
   const SUM = 100 * 1024 * 1024
@@ -68,55 +68,51 @@ test('a hundred megabytes in datagrams of random lengths arrive as they were sen
   const bytes = randomBytes(2 * LENGTH_MAX)
   const [sent, received] = [createHash('sha256'), createHash('sha256')]
   for (let sum = 0; sum < SUM; ) {
-    // One after another: a buffer that is full loses datagrams, and then nothing could be told.
+    // One after another, because a full buffer would lose datagrams.
     const begin = randomInt(LENGTH_MAX)
     const datagram = bytes.subarray(begin, begin + randomInt(LENGTH_MAX + 1))
     sum += datagram.length
     sent.update(datagram)
     player.send(datagram)
-    const answer = await player.next()
-    assert.strictEqual(answer.length, datagram.length)
-    received.update(answer)
+    const reply = await player.next()
+    assert.strictEqual(reply.length, datagram.length)
+    received.update(reply)
     if (datagram.length % 97 === 0) await new Promise((resolve) => setTimeout(resolve, randomInt(3)))
   }
   assert.strictEqual(received.digest('hex'), sent.digest('hex'))
   assert.strictEqual(server.sources.size, 1)
 })
 
-test('a source that comes back from another port is another one; each gets its own answers', TIMEOUT, async (t) => {
+test('a client that returns from another port is another source, and each gets its own replies', TIMEOUT, async (t) => {
   const server = await startServer(t, (datagram, { port }) => [Buffer.from(`${datagram} ${port}`)])
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port)
   const players = await Promise.all(Array.from({ length: 20 }, () => openDatagrams(t, at(number))))
   for (const player of players) player.send(`from ${player.port}`)
-  const answers = await Promise.all(players.map((player) => player.next()))
-  assert.strictEqual(new Set(answers.map(String)).size, 20)
-  for (const [index, player] of players.entries()) assert.ok(String(answers[index]).startsWith(`from ${player.port} `))
+  const replies = await Promise.all(players.map((player) => player.next()))
+  assert.strictEqual(new Set(replies.map(String)).size, 20)
+  for (const [index, player] of players.entries()) assert.ok(String(replies[index]).startsWith(`from ${player.port} `))
   assert.strictEqual(server.sources.size, 20)
 })
 
-test(
-  'a server that is not there, then there, then started again, is reached by the same source',
-  TIMEOUT,
-  async (t) => {
-    const first = await startServer(t, echo)
-    first.close()
-    const edge = await startTestEdge(t)
-    const { number } = await edge.raw('udp', first.port)
-    const player = await openDatagrams(t, at(number))
-    player.send('lost')
-    for (let life = 0; life < 2; life++) {
-      const server = await startServer(t, echo, first.port)
-      await until('an answer comes', async () => {
-        player.send(`life ${life}`)
-        return player.received.some((datagram) => String(datagram) === `life ${life}`)
-      })
-      server.close()
-    }
-  },
-)
+test('the same source reaches a server that starts late, and one that is restarted', TIMEOUT, async (t) => {
+  const first = await startServer(t, echo)
+  first.close()
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', first.port)
+  const player = await openDatagrams(t, at(number))
+  player.send('lost')
+  for (let life = 0; life < 2; life++) {
+    const server = await startServer(t, echo, first.port)
+    await until('a reply arrives', async () => {
+      player.send(`life ${life}`)
+      return player.received.some((datagram) => String(datagram) === `life ${life}`)
+    })
+    server.close()
+  }
+})
 
-test('a lobby that asks for it gets a PROXY header in front of every datagram', TIMEOUT, async (t) => {
+test('a lobby that requests it gets a PROXY header in front of every datagram', TIMEOUT, async (t) => {
   const server = await startServer(t, (datagram) => [Buffer.from(datagram.toString('hex'))])
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port, { proxy_protocol: true })
@@ -131,7 +127,7 @@ test('a lobby that asks for it gets a PROXY header in front of every datagram', 
   }
 })
 
-test('after its lobby has stopped a number carries nothing, not even for those who played', TIMEOUT, async (t) => {
+test('after its lobby has stopped a port forwards nothing, not even for its players', TIMEOUT, async (t) => {
   let seen = 0
   const server = await startServer(t, (datagram) => {
     seen++
@@ -144,45 +140,41 @@ test('after its lobby has stopped a number carries nothing, not even for those w
   player.send('here')
   await player.next()
   await edge.stopLobby(lobby_id)
-  await until('it reaches the server no more', async () => {
+  await until('no datagram reaches the server', async () => {
     const before = seen
     player.send('gone?')
-    // What the edge took later has come back: it has seen to the one before.
+    // A later datagram has come back, so the edge has handled the one before.
     other.send('mark')
     await other.next()
     return seen === before
   })
 })
 
-test(
-  'one client has only so many sources; those that play keep theirs, and other clients still get in',
-  TIMEOUT,
-  async (t) => {
-    const server = await startServer(t, echo)
-    const edge = await startTestEdge(t)
-    const { number } = await edge.raw('udp', server.port)
-    const players = await Promise.all(
-      Array.from({ length: UDP_SESSIONS_PER_CLIENT_MAX }, () => openDatagrams(t, at(number), '127.0.0.2')),
-    )
-    for (const player of players) {
-      player.send('in')
-      await player.next()
-    }
-    const late = await openDatagrams(t, at(number), '127.0.0.2')
-    late.send('too many')
-    const other = await openDatagrams(t, at(number), '127.0.0.3')
-    other.send('other')
-    assert.strictEqual(String(await other.next()), 'other')
-    for (const player of players) {
-      player.send('still')
-      assert.strictEqual(String(await player.next()), 'still')
-    }
-    assert.strictEqual(late.received.length, 0)
-  },
-)
+test('the sources of one client are limited; active ones stay, and other clients still get in', TIMEOUT, async (t) => {
+  const server = await startServer(t, echo)
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', server.port)
+  const players = await Promise.all(
+    Array.from({ length: UDP_SESSIONS_PER_CLIENT_MAX }, () => openDatagrams(t, at(number), '127.0.0.2')),
+  )
+  for (const player of players) {
+    player.send('in')
+    await player.next()
+  }
+  const late = await openDatagrams(t, at(number), '127.0.0.2')
+  late.send('too many')
+  const other = await openDatagrams(t, at(number), '127.0.0.3')
+  other.send('other')
+  assert.strictEqual(String(await other.next()), 'other')
+  for (const player of players) {
+    player.send('still')
+    assert.strictEqual(String(await player.next()), 'still')
+  }
+  assert.strictEqual(late.received.length, 0)
+})
 
 test(
-  'where a player token is required, nothing reaches the lobby before one is shown by who is really there',
+  'where a player token is required, nothing reaches the lobby before a validated source shows one',
   TIMEOUT,
   async (t) => {
     const seen: string[] = []
@@ -199,26 +191,26 @@ test(
         { now_ms: ctx.now(), lifetime_ms: 60_000 },
       )
     const token = issue(lobby_id)
-    const words = (kind: number, ...rest: (string | Buffer)[]) =>
+    const message = (kind: number, ...rest: (string | Buffer)[]) =>
       Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
 
     const player = await openDatagrams(t, at(number))
     player.send('let me in')
-    player.send(words(3, randomBytes(16), token))
-    player.send(words(1, token))
+    player.send(message(3, randomBytes(16), token))
+    player.send(message(1, token))
     const cookie = await player.next()
-    assert.deepStrictEqual([cookie.length, cookie.subarray(0, 5)], [21, words(2)])
+    assert.deepStrictEqual([cookie.length, cookie.subarray(0, 5)], [21, message(2)])
 
-    // The cookie is good for the source that got it and for no other.
+    // The cookie is valid only for the source that received it.
     const thief = await openDatagrams(t, at(number))
-    thief.send(words(3, cookie.subarray(5), token))
-    player.send(words(3, cookie.subarray(5), issue(crypto.randomUUID())))
-    assert.deepStrictEqual(await player.next(), words(5))
-    player.send(words(3, cookie.subarray(5), token))
-    const answers = [String(await player.next()), String(await player.next())].sort()
-    assert.deepStrictEqual(answers, [String(words(4)), `got ${token}`])
-    player.send(words(3, cookie.subarray(5), token))
-    assert.deepStrictEqual(await player.next(), words(4), 'the welcome is said again')
+    thief.send(message(3, cookie.subarray(5), token))
+    player.send(message(3, cookie.subarray(5), issue(crypto.randomUUID())))
+    assert.deepStrictEqual(await player.next(), message(5))
+    player.send(message(3, cookie.subarray(5), token))
+    const replies = [String(await player.next()), String(await player.next())].sort()
+    assert.deepStrictEqual(replies, [String(message(4)), `got ${token}`])
+    player.send(message(3, cookie.subarray(5), token))
+    assert.deepStrictEqual(await player.next(), message(4), 'the acceptance is repeated')
     player.send('a game')
     assert.strictEqual(String(await player.next()), 'got a game')
     assert.deepStrictEqual(seen, [token, 'a game'])
@@ -227,15 +219,15 @@ test(
 )
 
 test(
-  'a source gets three times its bytes at most, whatever it sends back, until it shows our cookie',
+  'a source gets at most three times its bytes until it shows the cookie, whatever else it sends',
   FAR,
   async (t) => {
-    // What everybody knows who has played once; and what only a receiver knows, which the edge cannot tell apart from it.
+    // Bytes that every player of the game knows, and bytes that only a receiver knows: the edge cannot distinguish them.
     const BANNER = Buffer.from('Welcome to Puddle Racers, protocol 7, press any key. ')
-    let answered = 0
+    let reply_count = 0
     const seen: string[] = []
     const server = await startServer(t, (datagram) => {
-      answered++
+      reply_count++
       seen.push(datagram.toString('latin1'))
       return Array.from({ length: 10 }, () => Buffer.concat([BANNER, randomBytes(47)]))
     })
@@ -244,12 +236,12 @@ test(
     const marks = await openDatagrams(t, at((await edge.raw('udp', (await startServer(t, echo)).port)).number))
     const source = await openDatagrams(t, at(number), ELSEWHERE)
     const sumOf = (): number => source.received.reduce((sum, datagram) => sum + datagram.length, 0)
-    /** One after another, each with all of its answers: none is lost because a buffer is full. */
+    /** Sends one after another and awaits all replies, so that no full buffer loses any. */
     const ask = async (datagram: Buffer): Promise<void> => {
-      const before = answered
+      const before = reply_count
       source.send(datagram)
-      await until('the server has answered', () => answered > before)
-      // The edge takes what the server sent before it takes what was sent later.
+      await until('the server has replied', () => reply_count > before)
+      // The edge handles the server's datagrams in order.
       for (let round = 0; round < 3; round++) {
         marks.send('mark')
         await marks.next()
@@ -264,11 +256,11 @@ test(
     for (const length of [0, 1, 40, 100, 333]) await asked(randomBytes(length))
     assert.ok(sumOf() > sent, 'what is allowed arrives')
     await asked(BANNER)
-    // A forger may have bought this from a real player.
+    // A forger may have bought this token from a real player.
     await asked(source.received[0]!)
     for (const datagram of source.received.slice(0, 4)) await asked(datagram.subarray(40))
 
-    const words = (kind: number, ...rest: (string | Buffer)[]) =>
+    const message = (kind: number, ...rest: (string | Buffer)[]) =>
       Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
     const issue = (of_lobby: string) =>
       edge.ctx.keys.issue(
@@ -277,42 +269,38 @@ test(
       )
     const token = issue(lobby_id)
     source.received.length = 0
-    source.send(words(1, token))
+    source.send(message(1, token))
     const cookie = (await source.next()).subarray(5)
     assert.strictEqual(cookie.length, 16)
-    // Neither a cookie of somebody else, nor a token without one, nor the cookie with no seat.
+    // A cookie of another source, a token without a cookie, and a cookie without a seat are all refused.
     const other = await openDatagrams(t, at(number), ELSEWHERE)
-    other.send(words(1, token))
-    source.send(words(3, (await other.next()).subarray(5), token))
-    source.send(words(3, randomBytes(16), token))
-    source.send(words(3, cookie, issue(crypto.randomUUID())))
-    assert.deepStrictEqual(await source.next(), words(5))
-    const before = answered
-    source.send(words(3, cookie, token))
-    assert.deepStrictEqual(await source.next(), words(4))
-    assert.strictEqual(answered, before, 'the game hears none of these words')
+    other.send(message(1, token))
+    source.send(message(3, (await other.next()).subarray(5), token))
+    source.send(message(3, randomBytes(16), token))
+    source.send(message(3, cookie, issue(crypto.randomUUID())))
+    assert.deepStrictEqual(await source.next(), message(5))
+    const before = reply_count
+    source.send(message(3, cookie, token))
+    assert.deepStrictEqual(await source.next(), message(4))
+    assert.strictEqual(reply_count, before, 'the game receives no message of the handshake')
     source.send('x')
     for (let reply = 0; reply < 10; reply++) assert.strictEqual((await source.next()).length, 100)
     assert.ok(seen.every((text) => !text.startsWith('MUST')))
   },
 )
 
-test(
-  'sources of one client that prove nothing make room for each other, and take no place from another client',
-  FAR,
-  async (t) => {
-    const server = await startServer(t, (datagram, { port }) => [Buffer.concat([datagram, Buffer.from(` ${port}`)])])
-    const edge = await startTestEdge(t)
-    const { number } = await edge.raw('udp', server.port)
-    const player = await openDatagrams(t, at(number), '127.0.0.2')
-    player.send('in')
-    const place = String(await player.next())
-    for (let count = 0; count < UDP_SESSIONS_PER_CLIENT_MAX + 50; count++) {
-      const source = await openDatagrams(t, at(number), ELSEWHERE)
-      source.send(`source ${count}`)
-      assert.ok(String(await source.next()).startsWith(`source ${count} `))
-    }
-    player.send('in')
-    assert.strictEqual(String(await player.next()), place, 'the player still has its own socket towards the lobby')
-  },
-)
+test('unvalidated sources of one client displace each other, and take no place of another client', FAR, async (t) => {
+  const server = await startServer(t, (datagram, { port }) => [Buffer.concat([datagram, Buffer.from(` ${port}`)])])
+  const edge = await startTestEdge(t)
+  const { number } = await edge.raw('udp', server.port)
+  const player = await openDatagrams(t, at(number), '127.0.0.2')
+  player.send('in')
+  const place = String(await player.next())
+  for (let count = 0; count < UDP_SESSIONS_PER_CLIENT_MAX + 50; count++) {
+    const source = await openDatagrams(t, at(number), ELSEWHERE)
+    source.send(`source ${count}`)
+    assert.ok(String(await source.next()).startsWith(`source ${count} `))
+  }
+  player.send('in')
+  assert.strictEqual(String(await player.next()), place, 'the player still has its own socket towards the lobby')
+})

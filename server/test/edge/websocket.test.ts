@@ -12,7 +12,7 @@ const HANDSHAKE =
 const SWITCHING =
   'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
 
-/** A real WebSocket server that sends back what it gets. */
+/** A real WebSocket server that echoes. */
 async function startEcho(t: TestContext) {
   const server = new WebSocketServer({
     host: '127.0.0.1',
@@ -37,7 +37,7 @@ async function startEcho(t: TestContext) {
   return { server, requests, port: (server.address() as AddressInfo).port }
 }
 
-/** A backend that is nothing but bytes: `onRequest` gets each connection with its first bytes. */
+/** A backend that handles raw bytes: `onRequest` gets each connection with its first bytes. */
 async function startRaw(t: TestContext, onRequest: (socket: Socket, bytes: string) => void) {
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -55,7 +55,7 @@ async function startRaw(t: TestContext, onRequest: (socket: Socket, bytes: strin
   return { port: (server.address() as AddressInfo).port, sockets }
 }
 
-test('a WebSocket reaches its lobby by host and by path, and the lobby sees the client address', async (t) => {
+test('a WebSocket reaches its lobby by host and by path, and the lobby gets the client address', async (t) => {
   const echo = await startEcho(t)
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ 'game-port': echo.port })
@@ -79,10 +79,10 @@ test('a WebSocket reaches its lobby by host and by path, and the lobby sees the 
     { url: '/room?a=b', forwarded_for: '127.0.0.1', cookie: 'hub=secret' },
     { url: '/?a=b', forwarded_for: '127.0.0.1', cookie: undefined },
   ])
-  await until('nothing is left open', () => echo.server.clients.size === 0)
+  await until('no connection is open', () => echo.server.clients.size === 0)
 })
 
-test("on the path route a handshake has no power over the hub's origin either", async (t) => {
+test("on the path route a handshake cannot act on the hub's origin either", async (t) => {
   const powers = 'Set-Cookie: hub=stolen\r\nClear-Site-Data: "*"\r\nSec-WebSocket-Protocol: own\r\n'
   const backend = await startRaw(t, (socket) => void socket.write(SWITCHING.replace('\r\n\r\n', `\r\n${powers}\r\n`)))
   const edge = await startTestEdge(t)
@@ -98,7 +98,7 @@ test("on the path route a handshake has no power over the hub's origin either", 
   assert.match(await shake('/', `${lobby_id}-default.lobby.local.localhost`), /\r\nSet-Cookie: hub=stolen\r\n/)
 })
 
-test('a hundred megabytes in random pieces arrive as they were sent, both ways', async (t) => {
+test('a hundred megabytes in random pieces arrive unchanged, both ways', async (t) => {
   const SUM = 100 * 1024 * 1024
   const PIECE_MAX = 200_000
   const echo = await startEcho(t)
@@ -130,7 +130,7 @@ test('a hundred megabytes in random pieces arrive as they were sent, both ways',
   await once(socket, 'close')
 })
 
-test('bytes right behind the handshake wait for the 101; bytes right behind the 101 are not lost', async (t) => {
+test('bytes directly after the handshake wait for the 101; bytes directly after the 101 are not lost', async (t) => {
   const backend = await startRaw(t, (socket, head) => {
     assert.ok(head.endsWith('\r\n\r\n'), 'nothing but the head comes before the 101')
     socket.write(`${SWITCHING}first`)
@@ -144,8 +144,8 @@ test('bytes right behind the handshake wait for the 101; bytes right behind the 
   assert.match(bytes, /^HTTP\/1\.1 101 Switching Protocols\r\n[\s\S]*\r\n\r\nfirstsecond$/)
 })
 
-test('an answer other than 101 is an ordinary answer, and no byte behind the handshake reaches the backend', async (t) => {
-  const answers = {
+test('a response other than 101 is an ordinary response, and no byte after the handshake reaches the backend', async (t) => {
+  const responses = {
     '/200': 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
     '/403': 'HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n',
     '/302': 'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
@@ -155,24 +155,24 @@ test('an answer other than 101 is an ordinary answer, and no byte behind the han
     socket.on('data', (bytes) => {
       behind += bytes.toString()
     })
-    socket.write(answers[head.split(' ', 2)[1] as keyof typeof answers])
+    socket.write(responses[head.split(' ', 2)[1] as keyof typeof responses])
   })
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ default: backend.port })
-  for (const path of Object.keys(answers)) {
+  for (const path of Object.keys(responses)) {
     const client = rawClient(t, edge.port)
     client.write(
       `GET ${path} HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\n${HANDSHAKE}\r\nGET /hidden HTTP/1.1\r\n\r\n`,
     )
-    const answer = await client.end()
-    assert.ok(answer.startsWith(`HTTP/1.1 ${path.slice(1)} `), answer)
-    assert.match(answer, /^connection: close\r$/im)
-    assert.equal(answer.split('HTTP/1.1 ').length, 2)
+    const response = await client.end()
+    assert.ok(response.startsWith(`HTTP/1.1 ${path.slice(1)} `), response)
+    assert.match(response, /^connection: close\r$/im)
+    assert.equal(response.split('HTTP/1.1 ').length, 2)
   }
   assert.equal(behind, '')
 })
 
-test('a handshake that a WebSocket server does not take is refused by it, and its own words arrive', async (t) => {
+test('the refusal of a WebSocket server arrives unchanged', async (t) => {
   const echo = await startEcho(t)
   const edge = await startTestEdge(t)
   const lobby_id = await edge.lobby({ default: echo.port })
@@ -181,16 +181,16 @@ test('a handshake that a WebSocket server does not take is refused by it, and it
     [/Key: .*$/m, 'Key: short', /^HTTP\/1\.1 400 [\s\S]*Sec-WebSocket-Key/],
     [/Version: 13/, 'Version: 99', /^HTTP\/1\.1 400 [\s\S]*Sec-WebSocket-Version: 13, 8/],
   ]
-  for (const [part, instead, answer] of broken) {
+  for (const [part, instead, response] of broken) {
     const client = rawClient(t, edge.port)
     const lines = HANDSHAKE.replace(part, instead)
     client.write(`GET / HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\n${lines}\r\n`)
-    assert.match(await client.end(), answer)
+    assert.match(await client.end(), response)
   }
   assert.equal(echo.requests.length, 0)
 })
 
-test('a large answer other than 101 arrives whole', async (t) => {
+test('a large response other than 101 arrives whole', async (t) => {
   const LENGTH = 5 * 1024 * 1024
   const backend = await startRaw(t, (socket) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${LENGTH}\r\n\r\n`)
@@ -200,11 +200,11 @@ test('a large answer other than 101 arrives whole', async (t) => {
   const lobby_id = await edge.lobby({ default: backend.port })
   const client = rawClient(t, edge.port)
   client.write(`GET / HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\n${HANDSHAKE}\r\n`)
-  const answer = await client.end()
-  assert.equal(answer.length - answer.indexOf('\r\n\r\n') - 4, LENGTH)
+  const response = await client.end()
+  assert.equal(response.length - response.indexOf('\r\n\r\n') - 4, LENGTH)
 })
 
-test('what a backend does to a handshake is a 502, and the edge goes on', async (t) => {
+test('every failure of a backend during a handshake is a 502, and the edge continues', async (t) => {
   const misdeeds: Record<string, (socket: Socket) => void> = {
     'a reset in the middle': (socket) => void socket.write('HTTP/1.1 101 Swi', () => socket.resetAndDestroy()),
     'a reset at once': (socket) => void socket.resetAndDestroy(),
@@ -222,13 +222,13 @@ test('what a backend does to a handshake is a 502, and the edge goes on', async 
     misdeed = does
     const client = rawClient(t, edge.port)
     client.write(`GET / HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\n${HANDSHAKE}\r\n`)
-    const answer = await client.end()
-    const { status, code } = errorOf(answer)
+    const response = await client.end()
+    const { status, code } = errorOf(response)
     assert.deepEqual([status, code], [502, 'LOBBY_NOT_REACHABLE'], name)
   }
 })
 
-test('only a plain WebSocket handshake leaves HTTP behind', async (t) => {
+test('only a plain WebSocket handshake is upgraded', async (t) => {
   let requests: string[] = []
   const backend = await startRaw(t, (socket, head) => {
     requests.push(head)
@@ -249,7 +249,7 @@ test('only a plain WebSocket handshake leaves HTTP behind', async (t) => {
     requests = []
     const client = rawClient(t, edge.port)
     client.write(bytes)
-    await client.read((answer) => /^HTTP\/1\.1 200 [\s\S]*ok$/.test(answer))
+    await client.read((response) => /^HTTP\/1\.1 200 [\s\S]*ok$/.test(response))
     assert.equal(requests.length, 1, name)
     assert.doesNotMatch(requests[0]!, /^upgrade:/im, name)
   }
@@ -271,7 +271,7 @@ test('only a plain WebSocket handshake leaves HTTP behind', async (t) => {
   assert.equal(requests.length, 0)
 })
 
-test('a side that is lost resets the other, and a side that has finished lets the other finish', async (t) => {
+test('a broken side resets the other, and a side that has ended lets the other finish', async (t) => {
   let backend_socket: Socket | undefined
   const backend = await startRaw(t, (socket) => {
     backend_socket = socket
@@ -302,11 +302,11 @@ test('a side that is lost resets the other, and a side that has finished lets th
   const heard = once(backend_socket!, 'data')
   finished.socket.end('last words')
   assert.equal(String((await heard)[0]), 'last words')
-  backend_socket!.end('last answer')
-  assert.match(await finished.end(), /last answer$/)
+  backend_socket!.end('last bytes')
+  assert.match(await finished.end(), /last response$/)
 })
 
-test('a player who does not read does not fill the memory of the edge', async (t) => {
+test('a player who does not read takes no memory of the edge', async (t) => {
   const SENT_MAX = 64 * 1024 * 1024
   const chunk = Buffer.alloc(64 * 1024)
   let backend_socket: Socket | undefined
@@ -321,7 +321,7 @@ test('a player who does not read does not fill the memory of the edge', async (t
   client.socket.pause()
   client.write(`GET / HTTP/1.1\r\nHost: ${lobby_id}-default.lobby.local.localhost\r\n${HANDSHAKE}\r\n`)
   let [last, same] = [-1, 0]
-  await until('nothing moves any more', () => {
+  await until('no more bytes move', () => {
     const left = backend_socket?.writableLength ?? -1
     same = left !== -1 && left === last ? same + 1 : 0
     last = left
@@ -330,7 +330,7 @@ test('a player who does not read does not fill the memory of the edge', async (t
   assert.ok(last > SENT_MAX / 2, `${last} bytes are left to send`)
 })
 
-test('a WebSocket lives on while api and matchmaker are away, and a killed backend ends it', async (t) => {
+test('a WebSocket continues while api and matchmaker are down, and a killed backend ends it', async (t) => {
   const api = await startBackend(t, 'api')
   const echo = await startEcho(t)
   const edge = await startTestEdge(t, { api_port: api.port })

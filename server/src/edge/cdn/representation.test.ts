@@ -9,7 +9,7 @@ const ETAG = '"tag"'
 const fileOf = (content_length: number): SiteFile =>
   ({ content_length, etag: ETAG, content_type: 'text/html', content_encoding: null }) as SiteFile
 
-/** Headers that are nearly ranges. */
+/** Headers that resemble ranges. */
 const pieces = fc.constantFrom(
   'bytes',
   '=',
@@ -31,7 +31,7 @@ const pieces = fc.constantFrom(
 const headers = fc.array(pieces, { maxLength: 12 }).map((parts) => parts.join(''))
 const place = fc.option(fc.nat(120), { nil: null })
 
-test('whatever is asked for, a part is a part of the file', () => {
+test('every range lies within the file', () => {
   fc.assert(
     fc.property(fc.oneof(headers, fc.string({ maxLength: 40 })), fc.nat(100), (header, content_length) => {
       try {
@@ -46,7 +46,7 @@ test('whatever is asked for, a part is a part of the file', () => {
   )
 })
 
-test('a range is what RFC 9110 says of it, counted byte by byte', () => {
+test('a range has the bytes that RFC 9110 defines', () => {
   fc.assert(
     fc.property(place, place, fc.nat(100), (first, last, content_length) => {
       const bytes = Array.from({ length: content_length }, (_, index) => index)
@@ -64,7 +64,7 @@ test('a range is what RFC 9110 says of it, counted byte by byte', () => {
   )
 })
 
-test('whatever is accepted, what is sent is accepted', () => {
+test('the chosen encoding is always one that the request accepts', () => {
   const codings = fc.constantFrom('br', 'gzip', 'x-gzip', '*', 'identity', 'deflate', '', 'BR', 'brr')
   const weights = fc.constantFrom('', ';q=0', ';q=0.000', '; q=0 ', ';q=0.5', ';q=1', ';q', ';;')
   const list = fc.array(fc.tuple(codings, weights), { maxLength: 5 })
@@ -90,7 +90,7 @@ test('whatever is accepted, what is sent is accepted', () => {
   )
 })
 
-test('a tag is known when it is in the list', () => {
+test('a tag matches when it is in the list', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 30 }), (header) => {
       if (isKnown(header, ETAG)) assert.ok(header.includes(ETAG) || header.split(',').some((tag) => tag.trim() === '*'))

@@ -25,7 +25,7 @@ test('a glob matches whole paths', () => {
   }
 })
 
-test('no glob takes long', () => {
+test('the time of a glob is bounded', () => {
   const matches = createGlob(`${'**a*'.repeat(60)}b`)
   assert.ok(cpuMsOf(() => assert.equal(matches('a'.repeat(1_024)), false)) < 2_000)
 })

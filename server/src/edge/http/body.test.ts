@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createBody, forwardBody, skipBody } from './body.ts'
 
-/** What is passed on of the bytes when they come in these pieces, and what is left of them. */
-function carry(bytes: Buffer, lengths: readonly number[], to_chunks: boolean) {
+/** Forwards the bytes in these pieces. Returns the forwarded bytes, and how many are left. */
+function forward(bytes: Buffer, lengths: readonly number[], to_chunks: boolean) {
   const body = createBody('chunked')
   const skipped = createBody('chunked')
   const written: Buffer[] = []
@@ -41,7 +41,7 @@ const framed = (parts: readonly Uint8Array[], extension = '', trailers = '') =>
     Buffer.from(`0\r\n${trailers}\r\n`),
   ])
 
-test('in whatever pieces chunks come, the same bytes are passed on, and none of what is behind', () => {
+test('chunks are forwarded alike in whatever pieces they arrive, and no byte after them is', () => {
   fc.assert(
     fc.property(
       chunks,
@@ -50,12 +50,12 @@ test('in whatever pieces chunks come, the same bytes are passed on, and none of 
       fc.constantFrom('', 'X: y\r\n'),
       (parts, lengths, extension, trailers) => {
         const bytes = Buffer.concat([framed(parts, extension, trailers), Buffer.from('behind')])
-        const plain = carry(bytes, lengths, false)
+        const plain = forward(bytes, lengths, false)
         assert.ok(plain.body.is_done)
         assert.equal(plain.left, 'behind'.length)
         assert.ok(plain.passed.equals(Buffer.concat(parts)))
-        // What was framed anew reads the same.
-        const again = carry(carry(bytes, lengths, true).passed, [], false)
+        // The newly framed body reads the same.
+        const again = forward(forward(bytes, lengths, true).passed, [], false)
         assert.ok(again.body.is_done)
         assert.ok(again.passed.equals(Buffer.concat(parts)))
       },
@@ -63,7 +63,7 @@ test('in whatever pieces chunks come, the same bytes are passed on, and none of 
   )
 })
 
-test('whatever is wrong with chunks is found, in whatever pieces they come', () => {
+test('malformed chunks are found in whatever pieces they arrive', () => {
   const bad = [
     ...[
       '\r\n',
@@ -88,7 +88,7 @@ test('whatever is wrong with chunks is found, in whatever pieces they come', () 
   ]
   fc.assert(
     fc.property(fc.constantFrom(...bad), pieces, (text, lengths) => {
-      const { body } = carry(Buffer.from(text, 'latin1'), lengths, true)
+      const { body } = forward(Buffer.from(text, 'latin1'), lengths, true)
       assert.deepEqual([text.slice(0, 40), body.is_broken, body.is_done], [text.slice(0, 40), true, false])
     }),
     { numRuns: 1_000 },

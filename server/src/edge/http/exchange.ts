@@ -85,7 +85,7 @@ export type Exchange = {
   /** The head of the response has been written; the whole response has. */
   is_response_begun: boolean
   is_response_done: boolean
-  /** The response ends with the connection, so a broken one can only be told apart by a reset. */
+  /** The response ends with the connection, so only a reset shows that it broke. */
   is_until_end: boolean
   /** Responded, or the client is gone: no response is wanted any more. */
   is_over: boolean

@@ -15,13 +15,13 @@ const response = (lines: string, to_head = false) => {
   return readResponseHead(bytes, 0, bytes.length - 2, { to_head, allowed: null })
 }
 
-test('lines that mean nothing to the edge are passed on as they came, and in one spelling', () => {
+test('lines without a meaning for the edge are forwarded unchanged, with one kind of white space', () => {
   const kept = 'Host: a\r\nX-One: 1\r\nuser-agent: b c\r\nX-Two: \xe9\r\n'
   assert.equal(request(kept).lines, kept)
   assert.equal(request('Host: a\r\nX:1\r\nY:\t 2 \t\r\nZ:\r\n').lines, 'Host: a\r\nX: 1\r\nY: 2\r\nZ: \r\n')
 })
 
-test('what belongs to one connection, and what would speak for the edge, is left out wherever it stands', () => {
+test('headers of one connection, and headers that only the edge may set, are dropped', () => {
   const dropped = [
     ...['Connection: keep-alive', 'Keep-Alive: timeout=1', 'TE: trailers', 'Trailer: x', 'Proxy-Connection: x'],
     ...['X-Forwarded-For: 1.1.1.1', 'X-Forwarded-Anything: x', 'x_forwarded_for: 1.1.1.1', 'X-Real-IP: 1.1.1.1'],
@@ -44,7 +44,7 @@ test('what belongs to one connection, and what would speak for the edge, is left
   )
 })
 
-test('a connection goes on as HTTP/1.1 and HTTP/1.0 say', () => {
+test('a connection continues as HTTP/1.1 and HTTP/1.0 define', () => {
   const cases = [
     ['GET / HTTP/1.1', '', true],
     ['GET / HTTP/1.1', 'Connection: Close\r\n', false],
@@ -61,7 +61,7 @@ test('a connection goes on as HTTP/1.1 and HTTP/1.0 say', () => {
   }
 })
 
-test('a tab beside a length or a transfer coding is refused, for some parsers read it as a part of the value', () => {
+test('a tab beside a length or a transfer coding is refused, because parsers disagree about it', () => {
   for (const value of ['\t5', '5\t', ' \t5', '5 \t ']) {
     assert.throws(() => request(`Content-Length:${value}\r\n`), ApiError)
     assert.equal(response(`Content-Length:${value}\r\n`), null)
@@ -72,7 +72,7 @@ test('a tab beside a length or a transfer coding is refused, for some parsers re
   assert.equal(request('Content-Length:  5  \r\n').framing, 5)
 })
 
-test('an answer has the framing that it says, unless there can be no body', () => {
+test('a response has its stated framing, unless it can have no body', () => {
   assert.equal(response('Content-Length: 7\r\n')?.framing, 7)
   assert.equal(response('Transfer-Encoding: Chunked\r\n')?.framing, 'chunked')
   assert.equal(response('')?.framing, 'until_end')
@@ -82,7 +82,7 @@ test('an answer has the framing that it says, unless there can be no body', () =
   assert.equal(response('Content-Length: 7\r\nTransfer-Encoding: chunked\r\n'), null)
 })
 
-test('headers are found by name among whole lines only', () => {
+test('headers are found only by their whole name', () => {
   const head = request('Host: a\r\nX-Range: no\r\nrange: bytes=0-1\r\nX: range: no\r\nRange: b\r\n')
   assert.equal(headerOf(head, 'range'), 'bytes=0-1, b')
   assert.equal(headerOf(head, 'cookie'), undefined)

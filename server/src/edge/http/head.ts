@@ -26,7 +26,7 @@ export type RequestHead = {
   target: string
   is_version_1_0: boolean
   hosts: string[]
-  /** X-Forwarded-For as it arrived, whoever sent it. */
+  /** X-Forwarded-For as it arrived, from any peer. */
   forwarded_for: string | undefined
   /** X-Forwarded-Proto as it arrived; empty when there are two. */
   forwarded_proto: string | undefined

@@ -10,7 +10,7 @@ function classFor(method: string, path: string, more: Partial<RequestHead> = {})
   return classOf(head, path)
 }
 
-test('the reserve is for finds, joins, creates and the calls that only lobbies make', () => {
+test('finds, joins, creates and calls of lobbies are of class seat', () => {
   const seats = OPERATIONS.filter(({ method, path }) => classFor(method, path) === 'seat').map(({ id }) => id)
   assert.deepEqual(seats, [
     'lobbies.find',
@@ -30,7 +30,7 @@ test('the reserve is for finds, joins, creates and the calls that only lobbies m
   assert.equal(classFor('GET', '/matchmaker/lobbies/find'), 'call')
 })
 
-test('every operation that takes a watch_index waits when the request sends one', () => {
+test('every operation with a watch_index is of class wait when the request sends one', () => {
   for (const { method, path, query, aliases } of OPERATIONS) {
     for (const one of [path, ...aliases]) {
       const asked = one.replace(/\{\w+\}/g, '0190163d-8694-739b-aea5-966c26f8ad91')
@@ -45,7 +45,7 @@ test('every operation that takes a watch_index waits when the request sends one'
   assert.equal(classFor('GET', '/kv/entries?key=watch_index'), 'call')
 })
 
-test('a body that is large or of unknown length is an upload, a WebSocket is live', () => {
+test('a large body or one of unknown length is of class upload, a WebSocket of class live', () => {
   const find = '/matchmaker/lobbies/find'
   assert.equal(classFor('POST', find, { framing: SMALL_BODY_BYTES_MAX }), 'seat')
   assert.equal(classFor('POST', find, { framing: SMALL_BODY_BYTES_MAX + 1 }), 'upload')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createAllowance } from './address-validation.ts'
 
-test('a source that has proven nothing gets three bytes at most for each that came from it', () => {
+test('an unvalidated source gets at most three bytes for each byte received', () => {
   const step = fc.record({ is_reply: fc.boolean(), length: fc.nat(2_000) })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

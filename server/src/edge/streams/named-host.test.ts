@@ -17,7 +17,7 @@ after(() => {
   for (const server of listeners) server.close()
 })
 
-/** What a real client says first when it connects for that name. */
+/** Returns the first message of a real client that connects to that name. */
 async function hello(servername: string): Promise<Buffer> {
   const server = createServer().listen(0, '127.0.0.1')
   listeners.add(server)
@@ -31,7 +31,7 @@ async function hello(servername: string): Promise<Buffer> {
   return bytes as Buffer
 }
 
-/** The same message in records of so many bytes each. */
+/** Splits the message into records of this many bytes. */
 function inRecords(message: Buffer, size: number): Buffer {
   const body = message.subarray(5)
   const records: Buffer[] = []
@@ -42,7 +42,7 @@ function inRecords(message: Buffer, size: number): Buffer {
   return Buffer.concat(records)
 }
 
-/** What a filter lets pass of a client's bytes that come in pieces. */
+/** Returns the bytes that a filter lets pass when they arrive in pieces. */
 function passed(bytes: Buffer, size: number): string | 'refused' {
   const filter = createHostFilter(meaningOf)
   for (let at = 0; at < bytes.length; at += size) {
@@ -54,7 +54,7 @@ function passed(bytes: Buffer, size: number): string | 'refused' {
   return rest === 'refused' || rest === 'held' ? 'refused' : rest.toString('latin1')
 }
 
-test('a browser that is sent to a raw port under another host is refused, in whichever pieces its bytes come', async () => {
+test('a browser that reaches a raw port under another host is refused, in whatever pieces its bytes arrive', async () => {
   const hosts = [
     'muster.example',
     'MUSTER.example.:26005',
@@ -82,7 +82,7 @@ test('a browser that is sent to a raw port under another host is refused, in whi
   }
 })
 
-test('what is no request and no handshake passes with its first bytes', () => {
+test('bytes that are no request and no handshake pass at once', () => {
   const games = [
     '\0',
     'hello\n',
@@ -101,13 +101,13 @@ test('what is no request and no handshake passes with its first bytes', () => {
   }
 })
 
-test('a client that ends before its request names a host gets nothing through but what carries no cookie', () => {
+test('of a client that ends before its request names a host, only bytes without a cookie pass', () => {
   assert.strictEqual(passed(Buffer.from('GET /'), 1), 'GET /')
   assert.strictEqual(passed(Buffer.from('GET / HTTP/1.1\r\nCookie: a=secret\r\n'), 100), 'refused')
   assert.strictEqual(passed(Buffer.from('\x16\x03\x01\x02\0\x01', 'latin1'), 100), '\x16\x03\x01\x02\0\x01')
 })
 
-test('no more is held than the limit', () => {
+test('no more bytes than the limit are kept back', () => {
   for (const start of ['GET /', 'GET / HTTP/1.1\r\nCookie: ', '\x16\x03\x03\xff\xff\x01\0\xff\xff']) {
     const filter = createHostFilter(meaningOf)
     let verdict = filter.take(Buffer.from(start, 'latin1'))
@@ -121,7 +121,7 @@ test('no more is held than the limit', () => {
   }
 })
 
-test('a handshake whose lengths are wrong does not bring the filter down', async () => {
+test('a handshake with wrong lengths does not break the filter', async () => {
   const message = await hello('muster.example')
   for (let at = 5; at < message.length; at++) {
     for (const value of [0, 1, 0x7f, 0xff]) {

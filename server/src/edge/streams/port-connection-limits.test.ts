@@ -6,7 +6,7 @@ import { PortConnectionLimits } from './port-connection-limits.ts'
 const [PORT, OTHER_PORT] = [26_000, 26_001]
 const CLIENTS = PORT_CONNECTIONS_MAX / PORT_CONNECTIONS_PER_CLIENT_MAX
 
-test('a port has only so many connections, of one client and in all, and who leaves makes room for one', () => {
+test('connections to a port are limited by client and in total, and each end makes room for one', () => {
   const limits = new PortConnectionLimits()
   const leaves: (() => void)[] = []
   for (let client = 0; client < CLIENTS; client++) {
@@ -19,7 +19,7 @@ test('a port has only so many connections, of one client and in all, and who lea
   }
   assert.equal(leaves.length, PORT_CONNECTIONS_MAX)
   assert.equal(limits.enter(PORT, 'somebody else'), null, 'the port is full')
-  assert.ok(limits.enter(OTHER_PORT, 'client 0'), 'another one is not, not even for who has all he may have here')
+  assert.ok(limits.enter(OTHER_PORT, 'client 0'), 'another port is free, also for a client that is at its limit here')
 
   for (let round = 0; round < 2; round++) {
     leaves.shift()?.()

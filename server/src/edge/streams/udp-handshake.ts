@@ -1,13 +1,13 @@
 // The handshake by which a UDP source proves its address and its seat. It is accepted on every udp port. On a port that
 // requires player tokens, no datagram of a source reaches the lobby before its handshake, and nothing about the source is
 // remembered until then. On other ports the handshake validates a source that plays already: one whose client took its
-// seat from another address.
+// seat from another address. The messages:
 //
-//   client -> edge   "MUST" 1 token             the token is longer than the reply to it
-//   edge -> client   "MUST" 2 cookie            16 bytes, made of the source, the port and the time
-//   client -> edge   "MUST" 3 cookie token
-//   edge -> client   "MUST" 4                   accepted: further datagrams belong to the game
-//                    "MUST" 5                   refused: no token of this lobby, or its player has left
+// - client to edge: `"MUST" 1 token`. The token is longer than the reply to it.
+// - edge to client: `"MUST" 2 cookie`. 16 bytes, made of the source, the port and the time.
+// - client to edge: `"MUST" 3 cookie token`.
+// - edge to client: `"MUST" 4`. Accepted: further datagrams belong to the game.
+// - edge to client: `"MUST" 5`. Refused: no token of this lobby, or its player has left.
 //
 // The client may repeat a message until the edge's next one arrives. The cookie is a MAC of the source that only the edge can
 // make, so only a client that receives at that address knows it. Where tokens are required, the lobby receives the token, as
