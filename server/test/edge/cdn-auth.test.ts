@@ -170,9 +170,9 @@ test('a site behind a password', async (t) => {
     }
     assert.equal(limited?.code, 'API_RATE_LIMIT')
     assert.ok(Number(limited?.headers['retry-after']) >= 1)
-    assert.equal((await get(edge, '/', player)).status, 200, 'the same source, remembered')
+    assert.equal((await get(edge, '/', player)).status, 200, 'the same client, remembered')
     edge.advance(AUTH_REMEMBERED_MS)
-    assert.equal((await get(edge, '/', player)).status, 200, 'time has paid the debt')
+    assert.equal((await get(edge, '/', player)).status, 200, 'the limit has recovered')
   })
 
   await t.test('a page and its files share one check, and the event loop continues meanwhile', async () => {

@@ -303,7 +303,7 @@ test('a broken side resets the other, and a side that has ended lets the other f
   finished.socket.end('last words')
   assert.equal(String((await heard)[0]), 'last words')
   backend_socket!.end('last bytes')
-  assert.match(await finished.end(), /last response$/)
+  assert.match(await finished.end(), /last bytes$/)
 })
 
 test('a player who does not read takes no memory of the edge', async (t) => {
