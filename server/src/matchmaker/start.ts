@@ -11,12 +11,12 @@ import { DecisionLogs } from './explanations/decision-log.ts'
 import { createExplanationStore } from './explanations/store.ts'
 import { type IdleLobbies, keepIdleLobbies } from './idle-lobbies.ts'
 import { tellMatchmaker } from './metrics/metrics.ts'
-import { createProjection, type Projection } from './projection/projection.ts'
+import { Projection } from './projection/projection.ts'
 import { startRetention } from './retention.ts'
 import { openAddressData } from './seats/address-data.ts'
 import type { MatchmakerContext } from './seats/context.ts'
 import { createAskGame } from './seats/verification/calls.ts'
-import { type Books, createBooks } from './shards/books.ts'
+import { Books } from './shards/books.ts'
 import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
 import { type DiskWatch, watchDisks } from './watch/disks.ts'
 import { type PortWatch, watchPorts } from './watch/edge-ports.ts'
@@ -67,8 +67,8 @@ export async function createMatchmaker(ctx: Context): Promise<Matchmaker> {
   let turning: Promise<void> = Promise.resolve()
 
   async function open(): Promise<void> {
-    const projection = createProjection(pool, log)
-    const books = createBooks({
+    const projection = new Projection(pool, log)
+    const books = new Books({
       pool,
       projection,
       regions: ctx.config.regions,

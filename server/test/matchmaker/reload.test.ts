@@ -8,7 +8,7 @@ import { shardOf } from '../../src/journal/pages.ts'
 import type { FreshIds, SeatTaken } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
-import { toLobby, toPlayer } from '../../src/matchmaker/projection/load.ts'
+import { TABLES } from '../../src/matchmaker/projection/projected-tables.ts'
 import { createDatabase } from '../database.ts'
 import { at, findWish, lobbyPlan } from './plain-wishes.ts'
 import {
@@ -197,7 +197,10 @@ function stateOf(book: Book | undefined): Plain {
 async function readTables(db: pg.Client): Promise<Plain> {
   const lobbies = await db.query('select * from lobbies')
   const players = await db.query('select * from players')
-  return sorted({ lobbies: lobbies.rows.map(toLobby), players: players.rows.map(toPlayer) })
+  return sorted({
+    lobbies: lobbies.rows.map(TABLES.lobbies.storedOf),
+    players: players.rows.map(TABLES.players.storedOf),
+  })
 }
 
 function sorted({ lobbies, players }: Plain): Plain {

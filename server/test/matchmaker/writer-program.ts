@@ -9,8 +9,8 @@ import type { CreateWish, Decision, Env, FindRequest, FreshIds, JoinWish } from 
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
-import { createProjection } from '../../src/matchmaker/projection/projection.ts'
-import { createBooks } from '../../src/matchmaker/shards/books.ts'
+import { Projection } from '../../src/matchmaker/projection/projection.ts'
+import { Books } from '../../src/matchmaker/shards/books.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 
 export type Command = 'find' | 'join' | 'create' | 'ready' | 'connected' | 'disconnected' | 'release' | 'stop'
@@ -28,9 +28,9 @@ const opened_ms = Date.now()
 const is_running = process.argv[3] === 'running'
 const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
 const connection = connect({ url, application_name: `writer ${process.pid}`, log })
-const projection = createProjection(connection.pool, log)
+const projection = new Projection(connection.pool, log)
 const tell = (told: Told): void => void process.send!(told)
-const books = createBooks({
+const books = new Books({
   pool: connection.pool,
   projection,
   regions: [],

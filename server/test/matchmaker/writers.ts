@@ -11,8 +11,8 @@ import type { Change } from '../../src/journal/changes.ts'
 import { decodePage, shardOf } from '../../src/journal/pages.ts'
 import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import type { Lobby, Player } from '../../src/matchmaker/book/lobby.ts'
-import { createProjection, type Projection } from '../../src/matchmaker/projection/projection.ts'
-import { type Books, createBooks } from '../../src/matchmaker/shards/books.ts'
+import { Projection } from '../../src/matchmaker/projection/projection.ts'
+import { Books } from '../../src/matchmaker/shards/books.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { readStat } from '../../src/procfs.ts'
 import { until } from '../until.ts'
@@ -46,11 +46,11 @@ export async function openLocalWriter(
 ): Promise<LocalWriter> {
   const log = options.log ?? pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }, pino.destination(2))
   const connection = connect({ url, application_name: 'local writer', log })
-  const projection = createProjection(connection.pool, log)
+  const projection = new Projection(connection.pool, log)
   let is_deposed = false
   const opened_ms = Date.now()
   const now = options.now ?? (() => opened_ms)
-  const books = createBooks({
+  const books = new Books({
     pool: connection.pool,
     projection,
     regions: [],

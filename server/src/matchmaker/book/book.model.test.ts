@@ -6,8 +6,7 @@ import fc from 'fast-check'
 import * as plain from '../../../test/matchmaker/plain-book.ts'
 import { at, idOf, lobbyPlan, START_MS, VERSION } from '../../../test/matchmaker/plain-wishes.ts'
 import type { Change, PartyMember } from '../../journal/changes.ts'
-import { toLobby, toParty, toPlayer, toVerifiedClient } from '../projection/load.ts'
-import { captchaClientRow, lobbyRow, partyRow, playerRow } from '../projection/rows.ts'
+import { TABLES } from '../projection/projected-tables.ts'
 import type { Decision, FreshIds, HoldWish, LobbyPlan, SeatTaken, SeatWish, Undo } from './commands.ts'
 import * as decide from './decide.ts'
 import { apply, dropHolds, forget, load, setConnections, setIdleRules, setReported } from './evolve.ts'
@@ -552,42 +551,40 @@ function fingerprint(book: Book, now_ms: number): string {
 }
 
 function rowsOf(book: Book) {
+  const { lobbies, players, captcha_clients, parties } = TABLES
   return {
-    lobbies: [...book.lobbies.values()].map((lobby) => lobbyRow('namespace', 1, lobby)),
-    players: [...book.players.values()].map((player) => playerRow('namespace', 1, player)),
-    verified: CLIENTS.flatMap((client) => book.verified.get(client) ?? []).map((verified) =>
-      captchaClientRow('namespace', 1, verified),
+    lobbies: [...book.lobbies.values()].map((lobby) => lobbies.rowOf('namespace', lobby)),
+    players: [...book.players.values()].map((player) => players.rowOf('namespace', player)),
+    captcha_clients: CLIENTS.flatMap((client) => book.verified.get(client) ?? []).map((verified) =>
+      captcha_clients.rowOf('namespace', verified),
     ),
-    draining: [...book.draining],
-    parties: [...book.parties.all()].map((party) => partyRow('namespace', 1, party)),
+    draining_versions: [...book.draining],
+    parties: [...book.parties.all()].map((party) => parties.rowOf('namespace', party)),
   }
 }
 
-/** What PostgreSQL makes of the rows, and load.ts of what PostgreSQL answers. */
+/** What PostgreSQL makes of the rows, and load.ts of what PostgreSQL returns. */
 function loadRows(book: Book, text: string): void {
   const rows = JSON.parse(text) as ReturnType<typeof rowsOf>
-  const dated = <T extends object>(row: T): T =>
+  const selected = <T>(row: object): T =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [
         name,
         name.endsWith('_ts') && value !== null ? new Date(value as number) : value,
       ]),
     ) as T
-  const lobbies = rows.lobbies.map((row) => toLobby(dated(row) as unknown as Parameters<typeof toLobby>[0]))
-  const players = rows.players.map((row) => toPlayer(dated(row) as unknown as Parameters<typeof toPlayer>[0]))
+  const lobbies = rows.lobbies.map((row) => TABLES.lobbies.storedOf(selected(row)))
+  const players = rows.players.map((row) => TABLES.players.storedOf(selected(row)))
   lobbies.sort((a, b) => a.create_ms - b.create_ms || (a.lobby_id < b.lobby_id ? -1 : 1))
   const left = (player: Player): number => player.remove_ms ?? Number.MAX_SAFE_INTEGER
   players.sort((a, b) => a.create_ms - b.create_ms || left(a) - left(b))
-  const verified = rows.verified.map((row) =>
-    toVerifiedClient(dated(row) as unknown as Parameters<typeof toVerifiedClient>[0]),
-  )
   const parties = rows.parties.filter(({ end_ts }) => end_ts === null)
   load(book, {
     lobbies,
     players,
-    verified,
-    draining: rows.draining,
-    parties: parties.map((row) => toParty(dated(row) as unknown as Parameters<typeof toParty>[0])),
+    captcha_clients: rows.captcha_clients.map((row) => TABLES.captcha_clients.storedOf(selected(row))),
+    draining_versions: rows.draining_versions,
+    parties: parties.map((row) => TABLES.parties.storedOf(selected(row))),
   })
 }
 

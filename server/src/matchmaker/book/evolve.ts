@@ -71,22 +71,22 @@ export function apply(book: Book, change: Change): Undo {
   }
 }
 
-/** What the tables hold of one namespace; lobbies and players each in the order of their creation. */
+/** What the tables hold of one namespace, by table; lobbies and players each in the order of their creation. */
 export type StoredBook = {
   lobbies: readonly StoredLobby[]
   players: readonly Player[]
-  verified: readonly VerifiedClient[]
+  captcha_clients: readonly VerifiedClient[]
   /** Ids of versions. */
-  draining: readonly string[]
+  draining_versions: readonly string[]
   parties: readonly PartyRecord[]
 }
 
 /** A player whose lobby is missing in the tables is skipped: the projection could not write that lobby. */
 export function load(book: Book, stored: Partial<StoredBook>): void {
-  const { lobbies = [], players = [], verified = [], draining = [], parties = [] } = stored
-  book.verified.load(verified)
+  const { lobbies = [], players = [], captcha_clients = [], draining_versions = [], parties = [] } = stored
+  book.verified.load(captcha_clients)
   book.parties.load(parties)
-  for (const version_id of draining) book.draining.add(version_id)
+  for (const version_id of draining_versions) book.draining.add(version_id)
   for (const lobby of lobbies) addLobby(book, loadedLobby(lobby))
   for (const player of players) {
     if (player.remove_ms !== null) remember(book, player)

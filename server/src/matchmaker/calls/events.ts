@@ -12,7 +12,7 @@ import { type Prepared, prepare, preparedText } from '../../json-text.ts'
 import type { Book } from '../book/state.ts'
 import { seatAnswer } from '../seats/answer.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
-import type { Patience } from '../shards/identity-watch.ts'
+import type { Patience } from '../shards/seat-waiters.ts'
 
 /** A listener without news is answered after this. */
 const EVENTS_WAIT_MS = 40_000

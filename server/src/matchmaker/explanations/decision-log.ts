@@ -3,7 +3,7 @@
 import type { Attempt, Explanation, Wait } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import type { Book } from '../book/state.ts'
-import type { WaitEnd } from '../shards/books.ts'
+import type { WaitEnd } from '../shards/seat-waiters.ts'
 import { type Decided, explainDecision } from './explain.ts'
 import type { ExplanationStore } from './store.ts'
 

@@ -1,67 +1,61 @@
-// Which lobbies and players a change touches, and what their rows look like then: what the projection has to write.
-
+// Which rows of the projected tables the changes of a batch make different, and copies of these rows.
 import type { Change } from '../../journal/changes.ts'
 import type { Book } from '../book/state.ts'
-import { captchaClientRow, drainingVersionRow, type Images, lobbyRow, partyRow, playerRow } from './rows.ts'
+import { type RowOf, TABLE_NAMES, type TableName, tableOf } from './projected-tables.ts'
 
-/** Marks the id of a version among those of lobbies and players. */
-const VERSION_PREFIX = 'version '
+/** By table: ids of the values in one namespace's book. */
+export type AffectedRows = Record<TableName, Set<string>>
 
-/** Ids of lobbies, players and parties, and clients, and marked ids of versions, whose rows the change makes different. To be asked before the change is applied. */
-export function touchedBy(book: Book, change: Change): string[] {
-  switch (change.kind) {
-    case 'lobby_created':
-      return [change.lobby.lobby_id]
-    case 'lobby_closed':
-    case 'lobby_stalled':
-    case 'lobby_state':
-      return [change.lobby_id]
-    case 'lobby_ready':
-    case 'lobby_stopped':
-      return [change.lobby_id, ...(book.lobbies.get(change.lobby_id)?.players.keys() ?? [])]
-    case 'player_reserved':
-      return [change.player.lobby_id, change.player.player_id]
-    case 'player_connected': {
-      const { player_id } = change
-      const lobby = book.lobbies.get(book.players.get(player_id)?.lobby_id ?? '')
-      // Only the first one changes the lobby's row.
-      return lobby === undefined || lobby.has_reported_players ? [player_id] : [lobby.lobby_id, player_id]
-    }
-    case 'player_dropped':
-      return [change.player_id]
-    case 'player_removed': {
-      const player = book.players.get(change.player_id)
-      return player === undefined ? [] : [player.lobby_id, player.player_id]
-    }
-    case 'version_draining':
-      return [`${VERSION_PREFIX}${change.version_id}`]
-    case 'client_verified':
-    case 'client_counted':
-      return [change.client]
-    case 'party_put':
-      return [change.party.party_id]
-    case 'party_ended':
-      return [change.party_id]
+export function noAffectedRows(): AffectedRows {
+  return {
+    lobbies: new Set(),
+    players: new Set(),
+    captcha_clients: new Set(),
+    draining_versions: new Set(),
+    parties: new Set(),
   }
 }
 
-export function imagesOf(book: Book, namespace_id: string, shard: number, ids: Iterable<string>, images: Images): void {
-  for (const id of ids) {
-    if (id.startsWith(VERSION_PREFIX)) {
-      const version_id = id.slice(VERSION_PREFIX.length)
-      const row = drainingVersionRow(namespace_id, shard, version_id, book.draining.has(version_id))
-      images.draining_versions.set(`${namespace_id} ${version_id}`, row)
-      continue
+/** To be called before the change is applied. */
+export function addAffected(book: Book, change: Change, affected: AffectedRows): void {
+  for (const name of TABLE_NAMES) tableOf(name).addAffected(book, change, affected[name])
+}
+
+/** Adds everything that has not ended. */
+export function addUnended(book: Book, affected: AffectedRows): void {
+  for (const name of TABLE_NAMES) tableOf(name).addUnended(book, affected[name])
+}
+
+/** Copies of rows by table and key, of all namespaces of a shard. Times are milliseconds since the epoch. */
+export type RowSnapshots = { [N in TableName]: Map<string, RowOf<N>> }
+
+export function noRowSnapshots(): RowSnapshots {
+  return {
+    lobbies: new Map(),
+    players: new Map(),
+    captcha_clients: new Map(),
+    draining_versions: new Map(),
+    parties: new Map(),
+  }
+}
+
+/** Copies the affected rows as the book has them now. */
+export function takeSnapshots(book: Book, namespace_id: string, affected: AffectedRows, into: RowSnapshots): void {
+  for (const name of TABLE_NAMES) {
+    const table = tableOf(name)
+    const snapshots: Map<string, object> = into[name]
+    for (const id of affected[name]) {
+      const value = table.valueOf(book, id)
+      const key = table.key.length === 1 ? id : `${namespace_id} ${id}`
+      if (value !== undefined) snapshots.set(key, table.rowOf(namespace_id, value))
     }
-    const lobby = book.lobbies.get(id)
-    if (lobby !== undefined) images.lobbies.set(id, lobbyRow(namespace_id, shard, lobby))
-    const player = book.players.get(id)
-    if (player !== undefined) images.players.set(id, playerRow(namespace_id, shard, player))
-    const party = book.parties.get(id)
-    if (party !== undefined) images.parties.set(id, partyRow(namespace_id, shard, party))
-    const verified = book.verified.get(id)
-    if (verified !== undefined) {
-      images.captcha_clients.set(`${namespace_id} ${id}`, captchaClientRow(namespace_id, shard, verified))
-    }
+  }
+}
+
+/** Adds the rows of `newer` to `older`, in place of older copies. */
+export function addNewer(older: RowSnapshots, newer: RowSnapshots): void {
+  for (const name of TABLE_NAMES) {
+    const rows: Map<string, object> = older[name]
+    for (const [key, row] of newer[name]) rows.set(key, row)
   }
 }

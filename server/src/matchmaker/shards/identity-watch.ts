@@ -1,104 +1,96 @@
-// Who waits for something that concerns an identity: its seats in a party, or the party itself. A waiter is woken by what
-// has become durable and looks for himself; he is also woken when his time is over, or when he has gone.
+// Callers that wait for a change that concerns an identity: its seats in a party, or the party itself. A durable change wakes
+// the caller, which then reads the state itself. The end of its time and a hang-up wake it as well.
 import { ApiError } from '@muster/contract'
 import type { Change } from '../../journal/changes.ts'
 import { createTimerWhileNeeded } from '../../timer-while-needed.ts'
 import type { Book } from '../book/state.ts'
+import type { Patience } from './seat-waiters.ts'
 
 /** Of a process: all that http/watches.ts and sockets.ts let wait, and those that are just ending. */
 const WATCHERS_MAX = 80_000
-/** Of one identity: its tabs and devices. */
+/** Tabs and devices of one identity. */
 const IDENTITY_WATCHERS_MAX = 8
-/** How often it is looked who has waited long enough. */
-const LOOK_MS = 250
+/** How often callers whose time is over are woken. */
+const TICK_MS = 250
 
-export type Patience = { deadline_ms: number; isGone: () => boolean }
+type Waiter = { patience: Pick<Patience, 'deadline_ms' | 'isGone'>; wake: () => void }
 
-export type IdentityWatch = {
+export class IdentityWatch {
+  readonly #elapsed: () => number
+  readonly #waiters = new Map<string, Set<Waiter>>()
+  readonly #timer = createTimerWhileNeeded(TICK_MS, () => this.#tick())
+  #count = 0
+
+  constructor(elapsed: () => number) {
+    this.#elapsed = elapsed
+  }
+
   /**
-   * Resolves when there is something to look at, or the patience is over. To be called before looking, so that nothing
-   * comes in between. Throws API_NOT_AVAILABLE and API_RATE_LIMIT.
+   * Resolves when there may be a change, or the patience is over. To be called before the state is read, so that no change
+   * is missed in between. Throws API_NOT_AVAILABLE and API_RATE_LIMIT.
    */
-  next: (identity_id: string, patience: Patience) => Promise<void>
-  /** Of changes that have become durable. */
-  told: (book: Book | undefined, changes: readonly Change[]) => void
-  /** Anything may be different, or nobody is to wait any longer. */
-  wakeAll: () => void
-  close: () => void
-}
-
-type Waiter = { patience: Patience; wake: () => void }
-
-export function createIdentityWatch(elapsed: () => number): IdentityWatch {
-  const waiters = new Map<string, Set<Waiter>>()
-  let count = 0
-  const looks = createTimerWhileNeeded(LOOK_MS, wakeImpatient)
-
-  function next(identity_id: string, patience: Patience): Promise<void> {
-    const own = waiters.get(identity_id) ?? new Set()
-    if (count >= WATCHERS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 5 })
+  next(identity_id: string, patience: Waiter['patience']): Promise<void> {
+    const own = this.#waiters.get(identity_id) ?? new Set()
+    if (this.#count >= WATCHERS_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 5 })
     if (own.size >= IDENTITY_WATCHERS_MAX) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: 5 })
-    return new Promise((resolve) => {
-      const waiter: Waiter = {
-        patience,
-        wake() {
-          if (own.delete(waiter)) count--
-          if (own.size === 0 && waiters.get(identity_id) === own) waiters.delete(identity_id)
-          resolve()
-        },
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiter: Waiter = {
+      patience,
+      wake: () => {
+        if (own.delete(waiter)) this.#count--
+        if (own.size === 0 && this.#waiters.get(identity_id) === own) this.#waiters.delete(identity_id)
+        resolve()
+      },
+    }
+    this.#waiters.set(identity_id, own.add(waiter))
+    this.#count++
+    this.#timer.need()
+    return promise
+  }
+
+  /** Called with changes that have become durable. */
+  onCommit(book: Book | undefined, changes: readonly Change[]): void {
+    if (this.#count === 0 || book === undefined) return
+    for (const change of changes) {
+      if (change.kind === 'player_reserved') {
+        const { identity_id, leader_player_id } = change.player
+        if (identity_id !== null && leader_player_id !== null) this.#wake(identity_id)
+      } else if (change.kind === 'lobby_ready') {
+        for (const player of book.lobbies.get(change.lobby_id)?.players.values() ?? []) {
+          if (player.identity_id !== null && player.leader_player_id !== null) this.#wake(player.identity_id)
+        }
+      } else if (change.kind === 'party_put') {
+        for (const { identity_id } of change.party.members) this.#wake(identity_id)
+        if (change.left !== null) this.#wake(change.left)
+      } else if (change.kind === 'party_ended') {
+        for (const { identity_id } of book.parties.get(change.party_id)?.members ?? []) this.#wake(identity_id)
       }
-      waiters.set(identity_id, own.add(waiter))
-      count++
-      looks.need()
-    })
+    }
   }
 
-  function wake(identity_id: string): void {
-    for (const waiter of [...(waiters.get(identity_id) ?? [])]) waiter.wake()
+  /** After a reload, or because the process is about to stop. */
+  wakeAll(): void {
+    for (const identity_id of [...this.#waiters.keys()]) this.#wake(identity_id)
   }
 
-  /** Returns whether anybody waits on. */
-  function wakeImpatient(): boolean {
-    const now_ms = elapsed()
-    for (const own of [...waiters.values()]) {
+  close(): void {
+    this.#timer.close()
+    this.wakeAll()
+  }
+
+  #wake(identity_id: string): void {
+    for (const waiter of [...(this.#waiters.get(identity_id) ?? [])]) waiter.wake()
+  }
+
+  /** Returns whether any caller still waits. */
+  #tick(): boolean {
+    const now_ms = this.#elapsed()
+    for (const own of [...this.#waiters.values()]) {
       for (const waiter of [...own]) {
         const { deadline_ms, isGone } = waiter.patience
         if (deadline_ms <= now_ms || isGone()) waiter.wake()
       }
     }
-    return count > 0
-  }
-
-  function told(book: Book | undefined, changes: readonly Change[]): void {
-    if (count === 0 || book === undefined) return
-    for (const change of changes) {
-      if (change.kind === 'player_reserved') {
-        const { identity_id, leader_player_id } = change.player
-        if (identity_id !== null && leader_player_id !== null) wake(identity_id)
-      } else if (change.kind === 'lobby_ready') {
-        for (const player of book.lobbies.get(change.lobby_id)?.players.values() ?? []) {
-          if (player.identity_id !== null && player.leader_player_id !== null) wake(player.identity_id)
-        }
-      } else if (change.kind === 'party_put') {
-        for (const { identity_id } of change.party.members) wake(identity_id)
-        if (change.left !== null) wake(change.left)
-      } else if (change.kind === 'party_ended') {
-        for (const { identity_id } of book.parties.get(change.party_id)?.members ?? []) wake(identity_id)
-      }
-    }
-  }
-
-  function wakeAll(): void {
-    for (const identity_id of [...waiters.keys()]) wake(identity_id)
-  }
-
-  return {
-    next,
-    told,
-    wakeAll,
-    close() {
-      looks.close()
-      wakeAll()
-    },
+    return this.#count > 0
   }
 }

@@ -1,9 +1,9 @@
 // One shard: its books in memory, and the batches in which their changes become durable. A command is carried out in
-// memory at once and answered when its batch has committed; while one append is under way the next batch gathers. An
-// idle shard appends at once: there is no timer.
+// memory at once, and its caller gets the result when its batch has committed. While one append is in flight, the next
+// batch gathers. An idle shard appends at once: there is no timer.
 //
-// A shard is writing; or recovering, when an append failed or its outcome is not known: then commands are held, for
-// HOLD_MS at most, until it writes again; or deposed, when another writer has taken over: then it is done.
+// A shard is writing; or recovering, when an append failed or its outcome is unknown; or deposed, when another writer has
+// taken over. While it recovers, commands are queued for RECOVERY_WAIT_MS_MAX at most. A deposed shard never writes again.
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
@@ -12,53 +12,33 @@ import { newId } from '../../ids.ts'
 import type { Change } from '../../journal/changes.ts'
 import { encodePage } from '../../journal/pages.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import type { Decision, Env, Undo } from '../book/commands.ts'
+import type { Decision, Env } from '../book/commands.ts'
 import { expire } from '../book/decide.ts'
-import { apply, forget } from '../book/evolve.ts'
+import { forget } from '../book/evolve.ts'
 import type { IdleRules } from '../book/idle.ts'
 import { BrokenLaw } from '../book/laws.ts'
 import { Book } from '../book/state.ts'
-import { imagesOf, touchedBy } from '../projection/affected-rows.ts'
+import { noRowSnapshots, takeSnapshots } from '../projection/affected-rows.ts'
 import { bookOf, loadShard } from '../projection/load.ts'
 import type { Projection } from '../projection/projection.ts'
-import { emptyImages } from '../projection/rows.ts'
+import { Batch, type Decide, type Pending } from './batch.ts'
 import type { BookTime } from './book-time.ts'
 import type { Capacity } from './capacity.ts'
 import { type AppendOutcome, append, didCommit, type Takeover, takeOver } from './fence.ts'
 import type { PortPool } from './port-pool.ts'
 
-/** Commands of one journal row; what comes beyond waits for the next. */
+/** Commands of one journal row; further commands wait for the next row. */
 const BATCH_COMMANDS_MAX = 1_024
 /** Commands that may wait while the shard cannot write. */
-const HELD_COMMANDS_MAX = 20_000
-/** A connected player must not be thrown out for a database restart; but nobody waits for ever. */
-const HOLD_MS = 5_000
+const QUEUED_COMMANDS_MAX = 20_000
+/** Long enough that a database restart removes no connected player; short enough for a caller to wait. */
+const RECOVERY_WAIT_MS_MAX = 5_000
+/** Ended seats and lobbies that one command removes first. */
 const EXPIRIES_PER_COMMAND_MAX = 1_000
+/** Between two tries to read the journal. */
 const RECOVER_PAUSE_MS = 100
 
-/** `env` is good for this one call. */
-export type Decide<T> = (book: Book, env: Env) => Decision<T>
-
 export type ShardState = 'recovering' | 'writing' | 'deposed' | 'closed'
-
-export type Shard = {
-  /**
-   * Carries out a command. Resolves when everything that the answer rests on is durable, refusals included. Throws
-   * API_NOT_AVAILABLE when the shard cannot write for too long, and what `decide` throws.
-   */
-  run: <T>(namespace_id: string, decide: Decide<T>) => Promise<Decision<T>>
-  /** Removes what time has ended, and rejects what was held for too long. */
-  tick: () => void
-  /** A look at a book, for what need not be durable. Undefined when the namespace has none. */
-  book: (namespace_id: string) => Book | undefined
-  /** The namespaces that have a book. */
-  namespaceIds: () => string[]
-  state: () => ShardState
-  /** Takes the shard over and reads it. */
-  open: () => Promise<void>
-  /** Rejects what is still held; what is being appended may finish. */
-  close: () => Promise<void>
-}
 
 export type ShardOptions = {
   shard: number
@@ -68,386 +48,390 @@ export type ShardOptions = {
   ports: PortPool
   book_time: BookTime
   elapsed: () => number
-  /** Of a book that has not been told its own. */
+  /** For a book whose own rules have not been set. */
   idle_rules: IdleRules
-  /** Until when every edge has reported, for a book that has not been told. */
+  /** Every edge has reported up to this time, for a book whose own time has not been set. */
   reported_ms: number
   log: Logger
   metrics: Metrics
-  /** Called in order with what has become durable. */
+  /** Called in order with the changes that have become durable. */
   onCommit: (namespace_id: string, changes: readonly Change[]) => void
-  /** The books have been read anew: whoever waits for a change must look again. */
+  /** The books have been read again: a caller that waits for a change must read the book. */
   onReload: () => void
   onDeposed: () => void
 }
 
-type Pending = {
-  namespace_id: string
-  decide: Decide<unknown>
-  /** By the monotonic clock. */
-  since_ms: number
-  decision: Decision<unknown> | null
-  /** Its caller has been answered: it must not be carried out (again). */
-  is_answered: boolean
-  resolve: (decision: Decision<never>) => void
-  reject: (error: unknown) => void
-}
+type FailedAppend = Exclude<AppendOutcome, { kind: 'committed' }>
 
-type Batch = { pendings: Pending[]; entries: Map<string, Change[]>; touched: Map<string, Set<string>>; undos: Undo[] }
+export class Shard {
+  readonly #options: ShardOptions
+  readonly #env: Env
+  #state: ShardState = 'recovering'
+  #books = new Map<string, Book>()
+  /** The name under which this process appends; new with each takeover. */
+  #writer = ''
+  /** Of the last row. */
+  #seq = 0
+  #time_ms = 0
+  /** The time of the last row: everything that happened until then is durable. */
+  #durable_ms = 0
+  #gathering = new Batch()
+  #is_appending = false
+  #queued: Pending[] = []
+  /** The commands of a batch whose outcome is unknown. */
+  #undecided: Pending[] = []
+  /** Settles when no append is in flight. */
+  #appended = Promise.resolve()
 
-const newBatch = (): Batch => ({ pendings: [], entries: new Map(), touched: new Map(), undos: [] })
+  constructor(options: ShardOptions) {
+    this.#options = options
+    const { capacity, ports } = options
+    this.#env = { now_ms: 0, hasRoom: capacity.hasRoom, choosePorts: ports.choose }
+  }
 
-export function createShard(options: ShardOptions): Shard {
-  const { shard, pool, projection, capacity, ports, book_time, elapsed, log, metrics } = options
-  let state: ShardState = 'recovering'
-  let books = new Map<string, Book>()
-  let writer = ''
-  let seq = 0
-  let time_ms = 0
-  /** The time of the last row: all that happened before it is durable. */
-  let durable_ms = 0
-  let gathering = newBatch()
-  let flying: Batch | null = null
-  let held: Pending[] = []
-  /** Commands of a batch of which nobody knows yet whether it committed. */
-  let lost: Pending[] = []
-  let idle = Promise.resolve()
+  get state(): ShardState {
+    return this.#state
+  }
 
-  /** One for all commands, so that a command allocates none. */
-  const env: Env = { now_ms: 0, hasRoom: capacity.hasRoom, choosePorts: ports.choose }
+  /** The namespaces that have a book. */
+  namespaceIds(): string[] {
+    return [...this.#books.keys()]
+  }
 
-  /** What its planned lobbies will need is kept for them. After a reload none of them are left: see Capacity.replace. */
-  const newBook = (): Book =>
-    new Book({
-      onPlanned: (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
-      idle_rules: options.idle_rules,
-      networksOf: clientNetworks,
-      reported_ms: options.reported_ms,
-    })
+  /** For reads that need not be durable. Undefined when the namespace has no book. */
+  book(namespace_id: string): Book | undefined {
+    return this.#books.get(namespace_id)
+  }
 
-  function run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
+  /**
+   * Carries out a command. Resolves when everything that the result rests on is durable, refusals included. Throws
+   * API_NOT_AVAILABLE when the shard cannot write for too long, and the errors of `decide`.
+   */
+  run<T>(namespace_id: string, decide: Decide<T>): Promise<Decision<T>> {
     return new Promise((resolve, reject) => {
       const pending: Pending = {
         namespace_id,
         decide,
-        since_ms: elapsed(),
+        since_ms: this.#options.elapsed(),
         decision: null,
-        is_answered: false,
+        is_settled: false,
         resolve,
         reject,
       }
-      if (state === 'deposed' || state === 'closed' || held.length >= HELD_COMMANDS_MAX) return reject(notAvailable())
-      if (state === 'recovering' || gathering.pendings.length >= BATCH_COMMANDS_MAX) held.push(pending)
-      else admit(pending)
+      const is_over = this.#state === 'deposed' || this.#state === 'closed'
+      if (is_over || this.#queued.length >= QUEUED_COMMANDS_MAX) return reject(notAvailable())
+      const must_wait = this.#state === 'recovering' || this.#gathering.pendings.length >= BATCH_COMMANDS_MAX
+      if (must_wait) this.#queued.push(pending)
+      else this.#accept(pending)
     })
   }
 
-  /** Carries the command out in memory; its answer leaves with the batch, or now when nothing is uncommitted. */
-  function admit(pending: Pending): void {
-    if (!execute(pending, gathering)) return
-    if (flying === null && gathering.entries.size === 0) {
+  /** Removes seats and lobbies whose time is over, and rejects commands that were queued for too long. */
+  tick(): void {
+    const { book_time, shard, log } = this.#options
+    for (const pending of [...this.#undecided, ...this.#queued]) {
+      if (!pending.is_settled && this.#hasWaitedTooLong(pending)) reject(pending, notAvailable())
+    }
+    this.#queued = this.#queued.filter((pending) => !pending.is_settled)
+    if (this.#state !== 'writing') return
+    const now_ms = book_time.now()
+    if (!this.#is_appending && !this.#gathering.has_changes) {
+      this.#time_ms = this.#durable_ms = Math.max(this.#time_ms, now_ms)
+    }
+    for (const [namespace_id, book] of this.#books) {
+      forget(book, this.#durable_ms)
+      const due_ms = book.nextDueMs()
+      if (due_ms !== null && due_ms <= now_ms) {
+        this.run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
+          log.warn({ err: error, shard }, 'expired seats and lobbies could not be removed; trying again')
+        })
+      } else if (book.isEmpty()) {
+        this.#books.delete(namespace_id)
+      }
+    }
+  }
+
+  /** Takes the shard over and reads it. */
+  async open(): Promise<void> {
+    await this.#reload(null, [])
+    if (this.#gathering.pendings.length > 0) this.#appended = this.#appendAll()
+  }
+
+  /** Rejects queued commands; an append in flight may finish. */
+  async close(): Promise<void> {
+    if (this.#state === 'recovering') this.#state = 'closed'
+    await this.#appended
+    if (this.#state === 'writing') this.#state = 'closed'
+    for (const pending of [...this.#undecided, ...this.#queued, ...this.#gathering.pendings]) {
+      if (!pending.is_settled) reject(pending, notAvailable())
+    }
+    this.#queued = []
+  }
+
+  /** Room for planned lobbies is taken in the region. A reload leaves no planned lobby: see Capacity.replace. */
+  readonly #newBook = (): Book => {
+    const { capacity, shard, idle_rules, reported_ms } = this.#options
+    return new Book({
+      onPlanned: (lobby, sign) => (sign === 1 ? capacity.take(shard, lobby) : capacity.release(shard, lobby)),
+      idle_rules,
+      networksOf: clientNetworks,
+      reported_ms,
+    })
+  }
+
+  /** Carries the command out in memory. Its caller gets the result with the batch, or now if everything is committed. */
+  #accept(pending: Pending): void {
+    if (!this.#execute(pending, this.#gathering)) return
+    if (!this.#is_appending && !this.#gathering.has_changes) {
       settle(pending)
       return
     }
-    gathering.pendings.push(pending)
-    if (flying === null) idle = fly()
+    this.#gathering.pendings.push(pending)
+    if (!this.#is_appending) this.#appended = this.#appendAll()
   }
 
-  /** Answers false when the command itself failed: it has been rejected and has changed nothing. */
-  function execute(pending: Pending, batch: Batch): boolean {
-    const book = bookOf(books, pending.namespace_id, newBook)
-    time_ms = Math.max(time_ms, book_time.now())
-    env.now_ms = time_ms
-    const mark = batch.undos.length
-    const entry = batch.entries.get(pending.namespace_id)?.length ?? 0
+  /** Returns false when the command itself failed: it has been rejected and has changed nothing. */
+  #execute(pending: Pending, batch: Batch): boolean {
+    const { book_time, shard, log } = this.#options
+    const { namespace_id } = pending
+    const book = bookOf(this.#books, namespace_id, this.#newBook)
+    this.#time_ms = Math.max(this.#time_ms, book_time.now())
+    this.#env.now_ms = this.#time_ms
+    const undo_count = batch.undo_count
+    const change_count = batch.changeCount(namespace_id)
     try {
       for (let expiries = 0; expiries < EXPIRIES_PER_COMMAND_MAX; expiries++) {
-        const change = expire(book, time_ms)
+        const change = expire(book, this.#time_ms)
         if (change === null) break
-        make(book, pending.namespace_id, change, batch)
+        this.#apply(book, namespace_id, change, batch)
       }
-      pending.decision = pending.decide(book, env)
-      const { decision } = pending
+      const decision = pending.decide(book, this.#env)
+      pending.decision = decision
       for (const change of 'changes' in decision ? decision.changes : (decision.noted ?? [])) {
-        make(book, pending.namespace_id, change, batch)
+        this.#apply(book, namespace_id, change, batch)
       }
       return true
     } catch (error) {
-      undo(batch, mark)
-      const changes = batch.entries.get(pending.namespace_id)
-      if (changes !== undefined) changes.length = entry
-      if (changes?.length === 0) batch.entries.delete(pending.namespace_id)
+      batch.undoCommand(namespace_id, undo_count, change_count)
       if (error instanceof BrokenLaw) {
-        const { namespace_id } = pending
-        log.error({ err: error, shard, namespace_id, time_ms }, 'a command would have broken a law; it has been undone')
+        const facts = { err: error, shard, namespace_id, time_ms: this.#time_ms }
+        log.error(facts, 'a command would have broken a law; it has been undone')
       }
       reject(pending, error)
       return false
     }
   }
 
-  function make(book: Book, namespace_id: string, change: Change, batch: Batch): void {
-    const ids = touchedBy(book, change)
-    batch.undos.push(apply(book, change))
-    if (change.kind === 'lobby_created') {
-      const { lobby } = change
-      capacity.take(shard, lobby)
-      batch.undos.push(() => capacity.release(shard, lobby))
-      ports.take(shard, lobby)
-      batch.undos.push(() => ports.undo(shard, lobby))
-    }
-    const changes = batch.entries.get(namespace_id)
-    if (changes === undefined) batch.entries.set(namespace_id, [change])
-    else changes.push(change)
-    const touched = batch.touched.get(namespace_id)
-    if (touched === undefined) batch.touched.set(namespace_id, new Set(ids))
-    else for (const id of ids) touched.add(id)
+  #apply(book: Book, namespace_id: string, change: Change, batch: Batch): void {
+    batch.apply(book, namespace_id, change)
+    if (change.kind !== 'lobby_created') return
+    const { shard, capacity, ports } = this.#options
+    const { lobby } = change
+    capacity.take(shard, lobby)
+    batch.onUndo(() => capacity.release(shard, lobby))
+    ports.take(shard, lobby)
+    batch.onUndo(() => ports.undo(shard, lobby))
   }
 
   /** Appends batch after batch until none is left. */
-  async function fly(): Promise<void> {
-    while (state === 'writing' && (gathering.pendings.length > 0 || gathering.entries.size > 0)) {
-      const batch = gathering
-      gathering = newBatch()
-      if (batch.entries.size === 0) {
+  async #appendAll(): Promise<void> {
+    while (this.#state === 'writing' && !this.#gathering.is_empty) {
+      const batch = this.#gathering
+      this.#gathering = new Batch()
+      if (!batch.has_changes) {
         for (const pending of batch.pendings) settle(pending)
-        admitHeld()
+        this.#acceptQueued()
         continue
       }
-      flying = batch
-      const writing = write(batch)
-      admitHeld()
-      const outcome = await writing
-      flying = null
-      if (outcome.kind !== 'committed') await recover(batch, outcome)
+      this.#is_appending = true
+      const appending = this.#append(batch)
+      this.#acceptQueued()
+      const outcome = await appending
+      this.#is_appending = false
+      if (outcome.kind !== 'committed') await this.#recover(batch, outcome)
     }
   }
 
-  /** Appends a batch. The images are taken at once: memory is at this batch then, and not ahead of it. */
-  async function write(batch: Batch): Promise<AppendOutcome> {
-    const images = emptyImages()
-    for (const [namespace_id, ids] of batch.touched) {
-      imagesOf(bookOf(books, namespace_id, newBook), namespace_id, shard, ids, images)
+  /** Appends a batch. The rows are copied at once: memory is at this batch then, and not ahead of it. */
+  async #append(batch: Batch): Promise<AppendOutcome> {
+    const { shard, pool, metrics, projection, onCommit } = this.#options
+    const snapshots = noRowSnapshots()
+    for (const [namespace_id, affected] of batch.affected) {
+      takeSnapshots(bookOf(this.#books, namespace_id, this.#newBook), namespace_id, affected, snapshots)
     }
-    const entries = [...batch.entries].map(([namespace_id, changes]) => ({ namespace_id, changes }))
-    const ms = time_ms
+    const entries = batch.entries()
+    const ms = this.#time_ms
     const payload = encodePage({ format: 1, ms, entries })
     const since = performance.now()
-    const outcome = await append(pool, { shard, seq: seq + 1, writer, payload })
+    const outcome = await append(pool, { shard, seq: this.#seq + 1, writer: this.#writer, payload })
     metrics.append_seconds.observe({ outcome: outcome.kind }, (performance.now() - since) / 1_000)
     metrics.batch_commands.observe(batch.pendings.length)
-    if (outcome.kind === 'committed') {
-      seq += 1
-      durable_ms = ms
-      projection.note(
-        shard,
-        seq,
-        images,
-        entries.some(({ changes }) => changes.some(isUrgent)),
-      )
-      for (const { namespace_id, changes } of entries) {
-        giveBackRoom(namespace_id, changes)
-        options.onCommit(namespace_id, changes)
-      }
-      for (const pending of batch.pendings) settle(pending)
+    if (outcome.kind !== 'committed') return outcome
+    this.#seq += 1
+    this.#durable_ms = ms
+    const is_urgent = entries.some(({ changes }) => changes.some(isUrgent))
+    projection.add(shard, this.#seq, snapshots, is_urgent)
+    for (const { namespace_id, changes } of entries) {
+      this.#releaseStopped(namespace_id, changes)
+      onCommit(namespace_id, changes)
     }
+    for (const pending of batch.pendings) settle(pending)
     return outcome
   }
 
-  /** Only of ends that are durable: see capacity.ts. */
-  function giveBackRoom(namespace_id: string, changes: readonly Change[]): void {
+  /** Releases the room and the ports of lobbies whose end is durable: see capacity.ts. */
+  #releaseStopped(namespace_id: string, changes: readonly Change[]): void {
+    const { shard, capacity, ports } = this.#options
     for (const change of changes) {
       if (change.kind !== 'lobby_stopped') continue
-      const lobby = books.get(namespace_id)?.lobbies.get(change.lobby_id)
+      const lobby = this.#books.get(namespace_id)?.lobbies.get(change.lobby_id)
       if (lobby === undefined) continue
       capacity.release(shard, lobby)
       ports.retire(shard, lobby)
     }
   }
 
-  function settle(pending: Pending): void {
-    pending.is_answered = true
-    pending.resolve(pending.decision as Decision<never>)
-  }
-
-  function reject(pending: Pending, error: unknown): void {
-    pending.is_answered = true
-    pending.reject(error)
-  }
-
-  /** Until the batch is full or nobody is held: so whoever comes next does not come before those who wait. */
-  function admitHeld(): void {
-    while (held.length > 0 && gathering.pendings.length < BATCH_COMMANDS_MAX) {
-      for (const pending of held.splice(0, BATCH_COMMANDS_MAX - gathering.pendings.length)) {
-        if (!pending.is_answered && execute(pending, gathering)) gathering.pendings.push(pending)
+  /** Fills the batch from the queue, so that a new command does not overtake the queued ones. */
+  #acceptQueued(): void {
+    const batch = this.#gathering
+    while (this.#queued.length > 0 && batch.pendings.length < BATCH_COMMANDS_MAX) {
+      for (const pending of this.#queued.splice(0, BATCH_COMMANDS_MAX - batch.pendings.length)) {
+        if (!pending.is_settled && this.#execute(pending, batch)) batch.pendings.push(pending)
       }
     }
   }
 
-  async function recover(batch: Batch, outcome: Exclude<AppendOutcome, { kind: 'committed' }>): Promise<void> {
-    if (outcome.kind === 'deposed') return depose([...batch.pendings, ...gathering.pendings])
-    state = 'recovering'
-    const later = gathering
-    gathering = newBatch()
+  async #recover(batch: Batch, outcome: FailedAppend): Promise<void> {
+    const { shard, log } = this.#options
+    if (outcome.kind === 'deposed') return this.#depose([...batch.pendings, ...this.#gathering.pendings])
+    this.#state = 'recovering'
+    const later = this.#gathering
+    this.#gathering = new Batch()
     log.warn({ err: outcome.error, shard, outcome: outcome.kind }, 'an append to the journal did not succeed')
-    if (outcome.kind === 'failed') {
-      undo(later, 0)
-      undo(batch, 0)
-      await retryOneByOne([...batch.pendings, ...later.pendings], batch.pendings.length === 1 ? outcome.error : null)
-    } else {
-      await reload({ seq: seq + 1, writer, batch }, later.pendings)
-    }
+    if (outcome.kind === 'unknown') return this.#reload(batch, later.pendings)
+    later.undoAll()
+    batch.undoAll()
+    const refused_alone = batch.pendings.length === 1 ? outcome.error : null
+    await this.#retryOneByOne([...batch.pendings, ...later.pendings], refused_alone)
   }
 
-  /** The batch was refused: whichever command is to blame, the others must not suffer. */
-  async function retryOneByOne(pendings: Pending[], blame_first: unknown): Promise<void> {
+  /**
+   * The database refused the batch because of one command; the others must still succeed. `first_error`: the first command
+   * was alone in the batch, so it is the one.
+   */
+  async #retryOneByOne(pendings: Pending[], first_error: unknown): Promise<void> {
+    const { shard, log } = this.#options
     for (const [index, pending] of pendings.entries()) {
-      if (index === 0 && blame_first !== null) {
-        reject(pending, refusalOf(blame_first))
+      if (index === 0 && first_error !== null) {
+        reject(pending, refusalOf(first_error))
         continue
       }
-      if (isHeldTooLong(pending)) {
+      if (this.#hasWaitedTooLong(pending)) {
         reject(pending, notAvailable())
         continue
       }
-      const alone = newBatch()
-      if (!execute(pending, alone)) continue
-      if (alone.entries.size === 0) {
+      const alone = new Batch()
+      if (!this.#execute(pending, alone)) continue
+      if (!alone.has_changes) {
         settle(pending)
         continue
       }
       alone.pendings.push(pending)
-      const outcome = await write(alone)
+      const outcome = await this.#append(alone)
       if (outcome.kind === 'committed') continue
       const rest = pendings.slice(index + 1)
-      if (outcome.kind === 'deposed') return depose([pending, ...rest])
-      if (outcome.kind === 'unknown') return reload({ seq: seq + 1, writer, batch: alone }, rest)
-      undo(alone, 0)
+      if (outcome.kind === 'deposed') return this.#depose([pending, ...rest])
+      if (outcome.kind === 'unknown') return this.#reload(alone, rest)
+      alone.undoAll()
       log.error({ err: outcome.error, shard }, 'the journal refuses a command')
       reject(pending, refusalOf(outcome.error))
     }
-    if (state === 'recovering') state = 'writing'
-    admitHeld()
+    if (this.#state === 'recovering') this.#state = 'writing'
+    this.#acceptQueued()
   }
 
-  /** Nobody knows whether the unknown batch committed: take over, ask, and read everything anew. */
-  async function reload(
-    unknown: { seq: number; writer: string; batch: Batch } | null,
-    later: Pending[],
-  ): Promise<void> {
-    held = [...later, ...held]
-    lost = unknown?.batch.pendings ?? []
-    const mine = unknown === null ? null : { seq, writers: new Set([writer]) }
+  /** Takes over, finds out whether the batch of unknown outcome committed, and reads everything again. */
+  async #reload(unknown: Batch | null, later: Pending[]): Promise<void> {
+    const { pool, shard, log, book_time } = this.#options
+    this.#queued = [...later, ...this.#queued]
+    this.#undecided = unknown?.pendings ?? []
+    const lost = { seq: this.#seq + 1, writer: this.#writer }
+    const mine = unknown === null ? null : { seq: this.#seq, writers: new Set([this.#writer]) }
     const served_ms = book_time.servedMs()
     let fresh = ''
     let takeover: Takeover | null = null
-    while (state === 'recovering') {
+    while (this.#state === 'recovering') {
       try {
         if (takeover === null) {
           fresh = newId(book_time.now())
           mine?.writers.add(fresh)
-          takeover = await takeOver(pool, shard, fresh, { now_ms: Math.max(time_ms, book_time.now()), served_ms }, mine)
+          const times = { now_ms: Math.max(this.#time_ms, book_time.now()), served_ms }
+          takeover = await takeOver(pool, shard, fresh, times, mine)
         }
-        if (unknown !== null && lost.length > 0) await settleLost(unknown)
-        if (takeover === null) return depose([])
-        const loaded = await loadShard(pool, shard, takeover, log, newBook)
-        if (!isRecovering()) return
-        books = loaded.books
-        capacity.replace(shard, books.values())
-        ports.replace(shard, books.values())
-        writer = fresh
-        seq = takeover.seq
-        time_ms = durable_ms = takeover.ms
-        metrics.shard_recoveries.inc()
-        projection.reset(shard)
-        projection.note(shard, seq, loaded.images, loaded.images.lobbies.size > 0)
-        state = 'writing'
-        options.onReload()
+        if (this.#undecided.length > 0) await this.#settleUndecided(lost)
+        if (takeover === null) return this.#depose([])
+        await this.#load(fresh, takeover)
       } catch (error) {
         log.warn({ err: error, shard }, 'the journal cannot be read; trying again')
         await new Promise((resolve) => setTimeout(resolve, RECOVER_PAUSE_MS))
       }
     }
-    if (state === 'writing') admitHeld()
+    if (this.#state === 'writing') this.#acceptQueued()
   }
 
-  /** After a takeover the fate of the lost batch is sealed: its callers are answered, or it is carried out again. */
-  async function settleLost(unknown: { seq: number; writer: string }): Promise<void> {
-    if (await didCommit(pool, { shard, seq: unknown.seq, writer: unknown.writer })) lost.forEach(settle)
-    else held = [...lost, ...held]
-    lost = []
+  /** Reads the shard after a takeover, and writes from then on. */
+  async #load(writer: string, takeover: Takeover): Promise<void> {
+    const { pool, shard, log, capacity, ports, metrics, projection, onReload } = this.#options
+    const { books, snapshots } = await loadShard(pool, shard, takeover, log, this.#newBook)
+    // It may have been closed meanwhile.
+    if (this.#state !== 'recovering') return
+    this.#books = books
+    capacity.replace(shard, books.values())
+    ports.replace(shard, books.values())
+    this.#writer = writer
+    this.#seq = takeover.seq
+    this.#time_ms = this.#durable_ms = takeover.ms
+    metrics.shard_recoveries.inc()
+    projection.reset(shard)
+    projection.add(shard, this.#seq, snapshots, snapshots.lobbies.size > 0)
+    this.#state = 'writing'
+    onReload()
   }
 
-  function depose(pendings: readonly Pending[]): void {
-    state = 'deposed'
-    log.warn({ shard }, 'another writer has taken this shard over')
-    for (const pending of [...pendings, ...held]) reject(pending, notAvailable())
-    held = []
-    gathering = newBatch()
-    options.onDeposed()
+  /** After a takeover the outcome cannot change any more: the callers get their results, or the commands run again. */
+  async #settleUndecided(lost: { seq: number; writer: string }): Promise<void> {
+    const { pool, shard } = this.#options
+    if (await didCommit(pool, { shard, ...lost })) this.#undecided.forEach(settle)
+    else this.#queued = [...this.#undecided, ...this.#queued]
+    this.#undecided = []
   }
 
-  function isHeldTooLong(pending: Pending): boolean {
-    return pending.since_ms + HOLD_MS <= elapsed()
+  #depose(pendings: readonly Pending[]): void {
+    const { shard, log, onDeposed } = this.#options
+    this.#state = 'deposed'
+    log.warn({ shard }, 'another writer has taken over this shard')
+    for (const pending of [...pendings, ...this.#queued]) reject(pending, notAvailable())
+    this.#queued = []
+    this.#gathering = new Batch()
+    onDeposed()
   }
 
-  /** What a wait may have changed: the compiler believes otherwise. */
-  function isRecovering(): boolean {
-    return state === 'recovering'
-  }
-
-  function tick(): void {
-    for (const pending of [...lost, ...held]) {
-      if (!pending.is_answered && isHeldTooLong(pending)) reject(pending, notAvailable())
-    }
-    held = held.filter((pending) => !pending.is_answered)
-    if (state !== 'writing') return
-    const now_ms = book_time.now()
-    if (flying === null && gathering.entries.size === 0) time_ms = durable_ms = Math.max(time_ms, now_ms)
-    for (const [namespace_id, book] of books) {
-      forget(book, durable_ms)
-      const due_ms = book.nextDueMs()
-      if (due_ms !== null && due_ms <= now_ms) {
-        run(namespace_id, () => ({ changes: [], result: null })).catch((error: unknown) => {
-          log.warn({ err: error, shard }, 'what is due could not be removed; trying again')
-        })
-      } else if (book.isEmpty()) {
-        books.delete(namespace_id)
-      }
-    }
-  }
-
-  async function open(): Promise<void> {
-    await reload(null, [])
-    if (gathering.pendings.length > 0) idle = fly()
-  }
-
-  async function close(): Promise<void> {
-    if (state === 'recovering') state = 'closed'
-    await idle
-    if (state === 'writing') state = 'closed'
-    for (const pending of [...lost, ...held, ...gathering.pendings]) {
-      if (!pending.is_answered) reject(pending, notAvailable())
-    }
-    held = []
-  }
-
-  return {
-    run,
-    tick,
-    book: (namespace_id) => books.get(namespace_id),
-    namespaceIds: () => [...books.keys()],
-    state: () => state,
-    open,
-    close,
+  #hasWaitedTooLong(pending: Pending): boolean {
+    return pending.since_ms + RECOVERY_WAIT_MS_MAX <= this.#options.elapsed()
   }
 }
 
-function undo(batch: Batch, down_to: number): void {
-  while (batch.undos.length > down_to) batch.undos.pop()!()
+function settle(pending: Pending): void {
+  pending.is_settled = true
+  pending.resolve(pending.decision as Decision<never>)
 }
 
-/** Who writes the runs, or compares them with the lobbies, waits for these. */
+function reject(pending: Pending, error: unknown): void {
+  pending.is_settled = true
+  pending.reject(error)
+}
+
+/** The runner waits for these: it starts, stops and watches processes by them. */
 function isUrgent({ kind }: Change): boolean {
   return kind === 'lobby_created' || kind === 'lobby_stopped' || kind === 'lobby_stalled'
 }
@@ -456,7 +440,7 @@ function notAvailable(): ApiError {
   return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
 }
 
-/** What PostgreSQL says of the row itself is a fault of ours; anything else is an outage. */
+/** A refusal of the row itself by PostgreSQL is a fault of this program; anything else is an outage. */
 function refusalOf(error: unknown): unknown {
   const code = (error as { code?: unknown }).code
   return typeof code === 'string' && /^(0A|22|23|42|54)...$/.test(code) ? error : notAvailable()
