@@ -1,7 +1,7 @@
-// Places that are held while a game's own endpoint is asked: in a lobby that is there, or in a lobby that is planned and
-// will be created by the first of its holds that becomes a seat. A hold is a seat in every count (of its lobby, its
-// client, the namespace's lobbies, the region's room) and in no journal: a book that is read anew has none. It ends as a
-// seat, by being let go, or by its time. A part of the book: no clock, no I/O.
+// Places that are held while the game's endpoint verifies a request: in an existing lobby, or in a planned lobby, which is
+// created when the first of its holds becomes a seat. A hold counts like a seat in every limit: of its lobby, its client,
+// the namespace's lobbies and the region's room. Holds are in no journal, so a book that is loaded has none. A hold ends as a
+// seat, by being dropped, or after SEAT_HOLD_MS.
 import type { SeatAction } from '@muster/contract'
 import type { PartyMember } from '../../journal/changes.ts'
 import type { LobbyPlan } from './commands.ts'
@@ -9,130 +9,132 @@ import { createHeap } from './heap.ts'
 import type { Lobby } from './lobby.ts'
 import { createOpenLobbyIndex, type LobbyKey, type Tags } from './open-lobbies.ts'
 
-/** The game's endpoint must have answered by then. */
+/** The game's endpoint must respond within this time. */
 export const SEAT_HOLD_MS = 10_000
 
-/** A lobby as it will be, but for its moment and its ports. */
+/** A lobby as it will be created, apart from its time of creation and its ports. */
 export type PlannedLobby = Lobby & Pick<LobbyPlan, 'edge_ports_wanted' | 'creator_lobbies_max'>
 
-/** Named by the player that it will be. */
+/** `player_id`: the player that the hold becomes. */
 export type Hold = {
   player_id: string
   client: string
-  /** Whose it is, where a party is seated. */
+  /** The party member whose place it is; null without a party. */
   member: PartyMember | null
   action: SeatAction
   lobby: Lobby
-  /** The same lobby, while it is yet to be created; null once it is there. */
+  /** The same lobby while it is planned; null once it exists. */
   plan: PlannedLobby | null
   expire_ms: number
 }
 
-/** What else counts a hold. `sign` is 1 when it is taken and -1 when it is over. */
+/** What counts holds as well. `sign` is 1 when a hold begins and -1 when it ends. */
 export type HoldCounts = {
   client: (client: string, sign: 1 | -1) => void
-  /** The lobby, which is no plan, has one place more or less. */
+  /** The free places of an existing lobby have changed. */
   place: (lobby: Lobby) => void
-  /** Room of a region that a planned lobby will need. */
+  /** A planned lobby reserves room in its region. */
   room: (lobby: Lobby, sign: 1 | -1) => void
 }
 
-export type Holds = {
-  get: (player_id: string) => Hold | undefined
-  put: (hold: Hold) => void
-  /** The hold as it was; undefined when there is none. */
-  drop: (player_id: string) => Hold | undefined
-  /** A planned lobby that a find may share: the fullest, among equals the oldest. */
-  choose: (places: readonly LobbyKey[], tags: Tags, party_size: number | null) => PlannedLobby | null
-  planned_count: () => number
-  /** The lobby comes into being: holds of its plan are holds of it. Answers the plan, if there was one. */
-  create: (lobby: Lobby) => PlannedLobby | undefined
-  /** It does not after all: it is a plan again, or its holds are over. */
-  uncreate: (lobby: Lobby, plan: PlannedLobby | undefined) => void
-  expire: (now_ms: number) => void
-  size: () => number
-}
+export class Holds {
+  readonly #counts: HoldCounts
+  readonly #holds = new Map<string, Hold>()
+  readonly #by_expiry = createHeap<Hold>((a, b) => a.expire_ms < b.expire_ms)
+  readonly #plans = new Map<string, PlannedLobby>()
+  readonly #open_plans = createOpenLobbyIndex()
 
-export function createHolds(counts: HoldCounts): Holds {
-  const holds = new Map<string, Hold>()
-  const ends = createHeap<Hold>((a, b) => a.expire_ms < b.expire_ms)
-  const plans = new Map<string, PlannedLobby>()
-  const shelves = createOpenLobbyIndex()
-
-  function put(hold: Hold): void {
-    holds.set(hold.player_id, hold)
-    ends.place(hold)
-    counts.client(hold.client, 1)
-    count(hold, 1)
+  constructor(counts: HoldCounts) {
+    this.#counts = counts
   }
 
-  function drop(player_id: string): Hold | undefined {
-    const hold = holds.get(player_id)
+  get size(): number {
+    return this.#holds.size
+  }
+
+  get planned_count(): number {
+    return this.#plans.size
+  }
+
+  get(player_id: string): Hold | undefined {
+    return this.#holds.get(player_id)
+  }
+
+  put(hold: Hold): void {
+    this.#holds.set(hold.player_id, hold)
+    this.#by_expiry.place(hold)
+    this.#counts.client(hold.client, 1)
+    this.#count(hold, 1)
+  }
+
+  /** Returns the hold that has ended; undefined when there was none. */
+  drop(player_id: string): Hold | undefined {
+    const hold = this.#holds.get(player_id)
     if (hold === undefined) return undefined
-    holds.delete(player_id)
-    ends.remove(hold)
-    counts.client(hold.client, -1)
-    count(hold, -1)
+    this.#holds.delete(player_id)
+    this.#by_expiry.remove(hold)
+    this.#counts.client(hold.client, -1)
+    this.#count(hold, -1)
     return hold
   }
 
-  function count({ lobby, plan }: Hold, sign: 1 | -1): void {
-    lobby.held_count += sign
-    if (plan === null) counts.place(lobby)
-    else if (plan.held_count === 0) unplan(plan)
-    else keepPlan(plan)
+  /** A planned lobby that a find may share: the fullest, among equals the oldest. */
+  choose(keys: readonly LobbyKey[], tags: Tags, party_size: number | null): PlannedLobby | null {
+    const chosen = this.#plans.size === 0 ? null : this.#open_plans.choose(keys, tags, party_size)
+    return chosen === null ? null : this.#plans.get(chosen.lobby_id)!
   }
 
-  /** A custom lobby is its creator's until it is there. */
-  function keepPlan(lobby: PlannedLobby): void {
-    if (!plans.has(lobby.lobby_id)) {
-      plans.set(lobby.lobby_id, lobby)
-      counts.room(lobby, 1)
+  /** The lobby is created: holds of its plan become holds of the lobby. Returns the plan, if there was one. */
+  create(lobby: Lobby): PlannedLobby | undefined {
+    const planned = this.#plans.get(lobby.lobby_id)
+    if (planned === undefined) return undefined
+    this.#removePlan(planned)
+    this.#move(planned, lobby, null)
+    return planned
+  }
+
+  /** Undoes create(): the lobby is a plan again, or its holds end. */
+  uncreate(lobby: Lobby, planned: PlannedLobby | undefined): void {
+    if (lobby.held_count === 0) return
+    if (planned === undefined) {
+      for (const hold of [...this.#holds.values()]) if (hold.lobby === lobby) this.drop(hold.player_id)
+      return
     }
-    if (!lobby.is_custom) shelves.arrange(lobby)
+    this.#move(lobby, planned, planned)
+    this.#arrangePlan(planned)
   }
 
-  function unplan(lobby: PlannedLobby): void {
-    if (!plans.delete(lobby.lobby_id)) return
-    shelves.remove(lobby)
-    counts.room(lobby, -1)
+  expire(now_ms: number): void {
+    const ends = this.#by_expiry
+    for (let first = ends.peek(); first !== undefined && first.expire_ms <= now_ms; first = ends.peek()) {
+      this.drop(first.player_id)
+    }
   }
 
-  function move(from: Lobby, to: Lobby, plan: PlannedLobby | null): void {
+  #count({ lobby, plan }: Hold, sign: 1 | -1): void {
+    lobby.held_count += sign
+    if (plan === null) this.#counts.place(lobby)
+    else if (plan.held_count === 0) this.#removePlan(plan)
+    else this.#arrangePlan(plan)
+  }
+
+  /** Finds do not share a planned custom lobby: until it exists it is for its creator only. */
+  #arrangePlan(lobby: PlannedLobby): void {
+    if (!this.#plans.has(lobby.lobby_id)) {
+      this.#plans.set(lobby.lobby_id, lobby)
+      this.#counts.room(lobby, 1)
+    }
+    if (!lobby.is_custom) this.#open_plans.arrange(lobby)
+  }
+
+  #removePlan(lobby: PlannedLobby): void {
+    if (!this.#plans.delete(lobby.lobby_id)) return
+    this.#open_plans.remove(lobby)
+    this.#counts.room(lobby, -1)
+  }
+
+  #move(from: Lobby, to: Lobby, plan: PlannedLobby | null): void {
     to.held_count = from.held_count
-    for (const hold of holds.values()) if (hold.lobby === from) Object.assign(hold, { lobby: to, plan })
-  }
-
-  return {
-    get: (player_id) => holds.get(player_id),
-    put,
-    drop,
-    choose(places, tags, party_size) {
-      const chosen = plans.size === 0 ? null : shelves.choose(places, tags, party_size)
-      return chosen === null ? null : plans.get(chosen.lobby_id)!
-    },
-    planned_count: () => plans.size,
-    create(lobby) {
-      const planned = plans.get(lobby.lobby_id)
-      if (planned === undefined) return undefined
-      unplan(planned)
-      move(planned, lobby, null)
-      return planned
-    },
-    uncreate(lobby, planned) {
-      if (lobby.held_count === 0) return
-      if (planned === undefined) {
-        for (const hold of [...holds.values()]) if (hold.lobby === lobby) drop(hold.player_id)
-        return
-      }
-      move(lobby, planned, planned)
-      keepPlan(planned)
-    },
-    expire(now_ms) {
-      for (let first = ends.peek(); first !== undefined && first.expire_ms <= now_ms; first = ends.peek()) {
-        drop(first.player_id)
-      }
-    },
-    size: () => holds.size,
+    for (const hold of this.#holds.values()) if (hold.lobby === from) Object.assign(hold, { lobby: to, plan })
   }
 }

@@ -4,7 +4,7 @@ import { clientKey } from '../../addresses/client-ip.ts'
 import { clientNetworks } from '../../addresses/client-networks.ts'
 import type { Change } from '../../journal/changes.ts'
 import type { Decision } from './commands.ts'
-import { CLIENT_MEMBERS_MAX, createParties, PARTIES_MAX, type Parties } from './parties.ts'
+import { CLIENT_MEMBERS_MAX, PARTIES_MAX, Parties } from './parties.ts'
 
 const START_MS = 1_790_000_000_000
 const MINUTE_MS = 60_000
@@ -45,7 +45,7 @@ function expireAll(parties: Parties, now_ms: number): string[] {
 }
 
 test('a client has a limited number of members in parties, whether it makes them or joins them', () => {
-  const parties = createParties(clientNetworks)
+  const parties = new Parties(clientNetworks)
   const host = grant(parties, make(parties, member('203.0.113.9')))
   for (let i = 0; i < CLIENT_MEMBERS_MAX - 1; i++) grant(parties, make(parties, member('192.0.2.1')))
   const last = member('192.0.2.1')
@@ -60,7 +60,7 @@ test('a client has a limited number of members in parties, whether it makes them
 })
 
 test('the /64 of a network share its larger limit', () => {
-  const parties = createParties(clientNetworks)
+  const parties = new Parties(clientNetworks)
   const made = (count: number, client_ip: (i: number) => string): number =>
     Array.from({ length: count }, (_, i) => client_ip(i)).filter((from) => {
       const decision = make(parties, member(from))
@@ -82,7 +82,7 @@ test('the /64 of a network share its larger limit', () => {
 })
 
 test('a namespace that is full of parties that nobody plays in takes another one for the one that was used least lately', () => {
-  const parties = createParties(clientNetworks)
+  const parties = new Parties(clientNetworks)
   const attackers = Math.ceil(PARTIES_MAX / CLIENT_MEMBERS_MAX)
   assert.ok(attackers > 64, 'so few clients cannot even fill it')
   for (let i = 0; i < PARTIES_MAX; i++) {
@@ -99,7 +99,7 @@ test('a namespace that is full of parties that nobody plays in takes another one
 })
 
 test('a party that nobody plays in and nobody looks at ends after half an hour, one that plays after a day', () => {
-  const parties = createParties(clientNetworks)
+  const parties = new Parties(clientNetworks)
   const [unused, looked_at, playing] = [1, 2, 3].map((i) => grant(parties, make(parties, member(`192.0.2.${i}`))))
   const later_ms = START_MS + 20 * MINUTE_MS
   grant(parties, parties.look(looked_at!.leader_identity_id, later_ms))

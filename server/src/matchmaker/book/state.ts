@@ -10,12 +10,12 @@ import type { LobbyRecord, PartyMember } from '../../journal/changes.ts'
 import { type CaptchaMemory, createCaptchaMemory } from './captcha-memory.ts'
 import type { HeldIds, SeatTaken } from './commands.ts'
 import { createHeap, type Heap } from './heap.ts'
-import { createHolds, type Holds } from './holds.ts'
-import { ALL_REPORTED_MS, createIdle, type Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
+import { Holds } from './holds.ts'
+import { ALL_REPORTED_MS, Idle, type IdleRules, NO_IDLE_RULES } from './idle.ts'
 import { createListing, type Listing } from './listing.ts'
 import { dueAt, endOf, type Lobby, type Player } from './lobby.ts'
 import { createOpenLobbyIndex, type OpenLobbyIndex } from './open-lobbies.ts'
-import { createParties, type NetworksOf, type Parties } from './parties.ts'
+import { type NetworksOf, Parties } from './parties.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
 export const MEMORY_MS = 10 * 60_000
@@ -63,12 +63,12 @@ export class Book {
 
   constructor(options: Partial<BookOptions> = {}) {
     this.idle_rules = options.idle_rules ?? NO_IDLE_RULES
-    this.idle = createIdle(
+    this.idle = new Idle(
       (key) => (this.isEnding(key.version_id) ? null : this.idle_rules.idle_max(key)),
       options.reported_ms ?? ALL_REPORTED_MS,
     )
-    this.parties = createParties(options.networksOf ?? ((key) => [{ key, factor: 1 }]))
-    this.holds = createHolds({
+    this.parties = new Parties(options.networksOf ?? ((key) => [{ key, factor: 1 }]))
+    this.holds = new Holds({
       client: (client, sign) => addCount(this.client_players, client, sign),
       place: (lobby) => {
         if (this.lobbies.get(lobby.lobby_id) === lobby) this.open_lobbies.arrange(lobby)
@@ -134,7 +134,7 @@ export class Book {
 
   /** Live and planned lobbies. */
   lobbyCount(): number {
-    return this.live_lobby_count + this.holds.planned_count()
+    return this.live_lobby_count + this.holds.planned_count
   }
 
   isDraining(of: readonly { version_id: string }[]): boolean {
@@ -154,7 +154,7 @@ export class Book {
   /** The book holds nothing and can be dropped. */
   isEmpty(): boolean {
     const { lobbies, players, verified, parties, draining, holds } = this
-    return lobbies.size + players.size + verified.size() + parties.size() + draining.size + holds.size() === 0
+    return lobbies.size + players.size + verified.size() + parties.size + draining.size + holds.size === 0
   }
 
   /** When decide.expire() returns its next change; null: never. */
