@@ -18,7 +18,7 @@ import { collectStartGarbage } from './start-garbage.ts'
 import { adminToken, requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
 
-/** After everything has been closed, what the event loop may take to empty. */
+/** Time for the event loop to empty after everything has been closed. */
 const EMPTY_LOOP_MS_MAX = 3_000
 
 /** A role's code is loaded only when it is asked for: a restart of the edge must not wait for the api's libraries. */

@@ -13,7 +13,7 @@ const TICK_MS = 10
 const AUXV_PAGE_SIZE = 6n
 const PAGE_SIZE = 4_096
 const SOCKET_LINK = /^socket:\[(\d+)\]$/
-/** Generations between a process and what is asked for. */
+/** Generations between a process and its ancestor. */
 const TREE_DEPTH_MAX = 64
 
 /** Null when there is no such process, or no /proc. Reads of it do not wait for a disk, so they are synchronous. */

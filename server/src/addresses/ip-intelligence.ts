@@ -23,7 +23,7 @@ export type IpIntelligence = {
 }
 
 const LOOK_MS = 1_000
-/** Without data people play; who comes in the first moments of a process waits for them this long. */
+/** The first finds of a process wait for the data this long, and continue without. */
 const OPENING_MS_MAX = 5_000
 /** Addresses whose facts are remembered. */
 const KNOWN_MAX = 50_000

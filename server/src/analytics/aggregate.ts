@@ -19,9 +19,12 @@ import { factsOfRows, readTail, type Tail } from './tail.ts'
 const FOLD_EVERY_MS = 2_000
 /** Of a shard in one transaction. */
 const ROWS_MAX = 50
-/** Transactions of one round; what is left is for the next. */
+/** Transactions of one round; the next round does the rest. */
 const ROUND_MAX = 100
-/** Who is behind rests for as long as each transaction took: the machine and its database are the players' first. */
+/**
+ * After each transaction a round that is late pauses for as long as the transaction took, up to this. Players come
+ * first.
+ */
 const REST_MS_MAX = 1_000
 /** Ends of processes that are counted at a time. */
 const EXITS_MAX = 1_000

@@ -6,7 +6,7 @@ import { gameModeId, idOfName } from '../ids.ts'
 import type { Gauges } from './facts.ts'
 import type { ExitRow, LineKind, Lines } from './read.ts'
 
-/** Lines of one data set: of more, those that had the most lobbies, or exits, are told. */
+/** Lines of one data set. Of more, those with the most lobbies or exits are returned. */
 const LINES_MAX = 100
 const REGION_NAMES = ['region_id', 'region_name_id'] as const
 const GAME_MODE_NAMES = ['game_mode_id', 'game_mode_name_id'] as const

@@ -13,7 +13,7 @@ import { lockFolder } from '../supervisor/lock.ts'
 
 /** To connect to the database. */
 const CONNECT_MS_MAX = 5_000
-/** What a connection gets to end in order. */
+/** Time for a connection to end in order. */
 const END_MS_MAX = 2_000
 
 export type Source = {

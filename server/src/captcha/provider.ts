@@ -14,7 +14,7 @@ const ANSWER_MS_MAX = 5_000
 const ANSWER_BYTES_MAX = 64 * 1024
 /** Questions to one provider that are under way. */
 const QUESTIONS_MAX = 256
-/** Failures in a row after which a provider is left alone for OPEN_MS. */
+/** Failures in a row after which a provider is skipped for OPEN_MS. */
 const FAILURES_MAX = 5
 const OPEN_MS = 10_000
 const RETRY_AFTER_S = 2

@@ -14,7 +14,7 @@ import { shardOf } from '../journal/pages.ts'
 import { JournalGap } from '../journal/read.ts'
 import { requireGames } from './access.ts'
 
-/** Of a shard, beyond what is folded: more are there only while the folder catches up, and are left to it. */
+/** Rows of a shard after the reader's position. There are more only while the aggregator catches up. */
 const TAIL_ROWS_MAX = 500
 
 /** `inTurn`: calls it when there is time for it. Throws VALIDATION_ERROR, GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */

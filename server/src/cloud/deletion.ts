@@ -11,7 +11,7 @@ import { lockDomains, releaseDomains } from './domains/ownership.ts'
 import { holdGroupOf, lockGroup } from './quotas.ts'
 import { deleteUploads } from './sweep/removed-objects.ts'
 
-/** How many of what holds a thing an error names. */
+/** An error names this many things that still use the one to delete. */
 const HOLDERS_NAMED_MAX = 32
 
 type Trx = Transaction<Schema>

@@ -16,10 +16,10 @@ const STATEMENT_MS_MAX = 10_000
 const IDLE_IN_TRANSACTION_MS_MAX = 10_000
 /** To open a connection. */
 const CONNECT_MS_MAX = 5_000
-/** A connection that nobody has used for so long is closed. */
+/** A connection that was unused for this time is closed. */
 const IDLE_MS_MAX = 30_000
 const KEEP_ALIVE_AFTER_MS = 10_000
-/** What queries under way get at close before their connections are cut. */
+/** Time for running queries at the close; then their connections are cut. */
 const CLOSE_MS_MAX = 5_000
 
 export type ConnectOptions = {

@@ -6,7 +6,7 @@ import { inTransaction } from './transaction.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const NAME = /^(?<table>[a-z_]+)_(?<year>\d{4})(?<month>\d\d)(?<day>\d\d)$/
-/** A partition that somebody reads for longer is dropped by the next sweep: everybody else would wait behind us. */
+/** A partition that a query reads for longer is dropped by the next sweep. Other queries would wait behind this one. */
 const DROP_WAIT_MS_MAX = 1_000
 
 export type DayPartition = { table: string; day_ms: number }

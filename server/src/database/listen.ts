@@ -22,7 +22,7 @@ const GOODBYE_MS_MAX = 1_000
 const CHANNEL_PATTERN = /^[a-z_][a-z0-9_]{0,62}$/
 /** PostgreSQL's own limit of a NOTIFY payload. */
 const PAYLOAD_BYTES_MAX = 7_999
-/** Different wake-ups kept for the next connection. Beyond it they are dropped: whoever misses one looks by himself. */
+/** Different notifications kept for the next connection. Beyond it they are dropped: readers also poll. */
 const UNSENT_MAX = 1_000
 
 type Wake = (payload: string) => void

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Listener } from './listen.ts'
 
-/** Below the minute at which proxies give up. */
+/** One long poll: below the minute at which proxies give up. */
 const WAIT_MS_MAX = 40_000
 
 export type LongPoll = {

@@ -13,7 +13,7 @@ import type { Schema } from './schema.ts'
 const LOCK_KEY = '7365882110'
 /** How long to wait for another process that migrates. */
 const TURN_MS_MAX = 600_000
-/** How long a migration waits for a table in use, while everybody else queues behind it. */
+/** A migration waits this long for a table in use. All other statements queue behind it. */
 const TABLE_LOCK_MS_MAX = 10_000
 
 /**

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { directoryNamed } from './keys.ts'
 
-/** What one page of a list carries: so many entries, and beyond this many bytes of values no further one. */
+/** Entries on a page of a list. */
 const PAGE_MAX = 256
 /** Bytes of entries on a page of a list. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export const LOG_STREAMS = ['stdout', 'stderr'] as const
 export type LogStream = (typeof LOG_STREAMS)[number]
 
-/** A file that has grown to this is followed by the next: so four times this is about what a lobby keeps. */
+/** A file of this size is followed by the next. A lobby keeps about four times this. */
 export const LOG_FILE_BYTES_MAX = 512 * 1024
 /** Log files kept per stream. */
 export const LOG_FILES_MAX = 2

@@ -26,7 +26,7 @@ type WrittenPart = Omit<LogPart, 'lines'> & { lines: [number, string][] }
 
 /** Asked at once by this process. */
 const QUESTIONS_MAX = 1_000
-/** A runner that lives answers within this, beside what it was asked to wait. */
+/** A living runner responds within this time, added to the time that it was asked to wait. */
 const ANSWER_MS_MAX = 3_000
 /** What a lost word costs. */
 const LOOK_MS = 500

@@ -4,7 +4,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from '../config/config.ts'
 
-/** What waits for a reader at most; beyond it new lines are dropped. */
+/** Bytes that wait for a reader; beyond it new lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 4 * 1024 * 1024
 const STANDARD_OUTPUT = 1
 

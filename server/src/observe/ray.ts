@@ -2,7 +2,7 @@
 // they add up to all of it. On the hot path that is a clock and two pushes a phase; what people read is made of it when
 // it is kept (recorder.ts), which few are. A null ray is that of a platform that keeps none.
 
-/** Beyond it the last phase goes on, and the ray is marked as truncated. */
+/** Phases of one ray. Beyond it the last phase continues, and the ray is marked as truncated. */
 export const PHASES_MAX = 64
 /** Marks of one ray. */
 export const MARKS_MAX = 32

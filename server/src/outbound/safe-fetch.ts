@@ -19,7 +19,7 @@ import { isOwn, mayReach } from './public-address.ts'
 const URL_LENGTH_MAX = 2_048
 /** All header lines of a response together. */
 const HEADER_BYTES_MAX = 16 * 1024
-/** 100 Continue, 103 Early Hints and their like, before the answer. */
+/** Interim responses (100 Continue, 103 Early Hints) before the response. */
 const INTERIM_ANSWERS_MAX = 4
 /** Addresses that are tried when a connection cannot be made. */
 const CONNECTIONS_MAX = 3

@@ -27,7 +27,7 @@ const FETCH_MS_MAX = 60_000
 /** Size of a published list. */
 const FEED_BYTES_MAX = 32 * 1024 ** 2
 const BACK_OFF_MS_MIN = 60_000
-/** Doublings of it. */
+/** Doublings of the pause after a failed fetch. */
 const BACK_OFF_STEPS_MAX = 16
 
 type State = Feed & { name: string; due_ms: number; failures: number }

@@ -1,5 +1,7 @@
-// What was looked at and what was found: the result of `muster verify`, for programs as it is, for people as lines. A
-// finding is something wrong; a remark is something that may be right, which only a person can tell.
+// The result of `muster verify`: what was checked and what was found, as JSON for programs and as lines for people. A
+// finding is an error. A remark may be right, and only a person can judge it.
+
+/** Findings and remarks of one check that are printed. */
 const LINES_SHOWN_MAX = 20
 const NAME_WIDTH = 12
 

@@ -27,7 +27,7 @@ export type Challenge = {
 const CALL_MS_MAX = 15_000
 /** Body of a response of the authority. */
 const ANSWER_BYTES_MAX = 256 * 1024
-/** How often, and how patiently, an order is asked whether it is done. */
+/** Requests for the state of one order. */
 const POLLS_MAX = 12
 const POLL_MS_MIN = 1_000
 /** Longest pause between two requests for the state of an order. */

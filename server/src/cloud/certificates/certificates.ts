@@ -24,7 +24,7 @@ export const BUDGET_MS = 3 * HOUR_MS
 export const DOMAIN_BUDGET_MS = 7 * DAY_MS
 /** An order that was begun and never ended, as by a crash, is begun again after this. */
 const ORDER_MS_MAX = 20 * MINUTE_MS
-/** Hosts that one run looks at. */
+/** Hosts of one run. */
 const HOSTS_PER_RUN_MAX = 20
 /** Should a wake-up be lost, a wish waits this long at most. */
 const RUN_MS_MAX = 10 * MINUTE_MS

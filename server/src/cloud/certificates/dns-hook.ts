@@ -6,7 +6,7 @@ import { PROGRAM_ENVIRONMENT } from '../../database/embedded/program.ts'
 
 /** One run of the operator's program. */
 const HOOK_MS_MAX = 120_000
-/** What a program that escaped from its group may still hold open. */
+/** After the program has ended: a process that left its group may still hold the output open. */
 const OUTPUT_MS_MAX = 1_000
 /** Output of the program that is kept. */
 const OUTPUT_CHARACTERS_MAX = 16 * 1024

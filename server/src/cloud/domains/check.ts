@@ -14,7 +14,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 /** After the nth failure in a row; the last holds for all that follow. */
 export const CHECK_BACK_OFF_MS = [10 * SECOND_MS, 30 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS]
-/** Failed checks before an unverified claim is marked failed; failed checks before it is no longer checked. */
+/** Failed checks before an unverified claim is marked failed. */
 export const PENDING_FAILURES_MAX = 16
 /** Failed checks after which a claim is no longer checked. */
 const FAILURES_MAX = 200

@@ -24,7 +24,7 @@ import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 const CORE_PARTS = 10_000
 
 const PAGE = 64
-/** As many lobbies of one moment are told of together at most. */
+/** Lobbies of one response. A page includes all lobbies of its last moment, up to this. */
 const LIST_MAX = 2_000
 
 /** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */

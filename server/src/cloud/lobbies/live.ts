@@ -8,9 +8,9 @@ import { idOfName } from '../../ids.ts'
 import type { Change, LobbyRecord } from '../../journal/changes.ts'
 import { timestamp } from '../times.ts'
 
-/** Who knows less than these is told all. */
+/** The last stopped lobbies of a namespace. A listener that knows less gets a snapshot. */
 const STOPPED_MAX = 4_096
-/** Made once for all who know the same. */
+/** Messages that are kept, each for all listeners at the same index. */
 const ANSWERS_MAX = 64
 
 type LobbyBasics = Pick<

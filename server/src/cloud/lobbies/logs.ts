@@ -25,7 +25,7 @@ const WAIT_MS = 40_000
 const LOOK_MS = 200
 /** What another machine is asked to wait for at most before it says that there is nothing. */
 const PATIENCE_MS = 5_000
-/** Waiting at once, each for one stream: what http/watches.ts lets wait, and WebSockets. */
+/** Readers that wait, each for one stream: long polls and WebSockets. */
 const READERS_MAX = 2_000
 const INDEX = /^(\d{1,9})\.(\d{1,9})$/
 const GAP = Buffer.from('[muster] lines before this one are no longer kept')

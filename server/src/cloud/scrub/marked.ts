@@ -13,7 +13,7 @@ import { digestSound, ObjectDamaged, type Recorded, soundBytes } from '../../obj
 import { hasBlockHashes } from '../../objects/digest.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
 
-/** Looked at in one go, those found last first. */
+/** Marks that are read at once, the newest first. */
 const MARKS_MAX = 1_000
 
 type Pace = (bytes: number) => Promise<void>

@@ -12,7 +12,7 @@ import { settleMarks } from './marked.ts'
 import { reportScrub } from './report.ts'
 
 const SCRUB_EVERY_MS = 60_000
-/** Files that are read between two looks at the marks. A larger number of bytes ends it too. */
+/** Files between two reads of the marks. */
 const BATCH_FILES_MAX = 50
 /** Bytes read between two reads of the marks. */
 const BATCH_BYTES_MAX = 64 * 1024 * 1024

@@ -11,7 +11,7 @@ import type { Schema } from '../../database/schema.ts'
 const KEYS_AT_ONCE_MAX = 1_000
 /** Objects that one sweep deletes; the rest is for the next. */
 const SWEEP_OBJECTS_MAX = 20_000
-/** What is written ahead of its row has this long to get one. */
+/** An object that is written before its row gets one within this time, or is removed. */
 const AHEAD_MS_MAX = 24 * 60 * 60_000
 
 /** `upload_id`: they were parts of this upload, which is complete. */

@@ -18,7 +18,7 @@ import { createFileList } from './file-list.ts'
 import { joinParts, type Part, replaceParts, type WholeFile } from './join-parts.ts'
 import { insertPacked, type PackedFile, type PackSource, type TextPacker } from './pack-texts.ts'
 
-/** Files that are looked at on disk at once. */
+/** Files whose size is read from the disk at once. */
 const STATS_AT_ONCE_MAX = 16
 /** How many of the files that are missing an error names. */
 const MISSING_NAMED_MAX = 32

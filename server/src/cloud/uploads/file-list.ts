@@ -3,7 +3,10 @@
 // one and `-` before all others; a path has no newline.
 import type { CheckedFile } from '../../objects/archive.ts'
 
-/** Longer lists are not kept, and what they would tell is not checked: 10,000 files with paths of 100 characters. */
+/**
+ * A longer list is not kept, and the program of its build is not checked. 10,000 files with paths of 100 characters
+ * fit.
+ */
 const LIST_BYTES_MAX = 1024 * 1024
 
 export type FileListWriter = { add: (file: CheckedFile) => void; text: () => string | null }

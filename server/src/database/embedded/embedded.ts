@@ -23,7 +23,7 @@ import { openSocketFolder, PORT, removeIfEmpty, SOCKET_FOLDER_FILE } from './soc
 
 /** Attempts to start PostgreSQL. */
 const START_ATTEMPTS_MAX = 3
-/** Includes the recovery after a crash, which reads at most about max_wal_size. */
+/** One start of PostgreSQL, with the recovery after a crash, which reads at most about max_wal_size. */
 const READY_MS_MAX = 120_000
 const READY_POLL_MS = 10
 const STOP_STEPS = [
