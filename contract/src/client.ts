@@ -1,5 +1,5 @@
-// The typed client: an operation in, its answer or an ApiError out. What the CLI, the hub, the examples and the tests
-// call the platform with.
+// The typed client of the CLI, the examples and the tests: it calls an operation, and returns its response or throws an
+// ApiError.
 import { ApiError, ERRORS, type ErrorCode, isErrorBody } from './errors.ts'
 import type { BodyOf, Operation, ParamsOf, QueryOf, ResponseOf } from './operation.ts'
 
@@ -10,11 +10,11 @@ export type CallInput<O extends Operation> = Given<'params', ParamsOf<O>> &
   Given<'body', BodyOf<O>> & { headers?: Record<string, string>; signal?: AbortSignal }
 
 export type Client = {
-  /** Throws an ApiError when the platform refuses, and whatever fetch throws when it cannot be reached. */
+  /** Throws an ApiError for an error response, and the error of `fetch` when the platform cannot be reached. */
   call: <O extends Operation>(operation: O, input: CallInput<O>) => Promise<ResponseOf<O>>
 }
 
-/** A list is said by repeating the name. */
+/** A list is sent by repeating the name. */
 type QueryValue = string | number | boolean
 
 export type ClientOptions = {
@@ -24,9 +24,10 @@ export type ClientOptions = {
   headers?: Record<string, string>
 }
 
-/** A code of a newer platform than this client is kept in the message of an INTERNAL_ERROR. */
+/** An unknown code of a newer platform becomes part of the message of an INTERNAL_ERROR. */
 function toApiError(status: number, body: unknown, retry_after: string | null): ApiError {
-  if (!isErrorBody(body)) return new ApiError('INTERNAL_ERROR', {}, { message: `The platform answered ${status}.` })
+  if (!isErrorBody(body))
+    return new ApiError('INTERNAL_ERROR', {}, { message: `The platform returned status ${status}.` })
   const seconds = Number(retry_after)
   const retry = retry_after !== null && Number.isFinite(seconds) ? { retry_after_s: seconds } : {}
   if (!(body.code in ERRORS)) {
@@ -65,9 +66,9 @@ export function createClient(options: ClientOptions): Client {
         signal: given.signal ?? null,
       })
       const text = await response.text()
-      const answer: unknown = text === '' ? undefined : JSON.parse(text)
-      if (!response.ok) throw toApiError(response.status, answer, response.headers.get('retry-after'))
-      return answer as never
+      const body: unknown = text === '' ? undefined : JSON.parse(text)
+      if (!response.ok) throw toApiError(response.status, body, response.headers.get('retry-after'))
+      return body as never
     },
   }
 }

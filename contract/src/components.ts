@@ -1,5 +1,5 @@
-// The records that have a name in openapi.json, so that what generators make of it can be read: wherever a schema is one
-// of these, it is said by reference.
+// Records with a name in openapi.json, which makes generated code readable. openapi.ts replaces each use of them by a
+// reference.
 import type { TSchema } from 'typebox'
 import { AnalyticsDataSet } from './cloud/analytics.ts'
 import { BillingUsage } from './cloud/billing.ts'

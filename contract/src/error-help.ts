@@ -204,7 +204,7 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: put('/group/groups/$GROUP_ID/members/$IDENTITY_ID/role', { role: 'developer' }),
   },
   GROUP_NOT_MEMBER: {
-    cause: 'The person whom the request names is not a member of this group.',
+    cause: 'The person in the request is not a member of this group.',
     remedy: 'List the members, and use an `identity_id` from the list.',
     command: LIST_MEMBERS,
   },

@@ -1,5 +1,5 @@
-// Every code that an answer can carry, with its status and its sentence, in one table. Code that refuses throws
-// new ApiError(code) and never mentions a status; the client parses an answer back into the same class.
+// All error codes with status and message, in one table. Server code throws `new ApiError(code)` and names no status; the client
+// parses an error response into the same class.
 
 type ErrorEntry = { status: number; message: string }
 
@@ -33,12 +33,12 @@ export const ERRORS = {
   TOKEN_REFRESH_NOT_FOUND: { status: 401, message: 'There is no session here, or it has ended: log in again.' },
   TOKEN_REVOKED: { status: 401, message: 'The token has been revoked.' },
   TOKEN_NOT_FOUND: { status: 404, message: 'There is no such token.' },
-  /** A player token in a body is data, not the caller's credential: 400. */
+  /** 400, because a player token in a body is data and not the credential of the caller. */
   PLAYER_TOKEN_INVALID: { status: 400, message: 'The player token is malformed, or was not issued by this platform.' },
 
   IDENTITY_NOT_FOUND: { status: 404, message: 'There is no such identity any more.' },
 
-  // The management side.
+  // Cloud operations.
   GROUP_NOT_FOUND: { status: 404, message: 'There is no such group.' },
   GROUP_INSUFFICIENT_PERMISSIONS: { status: 403, message: 'Your role in the group does not allow this.' },
   GROUP_NOT_MEMBER: { status: 404, message: 'The group has no such member.' },
@@ -84,7 +84,7 @@ export const ERRORS = {
   },
   ARCHIVE_INVALID: { status: 400, message: 'The archive cannot be unpacked safely.' },
 
-  // What games keep.
+  // Entries.
   KV_KEY_VALIDATION_ERROR: { status: 400, message: 'A key has 1 to 511 bytes, and no NUL.' },
   KV_VALUE_TOO_LONG: { status: 400, message: 'A value has at most 262,144 bytes of JSON.' },
   KV_KEYS_MISSING: { status: 400, message: 'At least one key must be named.' },
@@ -101,13 +101,13 @@ export const ERRORS = {
   },
   LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not answer, or not in HTTP." },
 
-  // Captchas. A refusal for want of one carries what the client needs to show it.
+  // Captchas. The metadata of CAPTCHA_CAPTCHA_REQUIRED is what the client needs to show the widget.
   CAPTCHA_CAPTCHA_REQUIRED: { status: 403, message: 'A captcha is required: repeat the request with its response.' },
   CAPTCHA_CAPTCHA_FAILED: { status: 400, message: 'The captcha was not solved, or its response was used before.' },
   CAPTCHA_CAPTCHA_INVALID: { status: 403, message: 'The response is missing, or of a provider that is not used here.' },
   CAPTCHA_PROVIDER_FAILED: { status: 503, message: 'The captcha cannot be checked now; try again in a moment.' },
 
-  // The matchmaker. All refusals are 400, as known clients expect.
+  // The matchmaker. Nearly all have the status 400, as known clients expect.
   MATCHMAKER_NO_GAME_MODE_PROVIDED: { status: 400, message: 'At least one game mode must be named.' },
   MATCHMAKER_GAME_MODE_NOT_FOUND: { status: 400, message: 'The current version has no such game mode.' },
   MATCHMAKER_REGION_NOT_FOUND: { status: 400, message: 'There is no such region.' },
@@ -167,12 +167,12 @@ export type ErrorCode = keyof typeof ERRORS
 
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[]
 
-/** One member that is not as it should be. `path` and `reason` are snake_case. */
+/** One member that is wrong. `path` and `reason` are snake_case. */
 export type ErrorDetail = { path: string[]; reason: string; message: string }
 
 export type ErrorMetadata = Record<string, unknown>
 
-/** What leaves the platform, for whichever reason: the five members of every error body. */
+/** The body of every error response. */
 export type ErrorBody = {
   code: string
   message: string
@@ -181,11 +181,11 @@ export type ErrorBody = {
   ray_id: string
 }
 
-/** A refusal that the caller is told. Everything else that is thrown is a fault of ours and leaves as INTERNAL_ERROR. */
+/** An error that the caller receives. Every other thrown error is a bug, and is returned as INTERNAL_ERROR. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly metadata: ErrorMetadata
-  /** The answer's Retry-After, whole seconds. */
+  /** Retry-After of the response, in whole seconds. */
   readonly retry_after_s: number | undefined
 
   constructor(
@@ -210,7 +210,7 @@ export function validationError(errors: ErrorDetail[]): ApiError {
   return new ApiError('VALIDATION_ERROR', { errors }, { message: errors.map((error) => error.message).join(' ') })
 }
 
-/** The body that every refusal leaves with. `main_url` is the platform's main address, under which each code has a page. */
+/** The body of an error response. `main_url` is the main address of the platform, where each code has a page. */
 export function errorBody(error: ApiError, options: { ray_id: string; main_url: string }): ErrorBody {
   return {
     code: error.code,
@@ -221,7 +221,7 @@ export function errorBody(error: ApiError, options: { ray_id: string; main_url: 
   }
 }
 
-/** Reads an error body back; null when `body` is not one. A code that is not in the table stays readable as text. */
+/** Whether `body` is an error body. Its code may be unknown to this version. */
 export function isErrorBody(body: unknown): body is ErrorBody {
   return typeof body === 'object' && body !== null && 'code' in body && 'message' in body && 'ray_id' in body
 }

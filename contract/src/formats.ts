@@ -1,5 +1,5 @@
-// The string formats that the schemas name, as functions: the door gives them to its validator, rooms use them where a
-// text arrives without a schema.
+// String formats of the schemas, as functions. The schema validator uses them, and so does code that receives text without a
+// schema.
 
 /**
  * Characters that draw nothing and do something: C0 and C1 controls, line and paragraph separators, and those that
@@ -11,10 +11,10 @@ const VISIBLE = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
 
-/** Seconds have fewer digits for the next thousand years, and so are refused. */
+/** Times in seconds have fewer digits for the next thousand years, so they are refused. */
 const EPOCH_MS = /^[1-9]\d{11,13}$/
 
-/** The form of HTML's <input type=email>, in ASCII: what else RFC 5322 allows is nobody's address and somebody's attack. */
+/** The form of HTML's <input type=email>, in ASCII. Everything else that RFC 5322 allows is unusual, and useful to attackers. */
 const EMAIL =
   /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
@@ -22,7 +22,7 @@ export function hasControlCharacters(text: string): boolean {
   return CONTROL.test(text)
 }
 
-/** A name for people: something to see in it, nothing that controls. Its length is the schema's, in code points. */
+/** A name for people: visible, without control characters. The schema limits its length, in code points. */
 function isDisplayName(text: string): boolean {
   return VISIBLE.test(text) && !CONTROL.test(text)
 }

@@ -236,7 +236,7 @@ function errorSchema(): Json {
 
 /**
  * Components by their JSON without their own description, so that a member may describe the component it refers to. Objects
- * without members are told apart by their description only.
+ * without members differ only in their description.
  */
 const COMPONENT_NAMES = new Map(
   Object.entries(COMPONENTS).map(([name, schema]) => [componentKey(schema as Json), name]),

@@ -1,20 +1,19 @@
-// An operation: everything that is known of one thing that can be said to the platform. The HTTP door, the client,
-// openapi.json and the tests are made from it.
+// An operation of the platform's API. The HTTP server, the client, openapi.json and the tests are derived from it.
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
 import { NO_BODY, NO_MEMBERS } from './records.ts'
 
 /**
- * Who may call, by what their token proved:
- * - `anyone`: no credential is looked at.
+ * Callers, by what their token proves:
+ * - `anyone`: no credential is read.
  * - `admin`: an access token of the operator.
- * - `user`: a person who has logged in; on a group and its games with the right of `role` only.
- * - `cloud`: a cloud token; it acts for its own game only, every other game is unknown to it.
- * - `namespace`: a namespace's public token, or an Origin that stands for it, or the token of an identity of it.
- * - `identity`: a game's player, with the token of his identity; it stands for one namespace.
- * - `development`: a development token; the matchmaker answers as if a lobby ran on the developer's machine.
- * - `lobby`: the token that a running lobby was started with. Each of these operations is served at `PLATFORM_API_URL`, the one
- *   address that a lobby is given, and no other operation is.
+ * - `user`: a person who has logged in. On a group and its games, the person needs the role in `role`.
+ * - `cloud`: a cloud token. It acts for its own game; for every other game the response is "not found".
+ * - `namespace`: a public token of the namespace, an Origin that stands for it, or an identity token of it.
+ * - `identity`: a player, with an identity token, which stands for one namespace.
+ * - `development`: a development token. The matchmaker responds as if a lobby ran on the developer's machine.
+ * - `lobby`: the token that a running lobby received at its start. `PLATFORM_API_URL`, the only address that a lobby knows,
+ *   serves exactly these operations.
  */
 export type CallerKind = 'anyone' | 'admin' | 'user' | 'cloud' | 'namespace' | 'identity' | 'development' | 'lobby'
 
@@ -22,14 +21,14 @@ export function isForLobbies({ auth }: Pick<Operation, 'auth'>): boolean {
   return auth.includes('lobby')
 }
 
-/** What a member of a group may do, the most first: an owner can all that a developer can, and a developer all that a viewer can. */
+/** Roles in a group, the highest first. Each role includes the rights of the roles after it. */
 export const GROUP_ROLES = ['owner', 'developer', 'viewer'] as const
 export type GroupRole = (typeof GROUP_ROLES)[number]
 
 /** The role that serves an operation. */
 export type Service = 'api' | 'matchmaker'
 
-/** Which rate limit an operation draws from. */
+/** The rate limit that counts the calls of an operation. */
 export type RateLimit = 'none' | 'seats' | 'matchmaker' | 'cloud' | 'kv'
 
 export type Operation<
@@ -38,7 +37,7 @@ export type Operation<
   Body extends TSchema = TSchema,
   Response extends TSchema = TSchema,
 > = {
-  /** As in the interface: <group>.<subgroup>.<operation>. */
+  /** <group>.<subgroup>.<operation> */
   id: string
   service: Service
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -48,18 +47,18 @@ export type Operation<
   aliases: readonly string[]
   summary: string
   auth: readonly CallerKind[]
-  /** The least that a `user` must be in the group that the operation acts on, or whose game it acts on; null: on none. */
+  /** Role that a `user` needs, at least, in the group that the operation acts on. Null: the operation acts on no group. */
   role: GroupRole | null
   rate_limit: RateLimit
-  /** A member of the body that is a document of its own: what is wrong inside it is told by its path in the document. */
+  /** Member of the body that is a document of its own: errors inside it have paths relative to the document. */
   document: string | null
-  /** An Idempotency-Key header makes a repeated call answer what the first one answered. */
+  /** Whether the operation takes an Idempotency-Key header: a repeated call returns the response of the first. */
   idempotent: boolean
   params: Params
   query: Query
   body: Body
   response: Response
-  /** The codes that are this operation's own; those of the door itself (400, 401, 403, 404, 413, 429, 5xx) go without saying. */
+  /** Error codes of this operation, without the general ones (400, 401, 403, 404, 413, 429, 5xx). */
   errors: readonly ErrorCode[]
 }
 
@@ -69,7 +68,7 @@ type Parts<P extends TObject, Q extends TObject, B extends TSchema, R extends TS
 > &
   Partial<Operation<P, Q, B, R>>
 
-/** Fills in what most operations do not have. */
+/** Fills in the defaults of most operations. */
 export function operation<
   R extends TSchema,
   P extends TObject = typeof NO_MEMBERS,

@@ -17,7 +17,7 @@ test('every address of an operation is a path of openapi.json, with an operation
   assert.ok(described.includes('POST /v1/lobbies/find'))
 })
 
-test('what a cloud token may do to its game, people may too, and which of them is said', () => {
+test('every operation of a cloud token on its game is open to users, and names the role they need', () => {
   for (const { id, auth, role, params } of OPERATIONS) {
     const acts_on_group = Object.keys(params.properties).some((name) => name === 'group_id' || name === 'game_id')
     if (acts_on_group && auth.includes('cloud')) assert.ok(auth.includes('user'), `${id} takes no user.`)

@@ -1,77 +1,90 @@
-// The sections of the reference: operations whose ids begin alike belong together. They are the tags of openapi.json.
+// The sections of the reference, which are the tags of openapi.json. Operations whose ids have the same prefix form a section.
 import type { Operation } from './operation.ts'
 
 export type Section = { id: string; name: string; description: string }
 
 const TEXTS: Record<string, { name: string; description: string }> = {
-  bootstrap: { name: 'Bootstrap', description: 'What a program must know before it can talk to this platform.' },
-  tiers: { name: 'Region tiers', description: 'The sizes in which lobbies run.' },
+  bootstrap: { name: 'Bootstrap', description: 'Facts about the platform that need no credential.' },
+  tiers: { name: 'Region tiers', description: 'The sizes of lobbies.' },
   'auth.identity.email': {
     name: 'Log in by e-mail',
-    description: 'A code is sent to an address and logs its owner in.',
+    description: 'The platform sends a code to an e-mail address, and the code logs the person in.',
   },
-  'auth.identity.accessToken': { name: 'Log in by access token', description: "The operator's way in." },
-  'auth.tokens': { name: 'Sessions', description: 'From the session in the cookie to the token that operations take.' },
+  'auth.identity.accessToken': { name: 'Log in by access token', description: 'Log-in of the operator.' },
+  'auth.tokens': {
+    name: 'Sessions',
+    description: 'Exchange the session cookie for the user token that operations accept.',
+  },
   auth: { name: 'Who am I', description: 'What the credential of a call proves.' },
-  identities: { name: 'Identities', description: 'Who has logged in, or plays, and is called what.' },
+  identities: { name: 'Identities', description: 'Users and players, and their names.' },
   'devices.links': {
     name: 'Device links',
-    description: 'How a program without a browser is let in: it shows a link, a person opens it and chooses a game.',
+    description:
+      'Credentials for programs without a browser: the program shows a link, and a person opens it and chooses a game.',
   },
-  groups: { name: 'Groups', description: 'Who develops games. Each has members with a role; nobody else knows of it.' },
-  'groups.invites': { name: 'Invites', description: 'Whoever has the code may join the group.' },
-  'groups.billing': { name: 'Billing', description: 'What the lobbies of a group have used.' },
+  groups: {
+    name: 'Groups',
+    description: 'Developers of games. Each group has members with roles, and is visible to its members only.',
+  },
+  'groups.invites': { name: 'Invites', description: 'Codes with which users join a group.' },
+  'groups.billing': { name: 'Billing', description: 'Core time that the lobbies of a group used.' },
   games: {
     name: 'Games',
-    description: 'What a group develops. Everything below the address of a game acts on it only.',
+    description: 'Games of a group. Every operation below the address of a game acts on this game only.',
   },
-  'games.tokens': { name: 'Cloud tokens', description: 'Each acts for one game: the way in for CI.' },
+  'games.tokens': { name: 'Cloud tokens', description: 'Credentials that act for one game. Use them in CI.' },
   'games.namespaces': {
     name: 'Namespaces',
     description:
-      'Where a version of a game is played (prod, staging): with players, lobbies, limits, domains and tokens of its own.',
+      'Environments of a game, such as prod and staging. Each has its own version, players, lobbies, limits, domains and tokens.',
   },
   'games.namespaces.analytics': {
     name: 'Analytics',
-    description: 'What happened in namespaces, in numbers over time.',
+    description: 'Numbers about namespaces over time.',
   },
   'games.versions': {
     name: 'Versions',
     description:
-      'A config that names a site, a build, game modes and ports. It never changes, and is put on namespaces.',
+      'A version is a config that names a site, builds, game modes and ports. It never changes, and is deployed to namespaces.',
   },
-  'games.builds': { name: 'Builds', description: 'What a lobby runs.' },
+  'games.builds': { name: 'Builds', description: 'Programs that lobbies run.' },
   'games.cdn': {
     name: 'Sites',
-    description: 'The files that the CDN serves for the namespaces whose version names them.',
+    description: 'Files that the CDN serves. A version names its site.',
   },
   'games.matchmaker': {
     name: 'Running lobbies',
-    description: 'What the developers of a game do to its lobbies and their players, and what lobbies have written.',
+    description: 'Stop lobbies, remove players, drain versions, and read the logs of lobbies.',
   },
   'games.namespaces.logs': {
     name: 'Lobbies that were',
-    description: 'Which lobbies a namespace has and had, and the addresses of their logs.',
+    description: 'Running and stopped lobbies of a namespace, with their metrics and logs.',
   },
-  logs: { name: 'Rays', description: 'What is known of a request, by the ray id of its answer.' },
+  logs: { name: 'Rays', description: 'Timings and explanations of a request, by the ray id of its response.' },
   uploads: {
     name: 'Uploads',
     description:
-      'Files are prepared, sent by PUT to presigned addresses, and completed. Preparing belongs to what is uploaded: a build, a site.',
+      'An upload has three steps: prepare it with a build, site or picture; send each file by PUT to its presigned URL; complete it.',
   },
   admin: { name: 'Administration', description: 'For the operator of the platform.' },
   lobbies: {
     name: 'Lobbies',
-    description: 'A seat in a running game server for a player; and what the game server tells of itself.',
+    description: 'Seats in running game servers for players, and the reports of game servers about themselves.',
   },
-  parties: { name: 'Parties', description: 'Players who are seated together: all of them, or nobody.' },
-  'identities.events': { name: 'Events', description: 'What a player is told while he listens.' },
-  regions: { name: 'Regions', description: 'Where lobbies run, and how far that is from whoever asks.' },
-  kv: { name: 'Entries', description: 'What a game keeps beyond its lobbies: JSON by key, in a namespace.' },
-  players: { name: 'Players', description: 'What a lobby server says of the players who come and go.' },
+  parties: { name: 'Parties', description: 'Groups of players who get seats in the same lobby: all of them, or none.' },
+  'identities.events': {
+    name: 'Events',
+    description: 'Events that a player receives, such as the seat that the leader of a party requested.',
+  },
+  regions: { name: 'Regions', description: 'Where lobbies run, and how far away that is from the client.' },
+  kv: { name: 'Entries', description: 'Key-value storage of a namespace: JSON values that outlive lobbies.' },
+  players: {
+    name: 'Players',
+    description: 'Reports of lobby servers about players who connect and disconnect, and player counts.',
+  },
 }
 
-/** An id is <section>.<operation>, but of those that stand alone. */
+/** The part of the id before its last dot. An id without a dot is its own section. */
 export function sectionId({ id }: Pick<Operation, 'id'>): string {
   const end = id.lastIndexOf('.')
   return end === -1 ? id : id.slice(0, end)

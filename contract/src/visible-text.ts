@@ -1,12 +1,12 @@
-// What strangers wrote, made fit to be shown: a game server's output and a player's words may hold whatever drives a
-// terminal, turns the direction of a text, or hides some of it.
+// Makes untrusted text safe to show. The output of a game server and the name of a player may contain characters that control
+// a terminal, change the direction of text, or hide parts of it.
 import { CONTROL } from './formats.ts'
 
 const CONTROLS = new RegExp(CONTROL.source, 'gu')
 const RUNS_OF_CONTROLS = new RegExp(`${CONTROL.source}+`, 'gu')
 const TAB = '\t'
 
-/** Tabs stay; every other character that draws nothing and does something is written out: `\x1b[31m`. */
+/** Escapes all control characters except tabs: `\x1b[31m`. */
 export function visibleText(text: string): string {
   return text.toWellFormed().replace(CONTROLS, (character) => (character === TAB ? character : writtenOut(character)))
 }
@@ -16,12 +16,12 @@ function writtenOut(character: string): string {
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`
 }
 
-/** With a blank in place of them, for a line of its own: also line breaks and tabs. */
+/** Replaces control characters, line breaks and tabs by blanks, so that the text is one line. */
 export function withoutControls(text: string): string {
   return text.replace(RUNS_OF_CONTROLS, ' ')
 }
 
-/** What a spreadsheet would take for a formula. */
+/** Text that a spreadsheet would read as a formula. */
 const FORMULA = /^[\s'"]*[=+\-@\uff1d\uff0b\uff0d\uff20]/
 
 /** A cell of a CSV file (RFC 4180): visible, quoted where it must be, and never a formula. */

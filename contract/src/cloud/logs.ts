@@ -118,8 +118,7 @@ export const LogsLobbySummary = object(
             {
               stop_ts: Timestamp('When the lobby was stopped.'),
               failed: Type.Boolean({
-                description:
-                  'Whether the lobby failed: the server ended without being told to, and not with exit code 0.',
+                description: 'Whether the lobby failed: the server ended on its own, and not with exit code 0.',
               }),
               exit_code: Type.Integer({
                 description:

@@ -1,4 +1,4 @@
-// Regions, as a player's client knows them: where a lobby may be, and how far that is from him.
+// Regions, as a player's client reads them: where lobbies run, and how far away that is.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
 import { object } from '../records.ts'

@@ -16,7 +16,7 @@ import {
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
 import { OPERATIONS } from '@muster/contract/operations'
 import { sectionId, sectionsOf } from '@muster/contract/sections'
-import { answerExample, curlOf } from '../../src/http/reference/example.ts'
+import { curlOf, responseExample } from '../../src/http/reference/example.ts'
 import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
 import { createShapeCheck } from '../../src/schema-check.ts'
 import { type Platform, startPlatform } from '../platform.ts'
@@ -93,7 +93,7 @@ test('what is shown as an answer is one', () => {
   const document = openapiDocument('0')
   for (const operation of OPERATIONS) {
     const schema = operationOf(document, operation).responses[200].content['application/json'].schema as Schema
-    const example = answerExample(document.components.schemas as Schemas, schema)
+    const example = responseExample(document.components.schemas as Schemas, schema)
     assert.deepEqual(createShapeCheck(operation.response)(example), [], `${operation.id}: ${JSON.stringify(example)}`)
   }
 })

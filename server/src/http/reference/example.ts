@@ -1,9 +1,9 @@
-// Examples, made from the schemas: a call that can be pasted into a shell, and what is answered. What is an id in the
-// call is a variable of the shell, named like the member.
+// Examples derived from the schemas: a call for a shell, and its response. Ids in a call are shell variables, named like the
+// member.
 import type { CallerKind, Operation } from '@muster/contract'
 import { resolve, type Schema, type Schemas } from './schema.ts'
 
-/** Of members whose form is more than their schema says, by their name. */
+/** Values for members whose schema does not describe their form completely, by name. */
 const VALUES: Readonly<Record<string, unknown>> = {
   access_token: '$MUSTER_TOKEN',
   account_number: 4711,
@@ -60,22 +60,22 @@ const VALUES: Readonly<Record<string, unknown>> = {
 const ANY_JSON = { map: 'dunes' }
 const DEPTH_MAX = 12
 
-/** In a call only what is required is said; in an answer everything. */
-type Purpose = 'call' | 'answer'
+/** A call has only the required members, a response has all. */
+type Purpose = 'call' | 'response'
 
 function bodyExample(schemas: Schemas, schema: Schema): unknown {
   return exampleOf(schemas, schema, { name: '', purpose: 'call', depth: 0 })
 }
 
-export function answerExample(schemas: Schemas, schema: Schema): unknown {
-  return exampleOf(schemas, schema, { name: '', purpose: 'answer', depth: 0 })
+export function responseExample(schemas: Schemas, schema: Schema): unknown {
+  return exampleOf(schemas, schema, { name: '', purpose: 'response', depth: 0 })
 }
 
-type Place = { name: string; purpose: Purpose; depth: number }
+type Position = { name: string; purpose: Purpose; depth: number }
 
-function exampleOf(schemas: Schemas, given: Schema, place: Place): unknown {
+function exampleOf(schemas: Schemas, given: Schema, position: Position): unknown {
   const schema = resolve(schemas, given)
-  const { name, purpose, depth } = place
+  const { name, purpose, depth } = position
   if (depth > DEPTH_MAX) return null
   const below = (inner: Schema, inner_name: string): unknown =>
     exampleOf(schemas, inner, { name: inner_name, purpose, depth: depth + 1 })
@@ -108,13 +108,13 @@ function objectOf(schema: Schema, purpose: Purpose, below: (inner: Schema, name:
   const value = schema.additionalProperties
   if (typeof value === 'object') return { default: below(value, '') }
   const members = Object.entries(schema.properties ?? {})
-  const said = members.filter(([name]) => purpose === 'answer' || schema.required?.includes(name))
-  // Where one of many must be there, the first is.
+  const said = members.filter(([name]) => purpose === 'response' || schema.required?.includes(name))
+  // When a minimum number of members is required, the first ones are used.
   const least = said.length < (schema.minProperties ?? 0) ? members.slice(0, schema.minProperties) : said
   return Object.fromEntries(least.map(([name, member]) => [name, below(member, name)]))
 }
 
-/** What the shell fills in is said in calls only. */
+/** Shell variables appear in calls only. */
 function hasVariable(value: unknown): boolean {
   return /\$[A-Z]/.test(JSON.stringify(value))
 }
@@ -127,7 +127,7 @@ function isOfType(value: unknown, { type, items }: Schema): boolean {
   return typeof value === type
 }
 
-/** `games` -> `game`: what one of them is called. */
+/** `games` -> `game`: the name of one item. */
 function singular(name: string): string {
   return name.endsWith('s') ? name.slice(0, -1) : name
 }
@@ -136,7 +136,7 @@ function variableOf(name: string): string {
   return (name === '' ? 'id' : name).toUpperCase()
 }
 
-/** The shell's variable for the credential, whoever calls most before the others. */
+/** The shell variable for the credential, the most usual kind of caller first. */
 const TOKENS: readonly (readonly [CallerKind, string])[] = [
   ['namespace', 'PUBLIC_TOKEN'],
   ['lobby', 'PLATFORM_TOKEN'],
@@ -167,7 +167,7 @@ export function curlOf(main_url: string, schemas: Schemas, { operation, query, b
   const token = auth.includes('anyone') ? undefined : TOKENS.find(([kind]) => auth.includes(kind))?.[1]
   const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}"${address}"`]
   if (token !== undefined) lines.push(`-H "Authorization: Bearer $${token}"`)
-  // The hub's own call: it is the page that logged in, and shows the session.
+  // A page of the main domain makes this call: it needs the Origin and the session cookie.
   if (id === 'auth.tokens.refreshIdentityToken') lines.push(`-H "Origin: ${main_url}" -b cookies.txt -c cookies.txt`)
   if (body === null) return lines.join(' \\\n  ')
   lines.push('-H "Content-Type: application/json"', '-d @- <<JSON')
@@ -175,7 +175,7 @@ export function curlOf(main_url: string, schemas: Schemas, { operation, query, b
   return `${lines.join(' \\\n  ')}\n${inHereDocument(text)}\nJSON`
 }
 
-/** Variables in capitals are the shell's to fill in; nothing else is. */
+/** Escapes everything that the shell would expand, except variables in capitals. */
 function inHereDocument(text: string): string {
   return text.replace(/[\\`]|\$(?![A-Z][A-Z_]*(?!\w))/g, (character) => `\\${character}`)
 }

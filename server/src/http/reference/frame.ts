@@ -1,5 +1,5 @@
-// The frame around every page of the reference: the list of operations at its side, its style and its script. Both are
-// in the page, known to the policy by their hashes, and nothing else is allowed: a page asks for no other file.
+// The frame of every page of the reference: the list of operations, the style and the script. Style and script are inline, and
+// the content security policy allows nothing else. A page requests no other file.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Operation } from '@muster/contract'
@@ -32,11 +32,11 @@ export const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Three ships at play, so small that the page carries them. */
+/** A data URL, so that the page requests no file. */
 const ICON =
   'data:image/svg+xml,%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"%3E%3Crect width="16" height="16" rx="4" fill="%230b5cad"/%3E%3Cpath d="M4 12V4.500l4 4 4-4V12" fill="none" stroke="%23fff" stroke-width="2"/%3E%3C/svg%3E'
 
-/** A whole document. `content` is what stands in its main part. */
+/** A whole document. `content` is its main part. */
 export function framed(page: { title: string; version: string; content: Html }): string {
   return html`<!doctype html>
 <html lang="en">
@@ -55,7 +55,7 @@ export function framed(page: { title: string; version: string; content: Html }):
 <div class="brand"><a href="${REFERENCE_PATH}">Muster API</a><span>${page.version}</span></div>
 <div class="search" hidden><label class="hidden" for="search">Search operations</label>
 <input id="search" type="search" placeholder="Search, or press /" autocomplete="off" spellcheck="false">
-<p id="search-told" role="status"></p></div>
+<p id="search-result" role="status"></p></div>
 <ul id="found" aria-label="Operations found" hidden></ul>
 ${operationList()}
 </aside>
@@ -84,7 +84,7 @@ function shortName(id: string): Html {
   return html`<span>${idView(id.slice(id.lastIndexOf('.') + 1))}</span>`
 }
 
-/** An id, which may be broken between its words. */
+/** An id that may wrap between its words. */
 export function idView(id: string): Html {
   return html`${id.split(/(?<=\.)|(?=[A-Z])/).map((word, index) => (index === 0 ? word : html`<wbr>${word}`))}`
 }

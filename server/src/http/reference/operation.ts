@@ -1,7 +1,7 @@
-// One operation on the page: what is told about it, and beside that a call and its answer.
+// One operation on a page: its description, and beside it an example call and response.
 import { type CallerKind, ERRORS, type ErrorCode, type Operation } from '@muster/contract'
 import { errorsOf, type OpenapiOperation } from '@muster/contract/openapi'
-import { answerExample, curlOf } from './example.ts'
+import { curlOf, responseExample } from './example.ts'
 import { ERRORS_PATH, idView, methodBadge } from './frame.ts'
 import { type Html, html, prose } from './html.ts'
 import { memberView, type Schema, type Schemas, schemaView } from './schema.ts'
@@ -9,9 +9,9 @@ import { memberView, type Schema, type Schemas, schemaView } from './schema.ts'
 const CALLERS: Record<CallerKind, string> = {
   anyone: 'Anyone, without a credential',
   admin: 'Administrator',
-  user: 'Person',
+  user: 'User',
   cloud: 'Cloud token of the game',
-  namespace: 'Public token, an Origin that stands for it, or identity token',
+  namespace: 'Public token, page of the namespace, or identity token',
   identity: 'Identity token',
   development: 'Development token',
   lobby: 'Lobby token',
@@ -19,15 +19,15 @@ const CALLERS: Record<CallerKind, string> = {
 
 const RATES = {
   none: null,
-  seats: 'Counts as a request for a seat.',
-  matchmaker: 'Counts as a matchmaker call.',
+  seats: 'Rate limit: requests for seats.',
+  matchmaker: 'Rate limit: matchmaker calls.',
   cloud: null,
-  kv: 'Counts as a read or write of entries.',
+  kv: 'Rate limit: reads and writes of entries.',
 } as const
 
 export type OperationParts = {
   operation: Operation
-  /** What openapi.json says of it. */
+  /** The operation in openapi.json. */
   described: OpenapiOperation
   schemas: Schemas
   main_url: string
@@ -37,7 +37,7 @@ export function operationView({ operation, described, schemas, main_url }: Opera
   const { id, method, summary, errors } = operation
   const parameters = described.parameters ?? []
   const body = described.requestBody?.content['application/json'].schema ?? null
-  const answer = described.responses[200].content['application/json'].schema
+  const response = described.responses[200].content['application/json'].schema
   const query = parameters.filter((parameter) => parameter.in === 'query' && parameter.required)
   const general = errorsOf(operation).filter((code) => !errors.includes(code))
   return html`<article id="${id}" aria-labelledby="title-${id}">
@@ -48,16 +48,16 @@ export function operationView({ operation, described, schemas, main_url }: Opera
 <ul class="chips" aria-label="Who may call">${callers(operation).map((who) => html`<li>${who}</li>`)}</ul>
 ${notes(operation).map((note) => html`<p class="note">${note}</p>`)}
 </header>
-<div class="told">
+<div class="description">
 ${parameters.length === 0 ? null : html`<h3>Parameters</h3>${parametersView(schemas, parameters)}`}
 ${body === null ? null : html`<h3>Body</h3>${schemaView(schemas, body, 'sent')}`}
-<h3>Answer</h3>${schemaView(schemas, answer, 'answered')}
+<h3>Response</h3>${schemaView(schemas, response, 'received')}
 <h3>Errors</h3>${errorsView(errors)}
-<details><summary>${errors.length === 0 ? '' : 'and '}${general.length} that any such operation may answer</summary>${errorsView(general)}</details>
+<details><summary>${general.length} general errors</summary>${errorsView(general)}</details>
 </div>
-<div class="shown"><div>
+<div class="examples"><div>
 ${figure(`Call ${id}`, 'Call', shell(curlOf(main_url, schemas, { operation, query, body })))}
-${figure(`Answer of ${id}`, 'Answer 200', json(answerExample(schemas, answer)))}
+${figure(`Response of ${id}`, 'Response 200', json(responseExample(schemas, response)))}
 </div></div>
 </article>`
 }
@@ -77,9 +77,7 @@ function notes({ aliases, idempotent, rate_limit }: Operation): Html[] {
   const rate = RATES[rate_limit]
   return [
     ...(aliases.length === 0 ? [] : [html`Also at ${aliases.map((path) => html`<code>${path}</code> `)}`]),
-    ...(idempotent
-      ? [html`Takes an <code>Idempotency-Key</code>: repeated with the same key, it is answered as before.`]
-      : []),
+    ...(idempotent ? [html`Accepts an <code>Idempotency-Key</code> header, so that a retry is safe.`] : []),
     ...(rate === null ? [] : [html`${rate}`]),
   ]
 }
@@ -107,12 +105,12 @@ function errorsView(codes: readonly ErrorCode[]): Html | null {
   )}</ul>`
 }
 
-/** A block of code. It can be scrolled by the keyboard, so it has a name. */
+/** A block of code. It has a name, because it can be focused and scrolled by keyboard. */
 export function figure(name: string, title: string, content: Html): Html {
   return html`<figure><figcaption>${title}<button type="button" data-copy hidden aria-label="Copy: ${name}">Copy</button></figcaption><pre tabindex="0" role="region" aria-label="${name}">${content}</pre></figure>`
 }
 
-/** A call, in which what is to be filled in stands out. Its address may be broken at slashes. */
+/** A shell command with highlighted variables. Its URL may wrap at slashes. */
 export function shell(text: string): Html {
   const breakable = (part: string) =>
     part.split(/(?<=[\w"]\/)/).map((piece, index) => html`${index === 0 ? null : html`<wbr>`}${piece}`)
@@ -122,7 +120,7 @@ export function shell(text: string): Html {
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null|-?\d[\d.]*)\b/g
 
-/** JSON with its parts told apart. */
+/** JSON with highlighted syntax. */
 export function json(value: unknown): Html {
   const text = JSON.stringify(value, null, 2)
   const parts: (Html | string)[] = []

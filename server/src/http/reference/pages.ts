@@ -1,5 +1,5 @@
-// The pages of the reference, made from the contract once: an index of all operations, a page for each section of them, all
-// error codes, and a page for each code, to which the `documentation` of an error body leads.
+// The pages of the reference, rendered once from the contract: an index of all operations, a page for each section, a list of
+// all error codes, and a page for each code (the `documentation` of an error body links to it).
 import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody, type Operation } from '@muster/contract'
 import { ERROR_HELP } from '@muster/contract/error-help'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
@@ -11,15 +11,15 @@ import { figure, json, operationView, shell } from './operation.ts'
 import type { Schemas } from './schema.ts'
 
 export type Reference = {
-  /** Every operation in a line. Addresses of the time when all operations were on this page still lead to them. */
+  /** All operations, a line each. Their ids are anchors, so that old links to this page still work. */
   index: () => string
-  /** The operations of a section of `sectionsOf(OPERATIONS)`. */
+  /** `id`: a section of `sectionsOf(OPERATIONS)`. */
   section: (id: string) => string
   errors: () => string
   error: (code: ErrorCode) => string
 }
 
-/** `main_url` is where this platform is called, which the examples do. */
+/** `main_url`: the address of the platform in the examples. */
 export function createReference(site: { main_url: string; version: string }): Reference {
   const { main_url, version } = site
   const sections = sectionsOf(OPERATIONS)
@@ -37,21 +37,21 @@ export function createReference(site: { main_url: string; version: string }): Re
 
 function indexPage(main_url: string, sections: readonly Section[]): Html {
   return html`<h1>Muster API</h1>
-<p class="lead">${OPERATIONS.length} operations: managing games, and giving players a seat in them. The same contract as a file for programs is
+<p class="lead">${OPERATIONS.length} operations to manage games and to give players seats in lobbies. For programs, the same contract is in
 <a href="/openapi.json">openapi.json</a>.</p>
 <div class="facts">
-<div><h2>Address</h2><p>All of it is at <code>${main_url}</code>. Bodies are JSON, in UTF-8, with
-<code>Content-Type: application/json</code>; members that an operation does not know are refused.</p></div>
-<div><h2>Credential</h2><p><code>Authorization: Bearer</code> and a token. Which kind an operation takes stands below its address.
-In the examples it is in <code>$MUSTER_TOKEN</code>; on the machine of the platform
-<code>MUSTER_TOKEN=$(cat .muster/admin-token)</code> makes you an administrator.</p></div>
-<div><h2>Values</h2><p>Ids are lower-case UUIDs, times RFC 3339 in UTC. Lengths in bytes are unsigned 64 bit numbers, and stay below
-2<sup>53</sup>: every JSON reader has them exactly.</p></div>
-<div><h2>Errors</h2><p>A refusal has <code>code</code>, <code>message</code>, <code>documentation</code>, <code>metadata</code> and
-<code>ray_id</code>. Programs compare codes: <a href="${ERRORS_PATH}">all of them</a>. What is unknown and what is somebody else's are both 404.</p></div>
-<div><h2>Limits</h2><p>Too many calls are answered 429 with <code>Retry-After</code>, in seconds. After a 503 with one, the same call may be
-sent again.</p></div>
-<div><h2>Uploads</h2><p>Prepare what is uploaded, <code>PUT</code> each file to the address that is answered, with exactly its length, and
+<div><h2>Address</h2><p>All operations are at <code>${main_url}</code>. Bodies are JSON in UTF-8, with
+<code>Content-Type: application/json</code>. Unknown members are refused.</p></div>
+<div><h2>Credential</h2><p>Send <code>Authorization: Bearer</code> and a token. Each operation lists the kinds of token that it accepts.
+The examples read it from <code>$MUSTER_TOKEN</code>. On the machine of the platform,
+<code>MUSTER_TOKEN=$(cat .muster/admin-token)</code> is an administrator's token.</p></div>
+<div><h2>Values</h2><p>Ids are lower-case UUIDs. Times are RFC 3339 in UTC. Lengths in bytes stay below
+2<sup>53</sup>, so every JSON parser reads them exactly.</p></div>
+<div><h2>Errors</h2><p>An error body has <code>code</code>, <code>message</code>, <code>documentation</code>, <code>metadata</code> and
+<code>ray_id</code>. Compare the <a href="${ERRORS_PATH}">error codes</a> in programs. Records of other groups return 404, like unknown ones.</p></div>
+<div><h2>Limits</h2><p>Too many calls return status 429 with <code>Retry-After</code>, in seconds. After a 503 with <code>Retry-After</code>,
+repeat the call.</p></div>
+<div><h2>Uploads</h2><p>Prepare the upload, send each file by <code>PUT</code> to the returned URL with its exact length, and
 complete the upload.</p></div>
 </div>
 ${sections.map(
@@ -104,11 +104,11 @@ function errorsPage(): Html {
   )
   return html`<div class="plain"><p class="crumbs"><a href="${REFERENCE_PATH}">Muster API</a></p>
 <h1>Error codes</h1>
-<p class="lead">Every refusal carries one of these ${ERROR_CODES.length} in <code>code</code>, and the address of its page in <code>documentation</code>.</p>
+<p class="lead">Every error body has one of these ${ERROR_CODES.length} codes in <code>code</code>, and the URL of its page in <code>documentation</code>.</p>
 ${tables}</div>`
 }
 
-/** `MATCHMAKER_LOBBY_FULL` is one of `Matchmaker`; what begins like no other is general. */
+/** `MATCHMAKER_LOBBY_FULL` belongs to `Matchmaker`. A code whose first word is unique belongs to `General`. */
 function familyOf(code: ErrorCode): string {
   const [first = ''] = code.split('_', 1)
   if (ERROR_CODES.filter((other) => other.startsWith(`${first}_`)).length === 1) return 'General'
@@ -125,31 +125,31 @@ function errorPage(code: ErrorCode, main_url: string): Html {
 <p class="lead">${message}</p>
 <p>HTTP status <code>${status}</code>: ${STATUSES[status] ?? 'the request is refused.'}</p>
 ${helpView(code, main_url)}
-<h2>As it is answered</h2>
-${figure('The body of the answer', 'Body', json(body))}
+<h2>Response</h2>
+${figure('The body of the response', 'Body', json(body))}
 ${
   own.length > 0
-    ? html`<h2>Operations that answer it</h2><ul class="plain-list">${own.map(
+    ? html`<h2>Operations that return it</h2><ul class="plain-list">${own.map(
         ({ id, method }) => html`<li>${methodBadge(method)} <a href="${operationPath({ id })}">${idView(id)}</a></li>`,
       )}</ul>`
-    : html`<p>${is_general ? 'Operations of all kinds may answer it.' : 'It is answered where no operation is called: by addresses of files, sites and lobbies.'}</p>`
+    : html`<p>${is_general ? 'Every operation can return it.' : 'No operation returns it. Requests for files, sites and lobbies do.'}</p>`
 }</div>`
 }
 
 function helpView(code: ErrorCode, main_url: string): Html {
   const { cause, remedy, command } = ERROR_HELP[code]
   const names = [...new Set(command.match(/\$[A-Z_]+/g))].map((name) => name.slice(1))
-  const told = Object.entries(VARIABLES).filter(([name]) => names.includes(name))
+  const known = Object.entries(VARIABLES).filter(([name]) => names.includes(name))
   const url = names.includes('MUSTER_URL') ? html`<code>$MUSTER_URL</code> is <code>${main_url}</code>. ` : null
   const is_more = names.some((name) => name !== 'MUSTER_URL' && VARIABLES[name] === undefined)
   const more = is_more ? 'Set the other variables to your own ids and values.' : null
   return html`<h2>Cause</h2><p>${prose(cause)}</p>
 <h2>Remedy</h2><p>${prose(remedy)}</p>
 ${figure(`Command for ${code}`, 'Command', shell(command))}
-${names.length === 0 ? null : html`<p>${url}${told.map(([name, meaning]) => html`<code>$${name}</code> is ${meaning}. `)}${more}</p>`}`
+${names.length === 0 ? null : html`<p>${url}${known.map(([name, meaning]) => html`<code>$${name}</code> is ${meaning}. `)}${more}</p>`}`
 }
 
-/** Variables of the commands whose values the reader may not guess from their names. */
+/** Variables of the commands whose names do not explain them. */
 const VARIABLES: Readonly<Record<string, string>> = {
   MUSTER_TOKEN: 'the token of a person or an administrator, or a cloud token',
   PUBLIC_TOKEN: 'a public token of the namespace',
@@ -158,20 +158,20 @@ const VARIABLES: Readonly<Record<string, string>> = {
   RAY_ID: 'the ray id of the request that you want to understand',
 }
 
-/** What a caller does about it. */
+/** What each status means for the caller. */
 const STATUSES: Record<number, string> = {
-  400: 'the request is to be changed before it is sent again.',
-  401: 'another credential is needed.',
-  403: 'the credential is valid, but has not the right.',
-  404: 'it is not there, or not yours to see.',
-  406: 'the request accepts none of the forms that there are.',
-  408: 'the request came too slowly.',
-  409: 'the state of things does not allow it now.',
-  413: 'it is too large.',
-  416: 'there is no such part.',
-  429: 'wait for as many seconds as Retry-After says.',
-  431: 'the header is too large.',
-  500: 'it is not your fault. The ray id finds it in the log.',
-  502: 'what is behind the platform does not answer.',
-  503: 'try again, after as many seconds as Retry-After says.',
+  400: 'change the request before you send it again.',
+  401: 'send another credential.',
+  403: 'the credential is valid, but does not allow this.',
+  404: 'it does not exist, or the caller may not see it.',
+  406: 'the request accepts none of the available encodings.',
+  408: 'the request arrived too slowly.',
+  409: 'the current state does not allow it.',
+  413: 'the request is too large.',
+  416: 'the file has no such range.',
+  429: 'wait for the seconds in Retry-After.',
+  431: 'the headers are too large.',
+  500: 'the platform failed. The ray id finds the request in its log.',
+  502: 'the server behind the platform did not respond.',
+  503: 'try again, after the seconds in Retry-After.',
 }

@@ -1,4 +1,4 @@
-// The shape of a body or a parameter as nested lists that can be read, opened and closed without a script.
+// The members of a body or a parameter as nested lists, which open and close without a script.
 import { type Html, html, prose } from './html.ts'
 
 /** JSON Schema, as openapi.json has it. */
@@ -28,13 +28,13 @@ export type Schema = {
 
 export type Schemas = Readonly<Record<string, Schema>>
 
-/** Deeper, or with more members below it, a list begins closed. */
+/** A list that is deeper, or has more members, is closed at first. */
 const OPEN_DEPTH_MAX = 2
 const OPEN_MEMBERS_MAX = 8
 
 const FORMATS: Record<string, string> = { uuid: 'UUID', 'date-time': 'time', email: 'e-mail address' }
 
-/** What a reference leads to. What stands beside it, a description, goes before what is said there. */
+/** Resolves a reference. A description beside the reference replaces that of the component. */
 export function resolve(schemas: Schemas, schema: Schema): Schema {
   if (schema.$ref === undefined) return schema
   const { $ref, ...own } = schema
@@ -60,11 +60,11 @@ function typeText(schemas: Schemas, schema: Schema): string {
   return FORMATS[schema.format ?? ''] ?? schema.type
 }
 
-/** In what is sent, it is told which members must be there; in what is answered, which may be missing. */
-type Direction = 'sent' | 'answered'
+/** Requests mark the required members, responses the optional ones. */
+type Direction = 'sent' | 'received'
 type Depth = { direction: Direction; depth: number }
 
-/** The members of an object, one below the other; of anything else, what it is. */
+/** The members of an object as a list, or the type of any other schema. */
 export function schemaView(schemas: Schemas, schema: Schema, direction: Direction): Html {
   const plain = resolve(schemas, schema)
   const nested = inside(schemas, plain, { direction, depth: 0 })
@@ -104,7 +104,7 @@ function fold(nested: Html, depth: number, count: number): Html {
     : html`<details><summary>${title}</summary>${nested}</details>`
 }
 
-/** The lists below an object, the elements of an array, the values of a map, or the alternatives; null: there are none. */
+/** The members of an object, of array items, of map values or of alternatives. Null: there are none. */
 function inside(schemas: Schemas, schema: Schema, place: Depth): Html | null {
   if (schema.anyOf !== undefined) {
     const all = schema.anyOf.map((alternative) => inside(schemas, resolve(schemas, alternative), place))

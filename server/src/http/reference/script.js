@@ -1,7 +1,7 @@
 // What the reference can do beyond being read: search as one types, the place in the list, a copied example. Without it
 // the page is whole.
 const search = document.querySelector('#search')
-const told = document.querySelector('#search-told')
+const told = document.querySelector('#search-result')
 const found = document.querySelector('#found')
 const toggle = document.querySelector('#toggle')
 const nav = document.querySelector('.side nav')
