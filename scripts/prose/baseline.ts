@@ -1,8 +1,8 @@
 // How many findings each folder still has. The numbers only fall: `node scripts/check-prose.ts` fails where there are
 // more, and prints the numbers to write here where there are fewer. The file goes when it is empty.
 export const BASELINE: Readonly<Record<string, number>> = {
-  contract: 346,
+  contract: 16,
   examples: 47,
   sdk: 19,
-  server: 1120,
+  server: 853,
 }

@@ -21,7 +21,7 @@ export function checkFile(file: string, text: string): Finding[] {
     ...checkFileName(file),
     ...checkIdentifiers(file, reading),
     ...reading.passages.flatMap((passage) => checkPassage(file, passage)),
-  ]
+  ].sort((a, b) => a.line - b.line)
 }
 
 export function checkPassage(file: string, passage: Passage): Finding[] {

@@ -1,6 +1,7 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
 import { ConfigError, readConfig } from './config.ts'
+import { SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 const PRODUCTION = {
   MUSTER_DOMAIN_MAIN: 'muster.example',
@@ -81,4 +82,79 @@ test('games may call services of this machine in development only, and only when
   assert.strictEqual(readConfig({}).fetch_localhost, false)
   assert.strictEqual(readConfig({ MUSTER_FETCH_LOCALHOST: 'on' }).fetch_localhost, true)
   assert.match(mistakesOf({ ...PRODUCTION, MUSTER_FETCH_LOCALHOST: 'on' }).join(), /MUSTER_FETCH_LOCALHOST must be off/)
+})
+
+/** Settings without which some others have no effect. */
+const COMPANIONS = {
+  ...PRODUCTION,
+  MUSTER_ACME: 'https://acme.example/',
+  MUSTER_ACME_DNS_HOOK: '/bin/true',
+  MUSTER_OTLP_URL: 'http://127.0.0.1:4318',
+  MUSTER_SMTP_URL: 'smtp://mail.example',
+}
+
+/** Values for settings whose kind allows more than they do. */
+const VALUES: Partial<Record<SettingName, string>> = {
+  DATABASE_URL: 'postgres://127.0.0.1/muster',
+  MUSTER_ROLES: 'api',
+  MUSTER_METRICS_HOST: '::1',
+  MUSTER_OTLP_URL: 'http://127.0.0.1:4319',
+  MUSTER_OTLP_HEADERS: 'a=b',
+  MUSTER_EDGE_PORTS: '26000-26100',
+  MUSTER_EDGE_PORTS_HOST: '192.0.2.1',
+  MUSTER_HOST_PORT_RANGES: '27000-27999',
+  MUSTER_ACME: 'https://other.example/',
+  MUSTER_ACME_EMAIL: 'a@b.example',
+  MUSTER_ACME_DNS_HOOK: '/bin/false',
+  MUSTER_ACME_DNS_FOR: 'cdn',
+  MUSTER_FETCH_PRIVATE_NETWORKS: '10.0.0.0/8',
+  MUSTER_SMTP_URL: 'smtp://other.example',
+  MUSTER_IP_FEEDS: 'tor=https://a.example/list',
+  MUSTER_TRUSTED_PROXIES: '10.0.0.0/8',
+  MUSTER_EDGE_SOCKET: '/run/edge.sock',
+  MUSTER_DOMAIN_MAIN: 'other.example',
+}
+
+/** Settings that only a mistake shows, because they name a file, need another one, or have one value in production. */
+const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> = {
+  MUSTER_ACME_DNS_SERVER: { value: '192.0.2.53', mistake: /MUSTER_ACME_DNS_KEY need each other/ },
+  MUSTER_ACME_DNS_KEY: { value: '/no/such/key', mistake: /MUSTER_ACME_DNS_SERVER and MUSTER_ACME_DNS_KEY/ },
+  MUSTER_CONFIG: { value: '/no/such/file.toml', mistake: /file\.toml cannot be read/ },
+  MUSTER_FETCH_LOCALHOST: { value: 'on', mistake: /MUSTER_FETCH_LOCALHOST must be off/ },
+  MUSTER_FETCH_AUTHORITIES: { value: '/no/such/file.pem', mistake: /MUSTER_FETCH_AUTHORITIES names/ },
+  MUSTER_LOGIN_TURNSTILE_SITE_KEY: { value: 'key', mistake: /set both/ },
+  MUSTER_LOGIN_TURNSTILE_SECRET_KEY: { value: 'key', mistake: /set both/ },
+  MUSTER_PUBLIC_SCHEME: { value: 'http', mistake: /MUSTER_PUBLIC_SCHEME must be https/ },
+  MUSTER_SANDBOX: { value: 'off', mistake: /MUSTER_SANDBOX must be required/ },
+}
+
+/** A value that is allowed, and is not the default. */
+function otherValue(name: SettingName): string {
+  const setting: Setting = SETTINGS[name]
+  if (VALUES[name] !== undefined) return VALUES[name]
+  if (setting.kind === 'choice') return setting.of.find((value) => value !== setting.default)!
+  if ('max' in setting) return String(setting.max === setting.default ? setting.max - 1 : setting.max)
+  if (setting.kind === 'url') return 'https://other.example/'
+  return setting.kind === 'name_servers' ? '192.0.2.53' : 'other.test'
+}
+
+test('every setting of the table is read', () => {
+  const plain = readConfig(COMPANIONS)
+  for (const name of SETTING_NAMES) {
+    const refused = REFUSED[name]
+    const env = { ...COMPANIONS, [name]: refused?.value ?? otherValue(name) }
+    if (refused === undefined) assert.notDeepStrictEqual(readConfig(env), plain, name)
+    else assert.match(mistakesOf(env).join(), refused.mistake)
+  }
+})
+
+test('a number over the limit of its setting is refused', () => {
+  for (const name of SETTING_NAMES) {
+    const setting: Setting = SETTINGS[name]
+    if (!('max' in setting)) continue
+    const mistakes = mistakesOf({ ...COMPANIONS, [name]: String(setting.max + 1) })
+    assert.deepStrictEqual(mistakes, [
+      `${name} must be a whole number from 0 to ${setting.max}, not "${setting.max + 1}".`,
+    ])
+  }
 })

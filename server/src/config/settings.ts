@@ -35,7 +35,7 @@ const RATE_MAX = 1_000_000
 /** Largest quota of a group. */
 const QUOTA_MAX = 1_000_000
 /** Largest quota of guests of a namespace. */
-const GUESTS_MAX = 1_000_000_000
+const GUESTS_MAX = 999_999_999
 /** Largest quota of entries of a namespace. */
 const KV_ENTRIES_MAX = 100_000_000
 /** Largest setting in megabytes. */
