@@ -11,11 +11,11 @@ import { apiAddress, arrives, newGame, type Presigned, putFile, refused } from '
 
 const SENDERS = 50
 const TRICKLE_MS = 100
-/** How long another call may take while the slow ones are there: p99, on a machine that others use too. */
-const CALL_MS_MAX = 500
+/** How long another call may take: p99. One that waited for the slow ones would take until they are cut off, 5 s. */
+const CALL_MS_MAX = 3_000
 const CALLS = 100
-/** Two measurements of a sender's pace, and what a busy machine adds. */
-const CUT_MS_MAX = 15_000
+/** Two measurements of a sender's pace, and what a busy machine adds. Uncut, a sender takes more than two hours. */
+const CUT_MS_MAX = 60_000
 
 test('slow uploads', async (t) => {
   const platform = await startPlatform(t, {
