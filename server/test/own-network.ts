@@ -7,7 +7,6 @@ import { test } from 'node:test'
 
 const MARK = 'TEST_OWN_NETWORK'
 const PROGRAMS = ['unshare', 'ip', 'nft']
-const RUN_MS_MAX = 240_000
 
 /** Declares the file's tests where they may run; outside, one test that runs them inside, or is skipped aloud. */
 export function inOwnNetwork(file: string, declareTests: () => void): void {
@@ -16,7 +15,7 @@ export function inOwnNetwork(file: string, declareTests: () => void): void {
     declareTests()
     return
   }
-  test(`in a network of its own: ${basename(file, '.test.ts')}`, { timeout: RUN_MS_MAX }, async (t) => {
+  test(`in a network of its own: ${basename(file, '.test.ts')}`, async (t) => {
     const missing = whatIsMissing()
     if (missing !== null) return t.skip(missing)
     const { NODE_TEST_CONTEXT: _, ...env } = process.env

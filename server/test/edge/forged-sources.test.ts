@@ -36,7 +36,6 @@ const OTHERS = 12
 const LOOK_MS = 50
 /** After this time without a datagram, none is under way. */
 const QUIET_MS = 300
-const TIMEOUT = { timeout: 120_000 }
 
 /** Why the tests cannot run on this machine; null: they can. */
 function obstacle(): string | null {
@@ -52,7 +51,6 @@ function obstacle(): string | null {
 const skip = obstacle() ?? false
 
 test('a forged source amplifies at most threefold, bounded for each victim and in total', {
-  ...TIMEOUT,
   skip,
 }, async (t) => {
   const world = await openWorld(t)
@@ -90,7 +88,6 @@ test('a forged source amplifies at most threefold, bounded for each victim and i
 })
 
 test('a source with a seat or a cookie gets full replies; one that only echoes does not', {
-  ...TIMEOUT,
   skip,
 }, async (t) => {
   const world = await openWorld(t)
@@ -116,7 +113,6 @@ test('a source with a seat or a cookie gets full replies; one that only echoes d
 })
 
 test('where a player token is required, a forged source reaches no lobby, and the victim gets less than was sent', {
-  ...TIMEOUT,
   skip,
 }, async (t) => {
   const world = await openWorld(t)
@@ -138,7 +134,6 @@ test('where a player token is required, a forged source reaches no lobby, and th
 })
 
 test('forged sources are bounded in total and by client, displace no player, and are forgotten', {
-  ...TIMEOUT,
   skip,
 }, async (t) => {
   const world = await openWorld(t, { descriptors: 'as many as may be' })
@@ -169,7 +164,7 @@ test('forged sources are bounded in total and by client, displace no player, and
   assert.strictEqual(await world.visit(lobby), place)
 })
 
-test('forged sources do not take the descriptors that connections need', { ...TIMEOUT, skip }, async (t) => {
+test('forged sources do not take the descriptors that connections need', { skip }, async (t) => {
   const world = await openWorld(t, { descriptors: 1_000 })
   const lobby = await world.lobby(PLACE)
   const { number } = lobby

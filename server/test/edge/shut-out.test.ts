@@ -70,9 +70,7 @@ async function watchFrom({ edge, game }: Awaited<ReturnType<typeof world>>, clie
 const sumOf = (places: Record<string, number>, pool: string): number =>
   (places[`api ${pool}`] ?? 0) + (places[`matchmaker ${pool}`] ?? 0)
 
-test('long polls of guests from 18 addresses do not delay the finds of other clients', {
-  timeout: 300_000,
-}, async (t) => {
+test('long polls of guests from 18 addresses do not delay the finds of other clients', async (t) => {
   const [CLIENTS, EACH] = [18, 60]
   const at = await world(t)
   const { edge, find } = at

@@ -57,9 +57,7 @@ test('a raw connection without a byte is closed, and one that has carried bytes 
   assert.equal(begun.socket.closed, false)
 })
 
-test('a raw player who reads nothing slows down the server, and takes no memory of the edge', {
-  timeout: 120_000,
-}, async (t) => {
+test('a raw player who reads nothing slows down the server, and takes no memory of the edge', async (t) => {
   const SLOW = 100
   const BYTES_EACH_MAX = 64 * 1024
   const lobby = await startLobby(t, (socket) => {

@@ -8,7 +8,6 @@ import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { RAW_HOST, startTestEdge } from './platform.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
 /** Starts a lobby's server whose game is `onConnection`. */
@@ -48,7 +47,7 @@ async function readAll(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('a hundred megabytes in random pieces arrive unchanged, both ways, also at a slow reader', TIMEOUT, async (t) => {
+test('a hundred megabytes in random pieces arrive unchanged, both ways, also at a slow reader', async (t) => {
   const SUM = 100 * 1024 * 1024
   const echo = await startServer(t, (socket) => socket.pipe(socket))
   const edge = await startTestEdge(t)
@@ -77,7 +76,7 @@ test('a hundred megabytes in random pieces arrive unchanged, both ways, also at 
   assert.strictEqual(received.digest('hex'), sent.digest('hex'))
 })
 
-test('either side may end its direction first and still receive from the other', TIMEOUT, async (t) => {
+test('either side may end its direction first and still receive from the other', async (t) => {
   const server = await startServer(t, (socket) => {
     socket.end('the server speaks first and last')
     socket.once('data', (bytes) => void seen.resolve(String(bytes)))
@@ -91,7 +90,7 @@ test('either side may end its direction first and still receive from the other',
   assert.strictEqual(await seen.promise, 'and the client after it')
 })
 
-test('a connection that breaks on one side is broken on the other', TIMEOUT, async (t) => {
+test('a connection that breaks on one side is broken on the other', async (t) => {
   const server = await startServer(t, () => {})
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('tcp', server.port)
@@ -102,7 +101,7 @@ test('a connection that breaks on one side is broken on the other', TIMEOUT, asy
   await until('the server has lost it', () => server.sockets.size === 0)
 })
 
-test('a port without a lobby, or whose lobby has stopped, accepts no connection', TIMEOUT, async (t) => {
+test('a port without a lobby, or whose lobby has stopped, accepts no connection', async (t) => {
   const server = await startServer(t, (socket) => socket.end('hello'))
   const edge = await startTestEdge(t)
   const { lobby_id, number } = await edge.raw('tcp', server.port)
@@ -113,7 +112,7 @@ test('a port without a lobby, or whose lobby has stopped, accepts no connection'
   await until('the stopped lobby is not reached', async () => String(await readAll(dial(t, number))) === '')
 })
 
-test('a connection waits for a server that is ready a moment before it listens', TIMEOUT, async (t) => {
+test('a connection waits for a server that is ready a moment before it listens', async (t) => {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address() as AddressInfo
@@ -127,73 +126,69 @@ test('a connection waits for a server that is ready a moment before it listens',
   assert.strictEqual(String(await bytes), 'late')
 })
 
-test(
-  'a lobby that requests it gets the client address in a PROXY header, also from a trusted balancer',
-  TIMEOUT,
-  async (t) => {
-    const server = await startServer(t, (socket) => {
-      socket.on('data', (bytes) => socket.write(bytes.toString('hex')))
-      socket.on('end', () => socket.end())
-    })
-    const edge = await startTestEdge(t, { env: { MUSTER_PROXY_PROTOCOL_FROM: '127.0.0.9/32' } })
-    const { number } = await edge.raw('tcp', server.port, { proxy_protocol: true })
-    const number_hex = number.toString(16).padStart(4, '0')
-    const header = (source: string, port: number) =>
-      `${SIGNATURE.toString('hex')}2111000c${source}7f000002${port.toString(16).padStart(4, '0')}${number_hex}`
+test('a lobby that requests it gets the client address in a PROXY header, also from a trusted balancer', async (t) => {
+  const server = await startServer(t, (socket) => {
+    socket.on('data', (bytes) => socket.write(bytes.toString('hex')))
+    socket.on('end', () => socket.end())
+  })
+  const edge = await startTestEdge(t, { env: { MUSTER_PROXY_PROTOCOL_FROM: '127.0.0.9/32' } })
+  const { number } = await edge.raw('tcp', server.port, { proxy_protocol: true })
+  const number_hex = number.toString(16).padStart(4, '0')
+  const header = (source: string, port: number) =>
+    `${SIGNATURE.toString('hex')}2111000c${source}7f000002${port.toString(16).padStart(4, '0')}${number_hex}`
 
-    const plain = dial(t, number)
-    await once(plain, 'connect')
-    const own = header('7f000001', plain.localPort!)
-    plain.end('hi')
-    assert.strictEqual(String(await readAll(plain)), `${own}6869`)
-    // A PROXY header of any other peer is forwarded as plain bytes.
-    const liar = dial(t, number)
-    await once(liar, 'connect')
-    const lie = Buffer.from(`${SIGNATURE.toString('hex')}2111000cc0000201c633640a1f900050`, 'hex')
-    const of_liar = header('7f000001', liar.localPort!)
-    liar.end(lie)
-    assert.strictEqual(String(await readAll(liar)), `${of_liar}${lie.toString('hex')}`)
+  const plain = dial(t, number)
+  await once(plain, 'connect')
+  const own = header('7f000001', plain.localPort!)
+  plain.end('hi')
+  assert.strictEqual(String(await readAll(plain)), `${own}6869`)
+  // A PROXY header of any other peer is forwarded as plain bytes.
+  const liar = dial(t, number)
+  await once(liar, 'connect')
+  const lie = Buffer.from(`${SIGNATURE.toString('hex')}2111000cc0000201c633640a1f900050`, 'hex')
+  const of_liar = header('7f000001', liar.localPort!)
+  liar.end(lie)
+  assert.strictEqual(String(await readAll(liar)), `${of_liar}${lie.toString('hex')}`)
 
-    const told = (command: string, family: string, body: string) =>
-      Buffer.from(
-        `${SIGNATURE.toString('hex')}${command}${family}${(body.length / 2).toString(16).padStart(4, '0')}${body}`,
-        'hex',
-      )
-    const INET = 'c0000201c633640a1f90' // 192.0.2.1 to 198.51.100.10, from port 8080
-    const asked = async (...parts: (Buffer | string)[]): Promise<string> => {
-      const socket = dial(t, number, '127.0.0.9')
-      await once(socket, 'connect')
-      for (const part of parts) {
-        socket.write(part)
-        await new Promise((resolve) => setImmediate(resolve))
-      }
-      socket.end()
-      return String(await readAll(socket))
+  const told = (command: string, family: string, body: string) =>
+    Buffer.from(
+      `${SIGNATURE.toString('hex')}${command}${family}${(body.length / 2).toString(16).padStart(4, '0')}${body}`,
+      'hex',
+    )
+  const INET = 'c0000201c633640a1f90' // 192.0.2.1 to 198.51.100.10, from port 8080
+  const asked = async (...parts: (Buffer | string)[]): Promise<string> => {
+    const socket = dial(t, number, '127.0.0.9')
+    await once(socket, 'connect')
+    for (const part of parts) {
+      socket.write(part)
+      await new Promise((resolve) => setImmediate(resolve))
     }
-    const good = told('21', '11', `${INET}0050`)
-    assert.strictEqual(await asked(Buffer.concat([good, Buffer.from('hi')])), `${header('c0000201', 0x1f90)}6869`)
-    assert.strictEqual(await asked(good.subarray(0, 7), good.subarray(7), 'hi'), `${header('c0000201', 0x1f90)}6869`)
-    // LOCAL: a connection of the balancer itself.
-    assert.match(await asked(told('20', '00', ''), 'hi'), /^0d0a0d0a000d0a515549540a2111000c7f0000097f000002.{8}6869$/)
-    // Malformed: a byte of the signature, a version, a UNIX address, too short, too long, version 1, no header.
-    const broken = Buffer.from(good)
-    broken[3] = 1
-    for (const bytes of [
-      broken,
-      told('11', '11', `${INET}0050`),
-      told('21', '31', '00'.repeat(216)),
-      told('21', '11', 'c0000201'),
-      told('21', '11', '00'.repeat(4_000)),
-      Buffer.from('PROXY TCP4 192.0.2.1 198.51.100.10 8080 80\r\nhi'),
-      Buffer.from('GET / HTTP/1.1\r\n\r\n'),
-    ]) {
-      assert.strictEqual(await asked(bytes), '', bytes.toString('hex').slice(0, 80))
-    }
-    assert.strictEqual(await asked(good.subarray(0, 20)), '', 'cut off')
-  },
-)
+    socket.end()
+    return String(await readAll(socket))
+  }
+  const good = told('21', '11', `${INET}0050`)
+  assert.strictEqual(await asked(Buffer.concat([good, Buffer.from('hi')])), `${header('c0000201', 0x1f90)}6869`)
+  assert.strictEqual(await asked(good.subarray(0, 7), good.subarray(7), 'hi'), `${header('c0000201', 0x1f90)}6869`)
+  // LOCAL: a connection of the balancer itself.
+  assert.match(await asked(told('20', '00', ''), 'hi'), /^0d0a0d0a000d0a515549540a2111000c7f0000097f000002.{8}6869$/)
+  // Malformed: a byte of the signature, a version, a UNIX address, too short, too long, version 1, no header.
+  const broken = Buffer.from(good)
+  broken[3] = 1
+  for (const bytes of [
+    broken,
+    told('11', '11', `${INET}0050`),
+    told('21', '31', '00'.repeat(216)),
+    told('21', '11', 'c0000201'),
+    told('21', '11', '00'.repeat(4_000)),
+    Buffer.from('PROXY TCP4 192.0.2.1 198.51.100.10 8080 80\r\nhi'),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+  ]) {
+    assert.strictEqual(await asked(bytes), '', bytes.toString('hex').slice(0, 80))
+  }
+  assert.strictEqual(await asked(good.subarray(0, 20)), '', 'cut off')
+})
 
-test('the connections of one client to a port are limited, and other clients still get in', TIMEOUT, async (t) => {
+test('the connections of one client to a port are limited, and other clients still get in', async (t) => {
   const server = await startServer(t, (socket) => void socket.write('in'))
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('tcp', server.port)
@@ -209,7 +204,7 @@ test('the connections of one client to a port are limited, and other clients sti
   assert.strictEqual(await enter('127.0.0.3'), true)
 })
 
-test('a new edge opens the ports of live lobbies again, and skips ports of other programs', TIMEOUT, async (t) => {
+test('a new edge opens the ports of live lobbies again, and skips ports of other programs', async (t) => {
   const database_url = await createDatabase(t)
   const server = await startServer(t, (socket) => socket.end('hello'))
   const stranger = createServer((socket) => socket.end('stranger'))

@@ -9,7 +9,6 @@ import { openDatagrams } from '../end-to-end/raw-server.ts'
 import { until } from '../until.ts'
 import { RAW_HOST, startTestEdge } from './platform.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const SIGNATURE = '0d0a0d0a000d0a515549540a'
 
 /** Starts a lobby's server, which sends back what `reply` returns for a datagram. */
@@ -39,9 +38,9 @@ const at = (number: number): string => `udp://${RAW_HOST}:${number}`
 const ELSEWHERE = Object.values(networkInterfaces())
   .flat()
   .find((found) => found?.family === 'IPv4' && !found.internal)?.address
-const FAR = { ...TIMEOUT, skip: ELSEWHERE === undefined && 'the machine has no address but loopback' }
+const FAR = { skip: ELSEWHERE === undefined && 'the machine has no address but loopback' }
 
-test('datagrams of every length arrive unchanged, one by one', TIMEOUT, async (t) => {
+test('datagrams of every length arrive unchanged, one by one', async (t) => {
   const server = await startServer(t, echo)
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port)
@@ -56,9 +55,7 @@ test('datagrams of every length arrive unchanged, one by one', TIMEOUT, async (t
   assert.strictEqual(server.sources.size, 1, 'a source has one socket towards the lobby')
 })
 
-test('a hundred megabytes in datagrams of random lengths arrive unchanged and separate', {
-  timeout: 120_000,
-}, async (t) => {
+test('a hundred megabytes in datagrams of random lengths arrive unchanged and separate', async (t) => {
   const SUM = 100 * 1024 * 1024
   const LENGTH_MAX = 65_507
   const server = await startServer(t, echo)
@@ -83,7 +80,7 @@ test('a hundred megabytes in datagrams of random lengths arrive unchanged and se
   assert.strictEqual(server.sources.size, 1)
 })
 
-test('a client that returns from another port is another source, and each gets its own replies', TIMEOUT, async (t) => {
+test('a client that returns from another port is another source, and each gets its own replies', async (t) => {
   const server = await startServer(t, (datagram, { port }) => [Buffer.from(`${datagram} ${port}`)])
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port)
@@ -95,7 +92,7 @@ test('a client that returns from another port is another source, and each gets i
   assert.strictEqual(server.sources.size, 20)
 })
 
-test('the same source reaches a server that starts late, and one that is restarted', TIMEOUT, async (t) => {
+test('the same source reaches a server that starts late, and one that is restarted', async (t) => {
   const first = await startServer(t, echo)
   first.close()
   const edge = await startTestEdge(t)
@@ -112,7 +109,7 @@ test('the same source reaches a server that starts late, and one that is restart
   }
 })
 
-test('a lobby that requests it gets a PROXY header in front of every datagram', TIMEOUT, async (t) => {
+test('a lobby that requests it gets a PROXY header in front of every datagram', async (t) => {
   const server = await startServer(t, (datagram) => [Buffer.from(datagram.toString('hex'))])
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port, { proxy_protocol: true })
@@ -127,7 +124,7 @@ test('a lobby that requests it gets a PROXY header in front of every datagram', 
   }
 })
 
-test('after its lobby has stopped a port forwards nothing, not even for its players', TIMEOUT, async (t) => {
+test('after its lobby has stopped a port forwards nothing, not even for its players', async (t) => {
   let seen = 0
   const server = await startServer(t, (datagram) => {
     seen++
@@ -150,7 +147,7 @@ test('after its lobby has stopped a port forwards nothing, not even for its play
   })
 })
 
-test('the sources of one client are limited; active ones stay, and other clients still get in', TIMEOUT, async (t) => {
+test('the sources of one client are limited; active ones stay, and other clients still get in', async (t) => {
   const server = await startServer(t, echo)
   const edge = await startTestEdge(t)
   const { number } = await edge.raw('udp', server.port)
@@ -173,50 +170,46 @@ test('the sources of one client are limited; active ones stay, and other clients
   assert.strictEqual(late.received.length, 0)
 })
 
-test(
-  'where a player token is required, nothing reaches the lobby before a validated source shows one',
-  TIMEOUT,
-  async (t) => {
-    const seen: string[] = []
-    const server = await startServer(t, (datagram) => {
-      seen.push(String(datagram))
-      return [Buffer.from(`got ${datagram}`)]
-    })
-    const edge = await startTestEdge(t)
-    const { number, lobby_id, namespace_id } = await edge.raw('udp', server.port, { require_player_token: true })
-    const { ctx } = edge
-    const issue = (of_lobby: string) =>
-      ctx.keys.issue(
-        { kind: 'player', player_id: crypto.randomUUID(), lobby_id: of_lobby, namespace_id },
-        { now_ms: ctx.now(), lifetime_ms: 60_000 },
-      )
-    const token = issue(lobby_id)
-    const message = (kind: number, ...rest: (string | Buffer)[]) =>
-      Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
+test('where a player token is required, nothing reaches the lobby before a validated source shows one', async (t) => {
+  const seen: string[] = []
+  const server = await startServer(t, (datagram) => {
+    seen.push(String(datagram))
+    return [Buffer.from(`got ${datagram}`)]
+  })
+  const edge = await startTestEdge(t)
+  const { number, lobby_id, namespace_id } = await edge.raw('udp', server.port, { require_player_token: true })
+  const { ctx } = edge
+  const issue = (of_lobby: string) =>
+    ctx.keys.issue(
+      { kind: 'player', player_id: crypto.randomUUID(), lobby_id: of_lobby, namespace_id },
+      { now_ms: ctx.now(), lifetime_ms: 60_000 },
+    )
+  const token = issue(lobby_id)
+  const message = (kind: number, ...rest: (string | Buffer)[]) =>
+    Buffer.concat([Buffer.from('MUST'), Buffer.from([kind]), ...rest.map((part) => Buffer.from(part))])
 
-    const player = await openDatagrams(t, at(number))
-    player.send('let me in')
-    player.send(message(3, randomBytes(16), token))
-    player.send(message(1, token))
-    const cookie = await player.next()
-    assert.deepStrictEqual([cookie.length, cookie.subarray(0, 5)], [21, message(2)])
+  const player = await openDatagrams(t, at(number))
+  player.send('let me in')
+  player.send(message(3, randomBytes(16), token))
+  player.send(message(1, token))
+  const cookie = await player.next()
+  assert.deepStrictEqual([cookie.length, cookie.subarray(0, 5)], [21, message(2)])
 
-    // The cookie is valid only for the source that received it.
-    const thief = await openDatagrams(t, at(number))
-    thief.send(message(3, cookie.subarray(5), token))
-    player.send(message(3, cookie.subarray(5), issue(crypto.randomUUID())))
-    assert.deepStrictEqual(await player.next(), message(5))
-    player.send(message(3, cookie.subarray(5), token))
-    const replies = [String(await player.next()), String(await player.next())].sort()
-    assert.deepStrictEqual(replies, [String(message(4)), `got ${token}`])
-    player.send(message(3, cookie.subarray(5), token))
-    assert.deepStrictEqual(await player.next(), message(4), 'the acceptance is repeated')
-    player.send('a game')
-    assert.strictEqual(String(await player.next()), 'got a game')
-    assert.deepStrictEqual(seen, [token, 'a game'])
-    assert.strictEqual(thief.received.length, 0)
-  },
-)
+  // The cookie is valid only for the source that received it.
+  const thief = await openDatagrams(t, at(number))
+  thief.send(message(3, cookie.subarray(5), token))
+  player.send(message(3, cookie.subarray(5), issue(crypto.randomUUID())))
+  assert.deepStrictEqual(await player.next(), message(5))
+  player.send(message(3, cookie.subarray(5), token))
+  const replies = [String(await player.next()), String(await player.next())].sort()
+  assert.deepStrictEqual(replies, [String(message(4)), `got ${token}`])
+  player.send(message(3, cookie.subarray(5), token))
+  assert.deepStrictEqual(await player.next(), message(4), 'the acceptance is repeated')
+  player.send('a game')
+  assert.strictEqual(String(await player.next()), 'got a game')
+  assert.deepStrictEqual(seen, [token, 'a game'])
+  assert.strictEqual(thief.received.length, 0)
+})
 
 test(
   'a source gets at most three times its bytes until it shows the cookie, whatever else it sends',

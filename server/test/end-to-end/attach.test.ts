@@ -23,9 +23,7 @@ new WebSocketServer({ server }).on('connection', (socket) => socket.send(String(
 server.listen(process.env.PORT ?? 3000)
 `
 
-test('an unchanged server is deployed with attach: players get in by their token, and nobody else', {
-  timeout: 120_000,
-}, async (t) => {
+test('an unchanged server is deployed with attach: players get in by their token, and nobody else', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
     files: { 'server.mjs': SERVER, ...libraryFiles(), ...sdkFiles() },

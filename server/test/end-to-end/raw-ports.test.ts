@@ -15,9 +15,7 @@ import { freeSettings, roleOf, startMuster, temporaryFolder } from '../superviso
 import { until } from '../until.ts'
 import { dial, openDatagrams, openLines, RAW_SERVER } from './raw-server.ts'
 
-test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', {
-  timeout: 240_000,
-}, async (t) => {
+test('a raw TCP and a raw UDP game are played through the edge at the addresses that find answers', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
     files: { 'server.mjs': RAW_SERVER },
@@ -55,9 +53,7 @@ test('a raw TCP and a raw UDP game are played through the edge at the addresses 
   assert.strictEqual(String(await one.next()), '0:')
 })
 
-test('a raw TCP game is played over TLS, with a certificate that the client has verified', {
-  timeout: 240_000,
-}, async (t) => {
+test('a raw TCP game is played over TLS, with a certificate that the client has verified', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
     files: { 'server.mjs': RAW_SERVER },
@@ -116,9 +112,7 @@ net.createServer((socket) => {
 process.on('SIGTERM', () => process.exit(0))
 `
 
-test('a lobby gets numbers of its own, and takes none of the system or of the platform', {
-  timeout: 240_000,
-}, async (t) => {
+test('a lobby gets numbers of its own, and takes none of the system or of the platform', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game({
     files: { 'server.mjs': GREEDY_SERVER },
@@ -158,9 +152,7 @@ test('a lobby gets numbers of its own, and takes none of the system or of the pl
   }
 })
 
-test('edge, matchmaker and runner are killed one after the other, and the addresses of a lobby stay good', {
-  timeout: 240_000,
-}, async (t) => {
+test('edge, matchmaker and runner are killed one after the other, and the addresses of a lobby stay good', async (t) => {
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
   const started = startMuster(settings)

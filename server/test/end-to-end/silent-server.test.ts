@@ -130,9 +130,7 @@ async function reportOnce(platform: Platform, game: TestGame, seat: Seat, matchm
   return lobby_id
 }
 
-test('a lobby whose server never reports players lives while a connection to it is open, and says that seats expired', {
-  timeout: 180_000,
-}, async (t) => {
+test('a lobby whose server never reports players lives while a connection to it is open, and says that seats expired', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
   const game = await platform.game(OPTIONS)
   const seats: Explained[] = []
@@ -195,9 +193,7 @@ async function startEdgeProcess(t: TestContext, data_dir: string, settings: Node
   return edge
 }
 
-test('neither the death of the edge nor a restart of the matchmaker ends a lobby whose server never reports players', {
-  timeout: 180_000,
-}, async (t) => {
+test('neither the death of the edge nor a restart of the matchmaker ends a lobby whose server never reports players', async (t) => {
   const database_url = await createDatabase(t)
   const [matchmaker_port, lobby_api_port, edge_port] = await freePorts(3)
   const env = {

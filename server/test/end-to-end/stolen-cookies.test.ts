@@ -173,7 +173,7 @@ const RUNS = [
 ]
 
 for (const { where, envOf, flags } of RUNS) {
-  test(`no port of a lobby gets a cookie or a password of anybody else, ${where}`, { timeout: 180_000 }, async (t) => {
+  test(`no port of a lobby gets a cookie or a password of anybody else, ${where}`, async (t) => {
     // The person clicks away every warning of the browser about certificates.
     const browser = await openBrowser(t, [...flags, '--ignore-certificate-errors'])
     if (browser === null) return

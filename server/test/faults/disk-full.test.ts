@@ -7,11 +7,8 @@ import { roundLine } from './report.ts'
 
 const ROUNDS = 2
 const SEED = 20
-const TEST_MS_MAX = 300_000
 
-test('nothing acknowledged is lost on a full disk, and all goes on once there is room', {
-  timeout: TEST_MS_MAX,
-}, async (t) => {
+test('nothing acknowledged is lost on a full disk, and all goes on once there is room', async (t) => {
   const disk = await mountSmallDisk(t, DISK_BYTES)
   if (disk === null) return
   t.after(() => disk.unmount())

@@ -6,11 +6,8 @@ import { runTwoMatchmakers } from './two-matchmakers.ts'
 
 const ROUNDS = 2
 const SEED = 30
-const TEST_MS_MAX = 300_000
 
-test('two matchmakers never give a seat twice, whichever of them is stopped and goes on', {
-  timeout: TEST_MS_MAX,
-}, async (t) => {
+test('two matchmakers never give a seat twice, whichever of them is stopped and goes on', async (t) => {
   const { findings, rounds } = await runTwoMatchmakers({ rounds: ROUNDS, seed: SEED }, (number, round) =>
     t.diagnostic(roundLine(number, ROUNDS, round)),
   )

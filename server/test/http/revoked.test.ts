@@ -4,9 +4,7 @@ import { createCloudToken, getGameById, revokeGameCloudToken } from '@muster/con
 import { startPlatform } from '../platform.ts'
 import { outcomesOf } from './steps.ts'
 
-test('tokens that are revoked at the same time are all revoked, and every call is answered', {
-  timeout: 120_000,
-}, async (t) => {
+test('tokens that are revoked at the same time are all revoked, and every call is answered', async (t) => {
   const platform = await startPlatform(t)
   const { game_id } = await platform.game()
   const params = { game_id }

@@ -16,7 +16,6 @@ function obstacle(): string | false {
 }
 
 test('six thousand ports are given out once each, those of others are passed over, and the next is refused', {
-  timeout: 280_000,
   skip: obstacle(),
 }, async (t) => {
   const name = `muster-ports-${process.pid}`

@@ -10,7 +10,6 @@ import { RAW_HOST } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
-const TIMEOUT = { timeout: 240_000 }
 const RANGE = 24
 const ROLES = 'api,matchmaker,edge'
 const GAME = {
@@ -58,46 +57,42 @@ async function live(platform: Platform) {
   return { lobbies: Number(rows[0]!.lobbies), players: Number(rows[0]!.players) }
 }
 
-test(
-  'a burst gets every port there is, each once; what is beyond is refused, and nothing is left of it',
-  TIMEOUT,
-  async (t) => {
-    const { taken, setting } = await takeRange(t)
-    const env = { MUSTER_EDGE_PORTS: setting, MUSTER_EDGE_PORTS_SPARE: '16' }
-    const database_url = await createDatabase(t)
-    const platform = await startPlatform(t, { roles: ROLES, env, database_url })
-    platform.playServers()
-    const game = await platform.game(GAME)
-    const room = RANGE - taken.length
+test('a burst gets every port there is, each once; what is beyond is refused, and nothing is left of it', async (t) => {
+  const { taken, setting } = await takeRange(t)
+  const env = { MUSTER_EDGE_PORTS: setting, MUSTER_EDGE_PORTS_SPARE: '16' }
+  const database_url = await createDatabase(t)
+  const platform = await startPlatform(t, { roles: ROLES, env, database_url })
+  platform.playServers()
+  const game = await platform.game(GAME)
+  const room = RANGE - taken.length
 
-    for (let cycle = 0; cycle < 3; cycle++) {
-      const { ports, refusals } = await createMany(game, room + 6)
-      assert.strictEqual(new Set(ports).size, room, 'each port once')
-      assert.ok(
-        ports.every((port) => !taken.includes(port)),
-        'what others have is passed over',
-      )
-      assert.deepStrictEqual(
-        refusals,
-        Array.from({ length: 6 }, () => 'MATCHMAKER_NO_PORTS'),
-      )
-      await until('lobbies and seats are as many as ports', async () => {
-        const { lobbies, players } = await live(platform)
-        return lobbies === room && players === room
-      })
+  for (let cycle = 0; cycle < 3; cycle++) {
+    const { ports, refusals } = await createMany(game, room + 6)
+    assert.strictEqual(new Set(ports).size, room, 'each port once')
+    assert.ok(
+      ports.every((port) => !taken.includes(port)),
+      'what others have is passed over',
+    )
+    assert.deepStrictEqual(
+      refusals,
+      Array.from({ length: 6 }, () => 'MATCHMAKER_NO_PORTS'),
+    )
+    await until('lobbies and seats are as many as ports', async () => {
+      const { lobbies, players } = await live(platform)
+      return lobbies === room && players === room
+    })
 
-      // Players never come, and then their lobbies are idle.
-      platform.advance(130_000)
-      await until('the seats have expired', async () => (await live(platform)).players === 0)
-      platform.advance(16_000)
-      await until('the lobbies have stopped', async () => (await live(platform)).lobbies === 0)
-      assert.deepStrictEqual((await createMany(game, 1)).refusals, ['MATCHMAKER_NO_PORTS'], 'quarantined')
-      platform.advance(61_000)
-    }
-  },
-)
+    // Players never come, and then their lobbies are idle.
+    platform.advance(130_000)
+    await until('the seats have expired', async () => (await live(platform)).players === 0)
+    platform.advance(16_000)
+    await until('the lobbies have stopped', async () => (await live(platform)).lobbies === 0)
+    assert.deepStrictEqual((await createMany(game, 1)).refusals, ['MATCHMAKER_NO_PORTS'], 'quarantined')
+    platform.advance(61_000)
+  }
+})
 
-test('a later life of the platform knows which lobby has which port', TIMEOUT, async (t) => {
+test('a later life of the platform knows which lobby has which port', async (t) => {
   const { taken, setting } = await takeRange(t)
   const env = { MUSTER_EDGE_PORTS: setting, MUSTER_EDGE_PORTS_SPARE: '16' }
   const database_url = await createDatabase(t)
