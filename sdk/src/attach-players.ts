@@ -8,6 +8,7 @@ import type { Lobby } from './server.ts'
 const PLAYERS_MAX = 16_384
 /** Uses of tokens that wait for the platform's response. */
 const WAITING_MAX = 256
+/** Connections of one player at once. */
 const CONNECTIONS_PER_PLAYER_MAX = 64
 /** A player who only sends requests has left when none has come for so long. Socket.IO polls at least every 25 s. */
 const REQUEST_GAP_MS = 30_000

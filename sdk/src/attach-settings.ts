@@ -3,6 +3,7 @@
 
 /** Of a seat whose player has gone; the platform's own limit. */
 const HOLD_MS_MAX = 300_000
+/** Paths whose requests need no token. */
 const OPEN_PATHS_MAX = 64
 
 export type AttachSettings = {

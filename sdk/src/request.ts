@@ -1,6 +1,7 @@
 // How the browser's side asks: one request, what is not the platform's answer, and repetition while it says "not now".
 import { errorOf, isTemporary, MusterError, retryDelay } from './error.ts'
 
+/** Attempts of one call. */
 const ATTEMPTS_MAX = 32
 /** No new attempt begins after this. The first may last longer: a find waits for a starting server. */
 const RETRYING_MS_MAX = 30_000

@@ -71,7 +71,9 @@ const OF_GIVING_BACK: Patience = {
 }
 /** Of one attempt. */
 const ANSWER_MS_MAX = 10_000
+/** Body of a response of the platform. */
 const ANSWER_BYTES_MAX = 65_536
+/** Connections to the platform. */
 const CONNECTIONS_MAX = 8
 
 /** Reads the lobby's environment. Call it once, at the start. */

@@ -6,7 +6,9 @@ import { operation } from '../operation.ts'
 import { Bytes, DisplayName, described, IsCut, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest } from './uploads.ts'
 
+/** Characters of the display name of a build. */
 export const BUILD_DISPLAY_NAME_LENGTH_MAX = 128
+/** Tags of a build. */
 export const BUILD_TAGS_MAX = 64
 
 /** The form of an image name: `name:tag`. */

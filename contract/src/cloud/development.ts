@@ -8,6 +8,7 @@ import { TokenSummary } from './tokens.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const DEVELOPMENT_PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const
+/** Characters of the host of a development token. */
 export const HOSTNAME_LENGTH_MAX = 253
 
 export const DevelopmentPort = object(

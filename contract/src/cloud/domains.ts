@@ -5,6 +5,7 @@ import { GameId, NamespaceId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Empty, object } from '../records.ts'
 
+/** Characters of a custom domain. */
 const DOMAIN_LENGTH_MAX = 255
 
 const namespace = { game_id: GameId, namespace_id: NamespaceId }

@@ -9,6 +9,7 @@ import { NamespaceSummary } from './namespaces.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 import { VersionSummary } from './versions.ts'
 
+/** Characters of the display name of a game. */
 export const GAME_DISPLAY_NAME_LENGTH_MAX = 24
 
 const GameName = Type.String({ description: 'Name for people. Example: `Arena`.' })

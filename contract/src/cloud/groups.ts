@@ -5,6 +5,7 @@ import { GROUP_ROLES, operation } from '../operation.ts'
 import { DisplayName, described, Empty, IsCut, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
+/** Characters of the display name of a group. */
 export const GROUP_DISPLAY_NAME_LENGTH_MAX = 24
 
 export const Role = Type.Enum([...GROUP_ROLES], {

@@ -5,7 +5,9 @@ import { operation } from '../operation.ts'
 import { object } from '../records.ts'
 import { GroupHandle } from './groups.ts'
 
+/** Lifetime of an invite. */
 export const INVITE_TTL_MS_MAX = 365 * 24 * 60 * 60_000
+/** Uses of an invite. */
 export const INVITE_USE_COUNT_MAX = 256
 
 const params = object({

@@ -21,6 +21,7 @@ const PresignedUrl = Type.String({
 
 /** Lines of a first response, and of one that continues it. */
 export const LOG_LINES_MAX = 256
+/** Lines of a later response. */
 export const LOG_LINES_MORE_MAX = 64
 
 export const LogStreamName = Type.Enum(['std_out', 'std_err'], {

@@ -5,6 +5,7 @@ import { operation } from '../operation.ts'
 import { Empty, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 import { Role } from './groups.ts'
 
+/** Members of a group. */
 export const GROUP_MEMBERS_MAX = 256
 
 export const Member = object(

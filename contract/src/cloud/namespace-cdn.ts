@@ -6,6 +6,7 @@ import { Empty, IsCut, object, Timestamp } from '../records.ts'
 
 /** Users of the site of one namespace. */
 export const AUTH_USERS_MAX = 32
+/** Deploys of one response. */
 const VERSION_HISTORY_MAX = 100
 
 const AuthUser = Type.String({

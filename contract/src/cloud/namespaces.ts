@@ -6,6 +6,7 @@ import { operation } from '../operation.ts'
 import { DisplayName, described, Empty, NameId, object, Timestamp, U32 } from '../records.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
+/** Characters of the display name of a namespace. */
 export const NAMESPACE_DISPLAY_NAME_LENGTH_MAX = 128
 
 const summary = {

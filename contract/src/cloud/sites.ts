@@ -5,6 +5,7 @@ import { operation } from '../operation.ts'
 import { Bytes, DisplayName, IsCut, object, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
 
+/** Characters of the display name of a site. */
 export const SITE_DISPLAY_NAME_LENGTH_MAX = 128
 
 export const SiteSummary = object(

@@ -5,13 +5,16 @@ import { UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Bytes, ContentLength, Empty, object } from '../records.ts'
 
+/** Files of an upload. */
 export const UPLOAD_FILES_MAX = 10_000
+/** Bytes of the path of an uploaded file. */
 export const UPLOAD_PATH_BYTES_MAX = 1_024
 
 /** Length of every part of a file except the last. */
 export const PART_BYTES = 100 * 1024 * 1024
 /** Smaller builds are not uploaded in parts. */
 export const MULTIPART_BYTES_MIN = 5 * 1024 * 1024
+/** Parts of a multipart upload. */
 export const PARTS_MAX = 10_000
 
 /** type/subtype with at most four parameters, safe in a header as it is. */

@@ -6,6 +6,7 @@ import { DisplayName, ErrorDetailRecord, object, Timestamp } from '../records.ts
 import { VersionConfig } from '../version-config.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
+/** Characters of the display name of a version. */
 export const VERSION_DISPLAY_NAME_LENGTH_MAX = 128
 
 const summary = {

@@ -6,6 +6,7 @@ import { IdentityId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { DisplayName, Empty, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 
+/** Characters of the display name of an identity. */
 export const IDENTITY_DISPLAY_NAME_LENGTH_MAX = 24
 
 const Never = (description: string) => Type.Literal(false, { description: `${description} Always false.` })

@@ -8,7 +8,9 @@ import { described, Empty, object, Watch } from '../records.ts'
 export const KV_KEY_BYTES_MAX = 511
 /** Bytes of the value's JSON text. */
 export const KV_VALUE_BYTES_MAX = 262_144
+/** Entries of a batch. */
 export const KV_BATCH_MAX = 64
+/** Entries of a batch that is watched. */
 export const KV_BATCH_WATCH_MAX = 16
 
 /** The schema is wider than the rule, so that a key that breaks the rule is refused with an error code of its own. */

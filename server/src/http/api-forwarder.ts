@@ -16,6 +16,7 @@ import { rayOf } from './ray.ts'
 
 /** Requests being forwarded, in all and of one lobby. The api allows one client as many long polls of entries. */
 const FORWARDED_MAX = 4_096
+/** Of these, requests of one lobby. */
 const FORWARDED_PER_LOBBY_MAX = 512
 /** Idle connections to the api. */
 const FREE_SOCKETS_MAX = 64

@@ -36,6 +36,7 @@ const PATH_PARAMETER_LENGTH_MAX = 512
 const RATE_LIMIT_KEYS_MAX = 100_000
 /** Requests under way that did not come through the edge, and those of one client or lobby. */
 const DIRECT_MAX = 16_384
+/** Of these, requests of one client or lobby. */
 const DIRECT_PER_CLIENT_MAX = 4_096
 /** How long a stopping role waits for requests under way. */
 const DRAIN_MS_MAX = 5_000

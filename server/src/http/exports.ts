@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openExport } from '../cloud/lobbies/exports.ts'
 import type { Context } from '../context.ts'
 
+/** Exports that are being fetched at once. */
 const EXPORTS_AT_ONCE_MAX = 32
 /** A client that takes no byte for this long is cut off. */
 const SILENCE_MS_MAX = 30_000

@@ -21,6 +21,7 @@ import { addressOf, type MountOptions, requireRate } from './implement.ts'
 import { ownerOf } from './ray.ts'
 import { groundsOfToken, noPlace } from './watches.ts'
 
+/** WebSockets of a role. */
 const SOCKETS_MAX = 20_000
 /** Of one client: a school's network may have many players. */
 const CLIENT_SOCKETS_MAX = 256
@@ -37,6 +38,7 @@ const SLOW_MS_MAX = 10_000
 const FRAGMENT_BYTES = 64 * 1_024
 /** How long a client may take to confirm a close; at the end of the process GOODBYE_MS_MAX. */
 const CLOSE_MS_MAX = 2_000
+/** Time for a client to confirm a close at the end of the process. */
 const GOODBYE_MS_MAX = 500
 
 const [OVER, GOING_AWAY, POLICY, INTERNAL, TRY_AGAIN] = [1000, 1001, 1008, 1011, 1013]

@@ -58,6 +58,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   user: 'tester',
 }
 const ANY_JSON = { map: 'dunes' }
+/** Depth of an example value. */
 const DEPTH_MAX = 12
 
 /** A call has only the required members, a response has all. */

@@ -30,6 +30,7 @@ export type Schemas = Readonly<Record<string, Schema>>
 
 /** A list that is deeper, or has more members, is closed at first. */
 const OPEN_DEPTH_MAX = 2
+/** A list with more members begins closed. */
 const OPEN_MEMBERS_MAX = 8
 
 const FORMATS: Record<string, string> = { uuid: 'UUID', 'date-time': 'time', email: 'e-mail address' }
