@@ -1,8 +1,9 @@
-// A part of `npm run generate`: writes the generated part of docs/configuration.md. The settings are those that the
-// program itself reads, so the page cannot be out of date.
+// A part of `npm run generate`: writes the generated parts of two pages. The settings are those that the program itself
+// reads, and the limits are the constants of the code, so no page can be out of date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { SETTING_NAMES, SETTINGS, type Setting } from '../server/src/config/settings.ts'
+import { type Limit, readLimits } from './limits.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -31,4 +32,29 @@ function defaultOf({ default: value, default_doc }: Setting): string {
   return value === null || value === '' ? '' : `\`${value}\``
 }
 
+function limitsTables(limits: readonly Limit[]): string {
+  const tables: string[] = []
+  for (const folder of new Set(limits.map((limit) => limit.folder))) {
+    const rows = limits
+      .filter((limit) => limit.folder === folder)
+      .map(({ name, value, file, description }) => `| \`${name}\` | ${value} | ${cell(description)} | ${file} |\n`)
+    tables.push(
+      `### ${folder}\n\n| constant | value | what it limits | file |\n| --- | --- | --- | --- |\n${rows.join('')}`,
+    )
+  }
+  return tables.join('\n')
+}
+
+/** A comment in a cell: a bar would end the cell, and `<` would begin a tag. */
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+}
+
 await writePart('docs/configuration.md', 'settings', settingsTable())
+const limits = await readLimits(ROOT)
+await writePart('docs/design/limits.md', 'limits', limitsTables(limits))
+const undescribed = limits.filter(({ description }) => description === '')
+if (undescribed.length > 0) {
+  console.error(`${undescribed.length} of ${limits.length} limits have no comment that describes them:`)
+  for (const { folder, file, name } of undescribed) console.error(`  ${folder}/${file} ${name}`)
+}
