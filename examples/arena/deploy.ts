@@ -44,7 +44,7 @@ type Captcha = {
   script_url?: string
 }
 
-type Wish = {
+type DeployOptions = {
   name: string
   captcha?: Captcha
   max_players: number
@@ -58,16 +58,16 @@ function tell(line: Record<string, unknown>): void {
   console.log(JSON.stringify(line))
 }
 
-async function deploy(client: Client, url: URL, wish: Wish): Promise<void> {
-  const game_id = await requireGame(client, wish.name)
+async function deploy(client: Client, url: URL, options: DeployOptions): Promise<void> {
+  const game_id = await requireGame(client, options.name)
   const { game } = await client.call(getGameById, { params: { game_id } })
   const namespace = game.namespaces.find((candidate) => candidate.name_id === 'prod')
-  if (namespace === undefined) throw new Error(`The game ${wish.name} has no namespace prod.`)
+  if (namespace === undefined) throw new Error(`The game ${options.name} has no namespace prod.`)
   tell({ game_id, namespace_id: namespace.namespace_id })
 
-  const build_id = await uploadServer(client, game_id, wish.name)
-  const site_id = await uploadSite(client, game_id, wish.captcha)
-  const config = versionConfig(wish, build_id, site_id)
+  const build_id = await uploadServer(client, game_id, options.name)
+  const site_id = await uploadSite(client, game_id, options.captcha)
+  const config = versionConfig(options, build_id, site_id)
   const display_name = `${new Date().toISOString()} ${build_id.slice(-6)}`
   const { version_id } = await client.call(createGameVersion, { params: { game_id }, body: { display_name, config } })
   const { namespace_id } = namespace
@@ -76,7 +76,7 @@ async function deploy(client: Client, url: URL, wish: Wish): Promise<void> {
 
   const { domains } = await client.call(getBootstrap, {})
   const port = url.port === '' ? '' : `:${url.port}`
-  tell({ play_url: `${url.protocol}//${wish.name}.${domains?.cdn ?? `cdn.${url.hostname}`}${port}/` })
+  tell({ play_url: `${url.protocol}//${options.name}.${domains?.cdn ?? `cdn.${url.hostname}`}${port}/` })
 }
 
 /** The game of this name; made, in a group of its own, when there is none. */
@@ -161,8 +161,8 @@ async function put(url: string, content: Buffer, content_type: string): Promise<
   if (!response.ok) throw new Error(`An upload was refused with status ${response.status}: ${text}`)
 }
 
-function versionConfig(wish: Wish, build_id: string, site_id: string): VersionConfig {
-  const { name: _name, captcha, ...limits } = wish
+function versionConfig(options: DeployOptions, build_id: string, site_id: string): VersionConfig {
+  const { name: _name, captcha, ...limits } = options
   return {
     cdn: { site_id },
     matchmaker: {
@@ -184,7 +184,7 @@ function captchaConfig({ provider, site_key, secret_key, requests_before_reverif
   return { requests_before_reverify, verification_ttl: VERIFICATION_TTL_MS, [provider]: keys }
 }
 
-function readWish(): Wish {
+function readOptions(): DeployOptions {
   const { values } = parseArgs({
     options: {
       name: { type: 'string', default: 'arena' },
@@ -198,21 +198,21 @@ function readWish(): Wish {
       'captcha-script': { type: 'string' },
     },
   })
-  const wish: Wish = { name: values.name, max_players: Number(values['max-players']) }
-  if (values['idle-grace-ms'] !== undefined) wish.idle_grace_ms = Number(values['idle-grace-ms'])
-  if (values['ready-deadline-ms'] !== undefined) wish.ready_deadline_ms = Number(values['ready-deadline-ms'])
-  if (values['player-deadline-ms'] !== undefined) wish.player_deadline_ms = Number(values['player-deadline-ms'])
+  const options: DeployOptions = { name: values.name, max_players: Number(values['max-players']) }
+  if (values['idle-grace-ms'] !== undefined) options.idle_grace_ms = Number(values['idle-grace-ms'])
+  if (values['ready-deadline-ms'] !== undefined) options.ready_deadline_ms = Number(values['ready-deadline-ms'])
+  if (values['player-deadline-ms'] !== undefined) options.player_deadline_ms = Number(values['player-deadline-ms'])
   const provider = CAPTCHA_PROVIDERS.find((name) => name === values.captcha)
   if (provider !== undefined) {
-    wish.captcha = {
+    options.captcha = {
       provider,
       site_key: values['captcha-site-key'],
       secret_key: process.env.CAPTCHA_SECRET_KEY ?? '',
       requests_before_reverify: Number(values['captcha-requests']),
     }
-    if (values['captcha-script'] !== undefined) wish.captcha.script_url = values['captcha-script']
+    if (values['captcha-script'] !== undefined) options.captcha.script_url = values['captcha-script']
   } else if (values.captcha !== undefined) throw new Error(`There is no captcha provider ${values.captcha}.`)
-  return wish
+  return options
 }
 
 const { MUSTER_URL: url, MUSTER_TOKEN: token } = process.env
@@ -220,5 +220,5 @@ if (url === undefined || token === undefined) {
   console.error(USAGE)
   process.exitCode = 2
 } else {
-  await deploy(createClient({ url: url.replace(/\/$/, ''), token }), new URL(url), readWish())
+  await deploy(createClient({ url: url.replace(/\/$/, ''), token }), new URL(url), readOptions())
 }

@@ -58,7 +58,7 @@ function guardRequest(response: ServerResponse, outcome: Outcome, proceed: () =>
 }
 
 function guardConnection(socket: Duplex, outcome: Outcome, proceed: () => void): void {
-  // While the platform is asked, nobody else listens. A socket that fails is closed, which is looked at below.
+  // During the call to the platform there is no other listener. A socket that fails is closed, which is checked below.
   const onError = (): void => {}
   const onOutcome = (found: Use | Refusal): void => {
     if (isRefusal(found)) refuseConnection(socket, found)

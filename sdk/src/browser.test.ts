@@ -52,7 +52,7 @@ test('create opens a lobby with everything that is said of it', async (t) => {
 
 const captchaRequired = (metadata: Record<string, unknown>) => refusal(403, 'CAPTCHA_CAPTCHA_REQUIRED', {}, metadata)
 
-test('a captcha that is required is shown once, and the same wish is sent again with its response', async (t) => {
+test('a required captcha is shown once, and the same request is sent again with its response', async (t) => {
   const platform = await startTestPlatform(t)
   const shown: unknown[] = []
   const client = createClient({

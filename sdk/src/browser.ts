@@ -32,16 +32,16 @@ export type Captcha = Partial<Record<CaptchaProvider, { client_response: string 
 /** The captcha that the platform asks for: what the provider's widget is made of. */
 export type CaptchaRequired = { provider: CaptchaProvider; site_key: string; action?: string }
 
-/** What may come along with every wish. */
+/** Options of every request for a seat. */
 type Papers = {
   /** JSON of at most 16 KiB, handed as it is to the game's own verification endpoint. */
   verification_data?: unknown
   captcha?: Captcha
-  /** By the leader of a party (player.ts): seats for all of it, or for nobody. */
+  /** Only for the leader of a party (player.ts): requests seats for all members, or for none. */
   party?: boolean
 }
 
-/** Which lobby you wish for. */
+/** The lobby that is requested. */
 export type FindRequest = Papers & {
   game_modes: string[]
   /** Best first. Absent: the platform chooses. */

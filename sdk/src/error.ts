@@ -30,7 +30,7 @@ export class MusterError extends Error {
   }
 }
 
-/** An answer's body and headers as an error, whoever sent it. */
+/** Returns an error from the body and headers of a response, of the platform or of a proxy. */
 export function errorOf(status: number, body: unknown, retryAfter: string | null | undefined): MusterError {
   const { code, message, metadata, ray_id } = (typeof body === 'object' && body !== null ? body : {}) as ErrorBody
   return new MusterError(

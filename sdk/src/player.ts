@@ -1,5 +1,5 @@
-// Who plays, with whom: an identity that this device keeps, its party, and the events that tell of seats. A guest is made
-// at the first visit; from then on every call is his.
+// The player of this device: an identity that the device stores, its party, and the events that carry seats. A guest is
+// created at the first visit. Every later call is made with its token.
 import { type CallOptions, type Client, type ClientOptions, createClient, type Seat } from './browser.ts'
 import { MusterError } from './error.ts'
 import { matchmakerAddress, pause, retrying, send } from './request.ts'
@@ -19,7 +19,7 @@ export type PlayerOptions = ClientOptions & {
   storage?: Pick<Storage, 'getItem' | 'setItem'> | null
 }
 
-/** A client whose calls are this player's; with `party: true` its find, join and create are for his party. */
+/** A client that calls as this player. With `party: true`, its find, join and create are for the whole party. */
 export type Player = Client & {
   identity: Identity
   createParty(options?: CallOptions): Promise<Party>
@@ -29,7 +29,7 @@ export type Player = Client & {
   removeMember(identity_id: string, options?: CallOptions): Promise<Party>
   /** The party as it is; null when in none. */
   party(options?: CallOptions): Promise<Party | null>
-  /** Tells the party now and whenever it changes, null when there is none any more; until the signal is aborted. */
+  /** Passes the party to the callback now and after each change, null when it has ended, until the signal is aborted. */
   watchParty(tell: (party: Party | null) => void, options?: CallOptions): Promise<void>
   /** Hands over each seat that the party's leader gets for this player, once; until the signal is aborted. */
   watchSeats(tell: (seat: Seat) => void, options?: CallOptions): Promise<void>
@@ -106,7 +106,7 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
       }, callOptions.signal)
     },
     async watchSeats(tell, callOptions = {}) {
-      // The platform tells at least once: what was told is remembered.
+      // The platform sends an event at least once, so the ids of earlier ones are remembered.
       const told = new Set<string>()
       let query = ''
       await keepWatching(async () => {
@@ -124,7 +124,7 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
   }
 }
 
-/** Looks again and again, until it answers false or the signal is aborted. Throws what is not for now only. */
+/** Repeats the call until it returns false or the signal is aborted. Throws errors that are not temporary. */
 async function keepWatching(look: () => Promise<boolean>, signal: AbortSignal | undefined): Promise<void> {
   while (!signal?.aborted) {
     try {

@@ -1,12 +1,12 @@
-// A real HTTP server that stands for the platform in the SDK's tests: it answers what the test tells it to, in order,
-// and remembers what it was asked.
+// A real HTTP server in place of the platform, for the tests of the SDK. It sends the responses of a test in order, and
+// records the requests.
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
 export type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: unknown; connection: number }
 
-/** `hang up` closes the connection without an answer; `late` answers nothing until the test ends. */
+/** `hang up` closes the connection without a response; `late` sends no response until the test ends. */
 export type Answer =
   | { status: number; body?: unknown; text?: string; headers?: Record<string, string> }
   | 'hang up'

@@ -1,5 +1,5 @@
-// Who comes in. A socket must present the player token that its browser got from find; the platform consumes it. Only
-// then is there a player, and when his socket closes, for whatever reason, the seat goes back exactly once.
+// Admits players. A socket must present the player token that its browser got from find, and the platform consumes it. Only
+// then there is a player. When the socket closes, for any reason, the seat is returned exactly once.
 import { type Lobby, MusterError } from '@muster/sdk/server'
 import type { WebSocket } from 'ws'
 import { CLOSE, cleanName } from '../game/messages.ts'
@@ -26,7 +26,7 @@ export async function admit(lobby: Lobby, socket: WebSocket, { token }: Guest): 
     await lobby.connected(token)
   } catch (error) {
     const refusal = error instanceof MusterError ? error : new MusterError('INTERNAL_ERROR', 'The lobby has a fault.')
-    // No answer may mean that the token was consumed all the same.
+    // Without a response, the token may still have been consumed.
     if (refusal.status < 400 || refusal.status >= 500) freeBuffer()
     socket.close(
       CLOSE.REFUSED,

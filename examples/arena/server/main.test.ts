@@ -1,4 +1,4 @@
-// The real server process, real sockets, and a platform that remembers what it was told.
+// Runs the real server process with real sockets, and a platform that records the calls it receives.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -127,11 +127,11 @@ test('a socket that the platform refuses hears nothing but the reason', async (t
   await until('closed', () => ada.closed !== null)
   assert.deepEqual(ada.closed, { code: CLOSE.REFUSED, reason: 'Refused: MATCHMAKER_PLAYER_ALREADY_CONNECTED' })
   assert.equal(ada.heard.length, 0)
-  // It would take the seat from whoever used the token first.
+  // It would take the seat from the player who used the token first.
   assert.equal(told(arena, DISCONNECTED, 'used'), 0)
 })
 
-test('whoever leaves gives the seat back exactly once', async (t) => {
+test('a player who leaves gives the seat back exactly once', async (t) => {
   const arena = await startArena(t)
   const ada = enter(t, arena, 'token=a')
   const bob = enter(t, arena, 'token=b')
@@ -145,7 +145,7 @@ test('whoever leaves gives the seat back exactly once', async (t) => {
   assert.equal(told(arena, DISCONNECTED, 'b'), 1)
 })
 
-test('whoever leaves while the platform is asked gives the seat back too', async (t) => {
+test('a player who leaves while the token is checked gives the seat back too', async (t) => {
   const arena = await startArena(t)
   let release = () => {}
   arena.hold.set('a', new Promise<void>((resolve) => (release = resolve)))
@@ -192,7 +192,7 @@ test('rubbish, a flood and a frame too large end the connection, and the seat is
   }
 })
 
-test('strangers at the door are limited', async (t) => {
+test('sockets without a player are limited', async (t) => {
   const arena = await startArena(t)
   const never = new Promise<void>(() => {})
   for (let count = 0; count < 9; count++) arena.hold.set(`s${count}`, never)
@@ -203,7 +203,7 @@ test('strangers at the door are limited', async (t) => {
   assert.equal(told(arena, '/matchmaker/players/connected', 's8'), 0)
 })
 
-test('a lobby that is stopped says so to its players and ends by itself', async (t) => {
+test('a lobby that is stopped notifies its players and exits', async (t) => {
   const arena = await startArena(t)
   const ada = enter(t, arena, 'token=a')
   await until('in', () => isIn(ada))

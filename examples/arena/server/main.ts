@@ -25,9 +25,9 @@ const CATCH_UP_TICKS_MAX = 5
 const MESSAGE_BYTES_MAX = 512
 /** A browser sends 30 inputs and a ping or two; beyond this it is not our browser. */
 const MESSAGES_PER_SECOND_MAX = 90
-/** Strangers at the door and players together. */
+/** All sockets: players, and those that are not players yet. */
 const SOCKETS_PER_SEAT_MAX = 4
-/** A player whose line is this far behind misses snapshots; at the second number he is gone. */
+/** Bytes that wait for a player: above the first number snapshots are skipped, above the second the player is removed. */
 const BEHIND_BYTES_MAX = 64 * 1024
 const LOST_BYTES_MAX = 1024 * 1024
 const HEARTBEAT_MS = 5_000
@@ -144,7 +144,7 @@ function showWorld(): void {
   if (world.events.some((event) => event.type === 'won')) sayToAll({ type: 'roster', players: roster(world) })
 }
 
-/** A laptop that was closed says no goodbye: who has not answered the last ping is gone, and his seat is free. */
+/** A closed laptop sends no goodbye. A player who has not answered the last ping is removed, and the seat is free. */
 function feelPulse(seat: Seat): void {
   if (seat.is_alive) seat.socket.ping()
   else seat.socket.terminate()
@@ -160,7 +160,7 @@ function sayToAll(message: FromServer): void {
   for (const { socket } of seats.values()) socket.send(text)
 }
 
-/** Closes the door and every socket, and lets the process end by itself. */
+/** Accepts no more sockets and closes all. The process exits when none is left. */
 function stop(): void {
   rest()
   http.close()

@@ -30,7 +30,7 @@ function duel(distance: number): { world: World; left: Player; right: Player } {
   return { world, left, right }
 }
 
-/** Numbers its inputs by itself. */
+/** Numbers the inputs of a ship. */
 function press(player: Player, steering: typeof RIGHT): void {
   steer(player, { ...steering, seq: (player.inputs.at(-1)?.seq ?? player.acknowledged) + 1 })
 }
@@ -60,7 +60,7 @@ test('a steered ship moves, and comes to rest when its browser falls silent', ()
   assert.ok(Math.abs(left.ship.vx) < 1)
 })
 
-test('nobody leaves the arena or sits in a bumper, however he flies', () => {
+test('no ship leaves the arena or enters a bumper, whatever its inputs', () => {
   const world = createWorld(3)
   const players = Array.from({ length: 8 }, (_, index) => addPlayer(world, `Pilot ${index}`))
   for (let tick = 0; tick < 3_000; tick++) {
@@ -139,7 +139,7 @@ test('a dash needs a pause before the next one', () => {
   assert.equal(left.ship.cooldown_ticks, cooldown_ticks - 1)
 })
 
-test('whoever reaches the goal wins the round, and the next one starts from nothing', () => {
+test('the player who reaches the goal wins the round, and the next one starts from zero', () => {
   const { world, left, right } = duel(800)
   left.score = SCORE_TO_WIN - 1
   right.score = 3

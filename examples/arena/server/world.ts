@@ -14,7 +14,7 @@ import {
   WIDTH,
 } from '../game/motion.ts'
 
-/** Whoever has collected this much wins the round. */
+/** The player who has collected this much wins the round. */
 export const SCORE_TO_WIN = 30
 const PAUSE_TICKS = 120
 const SHARDS_AT_REST = 16
@@ -31,7 +31,7 @@ const STUN_TICKS = 12
 const SHIELD_TICKS = 45
 /** A dropped shard cannot be picked up at once, or the victim would lie on it. */
 const FRESH_TICKS = 10
-/** More inputs than this are waiting: the oldest are dropped, the player sees himself corrected. */
+/** When more inputs wait, the oldest are dropped, and the server corrects the player's position. */
 const INPUTS_MAX = 3
 /** A browser that says nothing (a hidden tab) stops steering after this. */
 const SILENT_TICKS_MAX = 15
@@ -43,7 +43,7 @@ type Input = Steering & { seq: number }
 export type Player = {
   id: number
   name: string
-  /** Index into the browser's palette: the lowest that nobody has, while there are enough. */
+  /** Index into the browser's palette: the lowest unused one, while there are enough. */
   colour: number
   ship: Ship
   score: number
@@ -148,7 +148,7 @@ export function step(world: World): void {
   while (world.shards.length < SHARDS_AT_REST) growShard(world)
 }
 
-/** What every player is told; `ownView` is what only one of them is told besides. */
+/** The state that every player receives. `ownView` is the part that only one player receives. */
 export function sharedView(world: World): Omit<Snapshot, 'acknowledged' | 'ship'> {
   return {
     type: 'snapshot',

@@ -1,5 +1,5 @@
-// The captcha at the door. Its provider's script is loaded when the platform asks for one, and not before: who is not
-// asked tells no third party that he plays. Both providers have the same functions, so this does not care which it is.
+// The captcha before a game. The provider's script is loaded only when the platform asks for a captcha, so that no third
+// party learns about the other players. Both providers have the same functions, so the code is the same for both.
 import { type CaptchaRequired, MusterError } from '@muster/sdk/browser'
 
 type Widget = {
@@ -63,7 +63,7 @@ async function loadScript(provider: CaptchaRequired['provider']): Promise<Provid
   throw new MusterError('CAPTCHA_NOT_SHOWN', 'The captcha could not be loaded. Does something in your browser stop it?')
 }
 
-/** In the page's head, so that whoever deploys the game can name another. */
+/** In the page's head, so that a developer who deploys the game can name another one. */
 function scriptAddress(provider: CaptchaRequired['provider']): string {
   return document.querySelector<HTMLMetaElement>(`meta[name="${provider}"]`)?.content ?? ''
 }

@@ -1,5 +1,5 @@
-// What stands around the arena: leaderboard, status line, banner, and the door with its form. Names come from strangers:
-// they are set as text, never as HTML.
+// The elements around the arena: leaderboard, status line, banner, and the start dialog with its form. Names come from
+// strangers, so they are set as text, never as HTML.
 import { MusterError } from '@muster/sdk/browser'
 import { colourOf } from './palette.ts'
 import type { PartyView } from './party.ts'
@@ -22,7 +22,7 @@ function element(name: string, className: string, text = ''): HTMLElement {
   return made
 }
 
-/** The id of whoever is ahead; null while nobody is. */
+/** The id of the leading player; null while there is none. */
 export function leaderOf(scene: Scene): number | null {
   const players = latest(scene)?.players ?? []
   const best = Math.max(0, ...players.map((player) => player.score))
@@ -99,7 +99,7 @@ let party: PartyView | null = null
 let progress: string | null = null
 let play_label = 'Play'
 
-/** The door while something is being done; null: the form can be used. */
+/** Shows progress in the start dialog; null: the form can be used. */
 export function showProgress(sentence: string | null): void {
   progress = sentence
   if (sentence !== null) find('trouble').replaceChildren()
@@ -115,13 +115,13 @@ function showPlayButton(): void {
   button.firstElementChild!.textContent = waiting_for === null ? label : `${waiting_for}…`
 }
 
-/** The door before the first game. */
+/** The start dialog before the first game. */
 export function showDoor(): void {
   showScreen('door')
   showProgress(null)
 }
 
-/** What the door says of the party; null: there is none. */
+/** The party in the start dialog; null: there is none. */
 export function showParty(shown: PartyView | null): void {
   party = shown
   find('party').hidden = shown === null
@@ -138,7 +138,7 @@ export function showParty(shown: PartyView | null): void {
   find<HTMLInputElement>('party-link').value = link
 }
 
-/** The door after a game, or after a try that failed. */
+/** The start dialog after a game, or after a failed attempt. */
 export function showTrouble(error: unknown, isAfterGame: boolean): void {
   play_label = isAfterGame ? 'Play again' : 'Try again'
   showDoor()

@@ -1,4 +1,4 @@
-// The page: the door, the game, and the frame that is painted as often as the screen shows one.
+// The page: the start dialog, the game, and one painted frame for each frame of the screen.
 import { type CaptchaRequired, MusterError, type Seat } from '@muster/sdk/browser'
 import type { FromServer } from '../game/messages.ts'
 import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
@@ -214,7 +214,7 @@ function showEvents(shown: Scene, players: ShownPlayer[]): void {
   shown.events = []
 }
 
-/** Something that moves behind the door. */
+/** Animation behind the start dialog. */
 function driftingShards(now_ms: number): { id: number; x: number; y: number; worth: number }[] {
   return Array.from({ length: 14 }, (_, id) => ({
     id,

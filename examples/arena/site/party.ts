@@ -1,5 +1,5 @@
-// Playing with friends: whoever makes a party hands on its link, and starts for all. Everybody enters by the event that
-// tells him of his seat, the leader too.
+// Playing with friends: the player who creates a party shares its link, and starts for all. Every member, including the
+// leader, enters by the event that carries the seat.
 import type { Seat } from '@muster/sdk/browser'
 import { openPlayer, type Party, type Player } from '@muster/sdk/player'
 import { createPatience, type SessionEvents } from './session.ts'

@@ -65,7 +65,7 @@ export function receive(scene: Scene, message: FromServer): void {
   correct(scene, message)
 }
 
-/** One tick of the own ship. Returns what the server must be told. */
+/** Moves the own ship by one tick. Returns the message for the server. */
 export function tick(scene: Scene, steering: Steering): { seq: number } & Steering {
   scene.seq += 1
   scene.pending.push({ seq: scene.seq, steering })

@@ -1,10 +1,10 @@
-// From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome. Who
-// is in a party (party.ts) comes with the seat that he was told of.
+// From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome. A
+// member of a party (party.ts) already has a seat from the party's event.
 import { type CaptchaRequired, createClient, MusterError, type Seat, socketUrl } from '@muster/sdk/browser'
 import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
 
 const WELCOME_MS_MAX = 15_000
-/** After this the player is told that a server is being started for him. */
+/** After this time the page says that a server is starting. */
 const PATIENCE_MS = 1_200
 
 export type Session = { say(message: FromBrowser): void; leave(): void }
@@ -37,7 +37,7 @@ type Patience = {
   captcha: SessionEvents['captcha']
 }
 
-/** Tells the player what a find is waiting for: a lobby, a server's start, or himself. */
+/** Shows what a find is waiting for: a lobby, the start of a server, or the player's captcha. */
 export function createPatience(events: Pick<SessionEvents, 'progress' | 'captcha'>): Patience {
   let timer: ReturnType<typeof setTimeout> | undefined
   const begin = () => {
