@@ -61,7 +61,7 @@ type Part = Awaited<ReturnType<typeof readParts>>[number]
 
 function readParts({ db }: Context, ray_id: string) {
   return db
-    .selectFrom('ray_parts')
+    .selectFrom('ray_spans')
     .leftJoin('namespaces', (join) =>
       join.onRef('namespaces.namespace_id', '=', 'owner_id').on('owner_kind', '=', 'namespace'),
     )

@@ -54,8 +54,8 @@ export type Schema = {
   captcha_clients: CaptchaClientTable
   captcha_claims: CaptchaClaimTable
   draining_versions: DrainingVersionTable
-  rays: RayTable
-  ray_parts: RayPartTable
+  explanations: ExplanationTable
+  ray_spans: RaySpanTable
   lobby_runs: LobbyRunTable
   edge_ports: EdgePortTable
   edges: EdgeTable
@@ -498,7 +498,7 @@ type CaptchaClientTable = {
 }
 
 /** Requests for seats that are kept to be explained. `explanation` is JSON text: nothing that a player sends can make it refused. */
-type RayTable = {
+type ExplanationTable = {
   ray_id: string
   namespace_id: string
   operation: string
@@ -509,7 +509,7 @@ type RayTable = {
   explanation: string
 }
 /** A role's part of a ray, written by that role; see observe/recorder.ts. */
-type RayPartTable = {
+type RaySpanTable = {
   ray_id: string
   service: string
   operation: string

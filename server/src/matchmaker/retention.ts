@@ -17,9 +17,9 @@ import type { ExplanationStore } from './explanations/store.ts'
 const SWEEP_EVERY_MS = 60_000
 
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
-const OLD_RAYS: OldRows = { table: 'rays', ended: 'create_ts' }
+const OLD_EXPLANATIONS: OldRows = { table: 'explanations', ended: 'create_ts' }
 /** Of all roles: they write them, and this one removes them. */
-const OLD_RAY_PARTS: OldRows = { table: 'ray_parts', ended: 'ts' }
+const OLD_RAY_SPANS: OldRows = { table: 'ray_spans', ended: 'ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
 export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
@@ -40,13 +40,14 @@ export function startRetention(
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
     { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, bookTime()) },
     {
-      what: 'rays',
+      what: 'explanations',
       remove: async () =>
-        (await explanations.trim()) + (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_RAYS, ctx.now() - rays_ms)),
+        (await explanations.trim()) +
+        (rays_ms === null ? 0 : await removeOld(ctx.pool, OLD_EXPLANATIONS, ctx.now() - rays_ms)),
     },
     {
-      what: 'parts of rays',
-      remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_PARTS, ctx.now() - rays_ms)),
+      what: 'spans of rays',
+      remove: async () => (rays_ms === null ? 0 : removeOld(ctx.pool, OLD_RAY_SPANS, ctx.now() - rays_ms)),
     },
     { what: 'lobbies', remove: async () => removeEnded(ctx.pool, OLD_LOBBIES, lobbies_ms, bookTime()) },
     {

@@ -175,7 +175,7 @@ function rowsOf(parts: readonly RayPart[]): string {
 }
 
 const INSERT_SQL = `
-  insert into ray_parts (ray_id, service, operation, code, owner_kind, owner_id, ts, duration_us, spans, marks)
+  insert into ray_spans (ray_id, service, operation, code, owner_kind, owner_id, ts, duration_us, spans, marks)
   select ray_id, service, operation, code, owner_kind, owner_id, 'epoch'::timestamptz + ts_us * interval '1 microsecond', duration_us,
     spans, marks
   from json_to_recordset($1) as part (
@@ -183,11 +183,11 @@ const INSERT_SQL = `
   )`
 
 const TRIM_SQL = `
-  delete from ray_parts using (
+  delete from ray_spans using (
     select grown.owner_id, oldest.ts
     from unnest($1::uuid[]) as grown (owner_id), lateral (
-      select ts from ray_parts where ray_parts.owner_id = grown.owner_id
+      select ts from ray_spans where ray_spans.owner_id = grown.owner_id
       order by ts desc offset $2 limit 1
     ) as oldest
   ) as too_many
-  where ray_parts.owner_id = too_many.owner_id and ray_parts.ts <= too_many.ts`
+  where ray_spans.owner_id = too_many.owner_id and ray_spans.ts <= too_many.ts`

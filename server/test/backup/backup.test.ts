@@ -52,7 +52,10 @@ test('backup, restore, verify', async (t) => {
     .insertInto('lobby_runs')
     .values({ lobby_id, runner_id: 'elsewhere', driver: 'process', handle: '{}', ports: '{}' })
     .execute()
-  await until('rays of the finds', async () => (await ctx.db.selectFrom('rays').select('ray_id').execute()).length > 0)
+  await until(
+    'explanations of the finds',
+    async () => (await ctx.db.selectFrom('explanations').select('ray_id').execute()).length > 0,
+  )
   await until('analytics of the finds', async () => {
     const { rows } = await ctx.pool.query(`select bool_and(read_seq = (
       select max(seq) from journal where journal.shard = journal_readers.shard)) as is_all from journal_readers`)
@@ -73,7 +76,7 @@ test('backup, restore, verify', async (t) => {
     delete source_rows.lobby_runs
     delete restored_rows.lobby_runs
     // Rays are written behind the answers: of the last finds some may have come after the backup.
-    for (const table of ['rays', 'ray_parts']) {
+    for (const table of ['explanations', 'ray_spans']) {
       const later_rows = new Set(source_rows[table])
       assert.ok(restored_rows[table]!.length > 0 && restored_rows[table]!.every((row) => later_rows.has(row)), table)
       delete source_rows[table]

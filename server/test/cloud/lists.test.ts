@@ -106,7 +106,7 @@ test('a list that is cut says so, and one that is just full does not', async (t)
     },
     {
       ...{ name: 'services of a ray', there: 0, max: PERF_LISTS_MAX },
-      into: 'ray_parts (ray_id, service, operation, owner_id, ts, duration_us, spans, marks)',
+      into: 'ray_spans (ray_id, service, operation, owner_id, ts, duration_us, spans, marks)',
       rows: `'${game_id}', 'api', 'x', '${game_id}', now() - interval '1 h', 1, '[]', '[]'`,
       list: async () => {
         const { perf_lists, is_cut } = await client.call(getRayPerfLogs, { params: { ray_id: game_id } })

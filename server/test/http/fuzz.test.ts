@@ -146,7 +146,7 @@ function requirePaths({ metadata }: ErrorBody): void {
 /** Of these the journal is asked instead: they are written behind it, and the lease all the time; every request may leave a ray. */
 const BEHIND = [
   ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
-  ...['matchmaker_lease', 'book_time', 'rays', 'ray_parts'],
+  ...['matchmaker_lease', 'book_time', 'explanations', 'ray_spans'],
   ...['analytics_series', 'analytics_lobbies', 'analytics_players', 'analytics_events', 'analytics_roll_ups'],
   ...['analytics_exit_codes', 'analytics_lines'],
 ]

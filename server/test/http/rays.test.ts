@@ -323,7 +323,7 @@ test('an owner keeps the newest of his rays only, and times follow a clock that 
   const platform = await startPlatform(t, { roles: 'api' })
   const { ctx } = platform
   await ctx.pool.query(
-    `insert into ray_parts (ray_id, service, operation, owner_kind, owner_id, ts, duration_us, spans, marks)
+    `insert into ray_spans (ray_id, service, operation, owner_kind, owner_id, ts, duration_us, spans, marks)
       select gen_random_uuid(), 'api', 'old', 'game', $1, now() + number * interval '1 microsecond', 1, '[]', '[]'
       from generate_series(1, $2) as number`,
     [UNKNOWN_ID, OWNER_PARTS_MAX],
@@ -335,7 +335,7 @@ test('an owner keeps the newest of his rays only, and times follow a clock that 
   const [perf] = await perfOf(platform, ray.ray_id)
   assert.ok(Math.abs(microseconds(perf!.ts) / 1_000 - ctx.now()) < 10_000, perf!.ts)
   await ctx.recorder.trim()
-  const { rows } = await ctx.pool.query('select count(*)::int as count from ray_parts where owner_id = $1', [
+  const { rows } = await ctx.pool.query('select count(*)::int as count from ray_spans where owner_id = $1', [
     UNKNOWN_ID,
   ])
   assert.equal(rows[0].count, OWNER_PARTS_MAX)

@@ -165,7 +165,7 @@ test('a namespace keeps its newest rays only, and none that are too old', async 
   const game = await platform.game()
   const { pool } = ctx
   await pool.query(
-    `insert into rays (ray_id, namespace_id, operation, create_ts, duration_us, explanation)
+    `insert into explanations (ray_id, namespace_id, operation, create_ts, duration_us, explanation)
       select gen_random_uuid(), $1, 'lobbies.find', now() - n * interval '1 second', 1, '{}' from generate_series(1, $2) n`,
     [game.namespace_id, NAMESPACE_EXPLANATIONS_MAX + 5],
   )
@@ -182,9 +182,9 @@ test('a namespace keeps its newest rays only, and none that are too old', async 
   await explanations.flush()
   assert.equal(await explanations.trim(), 6)
   assert.equal(await explanations.trim(), 0)
-  const { rows } = await pool.query<{ count: string }>('select count(*) from rays')
+  const { rows } = await pool.query<{ count: string }>('select count(*) from explanations')
   assert.equal(Number(rows[0]!.count), NAMESPACE_EXPLANATIONS_MAX)
-  const newest = await pool.query('select from rays where ray_id = $1', [UNKNOWN_ID])
+  const newest = await pool.query('select from explanations where ray_id = $1', [UNKNOWN_ID])
   assert.equal(newest.rowCount, 1)
   await explanations.close()
 })

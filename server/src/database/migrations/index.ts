@@ -35,6 +35,7 @@ import { statements as listening } from './0035-listening.ts'
 import { statements as buildFiles } from './0036-build-files.ts'
 import { statements as edgeReports } from './0037-edge-reports.ts'
 import { statements as packed } from './0038-packed.ts'
+import { statements as explanations } from './0039-explanations.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -75,4 +76,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0036-build-files', statements: buildFiles },
   { name: '0037-edge-reports', statements: edgeReports },
   { name: '0038-packed', statements: packed },
+  { name: '0039-explanations', statements: explanations },
 ]

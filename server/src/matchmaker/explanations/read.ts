@@ -14,10 +14,18 @@ export async function readExplanation(
 ): Promise<{ game_id: string; explanation: Explanation }> {
   await store.flush()
   const ray = await db
-    .selectFrom('rays')
-    .innerJoin('namespaces', 'namespaces.namespace_id', 'rays.namespace_id')
+    .selectFrom('explanations')
+    .innerJoin('namespaces', 'namespaces.namespace_id', 'explanations.namespace_id')
     .where('ray_id', '=', ray_id)
-    .select(['game_id', 'rays.namespace_id', 'operation', 'rays.create_ts', 'duration_us', 'code', 'explanation'])
+    .select([
+      'game_id',
+      'explanations.namespace_id',
+      'operation',
+      'explanations.create_ts',
+      'duration_us',
+      'code',
+      'explanation',
+    ])
     .executeTakeFirst()
   if (ray === undefined) throw new ApiError('RAY_NOT_FOUND')
   const logged = JSON.parse(ray.explanation) as Logged

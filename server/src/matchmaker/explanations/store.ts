@@ -58,7 +58,7 @@ export function createExplanationStore({ pool, log }: { pool: Pool; log: Logger 
 
 /** The namespace may have been deleted in the meantime. */
 const INSERT_SQL = `
-  insert into rays (ray_id, namespace_id, operation, create_ts, duration_us, code, explanation)
+  insert into explanations (ray_id, namespace_id, operation, create_ts, duration_us, code, explanation)
   select ray_id, namespace_id, operation, to_timestamp(create_ms / 1000), duration_us, code, explanation
   from json_to_recordset($1) as ray (
     ray_id uuid, namespace_id uuid, operation text, create_ms float8, duration_us bigint, code text, explanation text
@@ -67,11 +67,11 @@ const INSERT_SQL = `
   on conflict do nothing`
 
 const TRIM_SQL = `
-  delete from rays using (
+  delete from explanations using (
     select grown.namespace_id, oldest.create_ts
     from unnest($1::uuid[]) as grown (namespace_id), lateral (
-      select create_ts from rays where rays.namespace_id = grown.namespace_id
+      select create_ts from explanations where explanations.namespace_id = grown.namespace_id
       order by create_ts desc offset $2 limit 1
     ) as oldest
   ) as too_many
-  where rays.namespace_id = too_many.namespace_id and rays.create_ts <= too_many.create_ts`
+  where explanations.namespace_id = too_many.namespace_id and explanations.create_ts <= too_many.create_ts`
