@@ -32,7 +32,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   await ctx.revoked.open()
   await using unless_it_serves = new AsyncDisposableStack()
   const matchmaker = await createMatchmaker(ctx)
-  unless_it_serves.defer(matchmaker.close)
+  unless_it_serves.defer(() => matchmaker.close())
   const options = createMountOptions(ctx, (origin) => matchmaker.namespaces.ofOrigin(origin))
   const operations = matchmakerOperations(ctx, matchmaker, new GuestQuota(ctx))
 
@@ -53,7 +53,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   return {
     address: role.address,
     async stop(how) {
-      matchmaker.refuse()
+      matchmaker.drain()
       sockets.close()
       await options.callers.close()
       await options.parking.close()

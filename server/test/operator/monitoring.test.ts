@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { playerConnected } from '@muster/contract'
 import { readConfig } from '../../src/config/config.ts'
 import { ROLES } from '../../src/config/roles.ts'
-import { type Place, takeCensus } from '../../src/matchmaker/metrics/lobby-counts.ts'
+import { countLobbies, type LobbyCount } from '../../src/matchmaker/metrics/lobby-counts.ts'
 import { createDatabase } from '../database.ts'
 import { freePorts } from '../free-ports.ts'
 import { failureOf, find, MODES, serverOf, stallRun } from '../http/steps.ts'
@@ -158,7 +158,7 @@ test('of many places the largest are told by themselves, the others as a sum: no
     ready_ms: 1,
     players: players(count),
   })
-  const places: Place[] = await takeCensus({
+  const places: LobbyCount[] = await countLobbies({
     namespaceIds: () => sizes.map((_, index) => String(index)),
     book: (id) => ({ lobbies: new Map([[id, lobby(sizes[Number(id)]!)]]) }) as never,
   })

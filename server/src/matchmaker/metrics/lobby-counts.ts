@@ -1,18 +1,19 @@
-// Who is here, counted when the operator looks: lobbies and players by namespace, region and game mode. Memory is gone
-// through in pieces, so that no find waits for it, and what is told is bounded: of the many small ones only the sum.
+// Lobbies and players by namespace, region and game mode, counted when the operator asks. The books are read in pieces,
+// so that no find waits for it. The result is bounded: small counts are added up.
 import { setImmediate as pause } from 'node:timers/promises'
 import type { Tell } from '../../observe/metrics.ts'
 import type { Books } from '../shards/books.ts'
 
-/** Places that are told by themselves; those with the most players, then the most lobbies. */
-const PLACES_MAX = 200
-/** Lobbies and players that are counted at a time. */
+/** Counts that are reported separately: those with the most players, then the most lobbies. */
+const COUNTS_MAX = 200
+/** Lobbies and players that are counted before other work gets a turn. */
 const STEP_MAX = 2_000
 
 const LOBBY_STATES = ['starting', 'ready', 'closed', 'stalled'] as const
 const PLAYER_STATES = ['reserved', 'connected'] as const
 
-export type Place = {
+/** Of one game mode in one region of a namespace. */
+export type LobbyCount = {
   namespace_id: string
   region: string
   game_mode: string
@@ -20,10 +21,11 @@ export type Place = {
   players: Record<(typeof PLAYER_STATES)[number], number>
 }
 
+/** Stands for namespace and game mode where counts are added up. */
 const OTHERS = 'other'
 
-export async function takeCensus(books: Pick<Books, 'namespaceIds' | 'book'>): Promise<Place[]> {
-  const places = new Map<string, Place>()
+export async function countLobbies(books: Pick<Books, 'namespaceIds' | 'book'>): Promise<LobbyCount[]> {
+  const counts = new Map<string, LobbyCount>()
   let steps = 0
   for (const namespace_id of books.namespaceIds()) {
     for (const lobby of books.book(namespace_id)?.lobbies.values() ?? []) {
@@ -33,7 +35,7 @@ export async function takeCensus(books: Pick<Books, 'namespaceIds' | 'book'>): P
         await pause()
       }
       if (lobby.stop_ms !== null) continue
-      const { lobbies, players } = placeOf(places, { namespace_id, ...lobby })
+      const { lobbies, players } = countOf(counts, { namespace_id, ...lobby })
       if (lobby.is_stalled) lobbies.stalled++
       else if (lobby.ready_ms === null) lobbies.starting++
       else if (lobby.is_closed) lobbies.closed++
@@ -45,47 +47,51 @@ export async function takeCensus(books: Pick<Books, 'namespaceIds' | 'book'>): P
       }
     }
   }
-  return bounded([...places.values()])
+  return bounded([...counts.values()])
 }
 
-export function tellLobbies(places: readonly Place[], tell: Tell): void {
-  tellEach(places, tell, ({ lobbies }) => lobbies)
+export function reportLobbies(counts: readonly LobbyCount[], report: Tell): void {
+  reportEach(counts, report, ({ lobbies }) => lobbies)
 }
 
-export function tellPlayers(places: readonly Place[], tell: Tell): void {
-  tellEach(places, tell, ({ players }) => players)
+export function reportPlayers(counts: readonly LobbyCount[], report: Tell): void {
+  reportEach(counts, report, ({ players }) => players)
 }
 
-function tellEach(places: readonly Place[], tell: Tell, countsOf: (place: Place) => Record<string, number>): void {
-  for (const place of places) {
-    const { namespace_id, region, game_mode } = place
-    for (const [state, count] of Object.entries(countsOf(place))) tell(count, namespace_id, region, game_mode, state)
+function reportEach(
+  counts: readonly LobbyCount[],
+  report: Tell,
+  numbersOf: (count: LobbyCount) => Record<string, number>,
+): void {
+  for (const count of counts) {
+    const { namespace_id, region, game_mode } = count
+    for (const [state, value] of Object.entries(numbersOf(count))) report(value, namespace_id, region, game_mode, state)
   }
 }
 
-type Where = Pick<Place, 'namespace_id' | 'region' | 'game_mode'>
+type Key = Pick<LobbyCount, 'namespace_id' | 'region' | 'game_mode'>
 
-function placeOf(places: Map<string, Place>, { namespace_id, region, game_mode }: Where): Place {
+function countOf(counts: Map<string, LobbyCount>, { namespace_id, region, game_mode }: Key): LobbyCount {
   const key = `${namespace_id} ${region} ${game_mode}`
-  let place = places.get(key)
-  if (place === undefined) {
-    const nobody = { lobbies: { starting: 0, ready: 0, closed: 0, stalled: 0 }, players: { reserved: 0, connected: 0 } }
-    place = { namespace_id, region, game_mode, ...nobody }
-    places.set(key, place)
+  let count = counts.get(key)
+  if (count === undefined) {
+    const zero = { lobbies: { starting: 0, ready: 0, closed: 0, stalled: 0 }, players: { reserved: 0, connected: 0 } }
+    count = { namespace_id, region, game_mode, ...zero }
+    counts.set(key, count)
   }
-  return place
+  return count
 }
 
-/** Those beyond the bound are added up by region. */
-function bounded(places: Place[]): Place[] {
-  const size = ({ players, lobbies }: Place): number =>
+/** Counts beyond the bound are added up by region. */
+function bounded(counts: LobbyCount[]): LobbyCount[] {
+  const size = ({ players, lobbies }: LobbyCount): number =>
     (players.reserved + players.connected) * 1_000 + LOBBY_STATES.reduce((sum, state) => sum + lobbies[state], 0)
-  places.sort((a, b) => size(b) - size(a))
-  const others = new Map<string, Place>()
-  for (const { region, lobbies, players } of places.slice(PLACES_MAX)) {
-    const sum = placeOf(others, { namespace_id: OTHERS, region, game_mode: OTHERS })
+  counts.sort((a, b) => size(b) - size(a))
+  const others = new Map<string, LobbyCount>()
+  for (const { region, lobbies, players } of counts.slice(COUNTS_MAX)) {
+    const sum = countOf(others, { namespace_id: OTHERS, region, game_mode: OTHERS })
     for (const state of LOBBY_STATES) sum.lobbies[state] += lobbies[state]
     for (const state of PLAYER_STATES) sum.players[state] += players[state]
   }
-  return [...places.slice(0, PLACES_MAX), ...others.values()]
+  return [...counts.slice(0, COUNTS_MAX), ...others.values()]
 }
