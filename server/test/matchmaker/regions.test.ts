@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createGameNamespaceTokenDevelopment, getPlayerStatistics, listLobbies, listRegions } from '@muster/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
+import { deploy, find, from, LONG_MS, TRUSTING } from '../http/steps.ts'
 import { startPlatform } from '../platform.ts'
-import { deploy, find, from, LONG_MS, TRUSTING } from './steps.ts'
 
 const region = (name: string, latitude: number, longitude: number) =>
   `[[regions]]\nname = "${name}"\ndisplay_name = "In ${name}"\nprovider_display_name = "Someone"\nlatitude = ${latitude}\nlongitude = ${longitude}\n`

@@ -10,8 +10,7 @@ import {
   setLobbyState,
 } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
-import { startPlatform, type TestGame } from '../platform.ts'
-import { ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
+import { ask, bearer, JSON_TYPE, requireRefusal } from '../http/ask.ts'
 import {
   closeRegion,
   create,
@@ -28,7 +27,8 @@ import {
   stopReasonOf,
   UNKNOWN_ID,
   unshown,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { startPlatform, type TestGame } from '../platform.ts'
 
 test('a lobby calls ready once; again changes nothing', async (t) => {
   const platform = await startPlatform(t)

@@ -4,8 +4,8 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { findLobby, playerConnected, playerDisconnected } from '@muster/contract'
 import { sql } from 'kysely'
+import { failureOf, find, join, LONG_MS, listed, type Seat, seatsTaken, serverOf } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { failureOf, find, join, LONG_MS, listed, type Seat, seatsTaken, serverOf } from './steps.ts'
 
 const CROWD = 5_000
 /** Requests that are sent over one connection without waiting: a descriptor for each would be more than many machines give. */

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type BodyOf, createLobby, type ErrorCode, listLobbies } from '@muster/contract'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
 import {
   closeRegion,
   create,
@@ -21,7 +19,9 @@ import {
   tooManyTags,
   unshown,
   withKey,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 
 const custom = { game_mode: 'custom' }
 

@@ -5,9 +5,6 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { BodyOf, updateGameNamespaceMatchmakerConfig } from '@muster/contract'
 import { mmdbFile } from '../addresses/mmdb-file.ts'
-import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
 import {
   create,
   failureOf,
@@ -20,7 +17,10 @@ import {
   seatsTaken,
   setLimits,
   TRUSTING,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
+import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 
 type Limits = BodyOf<typeof updateGameNamespaceMatchmakerConfig>
 

@@ -7,9 +7,9 @@ import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { findLobby } from '@muster/contract'
+import { LONG_MS, seatsTaken } from '../http/steps.ts'
 import { inOwnNetwork, ip } from '../own-network.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { LONG_MS, seatsTaken } from './steps.ts'
 
 const ADDRESSES = 10_000
 const NETWORKS = 300

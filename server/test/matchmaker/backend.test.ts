@@ -8,8 +8,8 @@ import {
   findLobby,
   joinLobby,
 } from '@muster/contract'
+import { failureOf, find, MODES, outcomesOf, refused, seatsTaken, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { failureOf, find, MODES, outcomesOf, refused, seatsTaken, TRUSTING, UNKNOWN_ID } from './steps.ts'
 
 const CODE = 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ErrorCode, playerConnected, playerDisconnected } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
-import { startPlatform } from '../platform.ts'
 import {
   endRun,
   find,
@@ -23,7 +22,8 @@ import {
   UNKNOWN_ID,
   unshown,
   withKey,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { startPlatform } from '../platform.ts'
 
 type How = { headers?: Record<string, string> }
 

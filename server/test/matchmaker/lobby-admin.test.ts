@@ -10,7 +10,6 @@ import {
   setMatchmakerVersionDraining,
 } from '@muster/contract'
 import { createDatabase } from '../database.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import {
   create,
   deploy,
@@ -29,7 +28,8 @@ import {
   stopReasonOf,
   UNKNOWN_ID,
   withKey,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
 const HOLD_MS = 30_000
 

@@ -13,8 +13,6 @@ import {
   playerDisconnected,
 } from '@muster/contract'
 import { createDatabase } from '../database.ts'
-import { type Platform, startPlatform, type TestGame } from '../platform.ts'
-import { until } from '../until.ts'
 import {
   closeRegion,
   create,
@@ -44,7 +42,9 @@ import {
   UNKNOWN_ID,
   unshown,
   withKey,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { type Platform, startPlatform, type TestGame } from '../platform.ts'
+import { until } from '../until.ts'
 
 const MANY = { max_players_per_client: 1_000_000, lobby_count_max: 1_000 }
 

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ErrorCode, joinLobby, setLobbyClosed } from '@muster/contract'
-import { startPlatform } from '../platform.ts'
-import { until } from '../until.ts'
 import {
   create,
   endRun,
@@ -26,7 +24,9 @@ import {
   UNKNOWN_ID,
   unshown,
   withKey,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 
 test('every refusal of join has its code, and changes nothing', async (t) => {
   const platform = await startPlatform(t)

@@ -12,8 +12,6 @@ import {
   setupIdentity,
 } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
-import { startGameEndpoint } from '../matchmaker/game-endpoint.ts'
-import { type GameOptions, type Platform, startPlatform, type TestGame } from '../platform.ts'
 import {
   closeRegion,
   create,
@@ -33,7 +31,9 @@ import {
   stopReasonOf,
   tooManyTags,
   UNKNOWN_ID,
-} from './steps.ts'
+} from '../http/steps.ts'
+import { startGameEndpoint } from '../matchmaker/game-endpoint.ts'
+import { type GameOptions, type Platform, startPlatform, type TestGame } from '../platform.ts'
 
 type MatchmakerCode = Extract<ErrorCode, `MATCHMAKER_${string}`>
 /** Asks for what is to be refused. */

@@ -19,8 +19,8 @@ import {
 } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from '../cloud/steps.ts'
+import { dump } from '../http/calls.ts'
 import { startPlatform } from '../platform.ts'
-import { dump } from './calls.ts'
 
 const ZERO_ID = '00000000-0000-0000-0000-000000000000'
 
