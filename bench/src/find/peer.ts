@@ -3,7 +3,7 @@
 // its port over the IPC channel.
 import { findLobby, type ResponseOf } from '@muster/contract'
 import { readConfig } from '@muster/server/config'
-import { createAskGame } from '@muster/server/matchmaker/seats/verification/calls'
+import { createAskGame } from '@muster/server/matchmaker/seats/verification/ask-game'
 import { createLog } from '@muster/server/observe/log'
 import { createMetrics } from '@muster/server/observe/metrics'
 import Fastify from 'fastify'

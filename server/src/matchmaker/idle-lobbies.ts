@@ -1,9 +1,9 @@
-// Lobbies that run ahead of players, as versions want them (idle_lobbies): what a namespace wants is told to its book,
-// which keeps so many and stops the rest; what is missing is started here, a few at a time. Looked at when a version is
-// deployed, when players took a lobby or one stopped, and every RETRY_MS for what could not be started.
+// Lobbies that are started ahead of players, as versions configure them (idle_lobbies). A book gets the rule of its namespace:
+// how many idle lobbies may stay. It stops the rest; what is missing is started here, a few at a time. The work begins when
+// a version is deployed, when players take a lobby, when one stops, and every RETRY_MS for what could not be started.
 //
-// A place whose lobbies end at once is given a pause, twice as long each time (watch/start-pauses.ts), until one has run for
-// STEADY_MS.
+// When the lobbies of one version, region and game mode end right after their start, pauses follow, each twice as long
+// (watch/start-pauses.ts). A lobby that was ready for STEADY_MS ends them.
 import { ApiError, type ErrorCode, idleLobbiesIn } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
@@ -19,18 +19,18 @@ import type { Books } from './shards/books.ts'
 import type { Namespaces } from './watch/namespaces.ts'
 import { StartPauses } from './watch/start-pauses.ts'
 
-/** How often the versions of namespaces are read, in case the word of a deploy was lost. */
-const LOOK_EVERY_MS = 30_000
-/** What could not be started is tried again after this. */
+/** How often the deployed versions are read, in case the notification of a deploy was lost. */
+const READ_EVERY_MS = 30_000
+/** The pause before a failed start is tried again. */
 const RETRY_MS = 1_000
-/** Of a place, in one go: the runner starts no more at once than that. */
+/** Lobbies of one plan that are started in one go: the runner starts no more at a time. */
 const STARTS_MAX = 8
-/** Namespaces that are looked at together. */
+/** Namespaces whose versions are read together. */
 const NAMESPACES_MAX = 10_000
-/** Lobbies that ended sooner than this after they were ready count as failed. */
+/** A lobby that ends sooner than this after it was ready counts as a failed start. */
 const STEADY_MS = 60_000
 
-/** Refusals that may be none the next time. */
+/** Refusals that may not be repeated at the next attempt. */
 const LATER: ReadonlySet<ErrorCode> = new Set([
   'MATCHMAKER_TOO_MANY_LOBBIES',
   'MATCHMAKER_REGION_FULL',
@@ -38,7 +38,7 @@ const LATER: ReadonlySet<ErrorCode> = new Set([
   'API_NOT_AVAILABLE',
 ])
 
-/** After these a place may have fewer lobbies that wait for players. */
+/** Changes after which fewer lobbies may wait for players. */
 const LEAVES_A_GAP: ReadonlySet<Change['kind']> = new Set<Change['kind']>([
   'player_reserved',
   'lobby_stopped',
@@ -54,223 +54,250 @@ export type IdleLobbies = { close: () => Promise<void> }
 
 /** Resolves when every book knows what its namespace wants. */
 export async function keepIdleLobbies(ctx: Context, books: Books, namespaces: Namespaces): Promise<IdleLobbies> {
-  const wanted = new Map<string, Wanted>()
-  const pauses = new StartPauses<null>(ctx.elapsed, 0)
-  const lacking = new Set<string>()
-  /** Namespaces that have got a lobby and were not known to have any. */
-  const unknown = new Set<string>()
-  let working: Promise<void> | null = null
-  let must_look = true
+  const starter = new IdleLobbyStarter(ctx, books, namespaces)
+  await starter.open()
+  return { close: () => starter.close() }
+}
+
+class IdleLobbyStarter {
+  readonly #ctx: Context
+  readonly #books: Books
+  readonly #namespaces: Namespaces
+  readonly #pauses: StartPauses<null>
+  /** What each namespace wants. */
+  readonly #wanted = new Map<string, Wanted>()
+  /** Namespaces that may have fewer idle lobbies than they want. */
+  readonly #lacking = new Set<string>()
+  /** Namespaces that have got a lobby, and whose version has not been read. */
+  readonly #unknown = new Set<string>()
+  readonly #ends: (() => void)[] = []
+  #working: Promise<void> | null = null
+  #must_read_all = true
   /** Something has changed since the work under way began. */
-  let again = false
-  let is_closed = false
+  #has_changed = false
+  #is_closed = false
 
-  const keyOf = (namespace_id: string, { version_id, region, game_mode }: LobbyKey): string =>
-    `${namespace_id}\n${version_id}\n${region}\n${game_mode}`
-
-  function tell(namespace_id: string): void {
-    const book = books.book(namespace_id)
-    if (book !== undefined) setIdleRules(book, wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
+  constructor(ctx: Context, books: Books, namespaces: Namespaces) {
+    this.#ctx = ctx
+    this.#books = books
+    this.#namespaces = namespaces
+    this.#pauses = new StartPauses<null>(ctx.elapsed, 0)
   }
 
-  /** Reads which versions are deployed where lobbies live, or are wanted. */
-  async function lookAtAll(): Promise<void> {
-    const rows = await deployed()
+  async open(): Promise<void> {
+    const unsubscribe = this.#ctx.listener.on('namespaces', () => {
+      this.#must_read_all = true
+      this.#wake()
+    })
+    const endCommits = this.#books.onCommits({
+      onCommit: (namespace_id, changes) => this.#onCommit(namespace_id, changes),
+      onReload: () => {
+        for (const namespace_id of this.#wanted.keys()) {
+          this.#setRules(namespace_id)
+          this.#lacking.add(namespace_id)
+        }
+      },
+    })
+    const retrying = setInterval(() => {
+      if (this.#must_read_all || this.#lacking.size + this.#unknown.size > 0) this.#wake()
+    }, RETRY_MS)
+    const reading = setInterval(() => {
+      this.#must_read_all = true
+    }, READ_EVERY_MS)
+    this.#ends.push(
+      () => clearInterval(retrying),
+      () => clearInterval(reading),
+      unsubscribe,
+      endCommits,
+    )
+    this.#wake()
+    await this.#working
+  }
+
+  async close(): Promise<void> {
+    this.#is_closed = true
+    for (const end of this.#ends) end()
+    await this.#working
+  }
+
+  #wake(): void {
+    this.#has_changed = true
+    if (this.#is_closed || this.#working !== null) return
+    this.#working = this.#work().finally(() => {
+      this.#working = null
+      if (this.#has_changed) this.#wake()
+    })
+  }
+
+  async #work(): Promise<void> {
+    this.#has_changed = false
+    try {
+      const fresh = [...this.#unknown]
+      this.#unknown.clear()
+      if (this.#must_read_all) {
+        this.#must_read_all = false
+        await this.#readAll()
+      } else if (fresh.length > 0) await this.#learnAll(await this.#deployedOf(fresh))
+    } catch (error) {
+      this.#must_read_all = true
+      this.#ctx.log.warn({ err: error }, 'the deployed versions could not be read; trying again')
+    }
+    for (const namespace_id of [...this.#lacking]) {
+      if (this.#is_closed) return
+      this.#lacking.delete(namespace_id)
+      if (!(await this.#fill(namespace_id))) this.#lacking.add(namespace_id)
+    }
+  }
+
+  #setRules(namespace_id: string): void {
+    const book = this.#books.book(namespace_id)
+    if (book !== undefined) setIdleRules(book, this.#rulesOf(namespace_id))
+  }
+
+  #rulesOf(namespace_id: string): IdleRules {
+    return this.#wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES
+  }
+
+  /** Reads which versions are deployed where lobbies live, or where idle lobbies are wanted. */
+  async #readAll(): Promise<void> {
+    const rows = await this.#selectDeployed()
       .where((where) =>
         where.or([
-          where('namespace_id', '=', sql<string>`any(${books.namespaceIds()})`),
+          where('namespace_id', '=', sql<string>`any(${this.#books.namespaceIds()})`),
           sql<boolean>`jsonb_path_exists(config, '$.matchmaker.**.idle_lobbies')`,
         ]),
       )
       .limit(NAMESPACES_MAX)
       .execute()
     const there = new Set(rows.map(({ namespace_id }) => namespace_id))
-    for (const namespace_id of wanted.keys()) if (!there.has(namespace_id)) forget(namespace_id)
-    for (const namespace_id of books.namespaceIds()) if (!there.has(namespace_id)) tell(namespace_id)
-    await learnAll(rows)
+    for (const namespace_id of this.#wanted.keys()) if (!there.has(namespace_id)) this.#forget(namespace_id)
+    for (const namespace_id of this.#books.namespaceIds()) if (!there.has(namespace_id)) this.#setRules(namespace_id)
+    await this.#learnAll(rows)
   }
 
-  async function lookAt(namespace_ids: readonly string[]): Promise<void> {
-    const rows = await deployed().where('namespace_id', '=', sql<string>`any(${namespace_ids})`).execute()
-    await learnAll(rows)
+  #deployedOf(namespace_ids: readonly string[]): Promise<Deployed[]> {
+    return this.#selectDeployed().where('namespace_id', '=', sql<string>`any(${namespace_ids})`).execute()
   }
 
-  /** Whatever is wrong with the version of one, the others must not suffer. */
-  async function learnAll(rows: readonly Deployed[]): Promise<void> {
+  #selectDeployed() {
+    return this.#ctx.db
+      .selectFrom('namespaces')
+      .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
+      .select(['namespace_id', 'versions.version_id'])
+  }
+
+  /** A version that cannot be read does not keep the others from being read. */
+  async #learnAll(rows: readonly Deployed[]): Promise<void> {
     for (const row of rows) {
       try {
-        await learn(row)
+        await this.#learn(row)
       } catch (error) {
-        must_look = true
-        tell(row.namespace_id)
-        ctx.log.error({ err: error, ...row }, 'a version could not be read; trying again')
+        this.#must_read_all = true
+        this.#setRules(row.namespace_id)
+        this.#ctx.log.error({ err: error, ...row }, 'a version could not be read; trying again')
       }
     }
   }
 
-  const deployed = () =>
-    ctx.db
-      .selectFrom('namespaces')
-      .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
-      .select(['namespace_id', 'versions.version_id'])
-
-  function forget(namespace_id: string): void {
-    wanted.delete(namespace_id)
-    pauses.forget(`${namespace_id}\n`)
-  }
-
-  async function learn({ namespace_id, version_id }: Deployed): Promise<void> {
-    if (wanted.get(namespace_id)?.version_id === version_id) {
-      tell(namespace_id)
+  async #learn({ namespace_id, version_id }: Deployed): Promise<void> {
+    if (this.#wanted.get(namespace_id)?.version_id === version_id) {
+      this.#setRules(namespace_id)
       return
     }
-    forget(namespace_id)
-    const game_modes = await namespaces.gameModes(version_id)
-    const places = plansOf(ctx.config, version_id, game_modes.values()).map((plan) => {
+    this.#forget(namespace_id)
+    const game_modes = await this.#namespaces.gameModes(version_id)
+    const plans = plansOf(this.#ctx.config, version_id, game_modes.values()).map((plan) => {
       const { min, max } = idleLobbiesIn(game_modes.get(plan.game_mode)!, plan.region)
       return { plan, idle_min: min, idle_max: max }
     })
-    const idle_max = new Map(places.map((place) => [keyOf(namespace_id, place.plan), place.idle_max]))
-    wanted.set(namespace_id, {
+    const idle_max = new Map(plans.map((item) => [keyOf(namespace_id, item.plan), item.idle_max]))
+    this.#wanted.set(namespace_id, {
       version_id,
-      rules: { version_id, idle_max: (place) => idle_max.get(keyOf(namespace_id, place)) ?? 0 },
-      plans: places.filter(({ idle_min }) => idle_min > 0),
+      rules: { version_id, idle_max: (lobby) => idle_max.get(keyOf(namespace_id, lobby)) ?? 0 },
+      plans: plans.filter(({ idle_min }) => idle_min > 0),
     })
-    tell(namespace_id)
-    lacking.add(namespace_id)
+    this.#setRules(namespace_id)
+    this.#lacking.add(namespace_id)
   }
 
-  async function work(): Promise<void> {
-    again = false
-    try {
-      const fresh = [...unknown]
-      unknown.clear()
-      if (must_look) {
-        must_look = false
-        await lookAtAll()
-      } else if (fresh.length > 0) await lookAt(fresh)
-    } catch (error) {
-      must_look = true
-      ctx.log.warn({ err: error }, 'which versions are deployed could not be read; trying again')
-    }
-    for (const namespace_id of [...lacking]) {
-      if (is_closed) return
-      lacking.delete(namespace_id)
-      if (!(await fill(namespace_id))) lacking.add(namespace_id)
-    }
+  #forget(namespace_id: string): void {
+    this.#wanted.delete(namespace_id)
+    this.#pauses.forget(`${namespace_id}\n`)
   }
 
-  /** Answers whether nothing is left to be done. */
-  async function fill(namespace_id: string): Promise<boolean> {
+  /** Returns whether nothing is left to be started. */
+  async #fill(namespace_id: string): Promise<boolean> {
     let is_done = true
-    for (const { plan, idle_min } of wanted.get(namespace_id)?.plans ?? []) {
-      if (pauses.remainingMs(keyOf(namespace_id, plan)) > 0) is_done = false
-      else if (!(await start(namespace_id, plan, idle_min))) is_done = false
+    for (const { plan, idle_min } of this.#wanted.get(namespace_id)?.plans ?? []) {
+      if (this.#pauses.remainingMs(keyOf(namespace_id, plan)) > 0) is_done = false
+      else if (!(await this.#start(namespace_id, plan, idle_min))) is_done = false
     }
     return is_done
   }
 
-  /** Answers whether as many stand idle as are wanted. */
-  async function start(namespace_id: string, plan: LobbyPlan, idle_min: number): Promise<boolean> {
+  /** Returns whether as many idle lobbies exist as are wanted. */
+  async #start(namespace_id: string, plan: LobbyPlan, idle_min: number): Promise<boolean> {
     for (let count = 0; count < STARTS_MAX; count++) {
       try {
-        const { lobby_count_max } = await namespaces.get(namespace_id)
-        const wish = { plan, idle_min, lobby_count_max }
-        const is_started = await books.commit(namespace_id, (book, env) => {
-          // It may be a new book, which knows of nothing.
-          setIdleRules(book, wanted.get(namespace_id)?.rules ?? NO_IDLE_RULES)
-          return decide.prepare(book, wish, newId(env.now_ms), env)
+        const { lobby_count_max } = await this.#namespaces.get(namespace_id)
+        const request = { plan, idle_min, lobby_count_max }
+        const is_started = await this.#books.commit(namespace_id, (book, env) => {
+          // The book may be new, and have no rules.
+          setIdleRules(book, this.#rulesOf(namespace_id))
+          return decide.prepare(book, request, newId(env.now_ms), env)
         })
         if (!is_started) return true
       } catch (error) {
         if (error instanceof ApiError && error.code === 'NAMESPACE_NOT_FOUND') return true
         if (error instanceof ApiError && LATER.has(error.code)) return false
-        ctx.log.error({ err: error, namespace_id }, 'an idle lobby could not be started; trying again')
+        this.#ctx.log.error({ err: error, namespace_id }, 'an idle lobby could not be started; trying again')
         return false
       }
     }
     return false
   }
 
-  function wake(): void {
-    again = true
-    if (is_closed || working !== null) return
-    working = work().finally(() => {
-      working = null
-      if (again) wake()
-    })
-  }
-
-  /** A place is looked at again when its lobbies change; one whose lobby failed is given a pause first. */
-  function onCommit(namespace_id: string, changes: readonly Change[]): void {
-    const plans = wanted.get(namespace_id)?.plans
+  /** After a change of its lobbies a namespace is filled again. A failed lobby begins a pause first. */
+  #onCommit(namespace_id: string, changes: readonly Change[]): void {
+    const plans = this.#wanted.get(namespace_id)?.plans
     if (plans === undefined) {
-      // The first lobby of a namespace that was not known to have any.
+      // The first lobby of a namespace whose version has not been read.
       if (!changes.some(({ kind }) => kind === 'lobby_created')) return
-      unknown.add(namespace_id)
-      setImmediate(wake)
+      this.#unknown.add(namespace_id)
+      setImmediate(() => this.#wake())
       return
     }
     let is_lacking = false
     for (const change of changes) {
-      if (change.kind === 'lobby_created') tell(namespace_id)
+      if (change.kind === 'lobby_created') this.#setRules(namespace_id)
       if (plans.length === 0) continue
-      if (change.kind === 'lobby_stopped') noteEnd(namespace_id, change)
+      if (change.kind === 'lobby_stopped') this.#noteEnd(namespace_id, change)
       is_lacking ||= LEAVES_A_GAP.has(change.kind)
     }
     if (!is_lacking) return
-    lacking.add(namespace_id)
-    setImmediate(wake)
+    this.#lacking.add(namespace_id)
+    setImmediate(() => this.#wake())
   }
 
-  function noteEnd(namespace_id: string, { lobby_id, ms, reason }: Extract<Change, { kind: 'lobby_stopped' }>): void {
-    const lobby = books.lobby(namespace_id, lobby_id)
+  #noteEnd(namespace_id: string, { lobby_id, ms, reason }: Extract<Change, { kind: 'lobby_stopped' }>): void {
+    const lobby = this.#books.lobby(namespace_id, lobby_id)
     if (lobby === undefined) return
     const key = keyOf(namespace_id, lobby)
     if (lobby.ready_ms !== null && ms - lobby.ready_ms >= STEADY_MS) {
-      pauses.succeeded(key)
+      this.#pauses.succeeded(key)
       return
     }
     if (reason !== 'exited' && reason !== 'never_ready') return
-    const { failure_count, begin_ms, until_ms } = pauses.failed(key, null)
+    const { failure_count, begin_ms, until_ms } = this.#pauses.failed(key, null)
     const pause_ms = until_ms - begin_ms
     const { region, game_mode } = lobby
-    ctx.log.warn(
+    this.#ctx.log.warn(
       { namespace_id, lobby_id, region, game_mode, reason, failure_count, pause_ms },
-      'a lobby ended at once',
+      'a lobby ended right after its start',
     )
   }
+}
 
-  const unsubscribe = ctx.listener.on('namespaces', () => {
-    must_look = true
-    wake()
-  })
-  const endCommits = books.onCommits({
-    onCommit,
-    onReload() {
-      for (const namespace_id of wanted.keys()) {
-        tell(namespace_id)
-        lacking.add(namespace_id)
-      }
-    },
-  })
-  const retrying = setInterval(() => {
-    if (must_look || lacking.size + unknown.size > 0) wake()
-  }, RETRY_MS)
-  const looking = setInterval(() => {
-    must_look = true
-  }, LOOK_EVERY_MS)
-  wake()
-  await working
-
-  return {
-    async close() {
-      is_closed = true
-      clearInterval(retrying)
-      clearInterval(looking)
-      unsubscribe()
-      endCommits()
-      await working
-    },
-  }
+function keyOf(namespace_id: string, { version_id, region, game_mode }: LobbyKey): string {
+  return `${namespace_id}\n${version_id}\n${region}\n${game_mode}`
 }

@@ -1,10 +1,8 @@
-// What of the journal and of its tables is removed: what is over for longer than a setting says, and of which nothing is
-// needed any more. ARCHITECTURE.md, section 8, says why the fence stays safe.
+// Removes old rows of the journal and of its tables, after the times of the settings.
 //
-// A row of the journal goes when it is old by the database's own clock, when the tables reflect it (below projected_seq,
-// so that a shard's last row always stays), and when everybody who reads the journal by seq has read it: a reader says
-// how far in a row of journal_readers for each shard, which it makes before it relies on it. What a book still remembers
-// is never removed from the tables, whatever the settings say.
+// A row of the journal is removed when three things hold. It is old by the database's clock. The tables reflect it: it is
+// below projected_seq, so a shard's last row always stays. Every reader has read it: a reader has a row in journal_readers
+// for each shard, inserted before it relies on the journal. What a book still remembers is never removed from the tables.
 import type { Pool } from 'pg'
 import type { Context } from '../context.ts'
 import { type OldRows, removeInBatches, removeOld } from '../database/remove-old.ts'
@@ -18,17 +16,17 @@ const SWEEP_EVERY_MS = 60_000
 
 export const OLD_LOBBIES: OldRows = { table: 'lobbies', ended: 'stop_ts' }
 const OLD_EXPLANATIONS: OldRows = { table: 'explanations', ended: 'create_ts' }
-/** Of all roles: they write them, and this one removes them. */
+/** All roles write them; the matchmaker removes them. */
 const OLD_RAY_SPANS: OldRows = { table: 'ray_spans', ended: 'ts' }
 export const OLD_PLAYERS: OldRows = { table: 'players', ended: 'remove_ts' }
 export const OLD_PARTIES: OldRows = { table: 'parties', ended: 'end_ts' }
 /** A guest who was not seen for so long has no token that is good any more. */
 export const OLD_IDENTITIES: OldRows = { table: 'identities', ended: 'seen_ts' }
-/** How long a guest is kept that never came back and never played. */
+/** How long a guest is kept that has neither returned nor played. */
 const UNUSED_GUEST_MS = 24 * 60 * 60_000
 const IDENTITY_MS_MIN = 182 * 24 * 60 * 60_000
 
-/** `bookTime`: lobbies, players and parties end by it. */
+/** `bookTime`: the clock by which lobbies, players and parties end. */
 export function startRetention(
   ctx: Context,
   explanations: Pick<ExplanationStore, 'trim'>,
@@ -64,7 +62,7 @@ export function startRetention(
   ])
 }
 
-/** `kept_ms` null: for ever. */
+/** `kept_ms` null: they are kept forever. */
 export async function removeEnded(pool: Pool, rows: OldRows, kept_ms: number | null, now_ms: number): Promise<number> {
   return kept_ms === null ? 0 : removeOld(pool, rows, now_ms - Math.max(kept_ms, MEMORY_MS))
 }
@@ -81,13 +79,13 @@ export async function removeOldJournal(pool: Pool, kept_ms: number): Promise<num
   return count
 }
 
-/** Shards whose first row is old: one look at an index each. */
+/** Shards whose first row is old. Reads one entry of an index each. */
 export const OLD_SHARDS_SQL = `
   select shard from generate_series(0, $1::integer) as shards (shard)
   where (select ts from journal where journal.shard = shards.shard order by seq limit 1)
     < now() - make_interval(secs => $2)`
 
-/** Of the first rows of a shard those that are old and may go: it never looks at more than it may remove. */
+/** Removes those of a shard's first rows that are old and may go. Reads no more rows than it may remove. */
 export const REMOVE_PAGES_SQL = `
   delete from journal
   where shard = $1 and ts < now() - make_interval(secs => $2) and seq < least(

@@ -1,5 +1,5 @@
-// What the matchmaker answers to a development token: as if one lobby ran where the token says, on the developer's own
-// machine. Nothing here looks at a book: no seat is taken, no lobby started, no limit counted, in whatever namespace.
+// The responses to a development token: as if one lobby ran where the token says, on the developer's machine. Nothing here
+// reads a book: no seat is taken, no lobby is started and no limit is counted.
 import { isIPv6 } from 'node:net'
 import {
   ApiError,
@@ -29,10 +29,10 @@ const REGION_INFO = {
   datacenter_distance_from_client: { kilometers: 0, miles: 0 },
 }
 const PLAYER_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
-/** What the lobby of a list tells of itself. */
+/** The state of the listed lobby. */
 const STATE = { foo: 'bar' }
 
-/** To find, join and create alike. Throws NAMESPACE_NOT_FOUND when the token's namespace is gone. */
+/** The response to find, join and create. Throws NAMESPACE_NOT_FOUND when the token's namespace was deleted. */
 export async function developmentSeat(
   ctx: MatchmakerContext,
   developer: Developer,
@@ -47,13 +47,13 @@ export async function developmentSeat(
   return { lobby: { lobby_id: LOBBY_ID, region: REGION, ports, player }, ports, player }
 }
 
-/** To ready, closed and both of state. */
+/** The response to ready, closed, and reading or writing the state. */
 export async function developmentNothing(ctx: MatchmakerContext, developer: Developer): Promise<Record<string, never>> {
   await ctx.namespaces.get(developer.namespace_id)
   return {}
 }
 
-/** The real game modes, each with one lobby. */
+/** The game modes of the namespace, each with one lobby. */
 export async function developmentList(
   ctx: MatchmakerContext,
   developer: Developer,
@@ -84,17 +84,17 @@ export async function developmentRegions(
   return { regions: [REGION_INFO] }
 }
 
-/** Nobody plays, in each of the real game modes. */
+/** No players, in each game mode of the namespace. */
 export async function developmentStatistics(
   ctx: MatchmakerContext,
   developer: Developer,
 ): Promise<ResponseOf<typeof getPlayerStatistics>> {
   const { game_modes } = await ctx.namespaces.get(developer.namespace_id)
-  const nobody = { player_count: 0, regions: { [REGION.region_id]: { player_count: 0 } } }
-  return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, nobody])) }
+  const empty = { player_count: 0, regions: { [REGION.region_id]: { player_count: 0 } } }
+  return { player_count: 0, game_modes: Object.fromEntries([...game_modes.keys()].map((name) => [name, empty])) }
 }
 
-/** To connected and disconnected. Throws PLAYER_TOKEN_INVALID for every token but a development player's own. */
+/** The response to connected and disconnected. Throws PLAYER_TOKEN_INVALID for all but a development player's token. */
 export async function developmentPlayer(
   ctx: MatchmakerContext,
   developer: Developer,

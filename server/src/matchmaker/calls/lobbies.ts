@@ -1,4 +1,4 @@
-// What lobbies say of themselves, and what is told of them.
+// What lobbies report about themselves, and what is read about them.
 import { ApiError, type listLobbies, type QueryOf, type ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import { type Prepared, prepare } from '../../json-text.ts'
@@ -20,7 +20,7 @@ export async function closeLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby
   return {}
 }
 
-/** No body and null both clear it. */
+/** A missing body and null clear the state. */
 export async function writeLobbyState(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, state: unknown) {
   const text = state === undefined || state === null ? null : JSON.stringify(state)
   if (text !== null && Buffer.byteLength(text) > STATE_BYTES_MAX) {
@@ -31,8 +31,8 @@ export async function writeLobbyState(ctx: MatchmakerContext, caller: CallerOf<'
 }
 
 /**
- * Waits for what is being committed: nobody is told a state that is then undone. A lobby's own token dies with it
- * (TOKEN_REVOKED).
+ * Waits for the commit under way, so that a state which is then undone is never returned. A stopped lobby's own token is
+ * refused (TOKEN_REVOKED).
  */
 export function stateOfLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby' | 'namespace'>, lobby_id: string) {
   return ctx.books.commit(caller.namespace_id, (book) => {
@@ -73,7 +73,7 @@ export async function listOpenLobbies(
   return prepare(`{"lobbies":[${page.texts.join(',')}],${rest.slice(1)}`)
 }
 
-/** As JSON text: a state is not parsed, so its numbers stay as they are and a large one costs little. */
+/** JSON text. A state is not parsed: its numbers keep all digits, and a large one costs little. */
 function infoText(lobby: Lobby, game_mode: GameModeNames | undefined, include_state: boolean): string {
   const text = JSON.stringify({
     region_id: lobby.region,

@@ -1,6 +1,5 @@
-// The developers' hands on what runs: they stop a lobby, take a player out of one, and drain a version. Whether the game
-// is the caller's has been looked at; here everything that is not the game's own is not there. Each is a command of a
-// book like any other, and answered when it is durable.
+// What developers do to running lobbies: stop one, remove a player, drain a version. The HTTP operation has checked that the
+// caller may manage the game; lobbies of other games are not found. Each is a command of a book, and durable when it returns.
 import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@muster/contract'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
@@ -8,7 +7,7 @@ import type { MatchmakerContext } from '../seats/context.ts'
 type OfGame = { game_id: string }
 type OfLobby = OfGame & { lobby_id: string }
 
-/** `did_remove`: it ran until now. Throws LOBBY_NOT_FOUND. */
+/** `did_remove`: the lobby was running. Throws LOBBY_NOT_FOUND. */
 export async function stopLobby(ctx: MatchmakerContext, params: OfLobby): Promise<{ did_remove: boolean }> {
   const { lobby_id } = params
   const namespace_id = await namespaceOfLobby(ctx, params)
@@ -37,7 +36,7 @@ export async function playersOfLobby(
   return { players }
 }
 
-/** `did_remove`: the player was in the lobby until now. Throws LOBBY_NOT_FOUND. */
+/** `did_remove`: the player was in the lobby. Throws LOBBY_NOT_FOUND. */
 export async function removePlayer(
   ctx: MatchmakerContext,
   params: OfLobby & { player_id: string },
@@ -47,7 +46,7 @@ export async function removePlayer(
   return { did_remove }
 }
 
-/** Throws NAMESPACE_NOT_FOUND, VERSION_NOT_FOUND, and QUOTA_REACHED when too many versions drain. */
+/** Throws NAMESPACE_NOT_FOUND, VERSION_NOT_FOUND, or QUOTA_REACHED when too many versions drain. */
 export async function drainVersion(
   ctx: MatchmakerContext,
   { game_id, namespace_id, version_id }: OfGame & { namespace_id: string; version_id: string },
@@ -65,7 +64,7 @@ export async function drainVersion(
   return {}
 }
 
-/** Whoever knows a lobby's id has it from an answer or from a table: its row is there. */
+/** A caller has a lobby's id from a response or a table, so the lobby's row exists. Throws LOBBY_NOT_FOUND. */
 async function namespaceOfLobby(ctx: MatchmakerContext, { game_id, lobby_id }: OfLobby): Promise<string> {
   const row = await ctx.db
     .selectFrom('lobbies')

@@ -1,4 +1,4 @@
-// What an identity does about parties. Each is a command of its namespace's book; the answer is as durable as a seat.
+// The operations on parties. Each is a command of the namespace's book, and as durable as a seat when it returns.
 import { randomInt } from 'node:crypto'
 import type { getParty, ResponseOf } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
@@ -7,16 +7,16 @@ import type { PartyMember, PartyRecord } from '../../journal/changes.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 import type { Decide } from '../shards/batch.ts'
 
-/** Letters and digits that are not taken for one another when they are told by voice. */
+/** Letters and digits that are not confused when they are read aloud. */
 const CODE_LETTERS = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789'
 const CODE_LENGTH = 8
 const USER_AGENT_LENGTH_MAX = 1_024
-/** A look at a party is answered after this, changed or not. */
+/** A watch of a party ends after this, changed or not. */
 const WATCH_MS = 40_000
 
 type Player = CallerOf<'identity'>
 type Answer = { party: ResponseOf<typeof getParty>['party'] }
-/** From where a member comes. */
+/** The client of a member. */
 export type From = { address: string; client: string; user_agent: string | null }
 
 export async function createParty(ctx: MatchmakerContext, caller: Player, from: From): Promise<Answer> {
@@ -26,8 +26,8 @@ export async function createParty(ctx: MatchmakerContext, caller: Player, from: 
 }
 
 export async function joinParty(ctx: MatchmakerContext, caller: Player, from: From, code: string): Promise<Answer> {
-  const as_told = code.trim().toUpperCase()
-  return decide(ctx, caller, (book, { now_ms }) => book.parties.join(memberOf(caller, from, now_ms), as_told))
+  const normalized = code.trim().toUpperCase()
+  return decide(ctx, caller, (book, { now_ms }) => book.parties.join(memberOf(caller, from, now_ms), normalized))
 }
 
 export async function leaveParty(ctx: MatchmakerContext, caller: Player): Promise<Record<string, never>> {
@@ -46,7 +46,7 @@ export async function removeMember(ctx: MatchmakerContext, caller: Player, ident
   )
 }
 
-/** With a watch_index it waits for a change behind it. Throws PARTY_NOT_FOUND, also when a party that was watched is over. */
+/** With a watch_index: waits for a later revision. Throws PARTY_NOT_FOUND, also when a watched party ends. */
 export async function partyOf(
   ctx: MatchmakerContext,
   caller: Player,

@@ -1,10 +1,10 @@
-// Players, as their lobby server reports them.
+// Players, as the server of their lobby reports them.
 import { ApiError, type BodyOf, type playerDisconnected } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 
-/** Consumes the token: once, whoever races. */
+/** Consumes the token. Of concurrent calls one succeeds. */
 export async function connectPlayer(
   ctx: MatchmakerContext,
   caller: CallerOf<'lobby'>,
@@ -29,7 +29,7 @@ export async function disconnectPlayer(
   return {}
 }
 
-/** A player token is data here, and no credential of the caller's: what is wrong with it is a bad request. */
+/** A player token is data here, not the caller's credential: an invalid one is a bad request. */
 function playerOf(ctx: MatchmakerContext, caller: CallerOf<'lobby'>, player_token: string): string {
   const token = verify(ctx, player_token)
   if (token === null || token.kind !== 'player') throw new ApiError('PLAYER_TOKEN_INVALID')

@@ -1,4 +1,4 @@
-// Regions, as a client is told of them: those that the current version's game modes run in, the best first.
+// The regions in which the current version's game modes run, the nearest to the client first.
 import type { GameModeConfig, listRegions, ResponseOf } from '@muster/contract'
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Config } from '../../config/config.ts'

@@ -1,5 +1,5 @@
-// How many play where, told to everybody who may play: seats that are taken, reserved or connected, in lobbies of all
-// versions. Each game mode of the current version tells of each of its regions, empty or not.
+// How many players each region has, by game mode: seats that are reserved or connected, in lobbies of all versions. Each
+// game mode of the current version lists all of its regions, empty or not.
 import type { getPlayerStatistics, QueryOf, ResponseOf } from '@muster/contract'
 import type { MatchmakerContext } from '../seats/context.ts'
 import { regionsOf } from '../seats/request.ts'

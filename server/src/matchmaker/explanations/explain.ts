@@ -17,10 +17,10 @@ const PLACES_MAX = 32
 type Find = Pick<FindRequest, 'client' | 'lobby_count_max' | 'places' | 'tags' | 'plan'>
 type Join = Pick<JoinWish, 'client' | 'lobby_count_max' | 'lobby_id'>
 type Create = Pick<CreateWish, 'client' | 'lobby_count_max' | 'plan'>
-type Wish = Find | Join | Create
+type Asked = Find | Join | Create
 /** `limit`: the strictest limit of the client. */
 export type Decided = {
-  wish: Wish
+  wish: Asked
   decision: Decision<SeatTaken | Held | null>
   limit: { limit: Attempt['limits']['client_limit']; players_max: number }
 }
@@ -60,10 +60,10 @@ function outcomeOf(decision: Decided['decision']): Pick<Attempt, 'outcome' | 'co
   return { outcome: changes.length === 0 ? 'remembered' : 'seated', lobby_id }
 }
 
-const isFind = (wish: Wish): wish is Find => 'places' in wish
-const isJoin = (wish: Wish): wish is Join => 'lobby_id' in wish
+const isFind = (wish: Asked): wish is Find => 'places' in wish
+const isJoin = (wish: Asked): wish is Join => 'lobby_id' in wish
 
-function candidatesOf(book: Book, wish: Wish, chosen_id: string | undefined): Attempt['candidates'] {
+function candidatesOf(book: Book, wish: Asked, chosen_id: string | undefined): Attempt['candidates'] {
   const candidates: Attempt['candidates'] = []
   const add = (lobby: Lobby, why: Verdict): void => {
     const { lobby_id, game_mode, region, max_players_normal, max_players_direct } = lobby

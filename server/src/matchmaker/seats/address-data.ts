@@ -1,4 +1,4 @@
-// What is known of addresses, with the settings that say where it comes from.
+// Opens the data about IP addresses, from the sources that the settings name.
 import { join } from 'node:path'
 import { type IpIntelligence, openIpIntelligence } from '../../addresses/ip-intelligence.ts'
 import type { Context } from '../../context.ts'

@@ -11,7 +11,7 @@ import type { Books } from '../shards/books.ts'
 import type { FailedStarts } from '../watch/failed-starts.ts'
 import type { Namespaces } from '../watch/namespaces.ts'
 import type { RunStarts } from '../watch/starts.ts'
-import type { AskGame } from './verification/calls.ts'
+import type { AskGame } from './verification/ask-game.ts'
 
 export type MatchmakerContext = Context & {
   books: Books

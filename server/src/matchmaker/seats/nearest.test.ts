@@ -29,7 +29,7 @@ test('distances are those of a globe', () => {
   assert.ok(Math.abs(antipode!.kilometers - 20_015) < 1)
 })
 
-test('names decide between regions that are equally far, and everywhere when nobody knows where the client is', () => {
+test('names decide between regions at equal distance, and between all for a client without coordinates', () => {
   assert.deepEqual(
     byDistance(REGIONS, null).map(({ region, kilometers }) => [region.name, kilometers]),
     [

@@ -1,5 +1,5 @@
-// Regions by how far they are from a client, on a ball: which is near enough to how packets travel, where nothing else is
-// known. Without the client's coordinates all are equally far, and their names decide.
+// Regions by their distance from a client on a sphere, an estimate of how far packets travel. Without the client's
+// coordinates all distances are equal, and names decide.
 
 import type { Coordinates } from '../../addresses/ip-intelligence.ts'
 import type { Region } from '../../regions.ts'
@@ -9,14 +9,14 @@ const EARTH_RADIUS_KM = 6_371.008_8
 
 export type RegionDistance = { region: Region; kilometers: number }
 
-/** The nearest first, those that are equally far by name. All distances are 0 when `client` is null. */
+/** The nearest first; equal distances by name. All distances are 0 when `client` is null. */
 export function byDistance(regions: readonly Region[], client: Coordinates | null): RegionDistance[] {
   return regions
     .map((region) => ({ region, kilometers: client === null ? 0 : distanceKm(region, client) }))
     .sort((a, b) => a.kilometers - b.kilometers || (a.region.name < b.region.name ? -1 : 1))
 }
 
-/** Along a great circle, by haversines: exact for points that are close, and at most half of a circumference. */
+/** Along a great circle, by the haversine formula, which is exact for close points. */
 function distanceKm(from: Coordinates, to: Coordinates): number {
   const latitude = radians(to.latitude - from.latitude)
   const longitude = radians(to.longitude - from.longitude)

@@ -1,5 +1,5 @@
-// How players are told a tcp, tcp_tls or udp port of a lobby: at a number of the edge's, or as the range of the machine's own.
-// No such port is named under a host of the main domain, a site or a custom domain: cookies ignore ports.
+// A lobby's tcp, tcp_tls or udp port as clients reach it: a port number of the edge, or the machine's own port range. Its host
+// is never one of the main domain, a site or a custom domain, because cookies ignore ports.
 import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
 import { rawPortsHost } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
@@ -8,8 +8,8 @@ import type { Lobby } from '../book/lobby.ts'
 type JoinPort = ResponseOf<typeof findLobby>['ports'][string]
 
 /**
- * `lobby_host` is the lobby's own name for the port, which leads to the edge and to the machine of the lobby alike. In
- * development the address is given instead: native programs do not know the names under localhost.
+ * `lobby_host`: the lobby's host name for the port, which resolves to the edge and to the lobby's machine. In development
+ * the address is returned instead: native programs cannot resolve names under localhost.
  */
 export function streamPort(config: Config, lobby: Lobby, item: PortConfig, lobby_host: string): JoinPort {
   const { name, protocol, port_range } = item
@@ -23,7 +23,7 @@ export function streamPort(config: Config, lobby: Lobby, item: PortConfig, lobby
   const { port } = given
   const host = `${hostname}:${port}`
   if (protocol !== 'tcp_tls') return { host, hostname, port, is_tls: false, url: `${protocol}://${host}` }
-  // A lobby's own name is certified by a wildcard only; this one can be ordered as well.
+  // A lobby's own name is covered only by a wildcard certificate. A certificate for this name can also be ordered.
   const certified = address ?? rawPortsHost(config.domains, lobby.region)
   return { host, hostname, port, is_tls: true, url: `tls://${certified}:${port}` }
 }

@@ -61,7 +61,7 @@ export function decideHold(
 ): Decision<Held> {
   const { asked } = request
   return withClientLimit(ctx, request, terms, book, env, (limits) => {
-    // Each action with the wish of its own, which the compiler does not see in a union.
+    // The compiler does not see that each action keeps its own members.
     const hold_wish = { ...asked, wish: { ...asked.wish, ...limits } } as HoldWish
     return decide.hold(book, hold_wish, ids, env)
   })

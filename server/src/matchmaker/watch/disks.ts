@@ -1,18 +1,17 @@
-// The disks that lobbies would fill. A lobby writes logs, may need its build unpacked, and is written into a journal that
-// may share its disk; when a database's disk is full nobody gets a seat any more, not even in a lobby that runs. So
-// regions whose runner has little left open no lobby until there is more: what runs goes on, and is found. Each runner
-// says what it has (runner/disk.ts); where several serve a region any of them may get the lobby, so the least counts.
+// Stops new lobbies in regions whose runner has little disk space left. A lobby writes logs and may need its build unpacked,
+// on a disk that it may share with the database; when that is full, no request gets a seat. Running lobbies go on and are
+// found. Each runner reports its free space (runner/disk.ts). Any runner of a region may get a lobby, so the least counts.
 import type { Context } from '../../context.ts'
 import { type Watch, watchEvery } from '../../database/poller.ts'
 import type { Books } from '../shards/books.ts'
 
 const DISKS_EVERY_MS = 2_000
-/** What was said longer ago says nothing: the runner is gone, and so is what it knew. By the database's clock. */
+/** An older report is ignored: its runner is gone. By the database's clock. */
 const FRESH = '10 seconds'
 
 export type DiskWatch = Pick<Watch, 'close'>
 
-/** Resolves when it has looked once, or could not. */
+/** Resolves when the reports have been read once, or could not be. */
 export async function watchDisks(ctx: Context, books: Pick<Books, 'closeRegions'>): Promise<DiskWatch> {
   let closed: ReadonlySet<string> = new Set()
 
@@ -26,7 +25,7 @@ export async function watchDisks(ctx: Context, books: Pick<Books, 'closeRegions'
     books.closeRegions(regions)
   }
 
-  const failure = 'what the runners say of their disks could not be read; trying again'
+  const failure = 'the disk reports of the runners could not be read; trying again'
   const watch = watchEvery(ctx, DISKS_EVERY_MS, { look, failure })
   await watch.looking()
   return watch

@@ -1,5 +1,5 @@
-// Where the edge listens: it writes edge_ports, and the pool here learns of it, when the edge says that it opened some and
-// every PORTS_EVERY_MS in case the word was lost.
+// Reads at which ports the edge listens, for the port pool: the edge writes edge_ports and sends a notification. The table
+// is also read every PORTS_EVERY_MS, in case a notification was lost.
 import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
 import type { Books } from '../shards/books.ts'
@@ -8,7 +8,7 @@ const PORTS_EVERY_MS = 5_000
 
 export type PortWatch = Pick<Watch, 'close'>
 
-/** Resolves when it has looked once, or could not. */
+/** Resolves when the ports have been read once, or could not be. */
 export async function watchPorts(ctx: Context, books: Books): Promise<PortWatch> {
   const watch = watchChannel(ctx, {
     channel: 'edge_ports',

@@ -1,16 +1,16 @@
-// Starts of lobbies that failed one after the other, by namespace, version, region and game mode. A broken build would
-// otherwise start processes as fast as players ask for seats: three in a row are allowed, then a request starts one
-// lobby, then pauses begin (start-pauses.ts). Running lobbies are still found. A server that calls ready ends it.
+// Counts starts of lobbies that failed in a row, by namespace, version, region and game mode. Otherwise a broken build
+// would start processes as fast as players ask for seats. After three failures a request starts one lobby only; after four,
+// pauses begin (start-pauses.ts). Running lobbies are still found. A server that calls ready ends the count.
 import type { Change } from '../../journal/changes.ts'
 import type { FailedBefore } from '../book/commands.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
 import type { Books } from '../shards/books.ts'
 import { StartPauses } from './start-pauses.ts'
 
-/** Failures in a row that are not the version's bad luck any more. */
+/** Failures in a row after which the version counts as failing. */
 const FAILURES_IN_A_ROW = 3
 
-/** How a run ends when its build or its server is at fault. All other ends are the machine's or the platform's. */
+/** Exit reasons for which the build or the server is at fault. All others are faults of the machine or the platform. */
 const FAULTS_OF_THE_VERSION: ReadonlySet<string> = new Set([
   ...['exit', 'signal', 'oom', 'pids'],
   ...['no_such_file', 'not_executable', 'missing_library', 'no_build', 'build_damaged', 'never_ready'],
@@ -23,7 +23,7 @@ type LastFailure = RunEnd & { lobby_id: string }
 export class FailedStarts {
   readonly #books: Books
   readonly #pauses: StartPauses<LastFailure>
-  /** Ends of runs that are being told to the books, by lobby: the journal does not have them. */
+  /** How the runs of lobbies that are being stopped ended, by lobby: the journal does not have it. */
   readonly #ends = new Map<string, RunEnd>()
   readonly close: () => void
 
@@ -38,7 +38,7 @@ export class FailedStarts {
     })
   }
 
-  /** Stops a lobby whose run has ended, by `stop`, and remembers how. */
+  /** Stops a lobby whose run has ended, by `stop`, and remembers the end meanwhile. */
   async ended(lobby_id: string, end: RunEnd, stop: () => Promise<unknown>): Promise<void> {
     this.#ends.set(lobby_id, end)
     try {
@@ -48,9 +48,9 @@ export class FailedStarts {
     }
   }
 
-  /** What failed in this place just before; undefined where the last start did not. */
+  /** The failures in a row before this start; undefined when the last start did not fail. */
   before(namespace_id: string, place: LobbyKey): FailedBefore | undefined {
-    // Each find asks.
+    // Every find comes here.
     if (this.#pauses.isEmpty()) return undefined
     const key = keyOf(namespace_id, place)
     const pause = this.#pauses.get(key)
@@ -58,7 +58,7 @@ export class FailedStarts {
     return { failure_count: pause.failure_count, pause_ms: this.#pauses.remainingMs(key), ...pause.last }
   }
 
-  /** Whether a request that has just seen a start fail in this place must not make another. */
+  /** Whether a request whose lobby failed to start must not start another. */
   isFailing(namespace_id: string, place: LobbyKey): boolean {
     return (this.#pauses.get(keyOf(namespace_id, place))?.failure_count ?? 0) >= FAILURES_IN_A_ROW
   }
@@ -77,7 +77,7 @@ export class FailedStarts {
     const end = reason === 'never_ready' ? { exit_reason: reason, exit_code: null } : this.#ends.get(lobby_id)
     if (end === undefined || !FAULTS_OF_THE_VERSION.has(end.exit_reason ?? '')) return
     const pause = this.#pauses.get(key)
-    // Lobbies that were started at the same time fail together: that is one more failure, and not many.
+    // Lobbies that were started at the same time fail together, which counts as one failure.
     const is_same = pause !== undefined && pause.failure_count > FAILURES_IN_A_ROW && lobby.create_ms < pause.begin_ms
     if (!is_same) this.#pauses.failed(key, { lobby_id, ...end })
   }

@@ -1,12 +1,12 @@
-// What the matchmaker knows of namespaces: the current version's game modes, the limits, and which Origin stands for
-// which. Read from the database when asked for, told of changes by NOTIFY, and never older than STALE_MS.
+// Namespaces, as the matchmaker uses them: the current version's game modes, the limits, and the origins of their sites.
+// Read from the database when needed, invalidated by NOTIFY, and never older than STALE_MS.
 import { ApiError, type CaptchaConfig, type ErrorCode, type GameModeConfig, gameModesOf } from '@muster/contract'
 import type { AddressClass } from '../../addresses/ip-intelligence.ts'
 import type { Context } from '../../context.ts'
 import { Cached } from '../../database/cached.ts'
 import { openConfig } from '../../tokens/version-secrets.ts'
 
-/** A wake-up may be lost: after this a record is read again before it is used. */
+/** A notification may be lost: after this a record is read again before it is used. */
 const STALE_MS = 2_000
 const NAMESPACES_MAX = 10_000
 const ORIGINS_MAX = 10_000
@@ -33,7 +33,7 @@ export type Namespaces = {
   get: (namespace_id: string) => NamespaceRecord | Promise<NamespaceRecord>
   /** The game modes of a version, current or not: lobbies outlive a deploy. Throws VERSION_NOT_FOUND. */
   gameModes: (version_id: string) => GameModes | Promise<GameModes>
-  /** The namespace whose site has this origin and lets it stand for the public token; else null. */
+  /** The namespace whose site has this origin, if the origin may stand for its public token; otherwise null. */
   ofOrigin: (origin: string) => string | null | Promise<string | null>
   close: () => void
 }
@@ -119,26 +119,26 @@ async function readGameModes(ctx: Context, version_id: string): Promise<GameMode
   return row === undefined ? null : gameModesOf(openConfig(ctx.seals, row))
 }
 
-/** Scheme, host and perhaps a port (Fetch standard, 3.1): nothing before or behind. */
+/** Scheme, host and an optional port (Fetch standard, 3.1). */
 const ORIGIN = /^https?:\/\/([a-z0-9.-]{1,253})(?::\d{1,5})?$/
-/** A name id has no double dash, so there is one way to read it. */
+/** A name id has no double dash, so a label has one reading. */
 const SITE_LABEL = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:--[a-z0-9]+(?:-[a-z0-9]+)*)?$/
 
 /**
- * What stands before the CDN's domain in the host of an origin, at whichever port, or a host that is of somebody else;
- * null: it is no site of ours.
+ * The part of the origin's host before the CDN's domain, or all of the host if it may be a custom domain. Null: the origin
+ * is not one of a site here. The port is ignored.
  */
 function siteLabelOf(ctx: Context, origin: string): string | null {
   const host = ORIGIN.exec(origin.toLowerCase())?.[1]
   const suffix = `.${ctx.config.domains.cdn}`
   if (host === undefined) return null
-  // A custom domain perhaps; it has a dot, and a label has none.
+  // A custom domain has a dot, and a label has none.
   if (!host.endsWith(suffix)) return host.includes('.') ? host : null
   const label = host.slice(0, -suffix.length)
   return SITE_LABEL.test(label) ? label : null
 }
 
-/** `<game>` is its namespace prod, `<game>--<namespace>` any. */
+/** `<game>` stands for the namespace prod of the game, `<game>--<namespace>` for any. */
 async function readSiteLabel(ctx: Context, label: string): Promise<string | null> {
   if (label.includes('.')) return readDomain(ctx, label)
   const [game, namespace = 'prod'] = label.split('--')
@@ -153,7 +153,7 @@ async function readSiteLabel(ctx: Context, label: string): Promise<string | null
   return row?.namespace_id ?? null
 }
 
-/** Only a domain that is proven stands for its namespace. */
+/** Only a verified domain stands for its namespace. */
 async function readDomain(ctx: Context, domain: string): Promise<string | null> {
   const row = await ctx.db
     .selectFrom('domains')

@@ -1,12 +1,12 @@
-// Notes which guests have played: a guest that has taken a seat is kept like a player, one that was never used is
-// forgotten after a day (shards/retention.ts). The seats of a few seconds are one statement; those of the last seconds
-// before a crash may be missed, and are noted with the next seat or visit of their guest.
+// Records which guests have played: a guest that has taken a seat is kept like a player, an unused one is deleted after a
+// day (retention.ts). The seats of a few seconds are one statement. A crash may lose the last of them; they are recorded
+// with the next seat or visit of the guest.
 import type { Context } from '../../context.ts'
 import { watchEvery } from '../../database/poller.ts'
 import type { Books } from '../shards/books.ts'
 
 const NOTE_EVERY_MS = 5_000
-/** Guests that wait to be noted. */
+/** Guests that wait to be recorded. */
 const GUESTS_MAX = 100_000
 
 const NOTE_SQL = `
@@ -15,7 +15,7 @@ const NOTE_SQL = `
 
 export type PlayedGuests = { close: () => Promise<void> }
 
-/** Until it is closed; then what is known is noted once more. */
+/** Closing records what is left. */
 export function notePlayedGuests(ctx: Context, books: Books): PlayedGuests {
   let guests = new Set<string>()
 
@@ -42,7 +42,7 @@ export function notePlayedGuests(ctx: Context, books: Books): PlayedGuests {
   })
   const notes = watchEvery(ctx, NOTE_EVERY_MS, {
     look: note,
-    failure: 'guests who play could not be noted; trying again',
+    failure: 'guests who play could not be recorded; trying again',
   })
   return {
     async close() {

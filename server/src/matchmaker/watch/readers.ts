@@ -1,5 +1,5 @@
-// Tells those who follow the journal which shards have new rows: at once, and then at most every WAKE_EVERY_MS however
-// busy the matchmaker is, since each NOTIFY is a commit of its own. Whoever misses a word looks by himself.
+// Notifies the readers of the journal which shards have new rows: at once, then at most every WAKE_EVERY_MS, because each
+// NOTIFY is a commit of its own. A reader that misses a notification polls.
 import type { Listener } from '../../database/listen.ts'
 import { JOURNAL_CHANNEL } from '../../journal/follow.ts'
 import { shardOf } from '../../journal/pages.ts'
@@ -13,28 +13,28 @@ export function wakeReaders(listener: Pick<Listener, 'notify'>, books: Pick<Book
   const shards = new Set<number>()
   let resting: NodeJS.Timeout | null = null
 
-  function tell(): void {
+  function send(): void {
     resting = null
     if (shards.size === 0) return
     const payload = [...shards].join(',')
     shards.clear()
-    resting = setTimeout(tell, WAKE_EVERY_MS)
+    resting = setTimeout(send, WAKE_EVERY_MS)
     void listener.notify(JOURNAL_CHANNEL, payload)
   }
 
   const unsubscribe = books.onCommits({
     onCommit(namespace_id) {
       shards.add(shardOf(namespace_id))
-      resting ??= setTimeout(tell, 0)
+      resting ??= setTimeout(send, 0)
     },
-    // A takeover decides nothing that anybody waits for.
+    // A takeover appends no decisions.
     onReload() {},
   })
   return {
     close() {
       unsubscribe()
       if (resting !== null) clearTimeout(resting)
-      tell()
+      send()
       if (resting !== null) clearTimeout(resting)
     },
   }

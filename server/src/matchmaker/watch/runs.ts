@@ -1,6 +1,6 @@
-// What became of the lobbies' processes: the runner writes lobby_runs; a lobby whose run has ended is stopped here, and
-// one whose server does not answer is stalled until it does. Looked at when the runner says that something happened, and
-// every RUNS_EVERY_MS in case the word was lost.
+// Follows the runs of lobbies, which the runner writes to lobby_runs. A lobby whose run has ended is stopped here; one whose
+// server does not respond is stalled until it does. Runs are read when the runner sends a notification, and every
+// RUNS_EVERY_MS in case one was lost.
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Context } from '../../context.ts'
@@ -10,16 +10,16 @@ import type { Books } from '../shards/books.ts'
 import type { FailedStarts } from './failed-starts.ts'
 
 const RUNS_EVERY_MS = 1_000
-/** Longer than this a matchmaker that starts does not wait for its first look. */
+/** How long a matchmaker that starts waits for the first read. */
 const RUNS_START_MS_MAX = 5_000
-/** Runs with news that are taken in together; the next ones follow at once. */
+/** Changed runs that are read together; the next ones follow at once. */
 const RUNS_MAX = 500
 /** Before all ids. */
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 export type RunWatch = Pick<Watch, 'close'>
 
-/** Resolves when what came to pass while nobody looked has been taken in: nobody gets a seat in what has ended. */
+/** Resolves when the runs that changed before have been read, so that no request gets a seat in an ended lobby. */
 export async function watchRuns(
   ctx: Pick<Context, 'db' | 'listener' | 'log'>,
   books: Books,
@@ -27,8 +27,8 @@ export async function watchRuns(
 ): Promise<RunWatch> {
   let is_closed = false
 
-  /** By id: the table still has those that were taken in just now as they were. */
-  async function takeInAll(): Promise<void> {
+  /** In the order of ids: the table still shows the runs that were just handled unchanged. */
+  async function readAll(): Promise<void> {
     let after: string | null = NO_ID
     while (after !== null && !is_closed) {
       const runs = await ctx.db
@@ -59,8 +59,8 @@ export async function watchRuns(
   const watch = watchChannel(ctx, {
     channel: 'lobby_runs',
     every_ms: RUNS_EVERY_MS,
-    look: takeInAll,
-    failure: 'what became of lobby runs could not be taken in; trying again',
+    look: readAll,
+    failure: 'lobby runs could not be read; trying again',
   })
   await Promise.race([watch.looking(), delay(RUNS_START_MS_MAX, undefined, { ref: false })])
   return {

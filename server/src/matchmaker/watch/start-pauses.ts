@@ -1,9 +1,9 @@
-// Pauses between starts that fail one after the other: 1 s, then twice as long each time, up to 5 min. A success ends them.
-// Idle lobbies (idle-lobbies.ts) and requests for seats (failed-starts.ts) each keep their own.
+// Pauses after starts that failed in a row: 1 s, then twice as long each time, up to 5 min. A success ends them. Idle lobbies
+// (idle-lobbies.ts) and requests for seats (failed-starts.ts) have separate ones.
 
 export const PAUSE_MS_FIRST = 1_000
 const PAUSE_MS_MAX = 5 * 60_000
-/** Beyond it the key whose last failure is the oldest is forgotten. */
+/** Beyond it the key with the oldest last failure is removed. */
 const KEYS_MAX = 10_000
 
 /** `begin_ms`: when the last failure was counted. `last`: what is known of it. */
@@ -14,7 +14,7 @@ export class StartPauses<T> {
   readonly #free_failures: number
   readonly #pauses = new Map<string, StartPause<T>>()
 
-  /** `free_failures`: failures in a row that no pause follows. */
+  /** `free_failures`: failures in a row before pauses begin. */
   constructor(now: () => number, free_failures: number) {
     this.#now = now
     this.#free_failures = free_failures

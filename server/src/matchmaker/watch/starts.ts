@@ -1,11 +1,10 @@
-// What runner and matchmaker tell each other of the start of a lobby that a request waits for, for its ray: that the
-// process is there, and that the server is ready. A word that is lost is not asked for again: the phase before it then
-// goes on to the end.
+// Notifications between runner and matchmaker about the start of a lobby that a request waits for, for its ray: the process
+// runs, the server is ready. A lost notification is not sent again: the phase before it then lasts to the end.
 import type { Context } from '../../context.ts'
 import type { Books } from '../shards/books.ts'
 
 export type RunStarts = {
-  /** Calls `onStart` once. Ends with the function that it answers, whether it was called or not. */
+  /** Calls `onStart` once. The returned function ends it, whether it was called or not. */
   follow: (lobby_id: string, onStart: () => void) => () => void
   close: () => void
 }

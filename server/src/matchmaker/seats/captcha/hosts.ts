@@ -1,7 +1,6 @@
-// On which page a captcha was solved. A provider's widget works on every page that its site key allows, and site keys are
-// public: a response counts only when it was solved on a host of the namespace itself. These are the host of its site,
-// its active custom domains, and the hosts that its valid development tokens name. On a platform in development mode the
-// loopback names count too, where developers serve their pages from.
+// Whether a captcha was solved on a page of the namespace. A provider's widget works on every page that its site key
+// allows, and site keys are public. So a response counts only from the namespace's own hosts: its site, its active custom
+// domains, and the hosts of its valid development tokens. In development mode loopback names count as well.
 import { type Kysely, sql } from 'kysely'
 import { isDevelopmentHost } from '../../../captcha/spend.ts'
 import type { Context } from '../../../context.ts'
@@ -10,7 +9,7 @@ import type { Schema } from '../../../database/schema.ts'
 /** The namespace that is also served under the game's own host. */
 const NAMESPACE_WITHOUT_NAME = 'prod'
 
-/** `hostname`: what the provider says, in any case of letters. */
+/** `hostname`: from the provider's response, in upper or lower case. */
 export async function isOwnHost(ctx: Context, namespace_id: string, hostname: string): Promise<boolean> {
   const host = hostname.toLowerCase()
   if (isDevelopmentHost(ctx, host)) return true

@@ -1,25 +1,25 @@
-// A circuit breaker for each namespace and endpoint of a game. An endpoint that keeps failing is left alone: requests for
-// it are refused at once, except for a probe every OPEN_MS, until one gets an answer.
+// A circuit breaker for each namespace and endpoint of a game. While an endpoint keeps failing, requests for it are refused
+// at once, except for a probe every OPEN_MS, until a probe gets a response.
 import type { Context } from '../../../context.ts'
 import { CircuitBreaker } from '../../../outbound/circuit-breaker.ts'
 
-/** Failures in a row after which an endpoint is left alone. */
+/** Failures in a row after which an endpoint is no longer asked. */
 const FAILURES_MAX = 5
-/** From one probe to the next. An endpoint that returns is found within this and the time of its answer. */
+/** The time between two probes. A recovered endpoint is noticed within this and its response time. */
 const OPEN_MS = 2_000
-/** Beyond it the endpoint that was asked first is forgotten. One that has answered is not remembered. */
+/** Beyond it the breaker that was made first is removed. An endpoint that responds needs none. */
 const BREAKERS_MAX = 10_000
 
 export type EndpointCall = {
   is_probe: boolean
-  /** Milliseconds until the endpoint may be asked; 0: now. Other calls may have failed since this one was let through. */
+  /** Milliseconds until the endpoint may be asked; 0: now. Other calls may have failed since this one was admitted. */
   waitMs: () => number
   answered: () => void
   failed: () => void
 }
 
 export type EndpointBreakers = {
-  /** Lets a call through; else the milliseconds after which the next one is. */
+  /** Admits a call, or returns the milliseconds until the next one may be admitted. */
   enter: (namespace_id: string, url: string) => EndpointCall | number
   countRefused: () => void
 }
@@ -29,14 +29,17 @@ export function createEndpointBreakers(ctx: Pick<Context, 'log' | 'elapsed' | 'm
   const ends = { answered: 0, failed: 0, not_asked: 0 }
   ctx.metrics.sum(
     'verification_calls_total',
-    "Calls to games' own verification, by how they ended.",
+    'Calls to the verification endpoints of games, by result.',
     ['end'],
     (tell) => {
       for (const [end, count] of Object.entries(ends)) tell(count, end)
     },
   )
-  ctx.metrics.gauge('verification_endpoints_left_alone', 'Endpoints of games that keep failing.', [], (tell) =>
-    tell([...breakers.values()].filter((breaker) => breaker.isOpen()).length),
+  ctx.metrics.gauge(
+    'verification_endpoints_left_alone',
+    'Endpoints of games that are not asked because they keep failing.',
+    [],
+    (tell) => tell([...breakers.values()].filter((breaker) => breaker.isOpen()).length),
   )
 
   function breakerOf(key: string): CircuitBreaker {
@@ -60,12 +63,13 @@ export function createEndpointBreakers(ctx: Pick<Context, 'log' | 'elapsed' | 'm
         waitMs: () => breaker.waitMs(),
         answered() {
           ends.answered++
-          if (call.succeeded()) ctx.log.info({ namespace_id }, "a game's verification answers again")
+          if (call.succeeded()) ctx.log.info({ namespace_id }, 'the verification endpoint of a game responds again')
           if (breakers.get(key) === breaker) breakers.delete(key)
         },
         failed() {
           ends.failed++
-          if (call.failed()) ctx.log.warn({ namespace_id }, "a game's verification keeps failing and is left alone")
+          if (call.failed())
+            ctx.log.warn({ namespace_id }, 'the verification endpoint of a game keeps failing; it is not asked for now')
         },
       }
     },

@@ -1,11 +1,11 @@
-// What a game's endpoint is told, member for member as the interface has it, and what of it a player may say himself.
+// The body of the question to a game's endpoint.
 import type { SeatAction } from '@muster/contract'
 import type { AddressFacts } from '../../../addresses/ip-intelligence.ts'
 import { parseExact } from '../../../exact-json.ts'
 import { gameModeId, idOfName } from '../../../ids.ts'
 import type { Hold } from '../../book/holds.ts'
 
-/** A player for whom a seat is asked: one, or all of a party. */
+/** A player who gets a seat: the requester, or a member of the requester's party. */
 export type VerifiedPlayer = {
   /** In canonical form. */
   address: string
@@ -13,7 +13,7 @@ export type VerifiedPlayer = {
   coordinates: AddressFacts['coordinates']
 }
 
-/** The request's own words; a join has no tags and no max_players. */
+/** Members of the request's body that are passed on. A join has no tags and no max_players. */
 export type RequestWords = {
   verification_data?: unknown
   tags?: Readonly<Record<string, string>>

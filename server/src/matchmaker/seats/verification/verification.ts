@@ -1,5 +1,5 @@
-// The question to the game's own endpoint: whether a player may have the place that is held for him (seats.ts holds it).
-// While the endpoint decides, nobody else gets the place, and it counts in every limit.
+// Asks the game's own endpoint whether a player may have a place. seats.ts holds the place before: while the endpoint
+// decides, no other player gets it, and it counts in every limit.
 import { ApiError } from '@muster/contract'
 import { phase } from '../../../observe/ray.ts'
 import type { FreshIds } from '../../book/commands.ts'
