@@ -2,6 +2,7 @@
 // cached until its namespace changes (channel `namespaces`), and for SITE_HOST_AGE_MS_MAX at most. A domain that is not found
 // is not cached; its look-ups are limited by client (lookups.ts).
 import type { Context } from '../context.ts'
+import { Cached } from '../database/cached.ts'
 import { SITE_HOST_AGE_MS_MAX, SITE_HOSTS_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
 
@@ -14,33 +15,14 @@ export type Domains = {
 }
 
 export function createDomains(ctx: Context, lookups: Lookups): Domains {
-  const cache = new Map<string, { site: Site; until_ms: number }>()
-  let changes = 0
-  const close = ctx.listener.on('namespaces', () => {
-    changes++
-    for (const entry of cache.values()) entry.until_ms = 0
+  const sites = new Cached<Site | null>({
+    entries_max: SITE_HOSTS_MAX,
+    elapsed: ctx.elapsed,
+    ageOf: (site) => (site === null ? null : SITE_HOST_AGE_MS_MAX),
   })
-
-  async function lookUp(domain: string, client_key: string): Promise<Site | null> {
-    const before = changes
-    const site = await lookups.run(client_key, () => readSite(ctx, domain))
-    cache.delete(domain)
-    if (site === null) return null
-    if (cache.size >= SITE_HOSTS_MAX) cache.delete(cache.keys().next().value!)
-    cache.set(domain, { site, until_ms: before === changes ? ctx.elapsed() + SITE_HOST_AGE_MS_MAX : 0 })
-    return site
-  }
-
+  const close = ctx.listener.on('namespaces', () => sites.expireAll())
   return {
-    find(domain, client_key) {
-      const entry = cache.get(domain)
-      if (entry !== undefined && ctx.elapsed() < entry.until_ms) return entry.site
-      return lookUp(domain, client_key).catch((error: unknown) => {
-        // While the database is down, a known site is served as before.
-        if (entry !== undefined) return entry.site
-        throw error
-      })
-    },
+    find: (domain, client_key) => sites.get(domain, () => lookups.run(client_key, () => readSite(ctx, domain))),
     close,
   }
 }

@@ -3,6 +3,7 @@
 // missing run is never cached, because it may start at any moment and its address may already have been returned. An ended
 // run is cached, because it stays ended.
 import type { Context } from '../context.ts'
+import { Cached } from '../database/cached.ts'
 import type { RunPort } from '../database/schema.ts'
 import { ROUTE_AGE_MS_MAX, ROUTE_ENDED_MS, ROUTES_MAX } from './limits.ts'
 import type { Lookups } from './lookups.ts'
@@ -24,72 +25,36 @@ export type Routes = {
 }
 
 type Run = { region: string; ports: ReadonlyMap<string, RunPort>; has_ended: boolean; has_started: boolean }
-type CachedRun = Run & { until_ms: number }
-
 export function createRoutes(ctx: Context, lookups: Lookups): Routes {
-  const cache = new Map<string, CachedRun>()
-  const under_way = new Map<string, Promise<Run | null>>()
-
+  const runs = new Cached<Run | null>({ entries_max: ROUTES_MAX, elapsed: ctx.elapsed, ageOf })
   const close = ctx.listener.on('lobby_runs', (lobby_id) => {
-    // A look-up under way may have read the state before the change: its result is used, but not cached.
-    if (lobby_id === '') {
-      for (const run of cache.values()) run.until_ms = 0
-      under_way.clear()
-    } else {
-      const run = cache.get(lobby_id)
-      if (run !== undefined) run.until_ms = 0
-      under_way.delete(lobby_id)
-    }
+    if (lobby_id === '') runs.expireAll()
+    else runs.expire(lobby_id)
   })
 
-  function cacheRun(lobby_id: string, run: Run): void {
-    // Ports may still be written until the process has started.
-    if (!run.has_ended && !run.has_started) return
-    cache.delete(lobby_id)
-    if (cache.size >= ROUTES_MAX) cache.delete(cache.keys().next().value!)
-    cache.set(lobby_id, { ...run, until_ms: ctx.elapsed() + (run.has_ended ? ROUTE_ENDED_MS : ROUTE_AGE_MS_MAX) })
-  }
-
-  function lookUp(lobby_id: string, client_key: string | null): Promise<Run | null> {
-    const running = under_way.get(lobby_id)
-    if (running !== undefined) return running
-    const lookup: Promise<Run | null> = lookups
-      .run(client_key, () => readRun(ctx, lobby_id))
-      .then((run) => {
-        if (under_way.get(lobby_id) !== lookup) return run
-        if (run === null) cache.delete(lobby_id)
-        else cacheRun(lobby_id, run)
-        return run
-      })
-      .finally(() => {
-        if (under_way.get(lobby_id) === lookup) under_way.delete(lobby_id)
-      })
-    under_way.set(lobby_id, lookup)
-    return lookup
-  }
-
-  async function lookUpOrKeep(lobby_id: string, client_key: string, old: Run | undefined): Promise<Run | null> {
-    try {
-      return await lookUp(lobby_id, old === undefined ? client_key : null)
-    } catch (error) {
-      // While the database is down, the last known route is used.
-      if (old === undefined) throw error
-      return old
-    }
-  }
-
   function find(wanted: LobbyPort, client_key: string, is_http: boolean): RunPort | null | Promise<RunPort | null> {
-    const run = cache.get(wanted.lobby_id)
-    if (run !== undefined && ctx.elapsed() < run.until_ms) return portOf(run, wanted, is_http)
-    return lookUpOrKeep(wanted.lobby_id, client_key, run).then((found) => portOf(found, wanted, is_http))
+    const { lobby_id } = wanted
+    const run = runs.get(lobby_id, () => {
+      const is_known = runs.peek(lobby_id) !== undefined
+      return lookups.run(is_known ? null : client_key, () => readRun(ctx, lobby_id))
+    })
+    if (run instanceof Promise) return run.then((found) => portOf(found, wanted, is_http))
+    return portOf(run, wanted, is_http)
   }
 
   return {
     find: (wanted, client_key) => find(wanted, client_key, true),
     stream: (wanted, client_key) => find(wanted, client_key, false),
-    forget: (lobby_id) => void cache.delete(lobby_id),
+    forget: (lobby_id) => runs.forget(lobby_id),
     close,
   }
+}
+
+function ageOf(run: Run | null): number | null {
+  if (run === null) return null
+  if (run.has_ended) return ROUTE_ENDED_MS
+  // Ports may still be written until the process has started.
+  return run.has_started ? ROUTE_AGE_MS_MAX : null
 }
 
 const HTTP: ReadonlySet<RunPort['protocol']> = new Set(['http', 'https'])

@@ -19,7 +19,7 @@ import { createRefuse } from './http/refuse.ts'
 import { createTicks } from './http/ticks.ts'
 import { ARRIVING_POOL, ROLE_POOLS } from './limits.ts'
 import { LobbyConnections } from './lobby-connections.ts'
-import { createLookups, type Lookups } from './lookups.ts'
+import { createLookups } from './lookups.ts'
 import { checkNodeInternals } from './node-internals.ts'
 import { createDispatch, type Edge, type HttpLimits } from './proxy/dispatch.ts'
 import { Listener } from './proxy/listener.ts'
@@ -48,17 +48,55 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   await using opened = new AsyncDisposableStack()
   const connection_limits = new ConnectionLimits()
   connection_limits.registerMetrics(ctx.metrics)
-  let { edge_http_port: http_port, edge_https_port: https_port } = ctx.config
-  const mainUrl = () => {
-    const ports = {
-      advertised_http_port: ctx.config.advertised_http_port || http_port,
-      advertised_https_port: ctx.config.advertised_https_port || https_port,
-    }
-    return publicUrl({ ...ctx.config, ...ports }, ctx.config.domains.main)
-  }
+  /** Those of the settings, until the servers listen. */
+  const ports = { http: ctx.config.edge_http_port, https: ctx.config.edge_https_port }
   const lobby_connections = new LobbyConnections()
   const reports = await reportConnections(ctx, lobby_connections)
   opened.defer(() => reports.close())
+  const edge = await openEdge(ctx, opened, { lobby_connections, limits, mainUrl: () => mainUrlOf(ctx, ports) })
+  const http = createDispatch(edge)
+  opened.defer(() => http.close())
+  const listener = new Listener(connection_limits, http, edge.internals)
+
+  // Before HTTP, so that every address that a find returns accepts connections at once, also after a crash.
+  const raw_ports = await openPorts(ctx, edge, connection_limits)
+  opened.defer(() => raw_ports.close())
+  const servers = await listen(ctx, ports.http, () => listener.plain())
+  // All servers close together: their requests under way get the same time to end.
+  opened.defer(() => listener.close(servers))
+  ports.http = portOf(servers[0]!)
+  if (edge.certificates !== null) {
+    const options = tlsOptions(ctx, edge.certificates.https)
+    const secure_servers = await listen(ctx, ports.https, () => listener.secure(options))
+    ports.https = portOf(secure_servers[0]!)
+    servers.push(...secure_servers)
+  }
+  if (ctx.config.edge_socket !== null) {
+    const server = listener.proxied()
+    await listenOnProxySocket(server, ctx.config.edge_socket)
+    servers.push(server)
+  }
+  const https_port = edge.certificates && ports.https
+  const { connections_max } = connection_limits
+  ctx.log.info({ port: ports.http, https_port, connections_max }, 'the edge listens')
+  const closing = opened.move()
+  return { address: `http://127.0.0.1:${ports.http}`, https_port, stop: () => closing.disposeAsync() }
+}
+
+function mainUrlOf({ config }: Context, ports: { http: number; https: number }): string {
+  const advertised = {
+    advertised_http_port: config.advertised_http_port || ports.http,
+    advertised_https_port: config.advertised_https_port || ports.https,
+  }
+  return publicUrl({ ...config, ...advertised }, config.domains.main)
+}
+
+type EdgeParts = Pick<Edge, 'lobby_connections' | 'limits'> & { mainUrl: () => string }
+
+/** Opens what HTTP and the raw ports share. `opened`: closes it. */
+async function openEdge(ctx: Context, opened: AsyncDisposableStack, parts: EdgeParts): Promise<Edge> {
+  const { lobby_connections, limits, mainUrl } = parts
+  const internals = await checkNodeInternals(ctx.log)
   const refuse = createRefuse(ctx, mainUrl)
   const lookups = createLookups(ctx)
   const meaningOf = createHosts(ctx.config)
@@ -70,65 +108,22 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   const send = createSend(ctx, { lookups, damaged })
   opened.defer(() => sites.close())
   const edge: Edge = {
-    ctx,
+    ...{ ctx, internals, refuse, lobby_connections, meaningOf, certificates, lookups, limits },
     ticks: createTicks(ctx),
-    internals: await checkNodeInternals(ctx.log),
     routes: createRoutes(ctx, lookups),
     cdn: new Cdn(ctx, { sites, damaged, refuse, send, mainUrl }),
     media: createMedia(ctx, { lookups, refuse, send }),
     domains: createDomains(ctx, lookups),
-    refuse,
-    lobby_connections,
-    meaningOf,
-    certificates,
-    lookups,
-    limits,
     trusted: parseTrustedProxies(ctx.config.trusted_proxies),
     own_addresses: new OwnAddresses(ctx.elapsed),
   }
   for (const part of [edge.domains, edge.routes, edge.ticks]) opened.defer(() => part.close())
-  const http = createDispatch(edge)
-  opened.defer(() => http.close())
-  const listener = new Listener(connection_limits, http, edge.internals)
-
-  // Before HTTP, so that every address that a find returns accepts connections at once, also after a crash.
-  const ports = await openPorts(ctx, edge, connection_limits, lookups)
-  opened.defer(() => ports.close())
-  const servers = await listen(ctx, http_port, () => listener.plain())
-  opened.defer(() => listener.close(servers))
-  http_port = portOf(servers[0]!)
-  if (certificates !== null) {
-    const options = tlsOptions(ctx, certificates.https)
-    const secure_servers = await listen(ctx, https_port, () => listener.secure(options))
-    https_port = portOf(secure_servers[0]!)
-    // All servers close together: their requests under way get the same time to end.
-    servers.push(...secure_servers)
-  }
-  if (ctx.config.edge_socket !== null) {
-    const server = listener.proxied()
-    await listenOnProxySocket(server, ctx.config.edge_socket)
-    servers.push(server)
-  }
-  ctx.log.info(
-    { port: http_port, https_port: certificates && https_port, connections_max: connection_limits.connections_max },
-    'the edge listens',
-  )
-  const closing = opened.move()
-  return {
-    address: `http://127.0.0.1:${http_port}`,
-    https_port: certificates && https_port,
-    stop: () => closing.disposeAsync(),
-  }
+  return edge
 }
 
-async function openPorts(
-  ctx: Context,
-  edge: Edge,
-  connection_limits: ConnectionLimits,
-  lookups: Lookups,
-): Promise<EdgePorts> {
+async function openPorts(ctx: Context, edge: Edge, connection_limits: ConnectionLimits): Promise<EdgePorts> {
   const { host } = ctx.config.edge_ports
-  const owners = createPortOwners(ctx, lookups)
+  const owners = createPortOwners(ctx, edge.lookups)
   const { routes, certificates, meaningOf, lobby_connections } = edge
   const tls = certificates && tlsOptions(ctx, certificates.raw_ports)
   const tcp = new Tcp(ctx, { routes, meaningOf, owners, connection_limits, lobby_connections, tls, host })

@@ -366,6 +366,6 @@ test('a thousand hosts at once stay within the limits of the authority', async (
 test('impossible settings of ACME are refused', () => {
   const production = { MUSTER_DOMAIN_MAIN: MAIN, MUSTER_DOMAIN_CDN: 'pages.test', MUSTER_DOMAIN_JOB: 'lobbies.invalid' }
   assert.throws(() => readConfig({ ...production, MUSTER_ACME: 'http://acme.example/' }), /must begin with https/)
-  assert.throws(() => readConfig({ MUSTER_ACME: 'https://acme.example/' }), /nobody certifies localhost/)
+  assert.throws(() => readConfig({ MUSTER_ACME: 'https://acme.example/' }), /no authority certifies localhost/)
   assert.throws(() => readConfig({ ...production, MUSTER_ACME_EMAIL: 'a b' }), /MUSTER_ACME_EMAIL/)
 })

@@ -206,47 +206,7 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
   t.after(() => {
     for (const name of [edge_ns, sender_ns, victim_ns]) spawnSync('ip', ['netns', 'delete', name])
   })
-  for (const name of [edge_ns, sender_ns, victim_ns]) ip(['netns', 'add', name])
-  const links = [sender_ns, victim_ns].flatMap((name, index) => [
-    `link add to${index} type veth peer name edge netns ${name}`,
-    `link set to${index} up`,
-  ])
-  // Both reach the edge. Replies reach only the victim, although the sender has the same addresses.
-  ip(
-    ['-n', edge_ns, '-batch', '-'],
-    [
-      'link set lo up',
-      ...links,
-      `address add ${EDGE}/32 dev lo`,
-      'address add 10.77.1.254/24 dev to0',
-      `address add ${VICTIMS}.254/24 dev to1`,
-    ],
-  )
-  ip(
-    ['-n', sender_ns, '-batch', '-'],
-    [
-      'link set lo up',
-      'link set edge up',
-      'address add 10.77.1.1/24 dev edge',
-      `route add ${EDGE} via 10.77.1.254`,
-      `route add local ${VICTIMS}.0/24 dev lo`,
-    ],
-  )
-  const hosts = [200, ...Array.from({ length: 100 }, (_, index) => index + 1)]
-  ip(
-    ['-n', victim_ns, '-batch', '-'],
-    [
-      'link set edge up',
-      ...hosts.map((host) => `address add ${VICTIMS}.${host}/24 dev edge`),
-      `route add ${EDGE} via ${VICTIMS}.254`,
-    ],
-  )
-  // A network that filters forged sources would drop these packets; most networks do not.
-  for (const name of ['all', 'default', 'to0', 'to1', 'lo']) {
-    inside(edge_ns, 'sh', ['-c', `echo 0 > /proc/sys/net/ipv4/conf/${name}/rp_filter`])
-  }
-  // It resolves the edge's hardware address with its own address.
-  inside(sender_ns, 'sh', ['-c', 'echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce'])
+  connectNamespaces({ edge_ns, sender_ns, victim_ns })
 
   const { ctx, pid, port: http_port } = await startOwnEdge(t, edge_ns, options)
   const descriptors = () => readdirSync(`/proc/${pid}/fd`).length
@@ -301,6 +261,50 @@ async function openWorld(t: TestContext, options: { descriptors?: number | 'as m
         .execute()
     },
   }
+}
+
+/** Both reach the edge. Replies reach only the victim, although the sender has the same addresses. */
+function connectNamespaces({ edge_ns, sender_ns, victim_ns }: Record<'edge_ns' | 'sender_ns' | 'victim_ns', string>) {
+  for (const name of [edge_ns, sender_ns, victim_ns]) ip(['netns', 'add', name])
+  const links = [sender_ns, victim_ns].flatMap((name, index) => [
+    `link add to${index} type veth peer name edge netns ${name}`,
+    `link set to${index} up`,
+  ])
+  ip(
+    ['-n', edge_ns, '-batch', '-'],
+    [
+      'link set lo up',
+      ...links,
+      `address add ${EDGE}/32 dev lo`,
+      'address add 10.77.1.254/24 dev to0',
+      `address add ${VICTIMS}.254/24 dev to1`,
+    ],
+  )
+  ip(
+    ['-n', sender_ns, '-batch', '-'],
+    [
+      'link set lo up',
+      'link set edge up',
+      'address add 10.77.1.1/24 dev edge',
+      `route add ${EDGE} via 10.77.1.254`,
+      `route add local ${VICTIMS}.0/24 dev lo`,
+    ],
+  )
+  const hosts = [200, ...Array.from({ length: 100 }, (_, index) => index + 1)]
+  ip(
+    ['-n', victim_ns, '-batch', '-'],
+    [
+      'link set edge up',
+      ...hosts.map((host) => `address add ${VICTIMS}.${host}/24 dev edge`),
+      `route add ${EDGE} via ${VICTIMS}.254`,
+    ],
+  )
+  // A network that filters forged sources would drop these packets; most networks do not.
+  for (const name of ['all', 'default', 'to0', 'to1', 'lo']) {
+    inside(edge_ns, 'sh', ['-c', `echo 0 > /proc/sys/net/ipv4/conf/${name}/rp_filter`])
+  }
+  // It resolves the edge's hardware address with its own address.
+  inside(sender_ns, 'sh', ['-c', 'echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce'])
 }
 
 let worlds = 0

@@ -7,6 +7,7 @@ import { ApiError } from '@muster/contract'
 import { verify } from '@node-rs/bcrypt'
 import { createRateLimiter } from '../../addresses/rate-limit.ts'
 import type { Context } from '../../context.ts'
+import { Semaphore } from '../../semaphore.ts'
 import {
   AUTH_ATTEMPTS_BURST,
   AUTH_ATTEMPTS_PER_MINUTE,
@@ -22,18 +23,6 @@ import {
 /** User names and their bcrypt hashes. */
 export type AuthUsers = ReadonlyMap<string, string>
 
-export type BasicAuth = {
-  /**
-   * Returns whether the Authorization header names one of the users with its password. Throws API_RATE_LIMIT when the client
-   * tries too often, and API_NOT_AVAILABLE when too many passwords wait for a check.
-   */
-  isUser: (
-    site: { namespace_id: string; users: AuthUsers },
-    authorization: string | undefined,
-    client_key: string,
-  ) => boolean | Promise<boolean>
-}
-
 /** The same for every failure, and for all sites. */
 export const CHALLENGE = ['www-authenticate', 'Basic realm="Muster site", charset="UTF-8"']
 
@@ -41,81 +30,95 @@ export const CHALLENGE = ['www-authenticate', 'Basic realm="Muster site", charse
 const DECOY = ['$2b$', '$9bjU8Qx4wsB/yu8R8SaJpeqvG71nhFQAStqZPdE/bcGZ/gUiwgw76'] as const
 const COST_DEFAULT = '10'
 
-export function createBasicAuth(ctx: Context): BasicAuth {
-  const secret = randomBytes(32)
+export class BasicAuth {
+  readonly #ctx: Context
+  readonly #secret = randomBytes(32)
   /** Keys of correct passwords, the oldest first, and until when they count. */
-  const remembered = new Map<string, number>()
-  const checks = new Map<string, Promise<boolean>>()
-  const waiting: { namespace_id: string; start: () => void }[] = []
-  let running = 0
-  const limiter = createRateLimiter({
+  readonly #remembered = new Map<string, number>()
+  readonly #checks = new Map<string, Promise<boolean>>()
+  readonly #semaphore = new Semaphore({ at_once_max: AUTH_RUNNING_MAX, waiting_max: AUTH_WAITING_MAX })
+  /** By namespace: the passwords that wait for a check. */
+  readonly #waiting = new Map<string, number>()
+  readonly #limiter = createRateLimiter({
     per_minute: AUTH_ATTEMPTS_PER_MINUTE,
     burst: AUTH_ATTEMPTS_BURST,
     keys_max: AUTH_CLIENTS_MAX,
   })
 
-  async function start(namespace_id: string): Promise<void> {
-    if (running < AUTH_RUNNING_MAX) {
-      running++
-      return
-    }
-    const own = waiting.filter((item) => item.namespace_id === namespace_id).length
-    if (waiting.length >= AUTH_WAITING_MAX || own >= AUTH_WAITING_PER_SITE_MAX) {
-      throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-    }
-    await new Promise<void>((resolve) => waiting.push({ namespace_id, start: resolve }))
+  constructor(ctx: Context) {
+    this.#ctx = ctx
   }
 
-  /** Starts the next waiting check. */
-  function finish(): void {
-    const next = waiting.shift()
-    if (next === undefined) running--
-    else next.start()
+  /**
+   * Returns whether the Authorization header names one of the users with its password. Throws API_RATE_LIMIT when the client
+   * tries too often, and API_NOT_AVAILABLE when too many passwords wait for a check.
+   */
+  isUser(
+    { namespace_id, users }: { namespace_id: string; users: AuthUsers },
+    authorization: string | undefined,
+    client_key: string,
+  ): boolean | Promise<boolean> {
+    const credentials = credentialsOf(authorization)
+    if (credentials === null) return false
+    const { user, password } = credentials
+    const known = users.get(user)
+    const hash = known ?? decoyHash(users, this.#ctx.keys.mac('site-nobody', JSON.stringify([namespace_id, user])))
+    const key = createHmac('sha256', this.#secret)
+      .update(JSON.stringify([namespace_id, hash, user, password]))
+      .digest('base64')
+    const until_ms = this.#remembered.get(key)
+    if (until_ms !== undefined && this.#ctx.elapsed() < until_ms) return true
+    this.#remembered.delete(key)
+    // A page and its files are requested at once with the same credentials: they share one check.
+    const running_check = this.#checks.get(key)
+    if (running_check !== undefined) return running_check
+    const wait_ms = this.#limiter.take(`${namespace_id} ${client_key}`, this.#ctx.elapsed())
+    if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
+    const check = this.#check(namespace_id, password, hash)
+      .then((is_right) => {
+        if (known === undefined || !is_right) return false
+        this.#remember(key)
+        return true
+      })
+      .finally(() => this.#checks.delete(key))
+    this.#checks.set(key, check)
+    return check
   }
 
-  async function compute(namespace_id: string, password: string, hash: string): Promise<boolean> {
-    await start(namespace_id)
+  async #check(namespace_id: string, password: string, hash: string): Promise<boolean> {
+    await this.#start(namespace_id)
     try {
       return await verify(password, hash)
     } finally {
-      finish()
+      this.#semaphore.release()
     }
   }
 
-  function remember(key: string): void {
-    if (remembered.size >= AUTH_REMEMBERED_MAX) remembered.delete(remembered.keys().next().value!)
-    remembered.set(key, ctx.elapsed() + AUTH_REMEMBERED_MS)
+  /** Waits until a check may run. */
+  async #start(namespace_id: string): Promise<void> {
+    const is_waiting = !this.#semaphore.has_free_place
+    if (is_waiting) this.#countWaiting(namespace_id, 1)
+    const outcome = await this.#semaphore.acquire()
+    if (is_waiting) this.#countWaiting(namespace_id, -1)
+    if (outcome !== 'acquired') throw notAvailable()
   }
 
-  return {
-    isUser({ namespace_id, users }, authorization, client_key) {
-      const credentials = credentialsOf(authorization)
-      if (credentials === null) return false
-      const { user, password } = credentials
-      const known = users.get(user)
-      const hash = known ?? decoyHash(users, ctx.keys.mac('site-nobody', JSON.stringify([namespace_id, user])))
-      const key = createHmac('sha256', secret)
-        .update(JSON.stringify([namespace_id, hash, user, password]))
-        .digest('base64')
-      const until_ms = remembered.get(key)
-      if (until_ms !== undefined && ctx.elapsed() < until_ms) return true
-      remembered.delete(key)
-      // A page and its files are requested at once with the same credentials: they share one check.
-      const running_check = checks.get(key)
-      if (running_check !== undefined) return running_check
-      const wait_ms = limiter.take(`${namespace_id} ${client_key}`, ctx.elapsed())
-      if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
-      const check = compute(namespace_id, password, hash)
-        .then((is_right) => {
-          if (known === undefined || !is_right) return false
-          remember(key)
-          return true
-        })
-        .finally(() => checks.delete(key))
-      checks.set(key, check)
-      return check
-    },
+  /** Throws API_NOT_AVAILABLE when too many of the site wait. */
+  #countWaiting(namespace_id: string, step: 1 | -1): void {
+    const count = (this.#waiting.get(namespace_id) ?? 0) + step
+    if (count > AUTH_WAITING_PER_SITE_MAX) throw notAvailable()
+    if (count > 0) this.#waiting.set(namespace_id, count)
+    else this.#waiting.delete(namespace_id)
   }
+
+  #remember(key: string): void {
+    if (this.#remembered.size >= AUTH_REMEMBERED_MAX) this.#remembered.delete(this.#remembered.keys().next().value!)
+    this.#remembered.set(key, this.#ctx.elapsed() + AUTH_REMEMBERED_MS)
+  }
+}
+
+function notAvailable(): ApiError {
+  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
 }
 
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i

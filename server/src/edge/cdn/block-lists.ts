@@ -5,6 +5,7 @@ import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { digestSound, type Recorded } from '../../objects/damage.ts'
 import { isListOf } from '../../objects/digest.ts'
+import { Semaphore } from '../../semaphore.ts'
 import { BLOCK_LISTS_BYTES_MAX, BLOCK_LISTS_MADE_AT_ONCE_MAX, BLOCK_LISTS_WAITING_MAX } from '../limits.ts'
 import type { Lookups } from '../lookups.ts'
 
@@ -19,9 +20,8 @@ export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
   /** In order of last use. */
   const lists = new Map<string, Buffer>()
   const loading = new Map<string, Promise<Buffer>>()
-  const waiting: (() => void)[] = []
+  const semaphore = new Semaphore({ at_once_max: BLOCK_LISTS_MADE_AT_ONCE_MAX, waiting_max: BLOCK_LISTS_WAITING_MAX })
   let bytes = 0
-  let computing = 0
 
   async function load(file: Recorded): Promise<Buffer> {
     const recorded = await lookups.run(null, () => readList(ctx, file.object_key))
@@ -37,19 +37,13 @@ export function createBlockLists(ctx: Context, lookups: Lookups): BlockLists {
   }
 
   async function compute(file: Recorded): Promise<Buffer> {
-    if (computing >= BLOCK_LISTS_MADE_AT_ONCE_MAX) {
-      if (waiting.length >= BLOCK_LISTS_WAITING_MAX) throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    } else computing++
+    if ((await semaphore.acquire()) !== 'acquired') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: 1 })
     try {
       const { block_hashes } = await digestSound(ctx.objects, file)
       if (block_hashes === null) throw new Error('A file of one block is not sent in parts.')
       return block_hashes
     } finally {
-      // The next waiting computation starts.
-      const next = waiting.shift()
-      if (next === undefined) computing--
-      else next()
+      semaphore.release()
     }
   }
 

@@ -9,7 +9,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'
 import { sendResponse } from '../http/response.ts'
-import { type BasicAuth, CHALLENGE, createBasicAuth } from './basic-auth.ts'
+import { BasicAuth, CHALLENGE } from './basic-auth.ts'
 import type { DamagedObjects } from './damaged.ts'
 import { type Found, findSubstitute, NOT_FOUND_HEADERS, NOT_FOUND_PAGE } from './not-found.ts'
 import { chooseRepresentation, isKnown, rangeOf } from './representation.ts'
@@ -35,7 +35,7 @@ export class Cdn {
   constructor(ctx: Context, options: CdnOptions) {
     this.#ctx = ctx
     this.#options = options
-    this.#auth = createBasicAuth(ctx)
+    this.#auth = new BasicAuth(ctx)
   }
 
   /** Responds to the exchange. */

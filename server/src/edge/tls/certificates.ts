@@ -53,21 +53,8 @@ export async function createCertificates(
   const inFiles = (known: CertificatesByName | undefined, host: string) =>
     known === undefined ? null : certificateFor(known, host, ctx.now())
 
-  /** Finds the first of the names that has a valid certificate. */
-  function findStored(
-    of_stored: StoredCertificates,
-    [name, ...others]: readonly string[],
-    client_key: string,
-  ): ReturnType<CertificateChoice['find']> {
-    if (name === undefined) return null
-    const found = of_stored.find(name, client_key)
-    if (found instanceof Promise)
-      return found.then((item) => validOf(ctx, item) ?? findStored(of_stored, others, client_key))
-    return validOf(ctx, found) ?? findStored(of_stored, others, client_key)
-  }
-
   function findMade(host: string, client_key: string): ReturnType<CertificateChoice['find']> {
-    if (stored !== null) return findStored(stored, storedNames(host), client_key)
+    if (stored !== null) return findStored(ctx, stored, storedNames(host), client_key)
     if (local === null || meaningOf(host) === null) return null
     const own = local.find(host)
     return own instanceof Promise ? own.then(({ context }) => context) : (own?.context ?? null)
@@ -93,6 +80,20 @@ export async function createCertificates(
       stored?.close()
     },
   }
+}
+
+/** Finds the first of the names that has a valid certificate. */
+function findStored(
+  ctx: Context,
+  stored: StoredCertificates,
+  [name, ...others]: readonly string[],
+  client_key: string,
+): ReturnType<CertificateChoice['find']> {
+  if (name === undefined) return null
+  const found = stored.find(name, client_key)
+  if (found instanceof Promise)
+    return found.then((item) => validOf(ctx, item) ?? findStored(ctx, stored, others, client_key))
+  return validOf(ctx, found) ?? findStored(ctx, stored, others, client_key)
 }
 
 /** In development the main domain is the job domain, and the CDN's domain is below it. */

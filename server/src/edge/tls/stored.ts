@@ -3,6 +3,7 @@
 // certificate orders one, and does not wait for it.
 import { certifiedHosts } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
+import { Cached } from '../../database/cached.ts'
 import { isServed } from '../../database/served-hosts.ts'
 import { CERTIFICATE_KEYS } from '../../tokens/sealed-columns.ts'
 import { STORED_CERTIFICATE_MS_MAX, STORED_CERTIFICATES_MAX } from '../limits.ts'
@@ -17,71 +18,44 @@ export type StoredCertificates = {
   close: () => void
 }
 
-type CachedCertificate = { certificate: Certificate | null; until_ms: number }
+/** `certificate`: null where it is ordered. */
+type Stored = { certificate: Certificate | null }
 
 export function createStoredCertificates(ctx: Context, lookups: Lookups): StoredCertificates {
-  const cache = new Map<string, CachedCertificate>()
-  const lookups_under_way = new Map<string, Promise<Certificate | null>>()
+  const logFailure = (error: unknown, host: string): void =>
+    ctx.log.debug({ err: error, host }, 'look-up of a certificate failed')
+  const cache = new Cached<Stored | null>({
+    entries_max: STORED_CERTIFICATES_MAX,
+    elapsed: ctx.elapsed,
+    ageOf: (stored) => (stored === null ? null : STORED_CERTIFICATE_MS_MAX),
+    onStale: logFailure,
+  })
   const close = ctx.listener.on('certificates', (host) => {
-    // A look-up under way may have read the state before the change: its result is used, but not cached.
-    if (host === '') {
-      for (const entry of cache.values()) entry.until_ms = 0
-      lookups_under_way.clear()
-      return
-    }
-    const entry = cache.get(host)
-    if (entry !== undefined) entry.until_ms = 0
-    lookups_under_way.delete(host)
+    if (host === '') cache.expireAll()
+    else cache.expire(host)
   })
 
-  const isFresh = (entry: CachedCertificate): boolean => ctx.elapsed() < entry.until_ms
-
-  function lookUp(host: string, client_key: string): Promise<Certificate | null> {
-    const before = lookups_under_way.get(host)
-    if (before !== undefined) return before
-    // A host that is not the platform's counts as a failed look-up of the client.
-    const under_way: Promise<Certificate | null> = lookups
-      .run(client_key, () => readOrOrder(ctx, host))
-      .then((found) => {
-        const certificate = found?.certificate ?? null
-        if (found === null || lookups_under_way.get(host) !== under_way) return certificate
-        cache.delete(host)
-        if (cache.size >= STORED_CERTIFICATES_MAX) cache.delete(cache.keys().next().value!)
-        cache.set(host, { certificate, until_ms: ctx.elapsed() + STORED_CERTIFICATE_MS_MAX })
-        return certificate
-      })
-      .finally(() => {
-        if (lookups_under_way.get(host) === under_way) lookups_under_way.delete(host)
-      })
-    lookups_under_way.set(host, under_way)
-    return under_way
-  }
+  /** A host that is not the platform's counts as a failed look-up of the client. */
+  const lookUp = (host: string, client_key: string): Stored | null | Promise<Stored | null> =>
+    cache.get(host, () => lookups.run(client_key, () => readOrOrder(ctx, host)))
 
   return {
     peek(host, client_key) {
-      const entry = cache.get(host)
-      if (entry === undefined || !isFresh(entry)) {
-        lookUp(host, client_key).catch((error: unknown) =>
-          ctx.log.debug({ err: error, host }, 'look-up of a certificate failed'),
-        )
-      }
-      return entry?.certificate ?? null
+      const found = lookUp(host, client_key)
+      if (found instanceof Promise) found.catch((error: unknown) => logFailure(error, host))
+      return cache.peek(host)?.certificate ?? null
     },
     find(host, client_key) {
-      const entry = cache.get(host)
-      if (entry !== undefined && isFresh(entry)) return entry.certificate
-      return lookUp(host, client_key).catch((error: unknown) => {
-        // While the database is down, a known certificate is used as before.
-        if (entry !== undefined) return entry.certificate
-        throw error
-      })
+      const found = lookUp(host, client_key)
+      if (found instanceof Promise) return found.then((stored) => stored?.certificate ?? null)
+      return found?.certificate ?? null
     },
     close,
   }
 }
 
 /** Reads a host's certificate, or orders one. Returns null for a host that is not the platform's. */
-async function readOrOrder(ctx: Context, host: string): Promise<{ certificate: Certificate | null } | null> {
+async function readOrOrder(ctx: Context, host: string): Promise<Stored | null> {
   const row = await ctx.db
     .selectFrom('certificates')
     .select(['chain', 'private_key'])
