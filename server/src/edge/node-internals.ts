@@ -126,7 +126,7 @@ async function movesHandles(): Promise<boolean> {
     const moved = moveHandle(accepted)
     client.write(SENT)
     moved.resume()
-    const [bytes] = (await once(moved, 'data', { signal })) as [Buffer]
+    const bytes = await firstBytes(moved, signal)
     const closed = once(server, 'close', { signal })
     server.close()
     moved.destroy()
@@ -136,6 +136,14 @@ async function movesHandles(): Promise<boolean> {
     client.destroy()
     server.close()
   }
+}
+
+/** Rejects when the socket closes before it has received bytes. */
+async function firstBytes(socket: Socket, signal: AbortSignal): Promise<Buffer> {
+  const closed = new AbortController()
+  socket.once('close', () => closed.abort())
+  const [bytes] = (await once(socket, 'data', { signal: AbortSignal.any([signal, closed.signal]) })) as [Buffer]
+  return bytes
 }
 
 /** A socket whose writes fail, one alone and two together: it must stay open, and each error must be seen. */
