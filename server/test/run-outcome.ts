@@ -3,11 +3,16 @@
 // The runner counts a file as a test. Here a file is none, and neither is a test that was skipped.
 import { relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
+import { inspect } from 'node:util'
+
+const ERROR_LENGTH_MAX = 2_000
 
 export type Outcome = {
   executed: number
   /** Paths of the test files in which anything failed. */
   failed_files: Set<string>
+  /** Each test that failed, with its file and its error. */
+  failures: string[]
   /** How the process of a file ended that failed after its tests had passed: by a signal, or by an error. */
   bad_ends: string[]
   /** Paths of the test files that have started and not ended. */
@@ -19,6 +24,7 @@ export type Outcome = {
 type Line =
   | { event: 'executed' | 'failed' | 'file started'; file: string }
   | { event: 'file ended'; file: string; duration_ms: number }
+  | { event: 'failure'; file: string; name: string; error: string }
   | { event: 'bad end'; file: string; how: string }
 
 export default async function* writeLines(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
@@ -47,11 +53,10 @@ function linesOf({ type, data }: TestEvent, diagnostics: ReadonlyMap<string, str
     // This event comes at once. The next two wait until the files that started before have ended.
     case 'test:complete': {
       const { passed, duration_ms } = data.details
-      const is_failure = !passed && data.todo === undefined
-      return [
-        ...(is_failure ? [failed] : []),
-        ...(is_file ? [{ event: 'file ended' as const, file, duration_ms }] : []),
-      ]
+      const lines: Line[] = is_file ? [{ event: 'file ended', file, duration_ms }] : []
+      if (passed || data.todo !== undefined) return lines
+      if (!is_file) lines.push({ event: 'failure', file, name: data.name, error: errorOf(data.details) })
+      return [...lines, failed]
     }
     case 'test:pass':
       return is_file || !isExecuted(data) ? [] : [{ event: 'executed', file }]
@@ -63,6 +68,10 @@ function linesOf({ type, data }: TestEvent, diagnostics: ReadonlyMap<string, str
 
 type Failure = Extract<TestEvent, { type: 'test:fail' }>['data']
 type Result = Failure | Extract<TestEvent, { type: 'test:pass' }>['data']
+
+function errorOf(details: { error?: Error }): string {
+  return inspect(details.error?.cause ?? details.error).slice(0, ERROR_LENGTH_MAX)
+}
 
 function isExecuted({ details, skip, todo }: Result): boolean {
   return details.type !== 'suite' && skip === undefined && todo === undefined
@@ -77,6 +86,7 @@ export function sumUp(lines: string): Outcome {
   const outcome: Outcome = {
     executed: 0,
     failed_files: new Set(),
+    failures: [],
     bad_ends: [],
     under_way: new Set(),
     durations_ms: new Map(),
@@ -90,6 +100,9 @@ export function sumUp(lines: string): Outcome {
         break
       case 'failed':
         outcome.failed_files.add(line.file)
+        break
+      case 'failure':
+        outcome.failures.push(`${line.file}: "${line.name}"\n${line.error}`)
         break
       case 'bad end':
         outcome.bad_ends.push(`${line.file} ended ${line.how}`)

@@ -6,16 +6,16 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { until } from './until.ts'
 
 const RUN = join(import.meta.dirname, 'run.ts')
+// The runner prints what a file did when all that come before it by name have ended.
 const FILES = {
   'fails.test.mjs': "import { test } from 'node:test'; test('fails', () => { throw new Error('why') })",
   'passes.test.mjs': "import { test } from 'node:test'; test('passes', () => {})",
   // No timer of its process can end it.
-  'blocked.test.mjs': `import { test } from 'node:test'; import { writeFileSync } from 'node:fs'
+  'stuck.test.mjs': `import { test } from 'node:test'; import { writeFileSync } from 'node:fs'
     test('blocks', () => { writeFileSync(import.meta.dirname + '/blocked', ''); for (;;) {} })`,
 }
 
@@ -26,11 +26,17 @@ async function writeFiles(t: TestContext): Promise<string> {
   return folder
 }
 
-/** `end` runs beside the run. */
+/** `is_due`: when the run is ended by a signal, from what it has written and the folder of the test files. */
 async function runFiles(
   t: TestContext,
-  { names, flags = [], env = {}, end }: { names: string[]; flags?: string[]; env?: object; end?: string },
+  options: {
+    names: string[]
+    flags?: string[]
+    env?: object
+    is_due?: (output: string, folder: string) => boolean
+  },
 ): Promise<{ exit_code: number; failed: string[]; output: string }> {
+  const { names, flags = [], env = {}, is_due } = options
   const folder = await writeFiles(t)
   const list = join(folder, 'failed')
   const { NODE_TEST_CONTEXT: _, ...rest } = process.env
@@ -40,39 +46,43 @@ async function runFiles(
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.after(() => child.kill('SIGKILL'))
-  const output = Promise.all([text(child.stdout), text(child.stderr)])
-  const exit = once(child, 'exit')
-  if (end !== undefined) {
-    await until('the file is under way', () => existsSync(join(folder, end)))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (data) => (output += data))
+  const close = once(child, 'close')
+  if (is_due !== undefined) {
+    await until('the run may be ended', () => is_due(output, folder))
     child.kill('SIGTERM')
   }
-  const [exit_code] = await exit
+  const [exit_code] = await close
   const failed = existsSync(list) ? (await readFile(list, 'utf8')).split('\n').filter(Boolean) : []
-  return { exit_code, failed: failed.map((file) => basename(file)), output: (await output).join('') }
+  return { exit_code, failed: failed.map((file) => basename(file)), output }
 }
 
 test('a run that is ended names the files that failed and those that were under way, with its own exit code', async (t) => {
-  const names = ['fails.test.mjs', 'passes.test.mjs', 'blocked.test.mjs']
-  const { exit_code, failed, output } = await runFiles(t, { names, end: 'blocked' })
+  const { exit_code, failed, output } = await runFiles(t, {
+    names: ['fails.test.mjs', 'stuck.test.mjs'],
+    is_due: (written, folder) => written.includes('✖ fails') && existsSync(join(folder, 'blocked')),
+  })
   assert.equal(exit_code, 130, output)
-  assert.deepEqual(failed, ['blocked.test.mjs', 'fails.test.mjs'])
-  assert.match(output, /✖ .*blocked\.test\.mjs was under way when the run was ended/)
+  assert.deepEqual(failed, ['fails.test.mjs', 'stuck.test.mjs'])
+  assert.match(output, /✖ .*stuck\.test\.mjs was under way when the run was ended/)
   assert.match(output, /✖ .*fails\.test\.mjs failed/)
+  assert.match(output, /✖ .*fails\.test\.mjs: "fails"\nError: why/)
 })
 
 test('a run past its bound is ended', async (t) => {
-  const { exit_code } = await runFiles(t, { names: ['blocked.test.mjs'], flags: ['--seconds-max', '3'] })
+  const { exit_code } = await runFiles(t, { names: ['stuck.test.mjs'], flags: ['--seconds-max', '3'] })
   assert.equal(exit_code, 130)
 })
 
 test('a file whose event loop is blocked is ended by the run, which goes on with the next', async (t) => {
   const { exit_code, failed, output } = await runFiles(t, {
-    names: ['blocked.test.mjs', 'passes.test.mjs'],
+    names: ['stuck.test.mjs', 'passes.test.mjs'],
     env: { TEST_FILE_MS_MAX: '2000', TEST_EXIT_MS_MAX: '1000' },
   })
   assert.equal(exit_code, 1, output)
-  assert.deepEqual(failed, ['blocked.test.mjs'])
-  assert.match(output, /blocked\.test\.mjs has not ended within 3 s, and its event loop is blocked\./)
-  assert.match(output, /blocked\.test\.mjs ended by SIGKILL/)
-  assert.match(output, /The slowest of 2 test files that ended:\n +[\d.]+ s {2}.*blocked\.test\.mjs/)
+  assert.deepEqual(failed, ['stuck.test.mjs'])
+  assert.match(output, /stuck\.test\.mjs has not ended within 3 s, and its event loop is blocked\./)
+  assert.match(output, /stuck\.test\.mjs ended by SIGKILL/)
+  assert.match(output, /The slowest of 2 test files that ended:\n +[\d.]+ s {2}.*stuck\.test\.mjs/)
 })

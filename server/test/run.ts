@@ -91,6 +91,8 @@ async function runFiles(
     const names = [...outcome.failed_files.union(outcome.under_way)].sort()
     await writeFile(failed_to, names.map((file) => `${file}\n`).join(''))
   }
+  // At its own end the reporter has printed them.
+  if (interrupt.aborted) for (const failure of outcome.failures) console.error(`✖ ${failure}`)
   printOutcome(outcome, files)
   if (interrupt.aborted) return UNFINISHED
   return code === 0 && outcome.executed === 0 ? 1 : (code ?? UNFINISHED)
