@@ -5,12 +5,12 @@ import type { ClaimedPort } from './tokens/keys.ts'
 
 export type Caller =
   | { kind: 'anyone' }
-  /** `user_id`: he has logged in with an access token, and calls with his session. */
+  /** `user_id`: the user who has logged in with an access token and calls with the session. */
   | { kind: 'admin'; name: string; user_id: string | null }
-  /** `role`: what the operation that he calls asks of a member (contract: Operation.role). He is yet to be looked up. */
+  /** `role`: the role that the operation requires (contract: Operation.role). The user's own is looked up later. */
   | { kind: 'user'; user_id: string; role: GroupRole | null }
   | { kind: 'cloud'; game_id: string }
-  /** `identity_id`: who plays, where his identity's token was shown. */
+  /** `identity_id`: the player, where the identity's token was sent. */
   | { kind: 'namespace'; namespace_id: string; identity_id: string | null }
   | { kind: 'identity'; identity_id: string; namespace_id: string }
   | { kind: 'development'; namespace_id: string; hostname: string; ports: readonly ClaimedPort[] }

@@ -1,5 +1,5 @@
-// The one file that makes ids (RFC 9562): version 7 for new rows, which sort by time, so that new rows are neighbours
-// in an index; version 5 where an id must follow from a name; version 4 where nobody may guess the next one.
+// The only file that creates ids (RFC 9562). Version 7 is for new rows: these ids sort by time, so new rows are neighbours in
+// an index. Version 5 is for an id that follows from a name, version 4 for an id that nobody may guess.
 import { hash, randomFillSync, randomUUID } from 'node:crypto'
 
 /** Random bytes are drawn for 512 ids at once: one call of the generator costs more than an id. */

@@ -1,7 +1,7 @@
-// The program: reads the config, opens the context, starts the roles asked for and stops them in reverse. Under the
-// supervisor each role is a process of its own that says over the IPC channel when it is ready, hears over it when to
-// stop, and stops when it closes. Without one (`node server/src/main.ts`, as in production) DATABASE_URL names the
-// database and the program migrates it by itself.
+// The program: reads the config, opens the context, starts the configured roles and stops them in reverse. Under the
+// supervisor each role is a process of its own. It reports over the IPC channel when it is ready, receives over it when to
+// stop, and stops when the channel closes. Without a supervisor (`node server/src/main.ts`, as in production) DATABASE_URL
+// names the database, and the program migrates it.
 
 import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -81,7 +81,7 @@ async function stopAll(
   how: { end_lobbies: boolean },
 ): Promise<void> {
   const failures: unknown[] = []
-  // Whoever sends us requests hears of it before anything stops.
+  // Load balancers learn that this process is stopping before anything stops.
   ctx.health.stopping()
   for (const role of running.toReversed()) {
     await role.stop(how).catch((error: unknown) => failures.push(error))
@@ -162,8 +162,8 @@ async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
 }
 
 /**
- * Resolves at the first wish to stop; a second SIGTERM ends the process as if nobody listened. Who has a supervisor hears
- * of Ctrl-C from there: the terminal tells it to every process at once, and the order of stopping would be lost.
+ * Resolves at the first request to stop; a second SIGTERM has its default effect. A supervised process ignores Ctrl-C: the
+ * terminal sends it to every process at once, and the order of stopping would be lost. The supervisor stops it instead.
  */
 function listenForStop(supervised: boolean): Promise<{ end_lobbies: boolean }> {
   const { promise, resolve } = Promise.withResolvers<{ end_lobbies: boolean }>()
@@ -198,7 +198,7 @@ function leave(log: Logger, supervised: boolean): void {
 }
 
 function lastResort(log: Logger): void {
-  log.fatal({ still_open: process.getActiveResourcesInfo() }, 'This process does not end by itself: it is cut off.')
+  log.fatal({ still_open: process.getActiveResourcesInfo() }, 'this process does not end and is cut off')
   process.exit(1)
 }
 

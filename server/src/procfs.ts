@@ -1,5 +1,5 @@
-// What the kernel says of processes. A pid alone names nobody: it is used again. Pid, start time and boot id together
-// name one process for ever. Elsewhere than on Linux nobody can be recognised, and nobody is ended on a guess.
+// What the kernel reports of processes. A pid is reused, so it identifies no process by itself: pid, start time and boot id
+// together do. Outside Linux no process can be identified, and none is ended on a guess.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** `start_time` is in clock ticks after the boot. */
@@ -7,9 +7,9 @@ export type ProcessId = { pid: number; start_time: string; boot_id: string }
 export type ProcessStat = { pid: number; state: string; parent_pid: number; start_time: string }
 export type TreeUsage = { cpu_ms: number; memory_bytes: number }
 
-/** The kernel tells times to programs in hundredths of a second, whatever it counts in. */
+/** The kernel reports times to programs in hundredths of a second. */
 const TICK_MS = 10
-/** The key of the page size among what the kernel tells a new process; and what it nearly always is. */
+/** The key of the page size in the auxiliary vector of a process, and the usual page size. */
 const AUXV_PAGE_SIZE = 6n
 const PAGE_SIZE = 4_096
 const SOCKET_LINK = /^socket:\[(\d+)\]$/
@@ -84,7 +84,7 @@ export function childrenOf(pid: number): number[] {
     .map(Number)
 }
 
-/** The process and all that came of it, `count_max` at most. */
+/** The process and its descendants, `count_max` at most. */
 export function treeOf(pid: number, count_max: number): number[] {
   const tree = [pid]
   for (let index = 0; index < tree.length && tree.length < count_max; index++) tree.push(...childrenOf(tree[index]!))
@@ -113,7 +113,7 @@ function readLink(path: string): string {
   }
 }
 
-/** Memory is told in pages. */
+/** The kernel reports memory in pages. */
 export function readPageSize(): number {
   const words = new BigUint64Array(Uint8Array.from(readFileSync('/proc/self/auxv')).buffer)
   const at = words.findIndex((word, index) => index % 2 === 0 && word === AUXV_PAGE_SIZE)
@@ -121,8 +121,8 @@ export function readPageSize(): number {
 }
 
 /**
- * What each of these processes uses with all that came of it: CPU time in ms of one core, of processes that have ended
- * too where their parents have seen it; and resident memory, in which pages that several share count several times.
+ * The usage of each of these processes with its descendants: CPU time in ms of one core, including ended processes that their
+ * parents have waited for, and resident memory, which counts shared pages several times.
  */
 export function usageOfTrees(pids: readonly number[], page_size: number): Map<number, TreeUsage> {
   const processes = new Map<number, TreeUsage & { parent_pid: number }>()

@@ -109,7 +109,7 @@ test('a file says regions and tiers', () => {
   assert.deepEqual(syd?.capacity, machineCapacity(NODE))
 })
 
-test('every mistake of a file is told', () => {
+test('every mistake of a file is reported', () => {
   const region = 'name = "fra"\ndisplay_name = "F"\nlatitude = 1\nlongitude = 1\n'
   const wrong: [string, RegExp][] = [
     ['[[regions]\n', /cannot be read/],
@@ -131,7 +131,7 @@ test('every mistake of a file is told', () => {
   assert.match(mistakes.join(), /cannot be read/)
 })
 
-test('a mistake of a file is told with its line and column, and with the member that was meant', () => {
+test('a mistake of a file is reported with its line and column, and with the member that was meant', () => {
   const told: [string, string][] = [
     [
       'currency = "EUR"\ncurrency = "USD"\n',

@@ -15,7 +15,7 @@ test('every schema of the contract is one, and says what it says in the strictes
   }
 })
 
-test('a schema is not looked at before the first value, and then once', () => {
+test('a schema is compiled at the first value, and once', () => {
   let looks = 0
   const schema = new Proxy(Type.Object({ count: Type.Integer() }), {
     get: (target, name, receiver) => {
@@ -41,7 +41,7 @@ test('only what comes by the address is read as what it should be', () => {
   assert.deepEqual(value, { count: 5, names: ['one'] })
 })
 
-test('a name that nobody knows is repeated only so far, and its like are told once', () => {
+test('an unknown name is repeated only up to a length, and similar ones are reported once', () => {
   const check = createShapeCheck(
     Type.Object({ a: Type.Record(Type.String(), Type.Integer()) }, { additionalProperties: false }),
   )
@@ -59,7 +59,7 @@ test('a name that nobody knows is repeated only so far, and its like are told on
   for (const { message } of errors) assert.ok(message.length < 400)
 })
 
-test('a misspelled member is told with the one that was meant, and a value with those that are allowed', () => {
+test('a misspelled member is reported with the one that was meant, and a value with those that are allowed', () => {
   const check = createShapeCheck(
     Type.Object(
       {
@@ -101,7 +101,7 @@ test('a null for an optional member that cannot be null is as if it were absent,
   assert.ok(tried > 100)
 })
 
-test('a null that is required, in a list or in a map stays a mistake, and is told as it came', () => {
+test('a null that is required, in a list or in a map stays a mistake, and is reported as it came', () => {
   const Inner = Type.Object({ a: Type.Optional(Type.Integer()), b: Type.Integer() }, { additionalProperties: false })
   const check = createFaultFinder(
     Type.Object({

@@ -1,5 +1,5 @@
-// Whether a value has the shape that the contract says, and if not, which members are wrong and why: in one place,
-// because the door refuses what the validate operations only report.
+// Checks a value against a schema of the contract, and names the members that are wrong and why. One place serves both the
+// requests, which are refused, and the validate operations, which only report.
 import { type ErrorDetail, FORMATS } from '@muster/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
@@ -30,10 +30,10 @@ const REASONS: Readonly<Record<string, string>> = {
   format: 'invalid',
 }
 
-/** Keywords that only repeat what a member below them is told. */
+/** Keywords that only repeat the error of a member below them. */
 const COMPOUND_KEYWORDS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'propertyNames'])
 
-/** What a validator says of one fault; the door's framework has the same. */
+/** What a validator reports of one error; the HTTP framework has the same type. */
 export type Fault = Pick<
   ErrorObject,
   'instancePath' | 'schemaPath' | 'keyword' | 'message' | 'params' | 'data' | 'parentSchema'
@@ -42,7 +42,7 @@ export type Fault = Pick<
 export type ShapeCheck = (value: unknown) => ErrorDetail[]
 
 const OPTIONS = {
-  // With all errors, so that whoever mends a request mends it once; bodies are bounded, and so is their number.
+  // All errors at once, so that a request needs to be corrected once. Bodies are bounded, and so is the number of errors.
   allErrors: true,
   verbose: true,
   formats: { ...FORMATS },
@@ -54,7 +54,7 @@ const OPTIONS = {
 const EXACT = new Ajv(OPTIONS)
 const COERCING = new Ajv({ ...OPTIONS, coerceTypes: 'array' })
 
-/** Answers null if the value is right. */
+/** Returns null for a valid value. */
 export type FaultFinder = (value: unknown) => Fault[] | null
 
 /**
@@ -73,7 +73,7 @@ export function createFaultFinder(schema: TSchema, { coerce }: { coerce: boolean
   }
 }
 
-/** A check of values against one schema. It answers what is wrong, at most 32 details. */
+/** A check of values against one schema. It returns at most 32 errors. */
 export function createShapeCheck(schema: TSchema): ShapeCheck {
   const findFaults = createFaultFinder(schema, { coerce: false })
   return (value) => toDetails(findFaults(value) ?? [])

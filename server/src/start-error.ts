@@ -1,5 +1,5 @@
-// Why the platform, or a role of it, cannot start: one sentence for the person who started it. Whatever else is thrown
-// while starting is a fault of ours and is logged whole.
+// Why the platform or a role cannot start: one sentence for the person who started it. Any other error during the start is a
+// fault of the platform and is logged whole.
 import type { Config } from './config/config.ts'
 
 /** The message is a whole sentence that says what to do; it is shown without a stack. */

@@ -1,4 +1,4 @@
-// A repeated look that runs only while there is something to look at: an idle process is not woken for it.
+// A repeated check that runs only while there is something to check: it does not wake an idle process.
 
 export type TimerWhileNeeded = {
   /** Starts the timer, unless it runs. Cheap. */

@@ -12,7 +12,7 @@ function placeOf(entered: ClientPlace | NoPlace): ClientPlace {
   return entered
 }
 
-test('an IPv6 client is counted by its /64, /56 and /48, every other client by itself', () => {
+test('an IPv6 client is counted by its /64, /56 and /48, any other client by its address', () => {
   assert.deepEqual(keysOf('192.0.2.7'), ['192.0.2.7'])
   assert.deepEqual(keysOf('::ffff:192.0.2.7'), ['192.0.2.7'])
   assert.deepEqual(keysOf('2001:db8:1:2ff::9'), ['2001:db8:1:2ff::/64', '2001:db8:1:200::/56', '2001:db8:1::/48'])

@@ -10,13 +10,13 @@ export type ClientPlace = { leave: () => void }
 /** Why there is no place: the client (or its /56 or /48) has as many as it may have, or everything is taken. */
 export type NoPlace = 'client_full' | 'full'
 
-type Place = { networks: readonly Network[]; displace: (() => void) | null; isBusy: () => boolean }
+type HeldPlace = { networks: readonly Network[]; displace: (() => void) | null; isBusy: () => boolean }
 type Network = {
   key: string
   factor: number
   count: number
   /** Those that may be given to another client: the longest held first, those that were found busy last. */
-  displaceable: Set<Place>
+  displaceable: Set<HeldPlace>
 }
 
 /** Busy places that are passed over for one that is not, each time. */
@@ -32,7 +32,7 @@ export class ClientShare {
   #count = 0
   #displaced_count = 0
 
-  /** `client_max`: places of one IPv4 address or /64. A /56 has four times as many, a /48 sixteen times. */
+  /** `client_max`: places of one IPv4 address or /64. A /56 has four times, a /48 sixteen times that number. */
   constructor({ places_max, client_max }: { places_max: number; client_max: number }) {
     assert(places_max >= 1 && client_max >= 1)
     this.#places_max = places_max
@@ -63,7 +63,7 @@ export class ClientShare {
       return 'client_full'
     }
     if (this.#count >= this.#places_max && !this.#makeRoom(networks)) return 'full'
-    const place: Place = { networks: networks.map((network) => this.#network(network)), displace, isBusy }
+    const place: HeldPlace = { networks: networks.map((network) => this.#network(network)), displace, isBusy }
     this.#add(place)
     let is_left = false
     return {
@@ -79,7 +79,7 @@ export class ClientShare {
     return this.#networks.get(key)?.count ?? 0
   }
 
-  #holds(place: Place): boolean {
+  #holds(place: HeldPlace): boolean {
     return place.displace === null || place.networks[0]!.displaceable.has(place)
   }
 
@@ -108,7 +108,7 @@ export class ClientShare {
     return network
   }
 
-  #add(place: Place): void {
+  #add(place: HeldPlace): void {
     this.#count++
     for (const network of place.networks) {
       network.count++
@@ -118,7 +118,7 @@ export class ClientShare {
     }
   }
 
-  #remove(place: Place): void {
+  #remove(place: HeldPlace): void {
     this.#count--
     for (const network of place.networks) {
       network.count--
@@ -135,7 +135,7 @@ export class ClientShare {
 }
 
 /** The longest held place that is not busy, as far as BUSY_PASSED_MAX are busy; else the longest held. */
-function displaceableOf({ displaceable }: Network): Place {
+function displaceableOf({ displaceable }: Network): HeldPlace {
   const [oldest] = displaceable
   for (let passed = 0; passed < BUSY_PASSED_MAX; passed++) {
     const [place] = displaceable

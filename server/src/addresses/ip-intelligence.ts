@@ -1,7 +1,7 @@
-// What is known of an address: whether it is a hosting provider's, a proxy's, a Tor exit's or a VPN's, and where it is.
-// Told by the operator's own lists and mmdb files, by lists that others publish, and last by AS numbers that come with the
-// platform; files are read again when they change, and what says nothing of an address leaves it to the others. Facts are
-// remembered by address until the data change.
+// What is known of an address: whether it belongs to a hosting provider, a proxy, a Tor exit or a VPN, and where it is. The
+// sources are the operator's own lists and mmdb files, published lists, and last the AS numbers that come with the platform.
+// A file is read again when it changes. A source without data on an address leaves it to the others. Facts are cached by
+// address until the data change.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type AddressFacts, factsFrom } from './ip-data/facts.ts'
@@ -65,7 +65,7 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
   const pause = (ms: number): Promise<void> =>
     sleep(ms, undefined, { ref: false, signal: closing.signal }).catch(() => {})
 
-  /** A feed may take a minute: files are looked at meanwhile. */
+  /** A feed may take a minute: files are read meanwhile. */
   async function keepLooking(): Promise<void> {
     while (!closing.signal.aborted) {
       await look()
@@ -86,7 +86,7 @@ export function openIpIntelligence(options: IpIntelligenceOptions): IpIntelligen
       return null
     },
   )
-  // What is not wanted any more has been forgotten when the files are looked at.
+  // Files of feeds that are no longer configured have been removed before the folder is read.
   const first = Promise.all([feeds.then(look), openSeed()])
   const working = Promise.all([first.then(keepLooking), feeds.then(keepRefreshing)])
   let opening: Promise<void> | null = Promise.race([first, pause(OPENING_MS_MAX)]).then(() => {

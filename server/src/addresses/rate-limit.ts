@@ -1,6 +1,6 @@
-// How often a client may ask: GCRA, as a bucket of debt that every request fills by one and time empties at an even
-// rate. A key has no entry until it asks; entries of those that stay away are forgotten when the room is needed, those
-// that owe little first. No timers: time is looked at when a request comes.
+// Limits how often a client may call: GCRA, a bucket of debt that every request fills by one and time empties at an even
+// rate. A key has no entry before its first request. When room is needed, entries with little debt are removed first. There
+// are no timers: the debt is computed when a request arrives.
 import assert from 'node:assert'
 
 export type RateLimiter = {
@@ -18,9 +18,9 @@ const UNITS_PER_REQUEST = 60_000
 export const PER_MINUTE_MAX = 1_000_000
 
 /**
- * At most `burst` requests of a key at once (`per_minute` of them unless said otherwise), and `per_minute` a minute in
- * the long run; 0 a minute is no limit. Never more than `keys_max` keys are remembered. Whoever has more than half of
- * the burst to pay is forgotten early only when a quarter of keys_max others have too: many clients, many requests each.
+ * Allows `burst` requests of a key at once (by default `per_minute`), and `per_minute` a minute in the long run; 0 is no
+ * limit. At most `keys_max` keys are remembered. A key with more than half of its burst in debt is removed early only when a
+ * quarter of keys_max others have as much: many clients with many requests each.
  */
 export function createRateLimiter(options: { per_minute: number; burst?: number; keys_max: number }): RateLimiter {
   const { per_minute, burst = per_minute, keys_max } = options

@@ -1,7 +1,7 @@
-// The folder: every few seconds it reads the journal behind its position, makes facts of it, and adds them up. The facts,
-// their sums, what is known of lobbies and players, and the position move in one transaction: a kill at any point costs
-// nothing and counts nothing twice. The row of the position is its guard: of several api processes the one that holds it
-// folds the shard, and the others pass it by.
+// The aggregation of analytics: every few seconds it reads the journal after its position, turns it into facts, and adds them
+// up. The facts, their sums, the live state and the position change in one transaction: a kill at any point loses nothing and
+// counts nothing twice. The row of the position is a lock: of several api processes the one that holds it aggregates the
+// shard, and the others skip it.
 import { setTimeout } from 'node:timers/promises'
 import type { ClientBase } from 'pg'
 import type { Context } from '../context.ts'
@@ -30,7 +30,7 @@ const REST_MS_MAX = 1_000
 const EXITS_MAX = 1_000
 /** A stopped lobby of which no run is known by then never had one. */
 const NO_RUN_MS = 10 * 60_000
-/** A run whose end nobody tells. */
+/** A run whose end is never reported is treated as ended after this time. */
 const NO_END_MS = 7 * 24 * 60 * 60_000
 
 export type Folder = { stop: () => Promise<void> }
@@ -70,7 +70,7 @@ export function startAggregation(ctx: Ctx, rows_max = ROWS_MAX): Folder {
   }
 }
 
-/** One step. Answers whether there may be more to do at once. */
+/** One step. Returns whether there may be more to do at once. */
 export async function fold(ctx: Ctx, rows_max = ROWS_MAX): Promise<boolean> {
   try {
     const has_more_rows = await foldJournal(ctx, rows_max)
@@ -139,8 +139,8 @@ async function add(client: ClientBase, facts: readonly Fact[], idOf: (series: Se
 }
 
 /**
- * Where nobody has folded yet, and where what comes next is not there any more: from the first row that is there. Answers
- * whether that is somewhere else than before.
+ * Moves a position that is new, or that is behind a gap, to the oldest journal row that exists. Returns whether any position
+ * changed.
  */
 async function begin(ctx: Ctx): Promise<boolean> {
   return inTransaction(ctx.pool, async (client) => {

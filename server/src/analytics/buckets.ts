@@ -1,7 +1,8 @@
-// A window of time, cut into buckets: about a hundred, of a width that people read easily. A bucket begins at a multiple
-// of its width, and the window is widened to whole buckets: so a bucket says the same whoever asks for it, and when.
+// Cuts a window of time into about a hundred buckets of a round width. A bucket begins at a multiple of its width, and the
+// window is widened to whole buckets: so a bucket has the same numbers for every caller, at any time.
 //
-// What is read for them is as fine as it must be: roll-ups of a minute up to a year; below a minute the events themselves. What is fine is kept for a shorter time: who asks for what is older gets wider buckets.
+// The data are as fine as needed: roll-ups from a minute to a year, and below a minute the events themselves. Fine data are
+// kept for a shorter time, so older windows get wider buckets.
 
 export const MINUTE_S = 60
 export const HOUR_S = 3_600

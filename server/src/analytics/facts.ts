@@ -1,6 +1,6 @@
-// What has happened, as facts that can be added up: each says by how much it changes what is there in its series (the
-// lobbies and players of a namespace in one region and one game mode). A fact is made of a change of the journal and of
-// what is known of its lobby and player; it names neither of them. Pure: the folder and whoever asks make the same.
+// What has happened, as facts that can be added up: each says by how much it changes its series (the lobbies and players of a
+// namespace in one region and one game mode). A fact is derived from a change of the journal and from what is known of its
+// lobby and player; it names neither. Pure: the aggregation and a query derive the same facts.
 import type { Change } from '../journal/changes.ts'
 import type { Entry } from '../journal/pages.ts'
 import type { Standing } from './live-state.ts'
@@ -35,7 +35,7 @@ export type Fact = {
   series: Series
   ms: number
   difference: Partial<Gauges>
-  /** From creation to ready; or how long a player who leaves was connected: null when he never was. */
+  /** From creation to ready; or how long a player who leaves was connected: null for one who never was. */
   duration_ms: number | null
   /** Of a stop. */
   failed: boolean | null
@@ -137,7 +137,7 @@ function removal(standing: Standing, player_id: string, ms: number): Fact[] {
   return [{ ...fact('player_removed', lobby.series, ms, difference), duration_ms }]
 }
 
-/** A server that has ended by itself is no failure when it says so, and none that the platform ended with everything. */
+/** A server that exits on its own fails only with another code than 0. One that the platform ends does not fail. */
 function hasFailed(end: RunEnd | undefined): boolean {
   if (end?.exit_reason === 'stopped') return false
   return !(end?.exit_reason === 'exit' && end.exit_code === 0)

@@ -1,6 +1,6 @@
-// What a gap of the journal has hidden. Rows that were removed before they were folded are not counted; but lobbies and
-// players that ended in them would be told of for ever. The tables of the matchmaker reflect at least what was removed of
-// the journal: who has ended there ends here too, before the first row that is left.
+// What a gap of the journal has hidden. Rows that were removed before they were aggregated are not counted. But lobbies and
+// players that ended in them would be shown for ever. The matchmaker's tables reflect at least the removed part of the
+// journal: what has ended there ends here too, before the first row that is left.
 import type { ClientBase } from 'pg'
 import type { Change, StopReason } from '../journal/changes.ts'
 import { shardOf } from '../journal/pages.ts'

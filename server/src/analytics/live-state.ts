@@ -19,13 +19,13 @@ export type StandingPlayer = {
   player_id: string
   lobby_id: string
   connect_ms: number | null
-  /** Before that, in connections that were dropped and taken up again; null: he was never connected. */
+  /** Before that, in earlier connections; null: the player was never connected. */
   played_ms: number | null
 }
 
 export type Standing = {
   liveLobby: (lobby_id: string) => StandingLobby | undefined
-  /** A player who has not left, and his lobby. */
+  /** A player who has not left, with the lobby. */
   seat: (player_id: string) => { player?: StandingPlayer; lobby?: StandingLobby }
   playersOf: (lobby_id: string) => StandingPlayer[]
   putLobby: (lobby: StandingLobby) => void

@@ -1,13 +1,13 @@
-// A window's numbers, read in one snapshot: of each line that is asked for, what was there at the end of every bucket and
-// what happened in it. Roll-ups of the lines (below a minute: events), and what is not folded yet, are added up by bucket;
-// only the columns that are told of a kind of lines are read. The bucket -1 is what came before the window, beside what
-// the roll-ups know of its beginning.
+// Reads the numbers of a window in one snapshot: for each requested line, the state at the end of every bucket and what
+// happened in it. Roll-ups of the lines (below a minute: events) and what is not aggregated yet are added up by bucket. Only
+// the columns of the requested lines are read. Bucket -1 is what came before the window, besides what the roll-ups know of
+// its beginning.
 import type { ClientBase } from 'pg'
 import { type Buckets, DAY_S, MINUTE_S } from './buckets.ts'
 import { type Fact, GAUGES, type Gauges } from './facts.ts'
 import { addedSql, FACT_COLUMNS, factArrays, factArraysSql, openingSql, SUM_NAMES, type Sums } from './roll-ups.ts'
 
-/** How numbers are told apart: `only` says which lines of analytics_lines these are, `names` by what each is known. */
+/** How numbers are identified: `only` selects lines of analytics_lines, `names` are the columns that name each of them. */
 const KINDS = {
   all: { names: [], only: 'lines.region is null and lines.game_mode is null', gauges: GAUGES, sums: SUM_NAMES },
   region: {

@@ -1,6 +1,6 @@
-// The tables that facts are added up in: analytics_events has them one by one, in a partition a day; analytics_roll_ups
-// adds up those of a line in a minute, a year and widths in between; analytics_exit_codes counts a namespace's exits
-// likewise. What is added up stands here once, as SQL: for what is folded, and for a window that is asked for.
+// The tables in which facts are added up. analytics_events has them one by one, in one partition a day. analytics_roll_ups
+// adds up those of a line in a minute, a year and widths between. analytics_exit_codes counts the exit codes of a namespace
+// in the same way. The additions are written here once, as SQL, for the aggregation and for queries.
 import type { ClientBase } from 'pg'
 import { MINUTE_S, ROLL_UP_WIDTHS } from './buckets.ts'
 import { type Fact, GAUGES } from './facts.ts'
@@ -94,8 +94,8 @@ function unitsSql(): string {
 }
 
 /**
- * The statement that adds facts up: `facts` tells them, as rows of analytics_events. Of a line they come in the order of
- * their times, from statement to statement. `is_new`: their lines have no roll-ups yet, and what is looked up for those is spared.
+ * The statement that adds facts up. `facts`: a query that returns them as rows of analytics_events; those of a line come in
+ * the order of their times, from statement to statement. `is_new`: their lines have no roll-ups yet, so none are looked up.
  */
 export function addUpSql(facts: string, { is_new = false } = {}): string {
   return `

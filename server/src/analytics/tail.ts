@@ -1,6 +1,6 @@
-// What has happened and is not folded yet: the end of the journal behind the folder's position, and ends of processes
-// that nobody has counted. The folder makes facts of it and writes them; who is asked makes the same facts, and adds them
-// to his answer.
+// What has happened and is not aggregated yet: the end of the journal after the aggregation's position, and ends of processes
+// that are not counted. The aggregation turns them into facts and writes them. A query derives the same facts, and adds them
+// to its result.
 import type { ClientBase } from 'pg'
 import { type Row, readTails } from '../journal/read.ts'
 import { exitOf, type Fact, factsOf, type RunEnd, type RunEnds } from './facts.ts'

@@ -13,7 +13,7 @@ import { checkBackup, lackingSentence } from './verify/backup.ts'
 import { checkPlatform } from './verify/platform.ts'
 import { counted, inMegabytes, type Report, reportLines, reportOf } from './verify/report.ts'
 
-/** What a person is told, and whether it is what he hoped for. */
+/** What the operator reads, and whether the command succeeded. */
 export type Outcome = { lines: string[]; is_good: boolean }
 
 export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
@@ -78,7 +78,7 @@ async function onPlatform<T>(
   }
 }
 
-/** A database that does not answer is told in a sentence, as at a start. */
+/** A database that cannot be reached is reported in a sentence, as at a start. */
 async function explained<T>(config: Config, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

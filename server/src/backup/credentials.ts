@@ -1,5 +1,5 @@
 // The platform's own credentials: the key folder, without what belongs to this machine's PostgreSQL, and the admin token.
-// Whoever holds a backup holds them, and is the platform.
+// With a backup anybody has them, and can act as the platform.
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -38,7 +38,7 @@ export async function makeQueue(url: string, log: Log): Promise<void> {
   await runMigrations({ connectionString: url, logger })
 }
 
-/** Within the transaction of the caller. Answers how many jobs were planned. */
+/** Runs within the caller's transaction. Returns how many jobs were planned. */
 export async function loadJobs(client: ClientBase, path: string): Promise<number> {
   await client.query(
     `create temporary table ${LANDING.name} (task text, payload json, queue text, run_at timestamptz,

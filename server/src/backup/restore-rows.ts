@@ -47,7 +47,7 @@ export async function restoreRows(
     const migrated = await migrate(connection.db, log)
     const lost = await connection.db
       .updateTable('lobby_runs')
-      // Nobody knows more of them than the backup does.
+      // The backup is the last that is known of them.
       .set({ exit_ts: sql`greatest(start_ts, ${backup.manifest.create_ts}::timestamptz)`, exit_reason: 'lost' })
       .where('exit_ts', 'is', null)
       .executeTakeFirst()

@@ -25,7 +25,7 @@ import { checkBackup, lackingSentence } from './verify/backup.ts'
 
 /** Findings that the error of a restore lists. */
 const FINDINGS_TOLD_MAX = 10
-/** What is no content of a data folder: the locks of somebody who looked at it, and what a file system brings. */
+/** Files that do not count as content of a data folder: locks, and what a file system creates. */
 const NOT_CONTENT = /^(lock|lock-holder\.json|postgres\.lock|lost\+found)$/
 
 export type Restored = { manifest: Manifest; migrated: string[]; lost_run_count: number }

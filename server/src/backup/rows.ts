@@ -44,7 +44,7 @@ export async function readSequences(client: ClientBase): Promise<BackedSequence[
   return sequences
 }
 
-/** Hands the rows' text to `write`, which reads it to its end; answers how many rows there were. */
+/** Streams the rows' text to `write`, which reads it to its end; returns how many rows there were. */
 export async function dump(
   client: ClientBase,
   what: Table | string,

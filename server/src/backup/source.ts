@@ -1,6 +1,6 @@
-// The platform's database, whether the platform runs or not. DATABASE_URL names one that somebody else runs. The
-// embedded PostgreSQL of a platform that runs is reached at the address that its data folder remembers; that of one that
-// is stopped is started for as long as it is needed, under the lock that keeps the platform from starting meanwhile.
+// The platform's database, whether the platform runs or not. DATABASE_URL names an external one. The embedded PostgreSQL of a
+// running platform is reached at the address in its data folder. That of a stopped platform is started for as long as it is
+// needed, under the lock that keeps the platform from starting meanwhile.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -69,7 +69,7 @@ export async function connectAlone(url: string): Promise<pg.Client> {
     connectionTimeoutMillis: CONNECT_MS_MAX,
     keepAlive: true,
   })
-  // What breaks between two queries is told by the next one.
+  // An error between two queries is reported by the next query.
   client.on('error', () => undefined)
   await client.connect()
   try {

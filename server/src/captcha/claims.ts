@@ -1,7 +1,7 @@
-// Which responses of captchas were sent to this platform: each is good once, for whoever came with it first, in whichever
-// namespace. A response is claimed before its provider is asked, so that of a hundred that come at once one is asked for.
-// A claim is answered once the provider has said yes or no; until then the same request may ask again. Only the hash is
-// kept, longer than any provider would take the response for good.
+// The responses of captchas that clients have sent to this platform. Each is valid once, for the request that sent it first,
+// in any namespace. A response is claimed before its provider is asked: of a hundred at once only one is sent on. A claim is
+// settled once the provider has decided; until then the same request may ask again. Only the hash is kept, and longer than
+// any provider would accept the response.
 import { createHash, randomBytes } from 'node:crypto'
 import type { CaptchaProvider } from '@muster/contract'
 import { sql } from 'kysely'

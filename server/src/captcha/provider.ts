@@ -1,6 +1,6 @@
-// The providers of captchas, asked whether a response is good. They fail closed: whoever does not answer, or not what is
-// documented, lets nobody through. A provider that keeps failing is not asked for a while (open), then by one request at
-// a time until it answers again; meanwhile everybody is told when to come again.
+// The providers of captchas, which verify a response. They fail closed: without a documented answer no client is admitted. A
+// provider that keeps failing is not called for a while (open), then by one request at a time until it works again.
+// Meanwhile clients receive an error that says when to try again.
 import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { CircuitBreaker } from '../outbound/circuit-breaker.ts'

@@ -8,8 +8,8 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 
 /**
- * Throws GAME_NOT_FOUND (or `unknown`) when there is no such game, and the very same when it is not the caller's: nobody
- * learns which games exist. Throws GROUP_INSUFFICIENT_PERMISSIONS when his role does not suffice.
+ * Throws GAME_NOT_FOUND (or `unknown`) for an unknown game, and likewise for a game that is not the caller's: nobody learns
+ * which games exist. Throws GROUP_INSUFFICIENT_PERMISSIONS when the caller's role does not suffice.
  */
 export function requireGame(
   ctx: Context,
@@ -41,7 +41,7 @@ export async function requireGames(
   }
 }
 
-/** The namespace is one of this game, whose caller has been looked at. Throws NAMESPACE_NOT_FOUND. */
+/** The namespace must belong to this game, whose access was checked before. Throws NAMESPACE_NOT_FOUND. */
 export async function requireNamespace(
   ctx: Context,
   game_id: string,
@@ -59,8 +59,8 @@ export async function requireNamespace(
 }
 
 /**
- * Throws GROUP_NOT_FOUND when there is no such group, and the very same when the caller is no member of it; or
- * GROUP_INSUFFICIENT_PERMISSIONS. With `trx`, what it says holds until the end of it: whoever changes the members waits.
+ * Throws GROUP_NOT_FOUND for an unknown group and for a caller who is not its member, or GROUP_INSUFFICIENT_PERMISSIONS.
+ * With `trx`, the result holds until the end of that transaction: changes of the members wait.
  */
 export async function requireGroup(
   ctx: Context,

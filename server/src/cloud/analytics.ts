@@ -45,7 +45,7 @@ async function readNumbers(ctx: Context, db: ClientBase, { window, namespace_ids
   const buckets = bucketsOf(window, is_fine)
   const asked = { rows_max: TAIL_ROWS_MAX, namespace_ids: new Set(namespace_ids) }
   const tail = await readTail(db, await positionsOf(db, namespace_ids), asked).catch((error: unknown) => {
-    // Until the folder goes on behind it, what is folded is told.
+    // Until the aggregation has passed the gap, only what it has aggregated is returned.
     if (error instanceof JournalGap) return readTail(db, new Map(), asked)
     throw error
   })

@@ -60,7 +60,7 @@ async function isCut(ctx: Context, group_id: string, { start_ms }: Window): Prom
   return group.create_ts.getTime() < kept_from_ms
 }
 
-/** Until now at most: nobody knows what will have been used. */
+/** The window ends now at the latest: future usage is unknown. */
 function windowOf({ query_start_ts, query_end_ts }: QueryOf<typeof getUsage>, now_ms: number): Window {
   const end_ms = query_end_ts === undefined ? now_ms : instantOf(query_end_ts)
   // The end itself is not part of the window: one that ends with a month is of that month.

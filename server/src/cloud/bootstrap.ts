@@ -1,4 +1,4 @@
-// What a program is told before it has any credential.
+// What a program can read before it has any credential.
 import type { getBootstrap, ResponseOf } from '@muster/contract'
 import { hasEmailLogin } from '../config/addresses.ts'
 import type { Context } from '../context.ts'

@@ -1,6 +1,6 @@
-// Deletion. Rows go in one transaction that holds the game's group: whoever creates something in the game holds it too,
-// so nothing can come to rest on what is being deleted. The bytes follow later (sweep/removed-objects.ts). What something else
-// rests on is refused, and the refusal names what does.
+// Deletion. Rows are deleted in one transaction that locks the game's group. Everything that creates something in the game
+// locks it too, so nothing can begin to depend on what is being deleted. The bytes follow later (sweep/removed-objects.ts). A
+// row that others depend on is not deleted: the error names them.
 import { ApiError } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
 import type { Caller } from '../caller.ts'
@@ -8,7 +8,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { lockDomains, releaseDomains } from './domains/ownership.ts'
-import { holdGroupOf, lockGroup } from './quotas.ts'
+import { lockGroup, lockGroupOf } from './quotas.ts'
 import { deleteUploads } from './sweep/removed-objects.ts'
 
 /** An error names this many things that still use the one to delete. */
@@ -76,8 +76,8 @@ export async function deleteGame(ctx: Context, caller: Caller, game_id: string):
 }
 
 /**
- * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or IN_USE. A lobby that is created in the very moment, before the
- * matchmaker has heard of it, lives on until it is empty; nobody finds it any more.
+ * Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or IN_USE. A lobby that is created before the matchmaker knows of the deletion
+ * lives until it is empty; no request finds it.
  */
 export async function deleteNamespace(
   ctx: Context,
@@ -196,7 +196,7 @@ async function inGame(
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   await ctx.db.transaction().execute(async (trx) => {
-    await holdGroupOf(trx, game_id)
+    await lockGroupOf(trx, game_id)
     await remove(trx)
   })
 }

@@ -13,7 +13,7 @@ import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'
 /** Of the page for people, with the token behind it. */
 export const LINK_PATH = '/devices/link/'
 const LINK_LIFETIME_MS = 60 * 60_000
-/** How often a request that waits looks by itself: a wake-up may be lost. */
+/** How often a waiting request reads the database: a wake-up may be lost. */
 const LOOK_MS = 4_000
 /** All that http/watches.ts lets wait, and those that are just ending. */
 const WAITING_MAX = 2_000
@@ -29,7 +29,7 @@ export type DeviceLinks = {
     query: { device_link_token: string; watch_index?: string },
     gone: AbortSignal,
   ) => Promise<ResponseOf<typeof getDeviceLink>>
-  /** Answers everybody who waits. */
+  /** Ends all waiting requests with a response. */
   close: () => void
 }
 

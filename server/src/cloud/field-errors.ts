@@ -42,7 +42,7 @@ export function checkNameId(text: string): ErrorDetail[] {
   ]
 }
 
-/** Runs a write. Who loses the race for a name is told what the check before it would have said. */
+/** Runs a write. A caller that loses the race for a name receives the same error as from the check before it. */
 export async function orNameTaken<T>(taken: ErrorDetail, write: () => Promise<T>): Promise<T> {
   try {
     return await write()

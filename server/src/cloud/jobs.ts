@@ -92,7 +92,7 @@ async function freeJobs(ctx: Context): Promise<void> {
     )`.execute(ctx.db)
 }
 
-/** At `run_ms`, null for now. A later look at the same claim replaces the one that is planned. */
+/** `run_ms`: null for now. It replaces a planned check of the same claim. */
 export async function addDomainCheck(db: Kysely<Schema>, domain_id: string, run_ms: number | null): Promise<void> {
   const run_at = run_ms === null ? null : new Date(run_ms)
   await sql`
@@ -103,14 +103,14 @@ export async function addDomainCheck(db: Kysely<Schema>, domain_id: string, run_
 }
 
 /**
- * There is one run ahead at most, and runs follow one another. A wish moves the run that is ahead. A run that plans the next
- * one does not: a wish may have come since it looked.
+ * At most one run is planned, and runs never overlap. A `request` moves the planned run forward. A run that `plan`s the next
+ * one does not move it: a request may have arrived since the run read its hosts.
  */
-export async function addCertificateRun(db: Kysely<Schema>, run_ms: number, by: 'wish' | 'plan'): Promise<void> {
+export async function addCertificateRun(db: Kysely<Schema>, run_ms: number, by: 'request' | 'plan'): Promise<void> {
   await sql`
     select graphile_worker.add_job(
       'order_certificates', '{}'::json, queue_name := 'certificates', run_at := ${new Date(run_ms)}::timestamptz,
       job_key := 'certificates', max_attempts := ${ATTEMPTS_MAX},
-      job_key_mode := ${by === 'wish' ? 'replace' : 'preserve_run_at'}
+      job_key_mode := ${by === 'request' ? 'replace' : 'preserve_run_at'}
     )`.execute(db)
 }

@@ -1,5 +1,5 @@
-// What a group may have. Whoever creates something of which there is a limit holds the group's row while it counts and
-// inserts, so that a limit is exact however many create at once.
+// The quotas of a group. Everything that creates a row under a quota locks the group's row while it counts and inserts, so
+// that a quota is exact however many requests create at once.
 import { ApiError } from '@muster/contract'
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Context } from '../context.ts'
@@ -19,8 +19,8 @@ export async function lockGroup(trx: Trx, group_id: string): Promise<void> {
   if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
 }
 
-/** Holds the group of a game, and answers which it is. Throws GAME_NOT_FOUND, also when it was deleted meanwhile. */
-export async function holdGroupOf(trx: Trx, game_id: string): Promise<string> {
+/** Locks the group of a game, and returns its id. Throws GAME_NOT_FOUND, also when the game was deleted meanwhile. */
+export async function lockGroupOf(trx: Trx, game_id: string): Promise<string> {
   const groupOf = async (): Promise<string> => {
     const query = trx.selectFrom('games').select('developer_group_id').where('game_id', '=', game_id)
     const row = await query.executeTakeFirst()

@@ -1,5 +1,5 @@
-// Where the time of a request went, put together of what each role wrote of it; and who is told of a ray. To everybody
-// else there is none: members who only look too, for wishes of players are not theirs to read.
+// Where the time of a request went, assembled from the parts that each role wrote, and who may read it. For all others the
+// ray does not exist. Viewers of a group are among them: requests of players are not theirs to read.
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError, type getRayPerfLogs, type ResponseOf, type ServicePerf } from '@muster/contract'
 import { sql } from 'kysely'
@@ -13,7 +13,7 @@ import { cut } from './lists.ts'
 const NEW_MS = 60_000
 /** What those who took part in a new one are given to write it. */
 const WRITE_MS = 250
-/** A request is forwarded to one service, and one lobby is started for it; a client may have taken its id for his own calls. */
+/** A request is forwarded to one service and starts one lobby. A client may have sent its id with other calls too. */
 const PARTS_MAX = 64
 
 /** Throws RAY_NOT_FOUND. */
@@ -27,7 +27,7 @@ export async function rayPerf(
   return perfLists(parts)
 }
 
-/** Of the request that started a lobby; for whoever may see the lobby. */
+/** For the request that started a lobby, to a caller that may see the lobby. */
 export async function startPerf(ctx: Context, ray_id: string): Promise<ResponseOf<typeof getRayPerfLogs>> {
   return perfLists(await writtenParts(ctx, ray_id))
 }
@@ -47,7 +47,7 @@ async function writtenParts(ctx: Context, ray_id: string): Promise<Part[]> {
   return readParts(ctx, ray_id)
 }
 
-/** Throws RAY_NOT_FOUND for whoever is not a developer of the game, or its own cloud token. */
+/** Throws RAY_NOT_FOUND unless the caller is a developer of the game or uses its cloud token. */
 export async function requireDeveloper(ctx: Context, caller: Caller, game_id: string): Promise<void> {
   try {
     await requireGame(ctx, caller, game_id, 'RAY_NOT_FOUND')

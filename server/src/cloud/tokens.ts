@@ -17,7 +17,7 @@ export const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
 const PUBLIC_TOKEN_LIFETIME_MS = 15 * 365 * 24 * 60 * 60_000
 
 /** Whose tokens: of a game as a whole, or of one of its namespaces. */
-export type TokenShelf =
+export type TokenList =
   | { kind: 'cloud'; game_id: string }
   | { kind: 'public' | 'development'; game_id: string; namespace_id: string }
 
@@ -36,14 +36,14 @@ export async function createPublicToken(
 ): Promise<{ token: string }> {
   await requireGame(ctx, caller, game_id)
   const { name_id } = await requireNamespace(ctx, game_id, namespace_id)
-  const shelf = { kind: 'public', game_id, namespace_id } as const
-  return issueToken(ctx, shelf, { kind: 'public', namespace_id }, PUBLIC_TOKEN_LIFETIME_MS, name_id)
+  const list = { kind: 'public', game_id, namespace_id } as const
+  return issueToken(ctx, list, { kind: 'public', namespace_id }, PUBLIC_TOKEN_LIFETIME_MS, name_id)
 }
 
-/** A new token that can be listed and revoked: nobody has it before its row is there. */
+/** A new token that can be listed and revoked: its row is written before the token is returned. */
 export async function issueToken(
   ctx: Context,
-  shelf: TokenShelf,
+  list: TokenList,
   subject: Subject,
   lifetime_ms: number,
   name?: string,
@@ -53,21 +53,21 @@ export async function issueToken(
   const options = { now_ms, lifetime_ms, token_id, ...(name === undefined ? {} : { name }) }
   const token = ctx.keys.issue(subject, options)
   const hostname = subject.kind === 'development' ? subject.hostname.toLowerCase() : null
-  await recordToken(ctx.db, shelf, { token_id, now_ms, lifetime_ms, hostname })
+  await recordToken(ctx.db, list, { token_id, now_ms, lifetime_ms, hostname })
   return { token }
 }
 
 /** So that it can be listed and revoked. */
 export async function recordToken(
   db: Database,
-  shelf: TokenShelf,
+  list: TokenList,
   token: { token_id: string; now_ms: number; lifetime_ms: number; hostname?: string | null },
 ): Promise<void> {
   const { token_id, now_ms, lifetime_ms, hostname = null } = token
   const times = { create_ts: new Date(now_ms), expire_ts: new Date(now_ms + lifetime_ms) }
   await db
     .insertInto('tokens')
-    .values({ token_id, ...rowOf(shelf), ...times, hostname })
+    .values({ token_id, ...rowOf(list), ...times, hostname })
     .execute()
 }
 
@@ -75,10 +75,10 @@ export async function recordToken(
 export async function listTokens(
   ctx: Context,
   caller: Caller,
-  shelf: TokenShelf,
+  list: TokenList,
 ): Promise<{ tokens: Static<typeof TokenSummary>[]; is_cut: boolean }> {
-  await requireShelf(ctx, caller, shelf)
-  const found = await tokensOf(ctx, shelf)
+  await requireShelf(ctx, caller, list)
+  const found = await tokensOf(ctx, list)
     .leftJoin('revoked_tokens', 'revoked_tokens.token_id', 'tokens.token_id')
     .select(['tokens.token_id', 'create_ts', 'tokens.expire_ts', 'revoke_ts'])
     .orderBy('create_ts', 'desc')
@@ -95,10 +95,10 @@ export async function listTokens(
   return { tokens, is_cut }
 }
 
-/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND; one of another shelf is not found here. */
-export async function revokeToken(ctx: Context, caller: Caller, shelf: TokenShelf, token_id: string): Promise<void> {
-  await requireShelf(ctx, caller, shelf)
-  const row = await tokensOf(ctx, shelf)
+/** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND, also for a token of another kind or namespace. */
+export async function revokeToken(ctx: Context, caller: Caller, list: TokenList, token_id: string): Promise<void> {
+  await requireShelf(ctx, caller, list)
+  const row = await tokensOf(ctx, list)
     .select('tokens.token_id')
     .where('tokens.token_id', '=', token_id)
     .executeTakeFirst()
@@ -122,13 +122,13 @@ export async function revokeById(ctx: Context, token_id: string, expire_ms?: num
   await ctx.listener.notify(REVOKED_CHANNEL)
 }
 
-async function requireShelf(ctx: Context, caller: Caller, shelf: TokenShelf): Promise<void> {
-  await requireGame(ctx, caller, shelf.game_id)
-  if (shelf.kind !== 'cloud') await requireNamespace(ctx, shelf.game_id, shelf.namespace_id)
+async function requireShelf(ctx: Context, caller: Caller, list: TokenList): Promise<void> {
+  await requireGame(ctx, caller, list.game_id)
+  if (list.kind !== 'cloud') await requireNamespace(ctx, list.game_id, list.namespace_id)
 }
 
-function tokensOf(ctx: Context, shelf: TokenShelf) {
-  const { kind, game_id, namespace_id } = rowOf(shelf)
+function tokensOf(ctx: Context, list: TokenList) {
+  const { kind, game_id, namespace_id } = rowOf(list)
   return ctx.db
     .selectFrom('tokens')
     .where('kind', '=', kind)
@@ -136,7 +136,7 @@ function tokensOf(ctx: Context, shelf: TokenShelf) {
     .where('namespace_id', namespace_id === null ? 'is' : '=', namespace_id)
 }
 
-function rowOf(shelf: TokenShelf) {
-  const namespace_id = shelf.kind === 'cloud' ? null : shelf.namespace_id
-  return { kind: shelf.kind, game_id: shelf.game_id, namespace_id }
+function rowOf(list: TokenList) {
+  const namespace_id = list.kind === 'cloud' ? null : list.namespace_id
+  return { kind: list.kind, game_id: list.game_id, namespace_id }
 }

@@ -1,6 +1,6 @@
-// Tables that are partitioned by a time (UTC), a partition a day: what is old goes as a whole, without a look at its rows.
-// A partition is called <table>_<yyyymmdd>. It is made before the first row of its day is written, and attached, which
-// keeps nobody from reading meanwhile.
+// Tables partitioned by a time (UTC), one partition a day: old rows are dropped as a whole partition, without a scan. A
+// partition is named <table>_<yyyymmdd>. It is created before the first row of its day is written, and attached without
+// blocking readers.
 import type { ClientBase, Pool } from 'pg'
 import { inTransaction } from './transaction.ts'
 
@@ -64,7 +64,7 @@ async function daysOf(db: ClientBase | Pool, table: string): Promise<number[]> {
   return rows.flatMap(({ name }) => readPartitionName(name)?.day_ms ?? [])
 }
 
-/** Drops the days that were over by then. Answers how many. */
+/** Drops the days that were over by then. Returns how many. */
 export async function dropDays(pool: Pool, table: string, before_ms: number): Promise<number> {
   let count = 0
   for (const day_ms of await daysOf(pool, table)) {

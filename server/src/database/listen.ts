@@ -1,6 +1,6 @@
-// NOTIFY, as a wake-up and nothing else: one connection of its own that listens, for ever. It connects by itself and
-// again after every break; whenever it begins to listen to a channel it wakes the subscribers once with an empty
-// payload, because what was said before was not heard. States: connecting -> listening -> connecting ... -> closed.
+// NOTIFY, used only as a wake-up, over a connection of its own that is kept open. It connects again after every break.
+// Whenever it begins to listen to a channel, it wakes the subscribers once with an empty payload, because earlier
+// notifications were not received. States: connecting -> listening -> connecting ... -> closed.
 import { randomInt } from 'node:crypto'
 import { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'

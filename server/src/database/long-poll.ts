@@ -8,9 +8,9 @@ const WAIT_MS_MAX = 40_000
 
 export type LongPoll = {
   /**
-   * Looks at once, at every word about one of the `keys` and every `look_ms`, until `look` answers something. Null when
-   * 40 s are over, nobody waits any more, or the process ends. `busy`: too many wait already.
-   * `isGone` is asked after each look, and at once when `gone` is aborted.
+   * Calls `look` at once, at every notification about one of the `keys`, and every `look_ms`, until it returns something.
+   * Returns null after 40 s, when the caller is gone, or when the process ends; `busy` when too many callers wait already.
+   * `isGone` is called after each look, and at once when `gone` is aborted.
    */
   until: <T>(
     keys: readonly string[],
@@ -18,7 +18,7 @@ export type LongPoll = {
     isGone: () => boolean,
     gone?: AbortSignal,
   ) => Promise<T | null | 'busy'>
-  /** Answers everybody who waits. */
+  /** Ends all waiting calls. */
   close: () => void
 }
 

@@ -9,7 +9,7 @@ import { StartError } from '../start-error.ts'
 import { MIGRATIONS, type Migration } from './migrations/index.ts'
 import type { Schema } from './schema.ts'
 
-/** Any number, but always this one: it tells our lock from those of other programs in the same database. */
+/** An arbitrary constant. It separates this lock from those of other programs in the same database. */
 const LOCK_KEY = '7365882110'
 /** How long to wait for another process that migrates. */
 const TURN_MS_MAX = 600_000

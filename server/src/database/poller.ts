@@ -1,5 +1,5 @@
-// Looking at what another role writes: when it says that something happened, and every so often in case the word was
-// lost. One look at a time; a word that comes during one is followed by another.
+// Reads what another role writes: at each notification, and at an interval in case a notification was lost. Reads never
+// overlap; a notification during one is followed by another.
 import type { Logger } from 'pino'
 import type { Listener } from './listen.ts'
 
@@ -51,7 +51,7 @@ export function createPoller({ log }: { log: Logger }, { look, failure }: Look):
   }
 }
 
-/** Looks at once, and every so often. */
+/** Reads at once, and at the interval. */
 export function watchEvery(ctx: { log: Logger }, every_ms: number, look: Look): Poller {
   const looks = createPoller(ctx, look)
   const timer = setInterval(looks.wake, every_ms)
@@ -65,7 +65,7 @@ export function watchEvery(ctx: { log: Logger }, every_ms: number, look: Look): 
   }
 }
 
-/** Looks at once, every so often, and at each word on the channel; `concerns` chooses by the payload. */
+/** Reads at once, at the interval, and at each notification on the channel; `concerns` filters by the payload. */
 export function watchChannel(
   ctx: { listener: Pick<Listener, 'on'>; log: Logger },
   options: Look & {

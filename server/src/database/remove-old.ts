@@ -1,5 +1,5 @@
-// Rows whose time is over, removed a little at a time: the oldest first, by the index of their time, so many in one
-// statement that nobody waits for it, and so many in one sweep. Rows that somebody else holds are left to the next sweep.
+// Removes rows after their retention, the oldest first, by the index of their time. Each statement removes few enough that
+// nothing waits for it long, and each sweep has a maximum. Rows that are locked are left to the next sweep.
 import type { Pool } from 'pg'
 
 /** Rows removed by one statement. */
@@ -22,14 +22,14 @@ export function removeOldSql({ table, ended, only }: OldRows): string {
     order by ${ended} limit $2 for update skip locked))`
 }
 
-/** Removes what ended before. Answers how many. */
+/** Removes rows that ended before `before_ms`. Returns how many. */
 export function removeOld(pool: Pool, rows: OldRows, before_ms: number): Promise<number> {
   const text = removeOldSql(rows)
   const before = new Date(before_ms)
   return removeInBatches((rows_max) => pool.query(text, [before, rows_max]).then(({ rowCount }) => rowCount ?? 0))
 }
 
-/** Calls `remove` until it finds less than it may remove. Answers how many it removed. */
+/** Calls `remove` until it removes less than it may. Returns how many were removed. */
 export async function removeInBatches(remove: (rows_max: number) => Promise<number>): Promise<number> {
   let count = 0
   for (let statements = 0; statements < STATEMENTS_MAX; statements++) {

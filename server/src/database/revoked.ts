@@ -56,7 +56,7 @@ export function createRevoked(options: { pool: Pool; listener: Listener; log: Lo
       .catch(() => undefined)
       .then(() => {
         next = null
-        // Whoever came just now has started it already.
+        // A caller that arrived just now has started it already.
         return reading ?? start()
       })
     return next

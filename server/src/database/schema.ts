@@ -96,7 +96,7 @@ type KvUsageTable = { namespace_id: string; entry_count: number; byte_count: num
 
 type GroupTable = { group_id: string; display_name: string; create_ts: CreateTime }
 
-/** A person: by e-mail address, or an administrator by the name of his access token. The API calls it an identity. */
+/** A person: by e-mail address, or an administrator by the name of the access token. The API calls it an identity. */
 type UserTable = {
   user_id: string
   /** In lower case. */
@@ -337,7 +337,7 @@ type AnalyticsGauge =
   | 'player_unready_count'
 type AnalyticsChanges = Record<`${AnalyticsGauge}_change`, number>
 
-/** What is told of: a namespace, one of its regions, or one of its game modes; the gauges are as of the folder's position. */
+/** A line of analytics: a namespace, one of its regions, or one of its game modes. Gauges hold at the aggregation's position. */
 type AnalyticsLineTable = Record<AnalyticsGauge, Generated<number>> & {
   line_id: Generated<number>
   namespace_id: string
@@ -406,7 +406,7 @@ type JournalReaderTable = { shard: number; reader: string; read_seq: number }
 /** How far the tables lobbies and players of a shard reflect its journal. */
 type ShardTable = { shard: number; projected_seq: number }
 
-/** One row at most: whom to ask. Never needed for safety (matchmaker/shards/fence.ts). */
+/** At most one row: which matchmaker to ask. Never needed for safety (matchmaker/shards/fence.ts). */
 /** Until when the books were served, in book time; `writer`: the process that says so. */
 type BookTimeTable = { singleton: Generated<boolean>; writer: string; served_ms: number | null }
 
@@ -481,7 +481,7 @@ type PlayerTable = {
   seat_key: string | null
   connect_key: string | null
   disconnect_key: string | null
-  /** Who plays, where he has said so; and whose party he came with, by its leader's player. */
+  /** The identity of the player, if known; and the leader's player of the party that the player came with. */
   identity_id: string | null
   leader_player_id: string | null
 }
@@ -525,7 +525,7 @@ type RaySpanTable = {
 }
 /** Versions that drain in a namespace, and those that did; projected like players. */
 type DrainingVersionTable = { namespace_id: string; version_id: string; shard: number; is_draining: boolean }
-/** Responses of captchas that were sent to us, each good once for whoever came with it first. */
+/** Responses of captchas that clients have sent. Each is valid once, for the request that sent it first. */
 type CaptchaClaimTable = { response_hash: Buffer; claimed_by: Buffer; is_answered: Generated<boolean>; expire_ts: Date }
 
 // Written by api; the edge makes a certificate's row when its host is first visited.
@@ -578,7 +578,7 @@ type PartyMemberRow = {
   join_ms: number
 }
 
-/** A game's player: a guest of one namespace. `seen_ts`: when his device came back, to a day. */
+/** A game's player: a guest of one namespace. `seen_ts`: when the device last came back, to a day. */
 type IdentityTable = {
   identity_id: string
   namespace_id: string
@@ -621,7 +621,7 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
-  /** Where its server listens, as seen while it was not ready; null when nobody looked. */
+  /** Where its server listens, as seen while it was not ready; null when it was never checked. */
   listening: ColumnType<Listening | null, string | null | undefined, string | null>
   /** The last lines that a server wrote which failed; null of all others. */
   log_tail: ColumnType<string[] | null, string | null | undefined, string | null>

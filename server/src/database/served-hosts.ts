@@ -1,5 +1,5 @@
-// For which hosts a certificate may be ordered: those that answer for something. The edge asks before it notes a wish, so
-// that strangers do not fill the table, and the api asks again before it orders, for much may have changed in between.
+// The hosts for which a certificate may be ordered: those that serve something. The edge checks before it notes a request,
+// so that strangers do not fill the table. The api checks again before it orders, because much may have changed since.
 import { type Kysely, sql } from 'kysely'
 import type { Schema } from './schema.ts'
 

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 export type SweepStep = {
   /** Of what: a word for the log. */
   what: string
-  /** Removes some, and answers how many. */
+  /** Removes some, and returns how many. */
   remove: () => Promise<number>
 }
 

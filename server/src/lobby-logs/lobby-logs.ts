@@ -20,7 +20,7 @@ export type LobbyLogs = {
     lines_max: number,
     patience?: LogPatience,
   ): Promise<LogPart>
-  /** What it used; null when nobody looked, or nothing of it is kept. */
+  /** The resources that it used; null when they were never measured or are no longer kept. */
   metrics(lobby_id: string): Promise<LobbyMetrics | null>
 }
 

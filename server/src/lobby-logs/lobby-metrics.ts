@@ -1,7 +1,6 @@
-// What a lobby's processes used over its life, kept beside its log: a point for each step of time, with the CPU time that
-// was used in it and the most memory that was seen. There are so many points at most; when there would be more, two become
-// one and the step is twice as long. So it is always the whole life, in a few kilobytes. The runner writes it
-// (runner/lobby-metrics.ts), the api tells it.
+// What a lobby's processes used over its life, stored beside its log: for each step of time, the CPU time used in it and the
+// highest memory seen. The number of points is limited: beyond it, two points become one and the step doubles. So the whole
+// life fits into a few kilobytes. The runner writes it (runner/lobby-metrics.ts), and the api returns it.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -30,8 +29,8 @@ export function beginMetrics(start_ts: number): LobbyMetrics {
 }
 
 /**
- * What was used since the sample before is spread over the time since then: nobody knows better. A sample that is not
- * later than the one before changes nothing: the machine's clock was set back.
+ * Usage since the last sample is spread evenly over the time between. A sample that is not later than the last one changes
+ * nothing: the machine's clock was set back.
  */
 export function addSample(metrics: LobbyMetrics, { ts, cpu_ms, memory_bytes }: Sample): void {
   if (ts <= metrics.seen_ts) return

@@ -44,7 +44,7 @@ export function createFolderLogs(lobbies_folder: string): LobbyLogs {
     ask: (folder: string) => Promise<LinesRead>,
   ): Promise<LogPart> {
     const folder = folderOfLobby(lobbies_folder, lobby_id)
-    // Looked at before it is read: what is whole by then has no line that the reading could miss.
+    // Checked before the read: a log that is complete by then has no line that the read could miss.
     const is_open = hasOutputPipe(folder, stream)
     return { ...(await ask(folder)), is_open }
   }

@@ -56,7 +56,7 @@ test('who reads on from place to place has every line once, or hears that some a
   )
 })
 
-test('a line that is being written is told when it is whole', async (t) => {
+test('a line that is being written is returned when it is whole', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'muster-logs-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const path = logFile(folder, 'stderr', 1)

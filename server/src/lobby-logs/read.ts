@@ -62,7 +62,7 @@ export async function linesAfter(
   return { lines, end, is_gap }
 }
 
-/** Adds the lines behind `offset` until there are `wanted`; answers where they end. Null: the file is gone. */
+/** Adds the lines after `offset` until there are `wanted`; returns where they end. Null: the file is gone. */
 async function readFile(path: string, offset: number, wanted: number, lines: LogLine[]): Promise<number | null> {
   let end = offset
   while (lines.length < wanted && end < FILE_BYTES_MAX) {

@@ -1,6 +1,6 @@
-// The logs of lobbies that run, or ran, on another machine. They stay on the disk of the runner that started them; the api
-// asks for what somebody wants to read, and the runner answers (runner/logs/answers.ts). Both are rows that live for
-// seconds, with NOTIFY to wake each other: nothing is written for a log that nobody reads.
+// The logs of lobbies that run, or ran, on another machine. They stay on the disk of the runner that started them. The api
+// requests what a caller wants to read, and the runner responds (runner/logs/answers.ts). Both are rows that live for
+// seconds, with NOTIFY as the wake-up: a log that is not read causes no writes.
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '@muster/contract'
 import type { Pool } from 'pg'
@@ -39,7 +39,7 @@ export type FarRun = { runner_id: string; region: string }
 export type FarLogs = {
   /** Its answers throw LOBBY_LOGS_NOT_REACHABLE when the runner does not answer. */
   of: (run: FarRun) => LobbyLogs
-  /** Whoever waits is answered, and nobody waits any more. */
+  /** Ends all waiting requests, and admits no more. */
   close: () => void
 }
 
@@ -58,7 +58,7 @@ export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: L
     return rows[0] === undefined ? null : (JSON.parse(rows[0].answer) as LogAnswer)
   }
 
-  /** Null: nobody waits for the answer any more. */
+  /** Null: the caller is gone. */
   async function ask(
     { runner_id, region }: FarRun,
     lobby_id: string,

@@ -12,13 +12,13 @@ type Answers = { held: [string, boolean][]; warnings: string[] }
 export type Check = () => boolean | Promise<boolean>
 /** A sentence for the operator; null: all is well. */
 export type Warning = () => string | null | Promise<string | null>
-/** `warnings` keep nobody from being served: something must be looked at. */
+/** `warnings` do not affect readiness: the operator should act on them. */
 export type Readiness = { is_ready: boolean; checks: Record<string, boolean>; warnings: string[] }
 
 export type Health = {
   /** What must hold for the process to be ready. Ends with the function that it answers. */
   needs: (name: string, check: Check) => () => void
-  /** What does not keep the process from being ready, but must be looked at. A later one of the same name replaces it. */
+  /** A problem for the operator that does not make the process unready. A later one of the same name replaces it. */
   warns: (name: string, warning: Warning) => void
   /** All roles serve. */
   started: () => void
@@ -76,7 +76,7 @@ async function holds(check: Check): Promise<boolean> {
   try {
     return (await inTime(check)) === true
   } catch {
-    // Why not is in the log of whoever needs it.
+    // The reason is logged by the part that needs the check.
     return false
   }
 }

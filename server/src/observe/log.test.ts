@@ -61,7 +61,7 @@ test('a secret of any kind is hidden wherever it stands in a line, and the rest 
       assert.equal((JSON.parse(line) as { who: string }).who, 'test')
     }
     assert.match(lines[0]!, /before .* after/)
-    assert.ok(lines[1]!.includes(id), 'the ray id is told')
+    assert.ok(lines[1]!.includes(id), 'the ray id is in the line')
   }
 })
 

@@ -22,7 +22,7 @@ const SECRET_FORMS: readonly RegExp[] = [
   /(?<=\b(?:Basic|Bearer) )[\w+/=.~-]+/gi,
   // Passwords in addresses: of the database, of the mail server.
   /(?<=:\/\/[^\s"/:@]{0,64}:)[^\s"@/]+(?=@)/g,
-  // Presigned addresses are good for whoever has them.
+  // A presigned address is a credential.
   /(?<=[?&]signature=)[0-9a-f]+/g,
   // bcrypt hashes, and private keys as their files have them (a line of JSON has \\n for the ends of lines).
   /\$2[aby]\$\d\d\$[./\w]{53}/g,
@@ -30,7 +30,7 @@ const SECRET_FORMS: readonly RegExp[] = [
 ]
 const HIDDEN = '[hidden]'
 
-/** `secrets`: as they are, and as they stand in a line of JSON. */
+/** `secrets`: hidden as they are, and in their JSON form. */
 function hideSecrets(secrets: readonly string[], line: string): string {
   const known = secrets.reduce((text, secret) => text.replaceAll(secret, HIDDEN), line)
   return SECRET_FORMS.reduce((text, form) => text.replace(form, HIDDEN), known)

@@ -1,6 +1,6 @@
-// What the operator watches: numbers of this process, told in the words of Prometheus (operator-port.ts). What happens is
-// counted where it happens; how things stand is told by the rooms when somebody looks (`gauge`, `sum`). Labels are of few
-// values: nothing here grows with lobbies or players.
+// The metrics of this process in the Prometheus text format (operator-port.ts). Events are counted where they happen. States
+// are read from the rooms at each scrape (`gauge`, `sum`). Labels have few values: nothing here grows with the number of
+// lobbies or players.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 /** From a find in a lobby that runs to one that waited for a start as long as it may. */
@@ -30,7 +30,7 @@ export function createMetrics({ roles }: { roles: readonly string[] }) {
   ) => new Histogram({ name: `muster_${name}`, help, labelNames, buckets: [...buckets], registers: [registry] })
 
   const told = (name: string, help: string, labelNames: readonly string[]) => {
-    // A room that is opened anew tells it from now on.
+    // A room that is opened again registers its metric again.
     registry.removeSingleMetric(`muster_${name}`)
     return { name: `muster_${name}`, help, labelNames, registers: [registry] }
   }
@@ -83,7 +83,7 @@ export function createMetrics({ roles }: { roles: readonly string[] }) {
     run_starts: counter('run_starts_total', 'Starts of lobbies: started, refused or failed.', ['result']),
     run_start_seconds: histogram(
       'run_start_duration_seconds',
-      'From the wish for a lobby, as the runner sees it, to its process.',
+      'From the request for a lobby, as the runner sees it, to its process.',
       [],
       START_SECONDS,
     ),

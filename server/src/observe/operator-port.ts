@@ -1,10 +1,9 @@
-// The operator's port of a process: its metrics, and whether it is well. It is for loopback and internal networks, and
-// tells nothing that is secret; with a token set the metrics are for whoever shows it, since on this machine lobbies
-// reach loopback too.
+// The operator's port of a process: its metrics and its health. It is for loopback and internal networks, and reveals no
+// secrets. With a token set, the metrics require it: lobbies on this machine reach loopback too.
 //
-//   /metrics        numbers, for Prometheus
-//   /health/live    200 as long as the process answers anything
-//   /health/ready   200 when it may be sent requests, else 503; what holds and what does not, as JSON
+//   /metrics        metrics, for Prometheus
+//   /health/live    200 as long as the process responds at all
+//   /health/ready   200 when it may receive requests, else 503; with the checks as JSON
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -19,11 +18,14 @@ const REQUEST_MS_MAX = 10_000
 const CONNECTIONS_MAX = 64
 
 export type OperatorPort = { port: number; close: () => Promise<void> }
-type Place = { host: string; port: number; token: string | null }
+type OperatorAddress = { host: string; port: number; token: string | null }
 type Watched = { metrics: Metrics; health: Health; log: Logger }
 
 /** Null when the port cannot be had: that is logged, and keeps nobody from playing. */
-export async function openOperatorPort({ host, port, token }: Place, watched: Watched): Promise<OperatorPort | null> {
+export async function openOperatorPort(
+  { host, port, token }: OperatorAddress,
+  watched: Watched,
+): Promise<OperatorPort | null> {
   const { log } = watched
   const server = createServer({ requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX }, (req, res) => {
     answer(watched, token, req, res).catch((error: unknown) => {
@@ -32,7 +34,7 @@ export async function openOperatorPort({ host, port, token }: Place, watched: Wa
     })
   })
   server.maxConnections = CONNECTIONS_MAX
-  // Whoever watches must not keep a process alive.
+  // A connection of a monitor must not keep the process alive.
   server.unref()
   server.listen({ host, port })
   try {

@@ -39,7 +39,7 @@ export type Ray = {
   /** What was asked for. */
   operation: string
   owner: RayOwner
-  /** It tells of something that is kept in any case, like the start of a lobby. */
+  /** It belongs to an event that is kept in any case, such as the start of a lobby. */
   is_wanted: boolean
 }
 

@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { BatchWriter } from '../batch-writer.ts'
 import { busyMs, LABEL_LENGTH_MAX, openRay, type Ray, type RayOwner, type RayService } from './ray.ts'
 
-/** Said to whoever gathers rays: they are to be written now. */
+/** A notification to all processes that gather rays: they write them now. */
 export const RAYS_CHANNEL = 'rays'
 /** A request that is busy for longer is slow. */
 export const SLOW_MS = 500
@@ -42,7 +42,7 @@ export type RayPart = {
 export type Recorder = {
   /** Null: none are kept. */
   open: (...asked: Parameters<typeof openRay>) => Ray | null
-  /** The ray is over; `code`: it was refused with this. Answers whether it is kept. */
+  /** Ends the ray; `code`: of the error that was returned, if any. Returns whether the ray is kept. */
   end: (ray: Ray | null, code: string | null) => boolean
   /** Is shown every part that is kept. Ends with the function that it answers. */
   onRay: (watcher: (part: RayPart) => void) => () => void
@@ -137,8 +137,8 @@ export function createRecorder({ pool, log, now, rays_per_second }: RecorderOpti
 }
 
 /**
- * The platform's clock has milliseconds, and tests move it; a process's own has fractions of them, and runs on by itself.
- * How far they are apart is known to one millisecond, and is only changed when it is outside of that.
+ * Converts the process's own clock to the platform's. The platform's clock has milliseconds, and tests move it. The process's
+ * clock has fractions and is monotonic. Their difference is known to one millisecond, and is corrected only beyond that.
  */
 function createWallClock(now: () => number): (at: number) => number {
   let ahead_ms = 0

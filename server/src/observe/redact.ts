@@ -1,5 +1,5 @@
-// What the operator's settings hold that nobody may read in a log, also as it is said to a server: some repeat in an error
-// what they were told.
+// The secrets in the operator's settings, which must not appear in a log, in each form in which a server may repeat them in
+// an error.
 import type { Config } from '../config/config.ts'
 
 /** Shorter ones would blank out what has nothing to do with them. */
@@ -23,7 +23,7 @@ export function credentialsOf({
   return secrets.filter(({ length }) => length >= LENGTH_MIN)
 }
 
-/** The password in an address: as it stands there, as it is, and as a mail server is told it. */
+/** The password in an address: percent-encoded, decoded, and in the form that a mail server receives. */
 function loginOf(address: string | null): string[] {
   const [, user = '', password = ''] = /^\w+:\/\/([^:@/]*):([^@/]+)@/.exec(address ?? '') ?? []
   if (password === '') return []

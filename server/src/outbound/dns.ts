@@ -1,6 +1,6 @@
-// The names of others, asked of name servers and nobody else: hosts files and search domains of this machine are none of
-// their business. What comes back is an answer or a DnsFailure with a sentence; an answer's further sections are not
-// looked at. Each question has its own time-out and number of tries, and is cut off with its signal.
+// Resolves the names of others through name servers only: hosts files and search domains of this machine do not apply. The
+// result is an answer or a DnsFailure with a sentence; further sections of an answer are ignored. Each query has its own
+// timeout and number of attempts, and ends when its signal aborts.
 import { Resolver } from 'node:dns/promises'
 
 /** One query to one name server. */
@@ -16,7 +16,7 @@ const NAME_SERVERS_MAX = 16
 
 export type DnsFailureReason = 'not_found' | 'no_answer' | 'refused' | 'too_many'
 
-/** `not_found`: the name, or such a record of it, does not exist. Everything else may be different in a moment. */
+/** `not_found`: the name, or a record of this type, does not exist. All other failures may be temporary. */
 export class DnsFailure extends Error {
   readonly reason: DnsFailureReason
   constructor(reason: DnsFailureReason, message: string) {

@@ -36,8 +36,8 @@ export function mayReach(address: string, allowed: BlockList): boolean {
 }
 
 /**
- * Whether it is a public address of this very machine, which nobody has allowed: what listens there is ours, and no
- * firewall stands before it.
+ * Whether this is a public address of this very machine that the settings do not allow: what listens there is ours, and no
+ * firewall protects it.
  */
 export function isOwn(address: string, allowed: BlockList): boolean {
   if (isAllowed(address, allowed)) return false

@@ -296,10 +296,10 @@ test('an order that is requested during a run does not wait for the next planned
     'the first run has planned the next one',
     async () => ((await nextRun()) ?? 0) > ctx.now() + ORDER_AHEAD_MS,
   )
-  const wish_ms = ctx.now() + ORDER_AHEAD_MS
-  await addCertificateRun(ctx.db, wish_ms, 'wish')
+  const request_ms = ctx.now() + ORDER_AHEAD_MS
+  await addCertificateRun(ctx.db, request_ms, 'request')
   await orderCertificates(ctx)
-  assert.equal(await nextRun(), wish_ms)
+  assert.equal(await nextRun(), request_ms)
 })
 
 test('a failed order is reported, and retried after growing pauses', async (t) => {

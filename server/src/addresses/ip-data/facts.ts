@@ -1,6 +1,5 @@
-// What all sources together say of an address. Classes add up, unless a list says that the address is in none; where it is
-// and its AS number are said by the first file that knows, in the order of their names, and last by what comes with the
-// platform.
+// What all sources together know of an address. Classes add up, unless a list says that the address has none. The place and
+// the AS number come from the first file that has them, in the order of file names, and last from the platform's own data.
 import { clientKey } from '../client-ip.ts'
 import type { AddressClass } from './classes.ts'
 import type { AddressFile } from './folder.ts'
@@ -14,7 +13,7 @@ export type Coordinates = { latitude: number; longitude: number }
 export type AddressFacts = {
   /** All that it is in; none for an address of which nothing is known. */
   classes: ReadonlySet<AddressClass>
-  /** Null: nobody knows where it is (a private address, say). Good for a region, not for a door. */
+  /** Null: unknown, as for a private address. Precise enough to choose a region, not to refuse a client. */
   coordinates: Coordinates | null
   /** ISO 3166, two capital letters. */
   country: string | null
@@ -28,7 +27,7 @@ export type AddressSources = { files: readonly AddressFile[]; seed: RangeTable |
 
 /** In `sources`: the AS numbers that come with the platform. */
 const SEED = 'hosting AS numbers'
-/** Shared by the many of whom nothing is known. */
+/** Shared by all addresses without a class. */
 const NO_CLASSES: ReadonlySet<AddressClass> = new Set()
 const NO_SOURCES: readonly string[] = []
 

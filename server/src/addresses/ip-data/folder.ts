@@ -1,6 +1,6 @@
-// A folder of address data: lists (`tor.txt`, `vpn-provider.txt`, ...) and mmdb files. It is looked at every second; a file
-// that is new or has changed is read and takes the place of what it said before. One that cannot be read, is broken or has
-// gone is told of once, and what it said stays in force: a copy that failed half way must not open the door.
+// A folder of address data: lists (`tor.txt`, `vpn-provider.txt`, ...) and mmdb files. It is read every second. A new or
+// changed file replaces its old content. A file that cannot be read, is broken or is gone is logged once, and its old
+// content stays in force: a copy that failed half-way must not admit anybody.
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
@@ -77,7 +77,7 @@ export function createAddressFolder(folder: string, log: Logger): AddressFolder 
       files.set(name, await read(name, size))
       return true
     } catch (error) {
-      // Gone between the two looks: the next one tells.
+      // The file went away after it was listed: the next reading notices.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') warnOnce(name, error as Error)
       return false
     }

@@ -1,7 +1,7 @@
-// The AS numbers of providers whose customers are machines. Each was looked at by name and by what the provider sells; the
-// names are those of the registries, with a better known one in brackets. Left out on purpose, for people are behind them
-// too: networks that carry access and hosting under one number, content networks through which private relays reach the
-// world (Cloudflare, Akamai's own, Fastly), and Google's own number, which its consumer VPN uses.
+// AS numbers of providers whose customers are machines. Each was chosen by the name in the registries and by what the
+// provider sells; a better known name follows in brackets. Networks with people behind them are left out on purpose:
+// networks that carry access and hosting under one number; content networks through which private relays reach the internet
+// (Cloudflare, Akamai's own, Fastly); and Google's own number, which its consumer VPN uses.
 
 export const HOSTING_AS_NUMBERS: ReadonlyMap<number, string> = new Map([
   // The large clouds.

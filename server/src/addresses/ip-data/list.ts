@@ -1,6 +1,6 @@
-// A list of the operator's: addresses, CIDR blocks, ranges and AS numbers, one a line, that belong to the class that the
-// file is named for. What follows a # is a remark. A line that says nothing is left out and counted; a file of which most
-// lines say nothing is no list (a page that tells of an error, say), and is refused as a whole.
+// A list of the operator: addresses, CIDR blocks, ranges and AS numbers, one in each line. They belong to the class that the
+// file is named after. A # starts a remark. A line that cannot be parsed is left out and counted. A file of which most lines
+// cannot be parsed is refused as a whole: it may be the error page of a web server.
 import ipaddr from 'ipaddr.js'
 import { canonicalAddress } from '../client-ip.ts'
 import { type AddressRange, addressKey, createRangeTable, ipv6Key, type RangeTable } from './ranges.ts'

@@ -1,6 +1,6 @@
-// A file in MaxMind's DB format, whoever made it: what it says of an address is read from the fields that are there. Known
-// are those of MaxMind's Anonymous IP, City, Country and ASN and of their flat look-alikes. A file that does not hang
-// together is refused before it takes the place of another; one that turns out broken in the middle knows nothing there.
+// A file in MaxMind's DB format, of any provider. Known are the fields of MaxMind's Anonymous IP, City, Country and ASN
+// databases and of their flat variants. A file with an inconsistent structure is refused before it replaces another. A file
+// that turns out to be broken at one address knows nothing of that address.
 import { isIPv6 } from 'node:net'
 import { Reader } from 'mmdb-lib'
 import type { AddressClass } from './classes.ts'

@@ -1,6 +1,6 @@
-// Ranges of addresses with a number each, in sorted typed arrays: half a million of them take a few megabytes and no
-// object. An IPv4 address is its number; an IPv6 address counts by its first 64 bits, as a client does, so that nobody
-// steps out of a range by another address of his own network.
+// Ranges of addresses, each with a number, in sorted typed arrays: half a million of them take a few megabytes and no
+// objects. An IPv4 address is its number. An IPv6 address counts by its first 64 bits, like a client: no client leaves a
+// range by using another address of its own network.
 import ipaddr from 'ipaddr.js'
 
 /** Where an address lies: a number for IPv4, the first 64 bits for IPv6. */

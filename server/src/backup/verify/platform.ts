@@ -1,5 +1,5 @@
-// Whether a platform is whole, running or stopped: its seats, its stored files, what its versions name, what it has sealed, its keys. One
-// snapshot of the database, which nobody waits for.
+// Whether a platform is whole, running or stopped: its seats, its stored files, what its versions refer to, its sealed
+// secrets and its keys. It reads one snapshot of the database, which blocks nothing.
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { lockObjects } from '../../database/objects-lock.ts'

@@ -7,7 +7,7 @@ const NAME_WIDTH = 12
 
 export type Check = {
   name: string
-  /** What was looked at, in a few words with numbers. */
+  /** What was checked, in a few words with numbers. */
   looked_at: string
   findings: string[]
   remarks: string[]

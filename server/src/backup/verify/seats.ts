@@ -1,6 +1,6 @@
-// The laws of seats, looked at from outside: not with the matchmaker's book, but by plain counting. The tables say what
-// the journal said up to a row of it; what follows is replayed over them. A lobby has no more players than it holds; a
-// seat is consumed once and ends once; a namespace has no more lobbies, and a client no more players, than they may.
+// Verifies the laws of seats from outside, by counting, without the matchmaker's book. The tables reflect the journal up to
+// one of its rows; the rows after it are replayed over them. A lobby has no more players than it holds. A seat is consumed
+// once and ends once. A namespace has no more lobbies, and a client no more players, than allowed.
 import type { ClientBase } from 'pg'
 import type { Change } from '../../journal/changes.ts'
 import { decodePage } from '../../journal/pages.ts'
@@ -84,14 +84,14 @@ async function readSeats(client: ClientBase): Promise<Seats> {
 
 function addSeat(state: Seats, player_id: string, seat: Seat): Lobby | undefined {
   const lobby = state.lobbies.get(seat.lobby_id)
-  // A seat without a lobby has been told already.
+  // A seat without a lobby was reported before.
   if (lobby === undefined) return undefined
   state.seats.set(player_id, seat)
   lobby.player_count++
   return lobby
 }
 
-/** Answers how many rows of the journal the tables do not reflect yet. */
+/** Returns how many rows of the journal the tables do not reflect yet. */
 async function replay(client: ClientBase, state: Seats, findings: string[]): Promise<number> {
   let row_count = 0
   let after = { shard: -1, seq: '0' }
@@ -116,7 +116,7 @@ async function replay(client: ClientBase, state: Seats, findings: string[]): Pro
   }
 }
 
-/** Makes the change; answers what is illegal about it, or null. */
+/** Applies the change; returns what is illegal about it, or null. */
 function take(state: Seats, namespace_id: string, change: Change): string | null {
   switch (change.kind) {
     case 'lobby_created': {

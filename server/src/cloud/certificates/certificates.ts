@@ -1,7 +1,7 @@
-// Certificates that are wished for: ordered, tried again after growing pauses when that fails, and renewed before they end.
-// One job looks after all of them, one after the other, and plans its own next run. Authorities count how much is ordered,
-// so there is a budget, counted in the database: it holds however many hosts come at once, and over restarts.
-// With DNS-01 the wildcards are wished for at the start. A host that a wildcard covers needs no certificate of its own.
+// Certificates that hosts have requested: ordered, retried after growing pauses, and renewed before they expire. One job
+// handles all of them, one after the other, and plans its own next run. Certificate authorities limit orders, so there is a
+// budget. It is counted in the database: it holds for any number of hosts at once, and across restarts. With DNS-01 the
+// wildcards are requested at the start, and a host that a wildcard covers needs no certificate of its own.
 import { sql } from 'kysely'
 import { getDomain } from 'tldts'
 import { certifiedHosts, wildcardNames, wildcardOf } from '../../config/addresses.ts'
@@ -26,16 +26,16 @@ export const DOMAIN_BUDGET_MS = 7 * DAY_MS
 const ORDER_MS_MAX = 20 * MINUTE_MS
 /** Hosts of one run. */
 const HOSTS_PER_RUN_MAX = 20
-/** Should a wake-up be lost, a wish waits this long at most. */
+/** If a wake-up is lost, a request waits at most this long. */
 const RUN_MS_MAX = 10 * MINUTE_MS
 
-/** Orders at once what is wished for from now on, and what was wished for before. Answers how to end that. */
+/** Starts orders for the hosts that have requested a certificate, and that request one later. Returns how to end it. */
 export function startOrdering(ctx: Context): () => void {
   reportWildcards(ctx, wildcardNames(ctx.config))
   if (ctx.config.acme === null) return () => {}
   const run = (): void => {
-    addCertificateRun(ctx.db, ctx.now(), 'wish').catch((error: unknown) =>
-      ctx.log.warn({ err: error }, 'a wish for a certificate waits for the next run'),
+    addCertificateRun(ctx.db, ctx.now(), 'request').catch((error: unknown) =>
+      ctx.log.warn({ err: error }, 'a requested certificate waits for the next run'),
     )
   }
   if (ctx.config.acme.dns !== null) {
@@ -172,8 +172,8 @@ async function postpone(ctx: Context, host: string, until_ms: number, error: str
 type Budget = { kind: 'taken' | 'in_hand' } | { kind: 'all' | 'domain'; until_ms: number }
 
 /**
- * Counted before the order is placed: what a crash leaves open counts as well. The host is taken in hand by moving its next
- * time, so that of two who look at it one orders.
+ * The order is counted before it is placed, so an order that a crash leaves open counts too. The host's next time is moved
+ * in the same statement: of two processes that read the same host, only one orders.
  */
 async function takeFromBudget(ctx: Context, acme: Acme, { host, chain }: Due): Promise<Budget> {
   const now_ms = ctx.now()

@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { addDomainCheck } from '../jobs.ts'
-import { holdGroupOf, requireQuota } from '../quotas.ts'
+import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { requireDomain } from './names.ts'
 import { hasRelativeOfOthers, lockDomains, quarantineEnd, quarantineLine, releaseDomains } from './ownership.ts'
@@ -35,7 +35,7 @@ export async function addDomain(
   await requireNamespace(ctx, game_id, namespace_id)
   const domain = requireDomain(ctx.config.domains, text)
   await ctx.db.transaction().execute(async (trx) => {
-    const group_id = await holdGroupOf(trx, game_id)
+    const group_id = await lockGroupOf(trx, game_id)
     await requireNamespace(ctx, game_id, namespace_id, trx)
     const own = await trx.selectFrom('domains').select('domain').where('namespace_id', '=', namespace_id).execute()
     if (own.some((row) => row.domain === domain)) {

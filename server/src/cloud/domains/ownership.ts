@@ -63,7 +63,7 @@ export async function quarantineEnd(
   return end_ms > ctx.now() ? new Date(end_ms) : null
 }
 
-/** What a developer is told while the domain is in quarantine. */
+/** What the developer reads while the domain is in quarantine. */
 export function quarantineLine(domain: string, end: Date): string {
   return `Another group has given up ${domain}, which is reserved for it until ${end.toISOString()}.`
 }

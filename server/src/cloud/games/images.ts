@@ -12,7 +12,7 @@ import { type Digest, digestOf } from '../../objects/digest.ts'
 import { type Image, ImageRefused, imagePath, readImage } from '../../objects/image.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
-import { holdGroupOf } from '../quotas.ts'
+import { lockGroupOf } from '../quotas.ts'
 import { deleteUploads } from '../sweep/removed-objects.ts'
 import { prepareUpload } from '../uploads/uploads.ts'
 
@@ -31,7 +31,7 @@ export async function prepareImage(
   const files = [{ path, content_length, ...(mime === undefined ? {} : { content_type: mime }) }]
   const pathOf = (): string[] => ['path']
   return ctx.db.transaction().execute(async (trx) => {
-    await holdGroupOf(trx, game_id)
+    await lockGroupOf(trx, game_id)
     await abandonOldest(ctx, trx, game_id, kind)
     const upload = await prepareUpload(ctx, trx, { game_id, kind, files, in_parts: false, pathOf })
     return { upload_id: upload.upload_id, presigned_request: upload.presigned_requests[0]! }
@@ -82,8 +82,8 @@ export async function completeImage(
   const { image, digest } = await look(ctx, object_key)
   const { sha256, block_hashes } = digest
   await ctx.db.transaction().execute(async (trx) => {
-    await holdGroupOf(trx, game_id)
-    // A file that is being published holds this row shared; whoever comes later finds the upload complete.
+    await lockGroupOf(trx, game_id)
+    // A file that is being published locks this row in share mode; a later publication finds the upload complete.
     const upload = await trx
       .selectFrom('uploads')
       .select('complete_ts')
@@ -96,7 +96,7 @@ export async function completeImage(
       throw new ApiError(
         'UPLOAD_INCOMPLETE',
         {},
-        { message: 'The file was replaced while it was looked at; complete again.' },
+        { message: 'The file was replaced while it was checked; complete again.' },
       )
     }
     const complete_ts = new Date(ctx.now())

@@ -1,5 +1,5 @@
-// Groups: who develops games. Whoever makes one owns it; one that was made with the operator's own token has no owner
-// until somebody has joined and it is transferred to him.
+// Groups: who develops games. The user who creates a group owns it. A group that was created with the operator's own token
+// has no owner until a member has joined and receives the ownership.
 import {
   ApiError,
   type BodyOf,

@@ -1,5 +1,5 @@
-// Members of a group, and what they may do. Changes of one group's members come one after the other, each looked at with
-// the rights that the caller has at that moment; they hold for the very next request.
+// Members of a group, and what they may do. Changes of one group's members are serialised, and each is checked against the
+// rights that the caller has at that moment. They hold for the very next request.
 import { ApiError, GROUP_MEMBERS_MAX, type GroupRole, type getGroupMembers, type ResponseOf } from '@muster/contract'
 import type { Transaction } from 'kysely'
 import type { Caller, CallerOf } from '../../caller.ts'
@@ -69,7 +69,7 @@ export async function leaveGroup(ctx: Context, caller: CallerOf<'user'>, group_i
   })
 }
 
-/** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS or GROUP_NOT_MEMBER. To the owner himself, it changes nothing. */
+/** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS or GROUP_NOT_MEMBER. A transfer to the owner changes nothing. */
 export async function transferOwnership(
   ctx: Context,
   caller: Caller,

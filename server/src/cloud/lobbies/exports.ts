@@ -1,6 +1,6 @@
-// Files that are made while they are fetched, from an address that is signed for an hour: a lobby's log as text, and the
-// history of a game's lobbies as CSV. Whoever has the address needs no other credential, and it says all that decides
-// what is in the file. Nothing is stored for it.
+// Files that are generated while they are sent, from an address that is signed for an hour: a lobby's log as text, and the
+// history of a game's lobbies as CSV. The address is the only credential, and everything that decides the content is part of
+// it. Nothing is stored for it.
 //
 //   <main>/exports/lobbies/<lobby_id>/stdout.txt?expires=1767225600000&signature=<hex>
 //   <main>/exports/games/<game_id>/export.csv?query_start=...&query_end=...&expires=...&signature=...

@@ -20,7 +20,7 @@ import type { Window } from './csv.ts'
 import { historyUrl, logUrl } from './exports.ts'
 import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
-/** Cores in use are told to the ten-thousandth. */
+/** Cores in use are rounded to a ten-thousandth. */
 const CORE_PARTS = 10_000
 
 const PAGE = 64

@@ -25,8 +25,8 @@ type OfNamespace = { game_id: string; namespace_id: string }
 
 export type Feed = {
   /**
-   * Another one after the journal had a gap: then its listeners are told all anew. Throws API_NOT_AVAILABLE when the place
-   * of the feed was given to another client.
+   * A new object after a gap of the journal: then its subscribers receive everything anew. Throws API_NOT_AVAILABLE when the
+   * place of the feed was given to another client.
    */
   live(): LiveLobbies
   /** `wake` is called whenever there may be something new. Returns what ends that. */
@@ -59,7 +59,7 @@ export function createLiveFeeds(ctx: Context): LiveFeeds {
 
   function displace(namespace_id: string, entry: Entry): void {
     feeds.delete(namespace_id)
-    // Why it could not be opened has been told to those who entered.
+    // The subscribers that entered have received the error of opening it.
     entry.opening.then((opened) => opened.displace()).catch(() => {})
   }
 

@@ -1,8 +1,8 @@
-// The lobbies of one namespace that run, in memory: read from the tables and the journal behind them, and kept up by the
-// changes of the journal's rows. Pure; reading is load-live.ts, following live-feeds.ts.
+// The running lobbies of one namespace, in memory: read from the tables and the journal after them, and updated by each row
+// of the journal. Pure: load-live.ts reads, live-feeds.ts follows.
 //
-// Whoever stays is told what has changed behind what he knows: each lobby says when it last changed, and of those that
-// stopped the last are remembered. So nothing waits for a slow listener; he is told less often.
+// A subscriber receives what has changed since its last message: each lobby knows when it last changed, and the lobbies that
+// stopped last are remembered. So nothing is queued for a slow subscriber; it receives fewer messages.
 import type { LiveMessage, LobbySummaryAnalytics } from '@muster/contract'
 import { idOfName } from '../../ids.ts'
 import type { Change, LobbyRecord } from '../../journal/changes.ts'
@@ -44,7 +44,7 @@ export type Told = { message: LiveMessage; revision: number }
 
 export type LiveLobbies = {
   apply(seq: number, changes: readonly Change[]): void
-  /** Answers whether that was news. */
+  /** Returns whether that changed anything. */
   deploy(version_id: string): boolean
   /** Grows with each change. */
   revision(): number
@@ -91,7 +91,7 @@ export function createLiveLobbies(seq: number, version_id: string, loaded: reado
     return lobby
   }
 
-  /** Answers the lobby that it is about, if it is about one that runs. */
+  /** Returns the running lobby that the change is about, if any. */
   function change(told: Change): Live | undefined {
     switch (told.kind) {
       case 'lobby_created': {

@@ -45,12 +45,12 @@ export type LogReaders = {
    * LOBBY_LOGS_NOT_REACHABLE when the machine that has the log does not answer.
    */
   next(lobby_id: string, stream: LogStream, index: string | undefined, isOver: () => boolean): Promise<LogNews>
-  /** Whoever waits is answered, and nobody waits any more. */
+  /** Ends all waiting requests with a response, and admits no more. */
   close(): void
 }
 
 export function openLogReaders(ctx: Context): LogReaders {
-  // Its end is told by the runner, its lines by nobody.
+  // The runner announces the end of a log, but not its lines.
   let is_closed = false
   const waiting = createLongPoll(ctx, { channel: 'lobby_runs', look_ms: LOOK_MS, waiting_max: READERS_MAX })
 

@@ -19,7 +19,7 @@ export type LobbyRow = {
 export const LOBBY_COLUMNS = `l.lobby_id, l.namespace_id, l.game_mode, l.region, l.create_ts, l.ready_ts, l.stop_ts, l.stop_reason,
   r.start_ts, r.exit_ts, r.exit_code, r.exit_reason`
 
-/** Whether its server ended otherwise than by exit code 0 or because it was told to. */
+/** Whether its server ended otherwise than with exit code 0, and not because the platform stopped it. */
 export function hasFailed({ stop_reason, exit_reason, exit_code }: LobbyRow): boolean {
   if (stop_reason === 'never_ready') return true
   if (exit_reason === null || exit_reason === 'stopped') return false

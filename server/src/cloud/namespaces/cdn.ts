@@ -1,5 +1,5 @@
-// How a namespace's site may be visited. The edge and the matchmaker keep copies: whoever changes something here says so
-// on the channel 'namespaces'. Passwords arrive as bcrypt hashes and are never answered.
+// How a namespace's site may be visited. The edge and the matchmaker keep copies: a change is announced on the channel
+// 'namespaces'. Passwords arrive as bcrypt hashes and are never returned.
 import { ApiError, AUTH_USERS_MAX } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'

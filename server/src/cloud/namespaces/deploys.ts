@@ -1,5 +1,5 @@
-// What was deployed to a namespace, when and by whom: one row a deploy, written in the transaction that moves the
-// namespace, so that the newest row is always what the namespace is on. A roll-back is a deploy like any other.
+// The deploys of a namespace: one row each, with the time and the user, written in the transaction that changes the
+// namespace's version. So the newest row is always the current version. A rollback is a deploy like any other.
 import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'

@@ -26,7 +26,7 @@ const PORT_MAX = 65_535
 const HOST_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i
 const PORT_NAME = /^(?=.{1,16}$)[a-z0-9]+(-[a-z0-9]+)*$/
 
-type Place = { game_id: string; namespace_id: string }
+type NamespaceKey = { game_id: string; namespace_id: string }
 type Ports = Record<string, DevelopmentPort>
 
 const checkShape = createShapeCheck(DevelopmentPorts)
@@ -35,7 +35,7 @@ const checkShape = createShapeCheck(DevelopmentPorts)
 export async function createDevelopmentToken(
   ctx: Context,
   caller: Caller,
-  { game_id, namespace_id }: Place,
+  { game_id, namespace_id }: NamespaceKey,
   body: BodyOf<typeof createGameNamespaceTokenDevelopment>,
 ): Promise<{ token: string }> {
   await requireGame(ctx, caller, game_id)
@@ -48,15 +48,15 @@ export async function createDevelopmentToken(
     port: port ?? null,
     port_range: port_range ?? null,
   }))
-  const shelf = { kind: 'development', game_id, namespace_id } as const
-  return issueToken(ctx, shelf, { kind: 'development', namespace_id, hostname, ports: claimed }, LIFETIME_MS, name_id)
+  const list = { kind: 'development', game_id, namespace_id } as const
+  return issueToken(ctx, list, { kind: 'development', namespace_id, hostname, ports: claimed }, LIFETIME_MS, name_id)
 }
 
-/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Answers what createDevelopmentToken would throw. */
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Returns the errors that createDevelopmentToken would throw. */
 export async function validateDevelopmentToken(
   ctx: Context,
   caller: Caller,
-  { game_id, namespace_id }: Place,
+  { game_id, namespace_id }: NamespaceKey,
   draft: { hostname: string; ports?: unknown },
 ): Promise<ErrorDetail[]> {
   await requireGame(ctx, caller, game_id)

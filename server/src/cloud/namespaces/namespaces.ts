@@ -1,5 +1,5 @@
-// Namespaces: where a version of a game is played. The matchmaker and the edge keep copies of these rows: whoever
-// changes one says so on the channel 'namespaces'.
+// Namespaces: where a version of a game is played. The matchmaker and the edge keep copies of these rows: a change is
+// announced on the channel 'namespaces'.
 import {
   ApiError,
   type BodyOf,
@@ -21,7 +21,7 @@ import { requireGame, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { cut, LIST_MAX } from '../lists.ts'
-import { holdGroupOf, requireQuota } from '../quotas.ts'
+import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
 import { listAuthUsers } from './cdn.ts'
@@ -44,7 +44,7 @@ export async function createNamespace(
   const namespace_id = newId(now)
   await orNameTaken(nameTaken(body.name_id), () =>
     ctx.db.transaction().execute(async (trx) => {
-      await requireQuota(ctx, trx, await holdGroupOf(trx, game_id), 'namespaces')
+      await requireQuota(ctx, trx, await lockGroupOf(trx, game_id), 'namespaces')
       await requireVersion({ ...ctx, db: trx }, game_id, body.version_id)
       await trx
         .insertInto('namespaces')
@@ -175,7 +175,7 @@ const FOREIGN_KEY_VIOLATION = '23503'
 
 const checkLimits = createShapeCheck(updateGameNamespaceMatchmakerConfig.body)
 
-/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Answers what setMatchmakerLimits would not take. */
+/** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. Returns the errors that setMatchmakerLimits would throw. */
 export async function validateMatchmakerLimits(
   ctx: Context,
   caller: Caller,

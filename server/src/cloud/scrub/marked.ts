@@ -17,11 +17,11 @@ import { ObjectNotFound } from '../../objects/objects.ts'
 const MARKS_MAX = 1_000
 
 type Pace = (bytes: number) => Promise<void>
-/** What the log says of a file, so that its owner can be told. */
+/** The owner of a damaged file, for the log. */
 type Origin = { game: string; game_id: string; upload_id: string; kind: string; path: string }
 type Marked = Recorded & Origin & { is_quarantined: boolean }
 
-/** `which`: suspicions alone, between two batches of files, so that the quarantined ones are looked at once in a scrub. */
+/** `which`: `suspected` between two batches of files, so that a scrub checks each quarantined file only once. */
 export async function settleMarks(ctx: Context, which: 'all' | 'suspected', pace: Pace): Promise<void> {
   for (const marked of await readMarks(ctx, which)) {
     if (marked.is_quarantined) await repair(ctx, marked, pace)

@@ -68,7 +68,7 @@ function whileAlone<T>(ctx: Context, work: () => Promise<T>): Promise<T | null> 
   })
 }
 
-/** Returns how many files were looked at. */
+/** Returns how many files were checked. */
 async function checkSome(ctx: Context, pace: (bytes: number) => Promise<void>): Promise<number> {
   const { check_ms } = ctx.config
   if (check_ms === null) return 0
@@ -109,7 +109,7 @@ async function checkFile(ctx: Context, file: StoredFile, pace: (bytes: number) =
     await recordCheck(ctx, file, digest)
   } catch (error) {
     if (!(error instanceof ObjectDamaged)) throw error
-    // The next round reads it a second time. A file that is about to be removed gets no mark, and is not looked at again.
+    // The next round reads it a second time. A file that is about to be removed gets no mark, and is not checked again.
     await reportDamage(ctx, error)
     await ctx.db
       .updateTable('upload_files')

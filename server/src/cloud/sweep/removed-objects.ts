@@ -1,7 +1,7 @@
-// Objects that are no longer needed. First the rows that name them go, in the transaction that leaves a note here; the
-// bytes are deleted later, when the note is due: whoever is still reading has had the time to finish. A note without
-// bytes costs nothing, so a sweep that was killed is simply made again. An object that is about to be written without a
-// row of its own gets its note before it is written, so that a crash leaves nothing that nobody knows of.
+// Objects that are no longer needed. The rows that name them are deleted in the transaction that leaves a note here. The
+// bytes are deleted when the note is due, so that readers can finish. A note without bytes is harmless, so a sweep that was
+// killed is repeated. An object that is written before it has a row of its own gets a note first: after a crash no object is
+// left unknown.
 import type { Kysely, Transaction } from 'kysely'
 import type { Context } from '../../context.ts'
 import { unlessHeld } from '../../database/objects-lock.ts'
@@ -44,7 +44,7 @@ export async function forgetNote(db: Kysely<Schema>, object_key: string): Promis
   await db.deleteFrom('removed_objects').where('object_key', '=', object_key).execute()
 }
 
-/** Deletes what is due, but nothing while a backup copies it. Answers how many objects. */
+/** Deletes the objects that are due, but none while a backup copies objects. Returns how many. */
 export async function sweepRemovedObjects(ctx: Context): Promise<number> {
   let count = 0
   while (count < SWEEP_OBJECTS_MAX) {

@@ -9,7 +9,7 @@ const PAGE_ROWS_MAX = 500
 /** Pages of a column in one sweep; the rest is for the next. */
 const PAGES_MAX = 20
 
-/** Answers how many. One that cannot be opened is logged, stays as it is, and holds up no other. */
+/** Returns how many. A secret that cannot be opened is logged and left unchanged, and the others go on. */
 export async function resealAll(ctx: Context): Promise<number> {
   let count = 0
   for (const column of SEALED_COLUMNS) count += await resealColumn(ctx, column)

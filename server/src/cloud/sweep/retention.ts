@@ -37,7 +37,7 @@ export function retentionSteps(ctx: Context): SweepStep[] {
   return [...rows, quarantine, ...analyticsSteps(ctx), { what: 'jobs', remove: () => removeFailedJobs(ctx) }]
 }
 
-/** Jobs that failed for the last time stay in the queue, for people to look at. `updated_at` is the database's clock. */
+/** Jobs whose last attempt failed stay in the queue, for the operator to inspect. `updated_at` is the database's clock. */
 async function removeFailedJobs(ctx: Context): Promise<number> {
   const { jobs_ms } = ctx.config.retention
   if (jobs_ms === null) return 0

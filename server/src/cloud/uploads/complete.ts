@@ -1,7 +1,7 @@
-// Completing an upload: every file is there with the length that was promised, parts have become one file, the hashes are
-// recorded, and from then on nothing changes. A long file of a site is read once more for the hashes of its blocks, by
-// which the edge proves parts of it, and its long texts are compressed (pack-texts.ts). A build's archive is looked through first: one that could not be unpacked
-// never becomes complete.
+// Completes an upload: every file is present with its announced length, parts are joined, hashes are recorded, and from then
+// on nothing changes. A long file of a site is read once more for the hashes of its blocks, by which the edge verifies parts
+// of the file. Its long texts are compressed (pack-texts.ts). A build's archive is checked first: an archive that could not
+// be unpacked never becomes complete.
 import { ApiError } from '@muster/contract'
 import { type Kysely, sql } from 'kysely'
 import type { Caller } from '../../caller.ts'
@@ -82,7 +82,7 @@ function finish(
   { joined, packed }: { joined: readonly WholeFile[]; packed: readonly PackedFile[] },
 ): Promise<boolean> {
   return ctx.db.transaction().execute(async (trx) => {
-    // Files that are being published hold this row shared; whoever comes later finds the upload complete.
+    // Files that are being published lock this row in share mode; a later publication finds the upload complete.
     const row = await trx
       .selectFrom('uploads')
       .select('complete_ts')
@@ -93,7 +93,7 @@ function finish(
     if (row.complete_ts !== null) return false
     const hashes = new Map(await requireArrived(ctx, parts))
     if (seen.looked_at.some(({ object_key }) => hashes.get(object_key) !== seen.before.get(object_key))) {
-      const message = 'A file was replaced while it was looked at; complete again.'
+      const message = 'A file was replaced while it was checked; complete again.'
       throw new ApiError('UPLOAD_INCOMPLETE', {}, { message })
     }
     for (const file of joined) {

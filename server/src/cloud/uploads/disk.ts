@@ -17,7 +17,7 @@ export function diskFull(): ApiError {
   return new ApiError('API_NOT_AVAILABLE', { reason: 'disk_full' }, { message, retry_after_s: RETRY_AFTER_S })
 }
 
-/** The disk, or what we may have of it, was full while the bytes were written. */
+/** The disk, or the quota on it, was full while the bytes were written. */
 export function isDiskFull(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return code === 'ENOSPC' || code === 'EDQUOT'

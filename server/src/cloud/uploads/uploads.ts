@@ -17,7 +17,7 @@ import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
 import { newObjectKey } from '../../objects/objects.ts'
 import { presignPut } from '../../objects/presign.ts'
-import { holdGroupOf, requireQuota } from '../quotas.ts'
+import { lockGroupOf, requireQuota } from '../quotas.ts'
 import { diskFull, isDiskFull, requireDisk } from './disk.ts'
 import { checkPaths } from './paths.ts'
 
@@ -91,7 +91,7 @@ export async function prepareUpload(
 ): Promise<{ upload_id: string; presigned_requests: Presigned[] }> {
   const { content_length } = checkUpload(plan)
   await requireDisk(ctx, content_length)
-  const group_id = await holdGroupOf(trx, plan.game_id)
+  const group_id = await lockGroupOf(trx, plan.game_id)
   if (plan.kind === 'build') await requireQuota(ctx, trx, group_id, 'builds')
   if (plan.kind === 'site') await requireQuota(ctx, trx, group_id, 'sites')
   await requireQuota(ctx, trx, group_id, 'bytes', content_length)

@@ -19,7 +19,7 @@ export function checkCaptcha(mode: Config['mode'], captcha: CaptchaConfig, path:
       errors.push({ path: at, reason: 'required', message })
     }
     if (mode === 'production' && CAPTCHA_TEST_SECRETS.has(keys.secret_key)) {
-      const message = `The secret key is one that ${provider} publishes for tests: it tells nobody from a robot.`
+      const message = `The secret key is one that ${provider} publishes for tests: it lets every robot in.`
       errors.push({ path: at, reason: 'not_allowed', message })
     }
   }

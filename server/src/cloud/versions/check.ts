@@ -154,7 +154,7 @@ function checkIdle(idle: IdleLobbies | undefined, path: readonly string[]): Erro
   return [{ path: [...path, 'idle_lobbies', 'min'], reason: 'too_high', message }]
 }
 
-/** The tier must be there in every region that the game mode runs in; it is told where it was named. */
+/** The tier must exist in every region of the game mode. The error names the member that has the tier. */
 function checkTiers(
   ctx: Context,
   resolved: GameModeConfig,

@@ -20,7 +20,7 @@ type Json = { [name: string]: unknown }
 const NAME = 'a'
 /** Texts are free but for these. */
 const TEXTS: Record<string, string> = { image_id: '0190163d-8694-739b-aea5-966c26f8ad91', url: 'https://example.org/x' }
-/** What the members beside it must be for a member to be looked at: an action that is off has no other members. */
+/** What the sibling members must be for a member to be checked: an action that is off has no other members. */
 const BESIDE: Record<string, Json> = {
   enabled: {},
   min: { max: 32 },

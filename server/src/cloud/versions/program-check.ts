@@ -1,6 +1,6 @@
-// The program of a game mode against the files of its build: one that is missing or cannot be executed would only show
-// when players wait for the first lobby. Refused is what cannot start on any runner. A name without a slash may be a
-// program of the runner's machine, and a path outside of the build is not looked at.
+// Checks the program of a game mode against the files of its build. A program that is missing or not executable would only
+// fail when players wait for the first lobby. Only what cannot start on any runner is refused: a name without a slash may be
+// a program of the runner's machine, and a path outside the build is not checked.
 import { posix } from 'node:path'
 import type { ErrorDetail } from '@muster/contract'
 

@@ -1,6 +1,6 @@
-// What makes the routes of a version's site acceptable beyond their shape. A route adds headers to the files of the
-// site: it says what a browser may do with them, and cannot say what belongs to the platform (how the message ends, what
-// its bytes are, who may see it) or to other sites (cookies).
+// Checks the routes of a version's site beyond their schema. A route adds headers to the files of the site. They may say
+// what a browser does with the files. They must not set what belongs to the platform (framing, type, access) or to other
+// sites (cookies).
 import type { CdnRoute, ErrorDetail } from '@muster/contract'
 
 /** Names and values of all routes together: they travel in front of files, and heads are bounded. */

@@ -1,5 +1,5 @@
-// What makes the actions of a game mode acceptable beyond their shape: whom they require, an endpoint that may be called,
-// and headers that do not describe the message they travel in.
+// Checks the actions of a game mode beyond their schema: which identities they require, an endpoint that may be called, and
+// headers that do not describe the message itself.
 import {
   type ErrorDetail,
   type IdentityRequirement,
@@ -76,7 +76,7 @@ function checkVerification(config: Config, { url, headers = {} }: VerificationCo
   return errors
 }
 
-/** Without asking anybody: what a name leads to is looked at whenever it is called. */
+/** Resolves no name: the addresses of a name are checked at each call. */
 function checkUrl(config: Config, url: string, path: string[]): ErrorDetail[] {
   try {
     parseTarget(url, webhookRules(config))

@@ -22,7 +22,7 @@ import { closeConfig } from '../../tokens/version-secrets.ts'
 import { requireGame } from '../access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { cut, LIST_MAX } from '../lists.ts'
-import { holdGroupOf } from '../quotas.ts'
+import { lockGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { checkConfig } from './check.ts'
 import { findHostWarnings } from './host-warnings.ts'
@@ -47,8 +47,8 @@ export async function createVersion(
   const { display_name } = body
   await orNameTaken(nameTaken(display_name), () =>
     ctx.db.transaction().execute(async (trx) => {
-      // Whoever deletes a build or a site holds the group as well: what was there is looked at again.
-      await holdGroupOf(trx, game_id)
+      // The deletion of a build or a site locks the group as well: what was checked before is checked again.
+      await lockGroupOf(trx, game_id)
       refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
       const { config, secrets } = closeConfig(ctx.seals, version_id, withOneName(body.config), now)
       await trx
@@ -125,7 +125,7 @@ async function checkVersion(
   return [...errors, ...(await checkConfig(ctx, game_id, draft.config as VersionConfig))]
 }
 
-/** What is wrong with the config as a whole is told of the member that carries it. */
+/** An error of the config as a whole gets the path of the member that contains it. */
 function named(detail: ErrorDetail): ErrorDetail {
   return detail.path.length === 0 ? { ...detail, path: ['config'] } : detail
 }

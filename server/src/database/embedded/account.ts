@@ -1,6 +1,6 @@
-// Who PostgreSQL runs as. It refuses to run as root, so a platform that is root runs it as the system user
-// `postgres`, which is made when it is not there; everybody else runs it as himself. That user must be able to enter
-// every folder above the cluster and above the programs: under /root nobody else can.
+// The system user that PostgreSQL runs as. It refuses to run as root, so a platform that runs as root runs it as the user
+// `postgres`, which is created when it is missing. Otherwise it runs as the platform's own user. That user must be able to
+// enter every folder above the cluster and above the programs: only root can enter /root.
 import { chmod, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'

@@ -1,8 +1,7 @@
 // The PostgreSQL that comes with the platform: a child process on a unix socket, its files in the data folder.
-// States: (none) -> made -> starting -> ready -> exited. It is started under a lock, so processes of the cluster that
-// are found at the start were left behind by a platform that is dead. They are ended, a healthy postmaster too: one
-// that is our own child has this version's settings and tells us when it ends, and a fast shutdown takes less than a
-// second. Nothing acknowledged is lost by any of this: fsync is on.
+// States: (none) -> made -> starting -> ready -> exited. It starts under a lock, so processes of the cluster that are found
+// at the start belong to a dead platform. They are ended, a healthy postmaster too: a child of our own has this version's
+// settings and reports its end, and a fast shutdown takes less than a second. Nothing acknowledged is lost: fsync is on.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, realpath, rm } from 'node:fs/promises'

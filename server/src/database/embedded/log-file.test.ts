@@ -9,7 +9,7 @@ import { openLogFile } from './log-file.ts'
 
 const silent = pino({ level: 'silent' })
 
-test('a log that has grown too large is put aside once, and its tail tells only what is new', async (t) => {
+test('a log that has grown too large is put aside once, and its tail has only new lines', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-log-'))
   t.after(() => rm(folder, { recursive: true }))
   const path = join(folder, 'postgres.log')

@@ -18,7 +18,7 @@ const BACKEND_STEPS = [
   { signal: 'SIGKILL', wait_ms: 5_000 },
 ] as const
 
-// Asked as the account itself: root in a container may lack the privilege to look at another user's processes.
+// Run as the account itself: root in a container may lack the privilege to inspect another user's processes.
 const SCRIPT = `
   for process in /proc/[0-9]*; do
     if [ "$process/cwd" -ef "$1" ]; then echo "\${process#/proc/} $(readlink "$process/exe")"; fi

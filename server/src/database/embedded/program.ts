@@ -7,7 +7,7 @@ const OUTPUT_BYTES_MAX = 64 * 1024
 /** One run of a PostgreSQL program such as initdb. */
 const RUN_MS_MAX = 120_000
 
-/** Who PostgreSQL runs as. Null: whoever runs the platform. */
+/** The system user that PostgreSQL runs as. Null: the user of the platform. */
 export type Account = { name: string; uid: number; gid: number } | null
 
 export const PROGRAM_ENVIRONMENT = {
