@@ -1,28 +1,28 @@
-// What can happen in a namespace. A Change is what the journal holds: plain JSON, complete in itself, never changed once
-// it is released; what was added later is absent in older rows. Times are milliseconds since the epoch.
+// What can happen in a namespace. A Change is an entry of the journal: plain JSON, complete, and never modified once it is
+// released. Members that were added later are absent in older rows. Times are milliseconds since the epoch.
 
 export type Publicity = 'public' | 'private'
 
-/** A port of a lobby that players reach at a number of the edge's. */
+/** A port of a lobby that players reach on a port of the edge. */
 export type EdgePort = { name: string; transport: 'tcp' | 'udp'; port: number }
 
-/** What a lobby is from its first moment on. */
+/** The members of a lobby that are fixed at its creation. */
 export type LobbyRecord = {
   lobby_id: string
   version_id: string
   game_mode: string
   region: string
-  /** What it may use: its tier, as it was when the lobby was created. */
+  /** The tier, as it was when the lobby was created. */
   tier: string
   cpu_cores: number
   memory_mb: number
-  /** Its own while it lives and for a while after (port-pool.ts). */
+  /** No other lobby gets them until a while after its end (matchmaker/shards/port-pool.ts). */
   edge_ports: readonly EdgePort[]
   publicity: Publicity
   is_custom: boolean
   /** The identity that created it, if one did. */
   creator_identity_id: string | null
-  /** Of the request that started it; null: no player asked for it. */
+  /** The ray of the request that started it; null: no player's request did. */
   ray_id: string | null
   max_players_normal: number
   max_players_direct: number
@@ -40,47 +40,48 @@ export type LobbyRecord = {
 export type PlayerRecord = {
   player_id: string
   lobby_id: string
-  /** The client bucket that limits count by. */
+  /** The client key (an IPv4 address or an IPv6 /64), by which limits count. */
   client: string
   create_ms: number
-  /** Before it a reserved player must connect and a connected one leave. */
+  /** A reserved player must connect before it, and a connected player must leave. */
   deadline_ms: number
-  /** Action, caller and Idempotency-Key of the request that took the seat. */
+  /** Action, caller and Idempotency-Key of the request that took the seat; null: the request had no key. */
   seat_key: string | null
-  /** Who plays, where he has said so. */
+  /** The player's identity; null: the request had none. */
   identity_id: string | null
-  /** The seats of a party are taken together: its leader's player, which is in all of them. Null: he came alone. */
+  /** The leader's player, in every seat that was taken with a party. Null: without a party. */
   leader_player_id: string | null
 }
 
-/** Who is in a party, and from where he came when he joined it. */
+/** A member of a party, with its address at the time when it joined. */
 export type PartyMember = {
   identity_id: string
+  /** The client IP address. */
   address: string
-  /** The client bucket of that address. */
+  /** The client key of that address. */
   client: string
   user_agent: string | null
   join_ms: number
 }
 
-/** Players who are seated together. As a whole in every change of it: it is small. */
+/** Players who get their seats together. Every change has the whole record, which is small. */
 export type PartyRecord = {
   party_id: string
-  /** Whoever has it may join. */
+  /** A player with this code may join. */
   code: string
   leader_identity_id: string
-  /** In the order in which they came. */
+  /** In the order in which they joined. */
   members: readonly PartyMember[]
   create_ms: number
   expire_ms: number
-  /** Counts its changes. */
+  /** The number of changes. */
   revision: number
 }
 
 export type StopReason =
   | 'never_ready'
   | 'idle'
-  /** Nobody was in it, and another version is deployed. */
+  /** It was empty, and another version is deployed. */
   | 'outdated'
   | 'exited'
   /** A developer stopped it. */
@@ -91,33 +92,33 @@ export type RemoveReason =
   | 'expired'
   | 'too_long'
   | 'lobby_stopped'
-  /** The request that took the seat was not answered: its lobby did not start in time, or the caller hung up. */
+  /** The request that took the seat got no response: its lobby did not start in time, or the caller hung up. */
   | 'unanswered'
-  /** A developer took the player out. */
+  /** A developer removed the player. */
   | 'requested'
 
 /**
- * What a seat is given under, beside the change and not in the journal (JSON knows no symbols): limits change, so what is
- * read from there is not held to them again.
+ * The limits under which a seat was granted. They are not in the journal, because JSON has no symbols: limits change, so
+ * changes that are read from the journal are not checked against them again.
  */
 export const LIMITS = Symbol('limits')
-/** `lobby_count_max` null: no lobby was opened for it. */
+/** `lobby_count_max` null: no lobby was opened for the seat. */
 export type SeatLimits = { client_players_max: number; lobby_count_max: number | null }
 
 export type Change =
   | { kind: 'lobby_created'; lobby: LobbyRecord }
   | { kind: 'lobby_ready'; lobby_id: string; ms: number }
   | { kind: 'lobby_closed'; lobby_id: string; is_closed: boolean }
-  /** Whether its server does not answer, as its runner sees it. */
+  /** The runner found that the lobby's server stopped responding, or responds again. */
   | { kind: 'lobby_stalled'; lobby_id: string; ms: number; is_stalled: boolean }
   | { kind: 'lobby_state'; lobby_id: string; state: string | null }
-  /** `open_connections`: as the edges reported last; absent: none. */
+  /** `open_connections`: as the edges last reported; absent: none. */
   | { kind: 'lobby_stopped'; lobby_id: string; ms: number; reason: StopReason; open_connections?: number }
   | { kind: 'player_reserved'; player: PlayerRecord; [LIMITS]?: SeatLimits }
   | { kind: 'player_connected'; player_id: string; ms: number; deadline_ms: number; connect_key: string | null }
-  /** The connection is gone, and the seat waits until then for the same token. */
+  /** The player's connection has closed; until `deadline_ms` the same token can connect again. */
   | { kind: 'player_dropped'; player_id: string; deadline_ms: number; disconnect_key: string | null }
-  /** `open_connections`: the same, of the lobby of a seat that expired. */
+  /** `open_connections`: of the lobby, for a seat that expired. */
   | {
       kind: 'player_removed'
       player_id: string
@@ -127,10 +128,10 @@ export type Change =
       open_connections?: number
     }
   | { kind: 'version_draining'; version_id: string; is_draining: boolean }
-  /** The client has solved a captcha; what it counts for ends at the latest then. */
+  /** The client has solved a captcha, which is valid until `expire_ms` at the latest. */
   | { kind: 'client_verified'; client: string; ms: number; expire_ms: number }
-  /** A request of a client that had solved one before. */
+  /** A request of a client that had solved a captcha before. */
   | { kind: 'client_counted'; client: string }
-  /** The party is like this from now on; `left`: who was in it until now. */
+  /** The party's new record. `left`: the identity that left it with this change. */
   | { kind: 'party_put'; party: PartyRecord; left: string | null }
   | { kind: 'party_ended'; party_id: string; ms: number }

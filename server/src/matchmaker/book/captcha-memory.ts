@@ -1,8 +1,8 @@
-// Which clients of a namespace have solved a captcha, and how many requests they have made since. A part of the book: it
-// knows no clock and no I/O, and every step answers how to undo it. An entry is forgotten when it helps nobody any more.
+// The clients of a namespace that have solved a captcha, and how many requests they have made since. verify() and count()
+// return how to undo them. An entry is removed when it admits no more requests.
 import { createHeap } from './heap.ts'
 
-/** Clients remembered, about 200 bytes each. Beyond it whoever would be asked soonest anyway is asked now. */
+/** Clients remembered, about 200 bytes each. Beyond it, the client whose entry expires first needs a new captcha. */
 const CAPTCHA_CLIENTS_MAX = 500_000
 
 export type CaptchaRules = { requests_before_reverify: number; verification_ttl_ms: number }
@@ -10,7 +10,7 @@ export type CaptchaRules = { requests_before_reverify: number; verification_ttl_
 export type VerifiedClient = {
   client: string
   verify_ms: number
-  /** By the rules at the time when the captcha was solved. */
+  /** From the rules at the time when the captcha was solved. */
   expire_ms: number
   request_count: number
 }
@@ -20,10 +20,10 @@ export type CaptchaMemory = {
   allows: (client: string, rules: CaptchaRules, now_ms: number) => boolean
   get: (client: string) => VerifiedClient | undefined
   verify: (client: string, verify_ms: number, expire_ms: number) => () => void
-  /** Does nothing for a client that is not remembered (any more). */
+  /** Does nothing for a client that is not remembered. */
   count: (client: string) => () => void
   load: (clients: readonly VerifiedClient[]) => void
-  /** `durable_ms`: what has happened until then cannot be undone. */
+  /** `durable_ms`: changes until then cannot be undone any more. */
   forget: (durable_ms: number) => void
   size: () => number
 }

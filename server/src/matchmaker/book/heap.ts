@@ -1,11 +1,11 @@
-// A binary min-heap that knows where each item is, so that any item can be moved or taken out in O(log n).
+// A binary min-heap that knows the position of each item, so that any item can be moved or removed in O(log n).
 
 export type Heap<T> = {
   /** The least item, or undefined. */
   peek: () => T | undefined
-  /** Adds the item, or puts it where it belongs now. */
+  /** Adds the item, or moves it to its new position. */
   place: (item: T) => void
-  /** Takes the item out; does nothing when it is not in. */
+  /** Does nothing when the item is not in the heap. */
   remove: (item: T) => void
   size: () => number
 }

@@ -1,21 +1,19 @@
-// The lobbies of a book that may be listed, in the order in which they are: those of each version and game mode, oldest
-// first, so that a page costs what is on it, however many lobbies there are. One that nobody is in is listed only while
-// it is the only one of its game mode.
+// The lobbies of a book that may be listed: for each version and game mode, oldest first. So the cost of a page does not
+// depend on how many lobbies there are. An empty lobby is listed only while it is the only lobby of its game mode.
 import type { Lobby } from './lobby.ts'
 import { isOlder } from './rules.ts'
 import { createSorted, type Sorted } from './sorted.ts'
 
-export type ListWish = { version_id: string; game_modes: ReadonlySet<string>; after: Lobby | null; lobbies_max: number }
+export type ListQuery = { version_id: string; game_modes: ReadonlySet<string>; after: Lobby | null; lobbies_max: number }
 
 type Lists = { all: Sorted<Lobby>; occupied: Sorted<Lobby> }
 
 export type Listing = {
-  /** To be called when it has come, has stopped, or got its first player or lost its last. */
+  /** To be called when a lobby was added, has stopped, got its first player or lost its last. */
   arrange: (lobby: Lobby) => void
-  /** Takes a lobby out that is no more. */
   remove: (lobby: Lobby) => void
-  /** What follows on `after`, oldest first, and whether there is more. */
-  page: (wish: ListWish) => { lobbies: Lobby[]; more: boolean }
+  /** The lobbies after `after`, oldest first, and whether there are more. */
+  page: (query: ListQuery) => { lobbies: Lobby[]; more: boolean }
 }
 
 export function createListing(): Listing {
@@ -47,7 +45,7 @@ export function createListing(): Listing {
     if (lists?.all.size() === 0) modes.delete(key)
   }
 
-  function page({ version_id, game_modes, after, lobbies_max }: ListWish): { lobbies: Lobby[]; more: boolean } {
+  function page({ version_id, game_modes, after, lobbies_max }: ListQuery): { lobbies: Lobby[]; more: boolean } {
     const cursors = [...game_modes]
       .flatMap((game_mode) => modes.get(keyOf(version_id, game_mode)) ?? [])
       .map(({ all, occupied }) => (all.size() === 1 ? all : occupied))
@@ -69,7 +67,7 @@ export function createListing(): Listing {
   return { arrange, remove, page }
 }
 
-/** The one that a page ended with may have left the list meanwhile. */
+/** The lobby that a page ended with may have left the list meanwhile. */
 function positionAfter(list: Sorted<Lobby>, after: Lobby): number {
   const index = list.indexOf(after)
   return list.at(index) === after ? index + 1 : index

@@ -1,28 +1,28 @@
-// Which lobby: the fullest that has room, among equals the oldest. Pure and deterministic, so that a decision can be
+// Which lobby a find gets: the fullest with free places, among equals the oldest. Deterministic, so that a decision can be
 // replayed and explained.
 import type { Lobby } from './lobby.ts'
 
-/** Seats that are taken, and places that are held for some. */
+/** Seats that are taken, and places that are held. */
 export function takenPlaces(lobby: Lobby): number {
   return lobby.players.size + lobby.held_count
 }
 
-/** Seats that are left for players who come by find. */
+/** Places that are free for players who come by find. */
 function freePlaces(lobby: Lobby): number {
   return lobby.max_players_normal - takenPlaces(lobby)
 }
 
-/** Seats that are left for the members of a party. */
+/** Places that are free for the members of a party. */
 export function partyPlaces(lobby: Lobby): number {
   return lobby.max_players_party - takenPlaces(lobby)
 }
 
-/** Running or starting, public, not closed, with a server that answers: found where there is room. */
+/** Starting or running, public, not closed, and not stalled: a find may get it while places are free. */
 export function isFindable(lobby: Lobby): boolean {
   return lobby.stop_ms === null && !lobby.is_closed && !lobby.is_stalled && lobby.publicity === 'public'
 }
 
-/** Found by one player. */
+/** A find of a single player may get it. */
 export function isOpen(lobby: Lobby): boolean {
   return isFindable(lobby) && freePlaces(lobby) > 0
 }
@@ -32,7 +32,7 @@ export function isBetter(a: Lobby, b: Lobby): boolean {
   return difference === 0 ? isOlder(a, b) : difference < 0
 }
 
-/** Of lobbies of the same millisecond the id decides, which is the same after every load. */
+/** For lobbies of the same millisecond the id decides, which is the same after every load. */
 export function isOlder(a: Lobby, b: Lobby): boolean {
   return a.create_ms === b.create_ms ? a.lobby_id < b.lobby_id : a.create_ms < b.create_ms
 }

@@ -1,18 +1,18 @@
-// A list that is always in order. Where an item belongs is found by halves; to make or close its gap moves what is
-// behind it, which is one copy of memory.
+// A list that is always in order. The position of an item is found by binary search; an insert or a removal moves the later
+// items, which is one copy of memory.
 
 export type Sorted<T> = {
-  /** Does nothing when it is in already. */
+  /** Does nothing when the item is in the list. */
   add: (item: T) => void
-  /** Does nothing when it is not in. */
+  /** Does nothing when the item is not in the list. */
   remove: (item: T) => void
-  /** How many items come before this one, which need not be in. */
+  /** How many items come before this one, which need not be in the list. */
   indexOf: (item: T) => number
   at: (index: number) => T | undefined
   size: () => number
 }
 
-/** `isBefore` is a strict order of all items that never changes while they are in. */
+/** `isBefore`: a strict order, which never changes for items in the list. */
 export function createSorted<T>(isBefore: (a: T, b: T) => boolean): Sorted<T> {
   const items: T[] = []
 

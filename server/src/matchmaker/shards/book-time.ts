@@ -1,24 +1,24 @@
-// Book time: the clock of all books of this process. It starts at the wall clock, or at the time the books had reached
-// where that is later, and from then on it follows the monotonic clock. So no step of the wall clock ends a seat or keeps
-// one alive.
+// Book time: the clock of all books of this process. It starts at the wall clock, or at the time that the books had reached
+// if that is later. From then on it follows the monotonic clock, so that no step of the wall clock ends or extends a seat.
 //
-// `served_ms` is the book time until which the books were known to be served: every second it is written to the table
-// book_time, while all shards write. A load moves every deadline by the time since then (fence.ts), so a seat has
-// as much time left after a crash as before it. No clock measures the outage, so no clock can be wrong about it.
+// `served_ms` is the book time until which the books are known to have been served. Every second it is written to the table
+// book_time, while all shards write. A load moves every deadline by the time since then (fence.ts), so a seat has as much
+// time left after a crash as before it. No clock measures the outage, so no clock can be wrong about it.
 import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { decodePage, SHARD_COUNT } from '../../journal/pages.ts'
 
-/** How often it is recorded until when the books were served. By a crash a seat gains at most this and one write. */
+/** How often served_ms is written. A crash extends a seat by at most this and one write. */
 const SERVED_EVERY_MS = 1_000
+/** Between two tries to read the time of the books. */
 const OPEN_PAUSE_MS = 100
 
 export type BookTime = {
   /** Whole milliseconds; never runs back. */
   now: () => number
-  /** The last book time at which the books were known to be served, by this process or one before it. */
+  /** The last book time at which the books are known to have been served, by this process or an earlier one. */
   servedMs: () => number
-  /** Registers `writer` as the process that records until when the books are served. Tries until it succeeds, or close(). */
+  /** Registers `writer` as the process that writes served_ms. Tries until it succeeds, or until close(). */
   open: (writer: string) => Promise<void>
   close: () => Promise<void>
 }
@@ -42,7 +42,7 @@ export function createBookTime({ pool, now, elapsed, log, isServing }: BookTimeO
 
   const time = (): number => anchor.ms + Math.trunc(elapsed() - anchor.elapsed_ms)
 
-  /** One write at a time. A write that fails is made up for by the next. */
+  /** One write at a time. After a failed write, the next one covers it. */
   function writeServed(): Promise<void> {
     if (writer !== null && isServing()) writing ??= write(writer, time()).finally(() => (writing = null))
     return writing ?? Promise.resolve()
@@ -57,7 +57,7 @@ export function createBookTime({ pool, now, elapsed, log, isServing }: BookTimeO
       })
       served_ms = Math.max(served_ms, ms)
     } catch (error) {
-      log.warn({ err: error }, 'until when the books are served could not be written; trying again')
+      log.warn({ err: error }, 'the time until which the books were served cannot be written; trying again')
     }
   }
 

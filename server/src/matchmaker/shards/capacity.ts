@@ -1,29 +1,29 @@
-// What the lobbies of each region use together, over all namespaces and shards. One process writes all shards (fence.ts),
-// so its memory is the one account: room is taken in the very step that decides on a lobby, and given back only when the
-// lobby's end is durable, so that no failed append can leave a region with more lobbies than it holds. A refusal may rest
-// on another shard's lobby that is not committed yet: it errs on the side of "full", for as long as an append takes.
-// A region whose disk is nearly full (disks.ts) has no room either, whatever is given back.
+// What the lobbies of each region use, over all namespaces and shards. One process writes all shards (fence.ts), so its
+// memory is the only account. Room is taken in the step that decides on a lobby, and released only when the lobby's end is
+// durable. So no failed append can leave a region with more lobbies than it can hold. A refusal may be due to a lobby of
+// another shard that is not committed yet; that lasts as long as an append. A region whose disk is nearly full (disks.ts)
+// has no room either.
 
 import { SHARD_COUNT } from '../../journal/pages.ts'
 import type { Region } from '../../regions.ts'
 import type { Book } from '../book/state.ts'
 
-/** Sums of fractions such as 1/3 are not exact; a thousandth of a lobby is none. */
+/** Sums of fractions such as 1/3 are not exact. */
 const ROUNDING = 1e-6
 
-/** What a lobby takes of its region, or all lobbies together. */
+/** What one lobby uses of its region, or all lobbies together. */
 export type RegionUse = { region: string; cpu_cores: number; memory_mb: number }
 
 export type Capacity = {
   hasRoom: (wanted: RegionUse) => boolean
-  /** Regions that open no lobby for want of disk. */
+  /** Regions that open no lobby because their disk is nearly full. */
   closeRegions: (regions: ReadonlySet<string>) => void
   isClosed: (region: string) => boolean
-  /** What the lobbies of a region use, and what they may use; null: no limit. */
+  /** What the lobbies of a region use, and their limit; null: no limit. */
   account: (region: string) => { used: RegionUse; limit: Region['capacity'] }
   take: (shard: number, lobby: RegionUse) => void
   release: (shard: number, lobby: RegionUse) => void
-  /** The shard has been read anew: what it uses is what its books say. */
+  /** To be called after a load of the shard: its use is the sum over its books. */
   replace: (shard: number, books: Iterable<Book>) => void
 }
 

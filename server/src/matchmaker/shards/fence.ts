@@ -1,29 +1,29 @@
-// Who writes a shard: compare and append. Every row of the journal has the key (shard, seq), and a writer only ever
-// appends at the seq after the last one it knows. Whoever wants to write first appends a takeover row of its own and
-// only then reads: the append waits for one in flight at the same key, so the reader misses nothing, and the deposed
-// writer's next append breaks on the key. Each takeover has a fresh writer id, so that "did my batch commit?" is one
-// look-up. ARCHITECTURE.md states the protocol; no lease is needed for it.
+// One writer per shard, by compare and append. Every row of the journal has the key (shard, seq), and a writer only appends
+// at the seq after the last row it knows. A new writer first appends a takeover row and only then reads. That append waits
+// for an append in flight at the same key, so the new writer misses nothing. The next append of the deposed writer fails
+// on the key. Each takeover has a fresh writer id, so that "did my batch commit?" is one query. No lease is needed.
+// docs/design/journal.md states the protocol.
 import type { Pool, QueryConfig } from 'pg'
 import { decodePage, encodePage } from '../../journal/pages.ts'
 
-/** A takeover that meets this many appends in a row gives up: somebody else is writing well. */
+/** A takeover that conflicts with this many appends in a row gives up: another writer works well. */
 const TAKEOVER_TRIES_MAX = 1_000
 
-/** A database that says nothing for this long is not waited for: the outcome is unknown, and a takeover finds it out. */
-const ANSWER_MS_MAX = 5_000
+/** Without a response after this time, the outcome of an append is unknown, and a takeover finds it out. */
+const RESPONSE_MS_MAX = 5_000
 
 const UNIQUE_VIOLATION = '23505'
 
-/** A key that is free because its row was removed as old is still taken: there are rows after it. */
+/** A key whose row was removed as old is still taken: there are rows after it. */
 const APPEND_SQL = `
   insert into journal (shard, seq, writer, payload) select $1::smallint, $2::bigint, $3::uuid, $4::bytea
   where not exists (select from journal where shard = $1 and seq > $2)`
 
 /**
  * - `committed`: durable.
- * - `deposed`: another writer has this seq; nothing was written, and this writer never writes again.
- * - `failed`: the database refused; nothing was written, the seq is free.
- * - `unknown`: no word came back; only a takeover finds out.
+ * - `deposed`: another writer has this seq. Nothing was written, and this writer never writes again.
+ * - `failed`: the database refused. Nothing was written, and the seq is free.
+ * - `unknown`: no response came. Only a takeover finds out.
  */
 export type AppendOutcome =
   | { kind: 'committed' }
@@ -54,10 +54,10 @@ export async function append(
 export type Takeover = { seq: number; ms: number }
 
 /**
- * Makes `writer` the one writer of the shard. Answers its takeover row, before which all is there to be read, and whose
- * time is not behind any row's. The row moves every deadline by the time since the books were last served: since the last
- * row, or `served_ms` where that is later. `mine`, given by a writer that has lost track: the last seq that it knows and
- * all the names it has written under; when somebody else has appended after that it is deposed, and the answer is null.
+ * Makes `writer` the only writer of the shard. Returns its takeover row: all rows before it can be read, and none has a
+ * later time. The row moves every deadline by the time since the books were last served: since the last row, or since
+ * `served_ms` if that is later. `mine`: the last seq that a recovering writer knows, and all its writer ids. Returns null if
+ * another writer has appended after that seq: the caller is deposed.
  */
 export async function takeOver(
   pool: Pool,
@@ -91,7 +91,7 @@ async function lastRow(pool: Pool, shard: number) {
   return rows[0]
 }
 
-/** Whether a batch whose outcome was unknown did commit. To be asked after a takeover, whoever's it was. */
+/** Whether a batch of unknown outcome did commit. To be called after a takeover by any writer. */
 export async function didCommit(pool: Pool, row: { shard: number; seq: number; writer: string }): Promise<boolean> {
   const { rows } = await pool.query(
     timed({
@@ -103,9 +103,9 @@ export async function didCommit(pool: Pool, row: { shard: number; seq: number; w
   return rows.length === 1
 }
 
-/** The driver knows the member and its types do not. It throws the connection away: what it still does is fenced off. */
+/** The driver knows `query_timeout`, its types do not. It discards the connection; the fence stops a late append. */
 function timed(query: QueryConfig): QueryConfig {
-  return Object.assign(query, { query_timeout: ANSWER_MS_MAX })
+  return Object.assign(query, { query_timeout: RESPONSE_MS_MAX })
 }
 
 function sqlState(error: unknown): string | null {
@@ -113,7 +113,7 @@ function sqlState(error: unknown): string | null {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
 }
 
-/** Classes in which PostgreSQL aborted the statement and lives on to say so; 57014 is a statement that took too long. */
+/** Error classes by which PostgreSQL reports that it aborted the statement; 57014 is a statement that took too long. */
 function isDefinite(state: string | null): boolean {
   return state !== null && (state === '57014' || /^(0A|22|23|25|40|42|53|54|55)/.test(state))
 }

@@ -1,14 +1,14 @@
-// The lease says which matchmaker to ask, so that a standby waits instead of deposing a living writer. Safety does not
-// rest on it: that is the fence's.
+// The lease says which matchmaker serves, so that a standby waits instead of deposing a working writer. Safety does not
+// depend on it: that is the fence (fence.ts).
 import type { Pool } from 'pg'
 
 const LEASE_RENEW_MS = 1_000
-/** A writer that has not renewed for this long is taken for dead. */
+/** A writer that has not renewed for this long counts as dead. */
 const LEASE_STALE_S = 5
 
 /**
- * Takes or renews the lease; answers whether it is ours. A process that has just started takes over at once from an
- * earlier process of the same node (`is_restart`); everybody else waits until the lease is stale.
+ * Takes or renews the lease. Returns whether this process has it. A process that has just started takes over at once from an
+ * earlier process of the same node (`is_restart`); any other process waits until the lease is stale.
  */
 export async function holdLease(
   pool: Pool,
@@ -27,8 +27,8 @@ export async function holdLease(
 }
 
 /**
- * Calls `renew` every LEASE_RENEW_MS, but never while a call before is still under way: what hangs in the database must
- * not be followed by all the renewals that were due meanwhile. `renew` never rejects. Answers how to end it.
+ * Calls `renew` every LEASE_RENEW_MS, but not while an earlier call is still running: missed renewals must not pile up
+ * behind a call that hangs in the database. `renew` never rejects. Returns a function that ends it.
  */
 export function keepRenewing(renew: () => Promise<void>): () => void {
   let is_renewing = false
@@ -42,7 +42,7 @@ export function keepRenewing(renew: () => Promise<void>): () => void {
   return () => clearInterval(timer)
 }
 
-/** A writer that stops in good order lets the next one start at once. */
+/** After an orderly stop the next writer can start at once. */
 export async function releaseLease(pool: Pool, writer: string): Promise<void> {
   await pool.query('delete from matchmaker_lease where writer = $1', [writer])
 }

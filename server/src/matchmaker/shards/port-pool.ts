@@ -1,7 +1,7 @@
-// Which of the edge's ports lobbies have, over all namespaces and shards: the account behind law L5, that a port is of one
-// live lobby at most. Like room (capacity.ts) a port is taken in the very step that decides on a lobby, which says it in
-// the journal, so that a load finds it again. A port is unopened until the edge listens at it; then free; taken; and
-// after its lobby's end is durable, quarantined, so that whoever still sends to that lobby does not reach the next.
+// Which of the edge's ports the lobbies have, over all namespaces and shards. It keeps law L5: a port has at most one live
+// lobby. Like room (capacity.ts), a port is taken in the step that decides on a lobby. The journal has the ports of each
+// lobby, so that a load finds them. A port is unopened until the edge listens on it, then free, then taken. When the end of
+// its lobby is durable, it is quarantined, so that late packets for that lobby do not reach the next one.
 import type { Logger } from 'pino'
 import { PORT_QUARANTINE_MS } from '../../database/edge-ports.ts'
 import type { EdgePort } from '../../journal/changes.ts'
@@ -14,17 +14,17 @@ type Holder = { lobby_id: string; edge_ports: readonly EdgePort[] }
 type Ended = Holder & { stop_ms: number | null }
 
 export type PortPool = {
-  /** Ports that are free, the longest unused first. Nothing is taken yet. */
+  /** Free ports, the longest unused first. They are not taken yet. */
   choose: ChoosePorts
-  /** Throws when another lobby has one of them: the command that wanted it must fail. */
+  /** Throws when another lobby has one of the ports: the command must fail. */
   take: (shard: number, lobby: Holder) => void
-  /** The lobby was never told to anybody: its ports are as good as before. */
+  /** The lobby never became durable: its ports are free at once. */
   undo: (shard: number, lobby: Holder) => void
   /** The lobby's end is durable. */
   retire: (shard: number, lobby: Ended) => void
-  /** The shard has been read anew: what it has is what its books say. */
+  /** To be called after a load of the shard: it has the ports of its books. */
   replace: (shard: number, books: Iterable<Book>) => void
-  /** Where the edge listens now. Answers whether there is more than before. */
+  /** Sets the ports on which the edge listens now. Returns whether there are more than before. */
   open: (ports: Iterable<{ transport: Transport; port: number }>) => boolean
 }
 
@@ -36,7 +36,7 @@ export function createPortPool(log: Logger): PortPool {
   function clash({ lobby_id, edge_ports }: Holder): string | null {
     for (const { transport, port } of edge_ports) {
       const other = tables[transport].users.get(port)
-      if (other !== undefined && other !== lobby_id) return `L5: ${transport} ${port} is given to two lobbies`
+      if (other !== undefined && other !== lobby_id) return `L5: ${transport} ${port} is taken by two lobbies`
     }
     return null
   }
@@ -80,7 +80,7 @@ export function createPortPool(log: Logger): PortPool {
             continue
           }
           const law = clash(lobby)
-          // What was promised stands, and all the other lobbies of the shard must be read.
+          // The earlier lobby keeps the port, and all other lobbies of the shard must still be read.
           if (law === null) take(shard, lobby)
           else log.fatal({ lobby_id: lobby.lobby_id }, law)
         }
@@ -102,10 +102,10 @@ type Table = ReturnType<typeof createTable>
 /** The numbers of one transport. */
 function createTable() {
   let opened: ReadonlySet<number> = new Set()
-  /** In the order in which they are to be given out. */
+  /** The port that is chosen first comes first. */
   const unused = new Set<number>()
   const users = new Map<number, string>()
-  /** Until when, by port: the first to end first, or nearly so. */
+  /** The end of the quarantine, by port; in nearly ascending order. */
   const quarantined = new Map<number, number>()
 
   function release(port: number, until_ms: number): void {
@@ -132,7 +132,7 @@ function createTable() {
       unused.delete(port)
       quarantined.delete(port)
     },
-    /** Null: there are not as many. */
+    /** Null: there are fewer. */
     free(count: number, now_ms: number): number[] | null {
       for (const [port, until_ms] of quarantined) {
         if (until_ms > now_ms) continue

@@ -1,11 +1,11 @@
-// MATCHMAKER_REGION_FULL: which of a region's resources is used up, and which setting changes it.
+// The error MATCHMAKER_REGION_FULL: which resource of a region is used up, and which setting changes it.
 import { ApiError } from '@muster/contract'
 import { type Capacity, fits, type RegionUse } from './capacity.ts'
 
-/** A lobby ends every few seconds on a full platform. */
+/** On a full platform a lobby ends every few seconds. */
 const RETRY_AFTER_S = 5
 
-/** `wanted`: what the lobby that found no room would take. */
+/** `wanted`: what the refused lobby would use. */
 export function regionFull(capacity: Pick<Capacity, 'account' | 'isClosed'>, wanted: RegionUse): ApiError {
   const { region, cpu_cores, memory_mb } = wanted
   const begin = `The region ${region} has no room for another lobby`
