@@ -8,7 +8,7 @@ import type { Decide } from '../../src/matchmaker/shards/batch.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { openDatabaseProxy } from './database-proxy.ts'
-import { at, findWish, lobbyPlan } from './plain-wishes.ts'
+import { at, findRequest, lobbyPlan } from './plain-requests.ts'
 import { type LocalWriter, newNamespace, openDatabase, openLocalWriter, startOpenWriter } from './writers.ts'
 
 const MINUTE_MS = 60_000
@@ -32,7 +32,7 @@ test('with a crash every two seconds a seat that never connects expires when it 
   for (; lives < LIVES_MAX && reason === null; lives++) {
     const writer = await startOpenWriter(t, url, 'running')
     if (seat === null) {
-      seat = (await writer.call(namespace_id, 'find', findWish({ plan }))).result as SeatTaken
+      seat = (await writer.call(namespace_id, 'find', findRequest({ plan }))).result as SeatTaken
       await writer.call(namespace_id, 'ready', seat.lobby_id)
     }
     const open_ms = await until('it is served', servedMs)
@@ -129,7 +129,7 @@ async function takeSeat(writer: LocalWriter, namespace_id: string): Promise<{ pl
   const plan = lobbyPlan({ player_deadline_ms: life_ms, idle_grace_ms: 0, max_players_normal: 1 })
   const commit = <T>(decide: Decide<T>): Promise<T> => writer.books.commit(namespace_id, decide)
   const { player_id, lobby_id } = await commit((book, { now_ms }) =>
-    decide.find(book, findWish({ plan }), { lobby_id: newId(now_ms), player_id: newId(now_ms) }, at(now_ms)),
+    decide.find(book, findRequest({ plan }), { lobby_id: newId(now_ms), player_id: newId(now_ms) }, at(now_ms)),
   )
   await commit((book, { now_ms }) => decide.ready(book, lobby_id, now_ms))
   return { player_id, life_ms }

@@ -12,7 +12,7 @@ import type { Decide } from '../../src/matchmaker/shards/batch.ts'
 import type { Books } from '../../src/matchmaker/shards/books.ts'
 import { createDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { findWish, lobbyPlan, seatWish } from './plain-wishes.ts'
+import { findRequest, lobbyPlan, requestedSeat } from './plain-requests.ts'
 import { newNamespace, openDatabase, openLocalWriter, readJournal } from './writers.ts'
 
 const SEATS_EACH = 10
@@ -29,7 +29,7 @@ const freshIds = (): FreshIds => ({ lobby_id: newId(Date.now()), player_id: newI
 
 /** Lobbies that are ready and full of players who have not connected. */
 async function reserve(books: Books, namespace_id: string, count: number): Promise<SeatTaken[]> {
-  const wish = findWish({ plan: PLAN })
+  const wish = findRequest({ plan: PLAN })
   const seats = await Promise.all(
     Array.from({ length: count }, () =>
       books.commit(namespace_id, (book, env) => decide.find(book, wish, freshIds(), env)),
@@ -104,7 +104,7 @@ test('of 10,000 reservations that run out while their players connect and others
         () =>
           commit((book, { now_ms: ms }) => decide.connected(book, { player_id, lobby_id, connect_key: null }, ms)),
     )
-    const finds = seats.map(() => () => commit((book, env) => decide.find(book, findWish(), freshIds(), env)))
+    const finds = seats.map(() => () => commit((book, env) => decide.find(book, findRequest(), freshIds(), env)))
     // What is due is looked for by whoever comes; these come for nothing else.
     const sweeps = Array.from({ length: 3 }, () => () => commit(() => ({ changes: [], result: null })))
     const order = shuffled([...connects, ...finds, ...sweeps])
@@ -141,7 +141,7 @@ test('when nobody has looked for ten minutes, 1,000 places that ran out are foun
   let now_ms = Date.now()
   const now = (): number => now_ms
   const writer = await openLocalWriter(t, url, { now })
-  const find = (book: Book, env: Env) => decide.find(book, findWish(), freshIds(), env)
+  const find = (book: Book, env: Env) => decide.find(book, findRequest(), freshIds(), env)
   const full = { code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' }
   const old = await reserve(writer.books, namespace_id, SEATS)
   await assert.rejects(writer.books.commit(namespace_id, find), full)
@@ -179,7 +179,7 @@ test('a wish that comes first after the moment gets the place, and the player of
   now_ms += DEADLINE_MS
   const { player_id, lobby_id } = seat!
   const join = books.commit(namespace_id, (book, { now_ms: ms }) =>
-    decide.join(book, { ...seatWish(), lobby_id }, freshIds(), ms),
+    decide.join(book, { ...requestedSeat(), lobby_id }, freshIds(), ms),
   )
   const late = books.commit(namespace_id, (book, { now_ms: ms }) =>
     decide.connected(book, { player_id, lobby_id, connect_key: null }, ms),

@@ -8,7 +8,7 @@ import type { Decision } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
 import { createDatabase } from '../database.ts'
-import { at, lobbyPlan, seatWish } from './plain-wishes.ts'
+import { at, lobbyPlan, requestedSeat } from './plain-requests.ts'
 import { newNamespace, openDatabase, openLocalWriter, readJournal, seatedIn } from './writers.ts'
 
 test('a command that would break a law fails alone, is not in the journal, and is logged with what it was about', async (t) => {
@@ -28,7 +28,7 @@ test('a command that would break a law fails alone, is not in the journal, and i
   const create = (book: Book, client: string, lobby_count_max: number): Decision<unknown> =>
     decide.create(
       book,
-      { ...seatWish({ client, lobby_count_max }), plan: lobbyPlan() },
+      { ...requestedSeat({ client, lobby_count_max }), plan: lobbyPlan() },
       { lobby_id: newId(Date.now()), player_id: newId(Date.now()) },
       at(Date.now()),
     )

@@ -17,7 +17,7 @@ import { createDatabase } from '../database.ts'
 import { FOLDER_PREFIX } from '../database-leftovers.ts'
 import { until } from '../until.ts'
 import { openDatabaseProxy } from './database-proxy.ts'
-import { findWish, lobbyPlan } from './plain-wishes.ts'
+import { findRequest, lobbyPlan } from './plain-requests.ts'
 import {
   closeGate,
   type LocalWriter,
@@ -34,7 +34,7 @@ const HOLD_MS = 5_000
 const REFUSED_NOW = { code: 'API_NOT_AVAILABLE' }
 
 const freshIds = (): FreshIds => ({ lobby_id: newId(Date.now()), player_id: newId(Date.now()) })
-const wishOf = (client: string) => findWish({ client, seat_key: `find ${client}`, plan: lobbyPlan() })
+const wishOf = (client: string) => findRequest({ client, seat_key: `find ${client}`, plan: lobbyPlan() })
 
 function createCaller(writer: LocalWriter, namespace_id: string) {
   const commit = <T>(decide: Parameters<LocalWriter['books']['commit']>[1]): Promise<T> =>

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '@muster/contract'
 import type { Change, RemoveReason, StopReason } from '../../src/journal/changes.ts'
 import type { LobbyPlan } from '../../src/matchmaker/book/commands.ts'
-import { VERSION } from './plain-wishes.ts'
+import { VERSION } from './plain-requests.ts'
 
 const TEN_MINUTES_MS = 600_000
 const EIGHT_HOURS_MS = 28_800_000
@@ -59,7 +59,7 @@ export type PlainHold = {
   client: string
   who: string | null
   lobby: string
-  wish: Wish
+  request: SeatRequest
   action: 'find' | 'join' | 'create'
   until: number
 }
@@ -106,7 +106,7 @@ export function emptyBook(): PlainBook {
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
 /** `member_max`: the limit of the others of a party, each for his own client. */
-export type Wish = {
+export type SeatRequest = {
   client: string
   key: string | null
   client_max: number
@@ -203,15 +203,15 @@ export function setOpen(book: PlainBook, id: string, open: number, now: number):
 
 export function prepare(
   book: PlainBook,
-  wish: { plan: LobbyPlan; idle_min: number; lobby_max: number },
+  request: { plan: LobbyPlan; idle_min: number; lobby_max: number },
   id: string,
   now: number,
 ): Answer {
-  const lobby = lobbyAfter(wish.plan, id, now)
-  const { plan } = wish
+  const lobby = lobbyAfter(request.plan, id, now)
+  const { plan } = request
   const counted = { ...lobby, plan: { ...plan, is_custom: false, publicity: 'public' as const } }
-  if (isEnding(book) || waitingBeside(book, counted).length >= wish.idle_min) return null
-  if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  if (isEnding(book) || waitingBeside(book, counted).length >= request.idle_min) return null
+  if (lobbyCount(book) >= request.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
   book.lobbies.push(lobby)
   return null
 }
@@ -230,14 +230,14 @@ function placesOf(plan: LobbyPlan, party: number | null, alone: 'normal' | 'dire
 }
 
 /** Who would sit down: the one who asks, or his party, he first. */
-function comersOf(book: PlainBook, wish: Wish, ids: Ids): Comer[] | { refused: ErrorCode } {
-  const first = { player: ids.player, client: wish.client, max: wish.client_max, who: wish.who }
-  if (!wish.with_party) return [first]
-  const party = book.parties.find(({ members }) => members.some(({ who }) => who === wish.who))
+function comersOf(book: PlainBook, request: SeatRequest, ids: Ids): Comer[] | { refused: ErrorCode } {
+  const first = { player: ids.player, client: request.client, max: request.client_max, who: request.who }
+  if (!request.with_party) return [first]
+  const party = book.parties.find(({ members }) => members.some(({ who }) => who === request.who))
   if (party === undefined) return { refused: 'PARTY_NOT_FOUND' }
-  if (party.leader !== wish.who) return { refused: 'PARTY_LEADER_REQUIRED' }
-  const others = party.members.filter(({ who }) => who !== wish.who)
-  return [first, ...others.map((one, index) => ({ ...one, player: ids.members[index]!, max: wish.member_max }))]
+  if (party.leader !== request.who) return { refused: 'PARTY_LEADER_REQUIRED' }
+  const others = party.members.filter(({ who }) => who !== request.who)
+  return [first, ...others.map((one, index) => ({ ...one, player: ids.members[index]!, max: request.member_max }))]
 }
 
 function tooMany(book: PlainBook, comers: readonly Comer[], more: 0 | 1 = 1): boolean {
@@ -247,7 +247,8 @@ function tooMany(book: PlainBook, comers: readonly Comer[], more: 0 | 1 = 1): bo
   })
 }
 
-const sizeOf = (wish: Wish, comers: readonly Comer[]): number | null => (wish.with_party ? comers.length : null)
+const sizeOf = (request: SeatRequest, comers: readonly Comer[]): number | null =>
+  request.with_party ? comers.length : null
 
 /** The best of the lobbies that a find may enter. */
 function bestOf(
@@ -267,62 +268,76 @@ function bestOf(
     .sort((a, b) => free(a) - free(b) || a.created - b.created || (a.id < b.id ? -1 : 1))[0]
 }
 
-export type FindRequest = Wish & {
+export type FindRequest = SeatRequest & {
   modes: string[]
   regions: string[]
   tags: Record<string, string>
   plan: LobbyPlan | null
 }
 
-export function find(book: PlainBook, wish: FindRequest, ids: Ids, now: number): Answer {
-  const before = answered(book, wish.key, now)
+export function find(book: PlainBook, request: FindRequest, ids: Ids, now: number): Answer {
+  const before = answered(book, request.key, now)
   if (before !== null) return before
-  const comers = comersOf(book, wish, ids)
+  const comers = comersOf(book, request, ids)
   if ('refused' in comers) return comers
   if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
-  if (wish.modes.length > 0 && book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
-  const best = bestOf(book, wish.modes, wish.regions, wish.tags, sizeOf(wish, comers))
-  if (best !== undefined) return sit(book, best, wish, comers, now)
-  if (wish.plan === null) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-  return open(book, wish.plan, wish, comers, ids, now)
+  if (request.modes.length > 0 && book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
+  const best = bestOf(book, request.modes, request.regions, request.tags, sizeOf(request, comers))
+  if (best !== undefined) return sit(book, best, request, comers, now)
+  if (request.plan === null) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  return open(book, request.plan, request, comers, ids, now)
 }
 
-export function join(book: PlainBook, wish: Wish & { lobby: string }, ids: Ids, now: number): Answer {
-  const before = answered(book, wish.key, now)
+export function join(book: PlainBook, request: SeatRequest & { lobby: string }, ids: Ids, now: number): Answer {
+  const before = answered(book, request.key, now)
   if (before !== null) return before
-  const lobby = lobbyOf(book, wish.lobby)
+  const lobby = lobbyOf(book, request.lobby)
   if (lobby === undefined) return refused('MATCHMAKER_LOBBY_NOT_FOUND')
   if (lobby.stopped !== null) return refused('MATCHMAKER_LOBBY_STOPPED')
-  const comers = comersOf(book, wish, ids)
+  const comers = comersOf(book, request, ids)
   if ('refused' in comers) return comers
   if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (lobby.stalled) return refused('MATCHMAKER_LOBBY_CLOSED')
-  const places = placesOf(lobby.plan, sizeOf(wish, comers), 'direct')
+  const places = placesOf(lobby.plan, sizeOf(request, comers), 'direct')
   if (takenIn(book, lobby.id) + comers.length > places) return refused('MATCHMAKER_LOBBY_FULL')
-  return sit(book, lobby, wish, comers, now)
+  return sit(book, lobby, request, comers, now)
 }
 
-export function create(book: PlainBook, wish: Wish & { plan: LobbyPlan }, ids: Ids, now: number): Answer {
-  const before = answered(book, wish.key, now)
+export function create(book: PlainBook, request: SeatRequest & { plan: LobbyPlan }, ids: Ids, now: number): Answer {
+  const before = answered(book, request.key, now)
   if (before !== null) return before
-  const comers = comersOf(book, wish, ids)
+  const comers = comersOf(book, request, ids)
   if ('refused' in comers) return comers
   if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
-  return open(book, wish.plan, wish, comers, ids, now)
+  return open(book, request.plan, request, comers, ids, now)
 }
 
-function open(book: PlainBook, plan: LobbyPlan, wish: Wish, comers: readonly Comer[], ids: Ids, now: number): Answer {
-  if (wish.with_party && comers.length > plan.max_players_party) return refused('MATCHMAKER_PARTY_TOO_LARGE')
-  if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  return make(book, plan, wish, comers, ids.lobby, now)
+function open(
+  book: PlainBook,
+  plan: LobbyPlan,
+  request: SeatRequest,
+  comers: readonly Comer[],
+  ids: Ids,
+  now: number,
+): Answer {
+  if (request.with_party && comers.length > plan.max_players_party) return refused('MATCHMAKER_PARTY_TOO_LARGE')
+  if (lobbyCount(book) >= request.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  return make(book, plan, request, comers, ids.lobby, now)
 }
 
-function make(book: PlainBook, plan: LobbyPlan, wish: Wish, comers: readonly Comer[], id: string, now: number): Answer {
+function make(
+  book: PlainBook,
+  plan: LobbyPlan,
+  request: SeatRequest,
+  comers: readonly Comer[],
+  id: string,
+  now: number,
+): Answer {
   const lobby = lobbyAfter(plan, id, now)
   book.lobbies.push(lobby)
-  return sit(book, lobby, wish, comers, now)
+  return sit(book, lobby, request, comers, now)
 }
 
 function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
@@ -346,13 +361,13 @@ function lobbyAfter(plan: LobbyPlan, id: string, now: number): PlainLobby {
   }
 }
 
-function sit(book: PlainBook, lobby: PlainLobby, wish: Wish, comers: readonly Comer[], now: number): Answer {
+function sit(book: PlainBook, lobby: PlainLobby, request: SeatRequest, comers: readonly Comer[], now: number): Answer {
   const first = comers[0]!.player
   for (const comer of comers) {
-    const key = comer.player === first ? wish.key : null
-    seat(book, lobby, comer, { key, leader: wish.with_party ? first : null }, now)
+    const key = comer.player === first ? request.key : null
+    seat(book, lobby, comer, { key, leader: request.with_party ? first : null }, now)
   }
-  const party = wish.with_party ? book.parties.find(({ leader }) => leader === wish.who) : undefined
+  const party = request.with_party ? book.parties.find(({ leader }) => leader === request.who) : undefined
   if (party !== undefined && party.until - now <= DAY_MS / 2) party.until = now + DAY_MS
   return { lobby: lobby.id, player: first, is_ready: lobby.ready !== null }
 }
@@ -383,65 +398,65 @@ function seat(
 }
 
 /** The fullest, then oldest, of the planned lobbies that a find may share. */
-function bestPlanned(book: PlainBook, wish: FindRequest, party: number | null): PlainPlan | undefined {
+function bestPlanned(book: PlainBook, request: FindRequest, party: number | null): PlainPlan | undefined {
   const free = ({ id, plan }: PlainPlan): number => placesOf(plan, party) - takenIn(book, id)
   return plannedIn(book)
     .filter(({ plan }) => !plan.is_custom && plan.publicity === 'public')
-    .filter(({ plan }) => wish.modes.includes(plan.game_mode) && wish.regions.includes(plan.region))
-    .filter(({ plan }) => Object.entries(wish.tags).every(([name, value]) => plan.tags[name] === value))
+    .filter(({ plan }) => request.modes.includes(plan.game_mode) && request.regions.includes(plan.region))
+    .filter(({ plan }) => Object.entries(request.tags).every(([name, value]) => plan.tags[name] === value))
     .filter((plan) => free(plan) >= (party ?? 1))
     .sort((a, b) => free(a) - free(b) || a.made - b.made || (a.id < b.id ? -1 : 1))[0]
 }
 
 export type PlainAsked =
-  | { action: 'find'; wish: FindRequest; verified: ReadonlySet<string> }
-  | { action: 'join'; wish: Wish & { lobby: string } }
-  | { action: 'create'; wish: Wish & { plan: LobbyPlan } }
+  | { action: 'find'; request: FindRequest; verified: ReadonlySet<string> }
+  | { action: 'join'; request: SeatRequest & { lobby: string } }
+  | { action: 'create'; request: SeatRequest & { plan: LobbyPlan } }
 
 /** A seat is answered as ever; a hold by its lobby. */
 export function hold(book: PlainBook, asked: PlainAsked, ids: Ids, now: number): Answer | { held: string } {
-  const { action, wish } = asked
-  const before = answered(book, wish.key, now)
+  const { action, request } = asked
+  const before = answered(book, request.key, now)
   if (before !== null) return before
-  const comers = comersOf(book, wish, ids)
+  const comers = comersOf(book, request, ids)
   const keep = (lobby: string): { held: string } => {
     for (const { player, client, who } of comers as Comer[]) {
-      book.holds.push({ player, client, who, lobby, wish, action, until: now + 10_000 })
+      book.holds.push({ player, client, who, lobby, request, action, until: now + 10_000 })
     }
     return { held: lobby }
   }
   if (action === 'join') {
     const attempt = structuredClone(book)
-    const answer = join(attempt, wish, ids, now)
-    return answer !== null && 'refused' in answer ? answer : keep(wish.lobby)
+    const answer = join(attempt, request, ids, now)
+    return answer !== null && 'refused' in answer ? answer : keep(request.lobby)
   }
   if ('refused' in comers) return comers
   if (tooMany(book, comers)) return refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
-  const size = sizeOf(wish, comers)
+  const size = sizeOf(request, comers)
   if (action === 'find') {
-    const best = bestOf(book, wish.modes, wish.regions, wish.tags, size) ?? bestPlanned(book, wish, size)
-    const mode = (best?.plan ?? wish.plan)?.game_mode
+    const best = bestOf(book, request.modes, request.regions, request.tags, size) ?? bestPlanned(book, request, size)
+    const mode = (best?.plan ?? request.plan)?.game_mode
     if (mode === undefined) return refused('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-    if (!asked.verified.has(mode)) return find(book, wish, ids, now)
+    if (!asked.verified.has(mode)) return find(book, request, ids, now)
     if (best !== undefined) return keep(best.id)
   }
-  if (size !== null && size > wish.plan!.max_players_party) return refused('MATCHMAKER_PARTY_TOO_LARGE')
-  if (lobbyCount(book) >= wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  book.plans.push({ id: ids.lobby, plan: wish.plan!, made: now })
+  if (size !== null && size > request.plan!.max_players_party) return refused('MATCHMAKER_PARTY_TOO_LARGE')
+  if (lobbyCount(book) >= request.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  book.plans.push({ id: ids.lobby, plan: request.plan!, made: now })
   return keep(ids.lobby)
 }
 
-export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, wish: Wish, now: number): Answer {
-  const before = answered(book, wish.key, now)
+export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, request: SeatRequest, now: number): Answer {
+  const before = answered(book, request.key, now)
   if (before !== null) return before
   const found = book.holds.find((one) => one.player === ids.player)
   if (found === undefined) return null
-  const comers = comersOf(book, wish, { ...ids, lobby: found.lobby })
+  const comers = comersOf(book, request, { ...ids, lobby: found.lobby })
   // The party must be the one that was held.
   const held = book.holds.filter((one) => one.player === ids.player || ids.members.includes(one.player))
   if ('refused' in comers || held.length !== comers.length) return null
-  if (held.some((one) => wish.with_party && comers.find(({ player }) => player === one.player)?.who !== one.who))
+  if (held.some((one) => request.with_party && comers.find(({ player }) => player === one.player)?.who !== one.who))
     return null
   const lobby = lobbyOf(book, found.lobby)
   const plan = book.plans.find((one) => one.id === found.lobby)
@@ -451,13 +466,13 @@ export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, wish: Wish, n
   if (book.draining.includes(VERSION)) return refused('MATCHMAKER_VERSION_DRAINING')
   if (lobby?.stalled) return refused('MATCHMAKER_LOBBY_CLOSED')
   if (lobby !== undefined) {
-    const places = placesOf(lobby.plan, sizeOf(wish, comers), found.action === 'find' ? 'normal' : 'direct')
+    const places = placesOf(lobby.plan, sizeOf(request, comers), found.action === 'find' ? 'normal' : 'direct')
     if (takenIn(book, lobby.id) > places) return null
-  } else if (lobbyCount(book) > wish.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
+  } else if (lobbyCount(book) > request.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
   letGo(book, ids)
   book.seated.push(...held)
-  if (lobby !== undefined) return sit(book, lobby, wish, comers, now)
-  return make(book, plan!.plan, wish, comers, found.lobby, now)
+  if (lobby !== undefined) return sit(book, lobby, request, comers, now)
+  return make(book, plan!.plan, request, comers, found.lobby, now)
 }
 
 export function letGo(book: PlainBook, { player, members }: Omit<Ids, 'lobby'>): void {

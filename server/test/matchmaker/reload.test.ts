@@ -10,7 +10,7 @@ import * as decide from '../../src/matchmaker/book/decide.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
 import { TABLES } from '../../src/matchmaker/projection/projected-tables.ts'
 import { createDatabase } from '../database.ts'
-import { at, findWish, lobbyPlan } from './plain-wishes.ts'
+import { at, findRequest, lobbyPlan } from './plain-requests.ts'
 import {
   type LocalWriter,
   newNamespace,
@@ -31,7 +31,7 @@ test('after kill -9 of a writer the next one has exactly what was acknowledged, 
   const killed = await startOpenWriter(t, url)
   const plan = lobbyPlan({ player_deadline_ms: 1_000, idle_grace_ms: 1_000, ready_within_ms: 1_000 })
   const find = (client: string) =>
-    killed.call(namespace_id, 'find', findWish({ client, seat_key: `find ${client}`, plan }))
+    killed.call(namespace_id, 'find', findRequest({ client, seat_key: `find ${client}`, plan }))
   const acknowledged = await Promise.all(Array.from({ length: 100 }, (_, number) => find(`early ${number}`)))
   const { lobby_id, player_id } = acknowledged[0]!.result as SeatTaken
   assert.ok((await killed.call(namespace_id, 'ready', lobby_id)).result !== undefined)
@@ -84,7 +84,7 @@ test('book time never runs back, whatever the clocks of its writers say, and how
     const writer = await openLocalWriter(t, url, { now: () => now_ms, elapsed: () => 0 })
     const takeTime = (): Promise<number> =>
       writer.books.commit(namespace_id, (book, env) => {
-        const decision = decide.create(book, { ...findWish(), plan: lobbyPlan() }, freshIds(), env)
+        const decision = decide.create(book, { ...findRequest(), plan: lobbyPlan() }, freshIds(), env)
         return 'changes' in decision ? { changes: decision.changes, result: env.now_ms } : decision
       })
     if (ahead_ms !== 0) times.push(await takeTime())
@@ -158,7 +158,7 @@ async function live(writer: LocalWriter, namespace_id: string, round: number): P
       commit<SeatTaken>((book, { now_ms }) =>
         decide.find(
           book,
-          findWish({ client: `${round} ${number}`, seat_key: `find ${round} ${number}`, plan }),
+          findRequest({ client: `${round} ${number}`, seat_key: `find ${round} ${number}`, plan }),
           freshIds(),
           at(now_ms),
         ),

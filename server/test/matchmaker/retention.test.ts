@@ -25,7 +25,7 @@ import {
 import { append, takeOver } from '../../src/matchmaker/shards/fence.ts'
 import { OLD_RUNS } from '../../src/runner/rows.ts'
 import { createDatabase } from '../database.ts'
-import { findWish, lobbyPlan } from './plain-wishes.ts'
+import { findRequest, lobbyPlan } from './plain-requests.ts'
 import { type LocalWriter, newNamespace, openDatabase, openLocalWriter } from './writers.ts'
 
 const START_MS = 1_900_000_000_000
@@ -104,7 +104,7 @@ async function take(
       const player = players[which % Math.max(1, players.length)]
       const seat = { player_id: player?.player_id ?? '', lobby_id: player?.lobby_id ?? '' }
       const ids = { lobby_id: newId(now_ms), player_id: newId(now_ms) }
-      const wish = findWish({ client: `${which}`, seat_key: `${kind} ${which}`, plan: lobbyPlan() })
+      const wish = findRequest({ client: `${which}`, seat_key: `${kind} ${which}`, plan: lobbyPlan() })
       if (kind === 'find') return decide.find(book, wish, ids, env)
       if (kind === 'create') return decide.create(book, { ...wish, plan: lobbyPlan() }, ids, env)
       if (kind === 'ready') return decide.ready(book, lobby_id, env.now_ms)

@@ -9,7 +9,7 @@ import * as decide from '../../src/matchmaker/book/decide.ts'
 import { FailedStarts } from '../../src/matchmaker/watch/failed-starts.ts'
 import { watchRuns } from '../../src/matchmaker/watch/runs.ts'
 import { createDatabase } from '../database.ts'
-import { at, findWish, lobbyPlan } from './plain-wishes.ts'
+import { at, findRequest, lobbyPlan } from './plain-requests.ts'
 import { newNamespace, openLocalWriter } from './writers.ts'
 
 /** More than two pages of runs.ts. */
@@ -23,7 +23,7 @@ test('all lobbies whose runs ended while nobody looked are stopped before anybod
       writer.books.commit(namespace_id, (book, { now_ms }) =>
         decide.create(
           book,
-          { ...findWish(), plan: lobbyPlan() },
+          { ...findRequest(), plan: lobbyPlan() },
           { lobby_id: newId(now_ms), player_id: newId(now_ms) },
           at(now_ms),
         ),

@@ -5,7 +5,14 @@ import { ApiError } from '@muster/contract'
 import { pino } from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import { newId } from '../../src/ids.ts'
-import type { CreateWish, Decision, Env, FindRequest, FreshIds, JoinWish } from '../../src/matchmaker/book/commands.ts'
+import type {
+  CreateRequest,
+  Decision,
+  Env,
+  FindRequest,
+  FreshIds,
+  JoinRequest,
+} from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
 import { ALL_REPORTED_MS, NO_IDLE_RULES } from '../../src/matchmaker/book/idle.ts'
 import type { Book } from '../../src/matchmaker/book/state.ts'
@@ -72,9 +79,9 @@ function carryOut(book: Book, { command, wish }: Call, env: Env): Decision<unkno
     case 'find':
       return decide.find(book, wish as FindRequest, ids, env)
     case 'join':
-      return decide.join(book, wish as JoinWish, ids, now_ms)
+      return decide.join(book, wish as JoinRequest, ids, now_ms)
     case 'create':
-      return decide.create(book, wish as CreateWish, ids, env)
+      return decide.create(book, wish as CreateRequest, ids, env)
     case 'connected':
       return decide.connected(book, wish as Parameters<typeof decide.connected>[1], now_ms)
     case 'disconnected':

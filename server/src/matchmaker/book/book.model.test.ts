@@ -4,10 +4,10 @@ import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import * as plain from '../../../test/matchmaker/plain-book.ts'
-import { at, idOf, lobbyPlan, START_MS, VERSION } from '../../../test/matchmaker/plain-wishes.ts'
+import { at, idOf, lobbyPlan, START_MS, VERSION } from '../../../test/matchmaker/plain-requests.ts'
 import type { Change, PartyMember } from '../../journal/changes.ts'
 import { TABLES } from '../projection/projected-tables.ts'
-import type { Decision, FreshIds, HoldWish, LobbyPlan, SeatTaken, SeatWish, Undo } from './commands.ts'
+import type { Decision, FreshIds, HoldRequest, LobbyPlan, RequestedSeat, SeatTaken, Undo } from './commands.ts'
 import * as decide from './decide.ts'
 import { apply, dropHolds, forget, load, setConnections, setIdleRules, setReported } from './evolve.ts'
 import { ALL_REPORTED_MS, type IdleRules, NO_IDLE_RULES, NONE_REPORTED_MS } from './idle.ts'
@@ -101,7 +101,7 @@ function memberOf(identity_id: string, client: string, join_ms: number): PartyMe
 /** Under which the places of a hold, and of those who came with it, are held. */
 function idsOf(reference: plain.PlainBook, found: plain.PlainHold | undefined) {
   if (found === undefined) return { player: 'nobody', members: [] }
-  const party = reference.holds.filter(({ wish }) => wish === found.wish).map(({ player }) => player)
+  const party = reference.holds.filter(({ request }) => request === found.request).map(({ player }) => player)
   return { player: party[0]!, members: party.slice(1) }
 }
 
@@ -203,7 +203,7 @@ function createPair() {
     const key = pick([null, 'one', 'two'], who >> 3)
     const call = { player: player_id, lobby: own_lobby, key }
     const plan = planOf(what)
-    const wish = {
+    const request = {
       client: pick(CLIENTS, who),
       seat_key: pick(KEYS, who >> 2),
       client_players_max: pick([0, 1, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX, CLIENT_PLAYERS_MAX], who >> 5),
@@ -211,36 +211,36 @@ function createPair() {
       identity_id: with_party || who % 2 === 0 ? person : null,
       party: with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,
     }
-    const of_wish = {
-      client: wish.client,
-      key: wish.seat_key,
-      client_max: wish.client_players_max,
-      lobby_max: wish.lobby_count_max,
-      who: wish.identity_id,
+    const of_request = {
+      client: request.client,
+      key: request.seat_key,
+      client_max: request.client_players_max,
+      lobby_max: request.lobby_count_max,
+      who: request.identity_id,
       with_party,
       member_max: CLIENT_PLAYERS_MAX,
     }
-    const member = { who: person, client: wish.client }
-    const comer = memberOf(person, wish.client, now_ms)
+    const member = { who: person, client: request.client }
+    const comer = memberOf(person, request.client, now_ms)
     switch (kind) {
       case 'find': {
         const [modes, regions, tags] = [pick(MODES, what), pick(REGIONS, what >> 2), pick(TAGS, what >> 4)]
         const places = modes.flatMap((game_mode) =>
           regions.map((region) => ({ version_id: VERSION, region, game_mode })),
         )
-        const finder = { ...wish, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
-        const of_find = { ...of_wish, modes, regions, tags, plan: finder.plan }
+        const finder = { ...request, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
+        const of_find = { ...of_request, modes, regions, tags, plan: finder.plan }
         return same(decide.find(book, finder, ids, at(now_ms)), plain.find(reference, of_find, of, now_ms))
       }
       case 'join':
         return same(
-          decide.join(book, { ...wish, lobby_id: lobby }, ids, now_ms),
-          plain.join(reference, { ...of_wish, lobby }, of, now_ms),
+          decide.join(book, { ...request, lobby_id: lobby }, ids, now_ms),
+          plain.join(reference, { ...of_request, lobby }, of, now_ms),
         )
       case 'create':
         return same(
-          decide.create(book, { ...wish, plan }, ids, at(now_ms)),
-          plain.create(reference, { ...of_wish, plan }, of, now_ms),
+          decide.create(book, { ...request, plan }, ids, at(now_ms)),
+          plain.create(reference, { ...of_request, plan }, of, now_ms),
         )
       case 'ready':
         return same(decide.ready(book, lobby, now_ms), plain.ready(reference, lobby, now_ms))
@@ -285,7 +285,7 @@ function createPair() {
           plain.expel(reference, call, now_ms),
         )
       case 'prepare': {
-        const { lobby_count_max } = wish
+        const { lobby_count_max } = request
         const idle_min = pick([1, 2, 3], who)
         return same(
           unsaid(decide.prepare(book, { plan, idle_min, lobby_count_max }, ids.lobby_id, at(now_ms))),
@@ -301,19 +301,19 @@ function createPair() {
         const rules = { requests: pick([1, 2, 3], what), ttl: pick([500, 60_000], what >> 2) }
         const of_captcha = { requests_before_reverify: rules.requests, verification_ttl_ms: rules.ttl }
         return same(
-          decide.admit(book, wish.client, of_captcha, kind === 'solve', now_ms),
-          plain.admit(reference, wish.client, rules, kind === 'solve', now_ms),
+          decide.admit(book, request.client, of_captcha, kind === 'solve', now_ms),
+          plain.admit(reference, request.client, rules, kind === 'solve', now_ms),
         )
       }
       case 'hold': {
         const action = pick(['find', 'find', 'find', 'join', 'create'] as const, what)
-        return held(action, who, what >> 3, ids, wish, of_wish)
+        return held(action, who, what >> 3, ids, request, of_request)
       }
       case 'sit': {
         const found = pick([...reference.holds, undefined], what)
-        const asked = found === undefined ? of_wish : found.wish
+        const asked = found === undefined ? of_request : found.request
         const sitter = {
-          ...wish,
+          ...request,
           client: asked.client,
           seat_key: found === undefined ? null : asked.key,
           identity_id: asked.who,
@@ -321,8 +321,8 @@ function createPair() {
         }
         const of_sitter = {
           ...asked,
-          client_max: of_wish.client_max,
-          lobby_max: of_wish.lobby_max,
+          client_max: of_request.client_max,
+          lobby_max: of_request.lobby_max,
           key: sitter.seat_key,
         }
         const held_ids = idsOf(reference, found)
@@ -382,28 +382,28 @@ function createPair() {
     who: number,
     what: number,
     ids: FreshIds,
-    wish: SeatWish,
-    of_wish: plain.Wish,
+    request: RequestedSeat,
+    of_request: plain.SeatRequest,
   ): unknown {
     const of = { lobby: ids.lobby_id, player: ids.player_id, members: ids.member_ids ?? [] }
     const plan = planOf(what)
-    let asked: HoldWish
+    let asked: HoldRequest
     let of_asked: plain.PlainAsked
     if (action === 'join') {
       const lobby = pick([...reference.lobbies.map((one) => one.id), 'nowhere'], who)
-      asked = { action, wish: { ...wish, lobby_id: lobby } }
-      of_asked = { action, wish: { ...of_wish, lobby } }
+      asked = { action, request: { ...request, lobby_id: lobby } }
+      of_asked = { action, request: { ...of_request, lobby } }
     } else if (action === 'create') {
       const custom = { ...plan, is_custom: true }
-      asked = { action, wish: { ...wish, plan: custom } }
-      of_asked = { action, wish: { ...of_wish, plan: custom } }
+      asked = { action, request: { ...request, plan: custom } }
+      of_asked = { action, request: { ...of_request, plan: custom } }
     } else {
       const [modes, regions, tags] = [pick(MODES, what), pick(REGIONS, what >> 2), pick(TAGS, what >> 4)]
       const verified = new Set(pick([['m', 'n'], ['m', 'n'], ['m']], who >> 4))
       const places = modes.flatMap((game_mode) => regions.map((region) => ({ version_id: VERSION, region, game_mode })))
-      const finder = { ...wish, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
-      asked = { action, wish: finder, verified_modes: verified }
-      of_asked = { action, wish: { ...of_wish, modes, regions, tags, plan: finder.plan }, verified }
+      const finder = { ...request, places, tags: Object.entries(tags), plan: what % 7 === 0 ? null : plan }
+      asked = { action, request: finder, verified_modes: verified }
+      of_asked = { action, request: { ...of_request, modes, regions, tags, plan: finder.plan }, verified }
     }
     const decision = decide.hold(book, asked, ids, at(now_ms))
     const answer = plain.hold(reference, of_asked, of, now_ms)
@@ -499,23 +499,23 @@ function assertSameEnd(books: readonly Book[], from_ms: number): void {
 /** Everything that can be told of a book from outside. */
 function fingerprint(book: Book, now_ms: number): string {
   const nobody = { identity_id: null, party: null }
-  const wish = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...nobody }
+  const request = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...nobody }
   const chosen = ['m', 'n'].flatMap((game_mode) =>
     ['r', 's'].flatMap((region) =>
       TAGS.map((tags) => {
         const places = [{ version_id: VERSION, region, game_mode }]
-        return decide.find(book, { ...wish, places, tags: Object.entries(tags) }, NOBODY, at(now_ms))
+        return decide.find(book, { ...request, places, tags: Object.entries(tags) }, NOBODY, at(now_ms))
       }),
     ),
   )
   const keys = KEYS.map((seat_key) =>
-    decide.find(book, { ...wish, seat_key, places: [], tags: [] }, NOBODY, at(now_ms)),
+    decide.find(book, { ...request, seat_key, places: [], tags: [] }, NOBODY, at(now_ms)),
   )
   const clients = CLIENTS.map((client) => {
     const isFull = (client_players_max: number) =>
       'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE' ===
       (
-        decide.find(book, { ...wish, client, client_players_max, places: [], tags: [] }, NOBODY, at(now_ms)) as {
+        decide.find(book, { ...request, client, client_players_max, places: [], tags: [] }, NOBODY, at(now_ms)) as {
           refused?: string
         }
       ).refused

@@ -4,17 +4,17 @@ import fc from 'fast-check'
 import {
   at,
   expireAll,
-  findWish,
+  findRequest,
   grantIn,
   idOf,
   idSource,
   lobbyPlan,
   PLACE,
+  requestedSeat,
   runningLobby,
   START_MS,
-  seatWish,
   VERSION,
-} from '../../../test/matchmaker/plain-wishes.ts'
+} from '../../../test/matchmaker/plain-requests.ts'
 import type { Decision, Undo } from './commands.ts'
 import * as decide from './decide.ts'
 import { CONNECTED_MS_MAX } from './decide.ts'
@@ -34,7 +34,7 @@ function stateOf(book: Book): unknown {
     players: book.players,
     live_lobby_count: book.live_lobby_count,
     due_ms: book.nextDueMs(),
-    chosen: decide.find(book, findWish(), { lobby_id: 'none', player_id: 'none' }, at(START_MS)),
+    chosen: decide.find(book, findRequest(), { lobby_id: 'none', player_id: 'none' }, at(START_MS)),
   })
 }
 
@@ -43,8 +43,8 @@ test('find takes the fullest lobby, whatever the order in which they filled', ()
   const ids = idSource()
   for (const players of [1, 3, 2]) runningLobby(book, ids, START_MS, { players })
   const fullest = [...book.lobbies.values()][1]!
-  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id, fullest.lobby_id)
-  const next = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS)))
+  assert.equal(grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS))).lobby_id, fullest.lobby_id)
+  const next = grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS)))
   assert.equal(next.lobby_id, [...book.lobbies.values()][2]!.lobby_id, 'the fullest is full now')
 })
 
@@ -53,7 +53,7 @@ test('fullest is what has the fewest free places, not the most players', () => {
   const ids = idSource()
   runningLobby(book, ids, START_MS, { players: 5, plan: { max_players_normal: 32, max_players_direct: 32 } })
   const small = runningLobby(book, ids, START_MS, { players: 1, plan: { max_players_normal: 2 } })
-  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id, small.lobby_id)
+  assert.equal(grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS))).lobby_id, small.lobby_id)
 })
 
 test('of equally full lobbies find takes the oldest, and of the same millisecond the one with the lower id', () => {
@@ -66,12 +66,12 @@ test('of equally full lobbies find takes the oldest, and of the same millisecond
   ] as const) {
     const plan = lobbyPlan()
     const ids = { lobby_id: idOf(number), player_id: idOf(100 + number) }
-    grantIn(book, decide.create(book, { ...seatWish(), plan }, ids, at(START_MS + ms)))
+    grantIn(book, decide.create(book, { ...requestedSeat(), plan }, ids, at(START_MS + ms)))
   }
   const ids = idSource()
   const order = Array.from(
     { length: 12 },
-    () => grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id,
+    () => grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS))).lobby_id,
   )
   assert.deepEqual([...new Set(order)], [7, 9, 1, 5].map(idOf))
 })
@@ -86,14 +86,14 @@ test('a find among several game modes and regions takes the fullest of all of th
   runningLobby(book, ids, START_MS, { players: 3, plan: far })
   runningLobby(book, ids, START_MS, { players: 3, plan: { version_id: idOf(999_999) } })
   assert.equal(
-    grantIn(book, decide.find(book, findWish({ places: [PLACE, solo] }), ids(), at(START_MS))).lobby_id,
+    grantIn(book, decide.find(book, findRequest({ places: [PLACE, solo] }), ids(), at(START_MS))).lobby_id,
     in_solo.lobby_id,
   )
   assert.deepEqual(
-    decide.find(book, findWish({ places: [{ ...PLACE, game_mode: 'other' }] }), ids(), at(START_MS)),
+    decide.find(book, findRequest({ places: [{ ...PLACE, game_mode: 'other' }] }), ids(), at(START_MS)),
     NO_ROOM,
   )
-  assert.deepEqual(decide.find(book, findWish({ places: [] }), ids(), at(START_MS)), NO_ROOM)
+  assert.deepEqual(decide.find(book, findRequest({ places: [] }), ids(), at(START_MS)), NO_ROOM)
 })
 
 test('find by tags takes a lobby that has them all, and it may have more', () => {
@@ -103,7 +103,7 @@ test('find by tags takes a lobby that has them all, and it may have more', () =>
   runningLobby(book, ids, START_MS, { players: 3, plan: { tags: { mood: 'calm' } } })
   const both = runningLobby(book, ids, START_MS, { players: 1, plan: { tags: { mood: 'calm', map: 'ice' } } })
   const find = (tags: Record<string, string>) =>
-    decide.find(book, findWish({ tags: Object.entries(tags) }), ids(), at(START_MS + 1))
+    decide.find(book, findRequest({ tags: Object.entries(tags) }), ids(), at(START_MS + 1))
   assert.equal(grantIn(book, find({ map: 'ice', mood: 'calm' })).lobby_id, both.lobby_id)
   assert.equal(grantIn(book, find({ map: 'ice' })).lobby_id, both.lobby_id)
   assert.deepEqual(find({ map: 'ice', mood: 'wild' }), NO_ROOM)
@@ -115,7 +115,7 @@ test('a lobby with tags that was full or closed is found by its tags again when 
   const book = new Book()
   const ids = idSource()
   const lobby = runningLobby(book, ids, START_MS, { players: 4, plan: { tags: { map: 'ice' } } })
-  const find = () => decide.find(book, findWish({ tags: [['map', 'ice']] }), ids(), at(START_MS))
+  const find = () => decide.find(book, findRequest({ tags: [['map', 'ice']] }), ids(), at(START_MS))
   assert.deepEqual(find(), NO_ROOM)
   grantIn(book, decide.release(book, lobby.player_id, START_MS))
   grantIn(book, decide.setClosed(book, lobby.lobby_id, true))
@@ -129,20 +129,20 @@ test('a closed lobby is not found, but joined', () => {
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS)
   grantIn(book, decide.setClosed(book, lobby_id, true))
-  assert.deepEqual(decide.find(book, findWish(), ids(), at(START_MS)), NO_ROOM)
-  assert.equal(grantIn(book, decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
+  assert.deepEqual(decide.find(book, findRequest(), ids(), at(START_MS)), NO_ROOM)
+  assert.equal(grantIn(book, decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
   grantIn(book, decide.setClosed(book, lobby_id, false))
-  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).lobby_id, lobby_id)
+  assert.equal(grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS))).lobby_id, lobby_id)
 })
 
 test('a private lobby is never found nor listed, but joined', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { publicity: 'private' } })
-  assert.deepEqual(decide.find(book, findWish(), ids(), at(START_MS)), NO_ROOM)
-  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: null }
-  assert.deepEqual(book.list(wish), { lobbies: [], more: false })
-  assert.equal(grantIn(book, decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
+  assert.deepEqual(decide.find(book, findRequest(), ids(), at(START_MS)), NO_ROOM)
+  const request = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: null }
+  assert.deepEqual(book.list(request), { lobbies: [], more: false })
+  assert.equal(grantIn(book, decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS)).lobby_id, lobby_id)
 })
 
 test('a list names the public lobbies of its version and game modes once each, page by page, oldest first', () => {
@@ -156,10 +156,10 @@ test('a list names the public lobbies of its version and game modes once each, p
     grantIn(book, decide.stop(book, stopped.lobby_id, 'requested', START_MS))
   }
   runningLobby(book, ids, START_MS, { plan: { version_id: idOf(999_999) } })
-  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]) }
+  const request = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]) }
   const seen: string[] = []
   for (let after: string | null = null, pages = 1; ; pages++) {
-    const page = book.list({ ...wish, after })
+    const page = book.list({ ...request, after })
     seen.push(...page.lobbies.map((lobby) => lobby.lobby_id))
     after = seen.at(-1)!
     assert.equal(page.more, pages < 3)
@@ -171,8 +171,8 @@ test('a list names the public lobbies of its version and game modes once each, p
 test('a lobby that nobody is in is listed only when it is the only one of its game mode', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode, 'other']), after: null }
-  const listed = () => book.list(wish).lobbies.map((lobby) => lobby.lobby_id)
+  const request = { version_id: VERSION, game_modes: new Set([PLACE.game_mode, 'other']), after: null }
+  const listed = () => book.list(request).lobbies.map((lobby) => lobby.lobby_id)
   const leave = ({ lobby_id, player_id }: { lobby_id: string; player_id: string }) =>
     grantIn(book, decide.disconnected(book, { lobby_id, player_id, disconnect_key: null }, START_MS))
   const first = runningLobby(book, ids, START_MS)
@@ -193,9 +193,12 @@ test('join is bounded by the direct limit, find by the normal one', () => {
   const ids = idSource()
   const plan = { max_players_normal: 2, max_players_direct: 3, max_players_party: 1 }
   const { lobby_id } = runningLobby(book, ids, START_MS, { plan, players: 2 })
-  assert.deepEqual(decide.find(book, findWish(), ids(), at(START_MS)), NO_ROOM)
-  grantIn(book, decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS))
-  assert.deepEqual(decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_FULL'))
+  assert.deepEqual(decide.find(book, findRequest(), ids(), at(START_MS)), NO_ROOM)
+  grantIn(book, decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS))
+  assert.deepEqual(
+    decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS),
+    refused('MATCHMAKER_LOBBY_FULL'),
+  )
 })
 
 test('a client has at most as many players as its limit, over all lobbies, and 0 blocks it', () => {
@@ -204,16 +207,16 @@ test('a client has at most as many players as its limit, over all lobbies, and 0
   const { lobby_id } = runningLobby(book, ids, START_MS)
   const full = refused('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE')
   const mine = { client: '198.51.100.7', client_players_max: 2 }
-  const first = grantIn(book, decide.find(book, findWish(mine), ids(), at(START_MS)))
-  grantIn(book, decide.create(book, { ...seatWish(mine), plan: lobbyPlan() }, ids(), at(START_MS)))
-  assert.deepEqual(decide.find(book, findWish(mine), ids(), at(START_MS)), full)
-  assert.deepEqual(decide.join(book, { ...seatWish(mine), lobby_id }, ids(), START_MS), full)
-  assert.deepEqual(decide.create(book, { ...seatWish(mine), plan: lobbyPlan() }, ids(), at(START_MS)), full)
-  grantIn(book, decide.find(book, findWish({ client: '198.51.100.8', client_players_max: 1 }), ids(), at(START_MS)))
+  const first = grantIn(book, decide.find(book, findRequest(mine), ids(), at(START_MS)))
+  grantIn(book, decide.create(book, { ...requestedSeat(mine), plan: lobbyPlan() }, ids(), at(START_MS)))
+  assert.deepEqual(decide.find(book, findRequest(mine), ids(), at(START_MS)), full)
+  assert.deepEqual(decide.join(book, { ...requestedSeat(mine), lobby_id }, ids(), START_MS), full)
+  assert.deepEqual(decide.create(book, { ...requestedSeat(mine), plan: lobbyPlan() }, ids(), at(START_MS)), full)
+  grantIn(book, decide.find(book, findRequest({ client: '198.51.100.8', client_players_max: 1 }), ids(), at(START_MS)))
   grantIn(book, decide.release(book, first.player_id, START_MS))
-  grantIn(book, decide.find(book, findWish(mine), ids(), at(START_MS)))
+  grantIn(book, decide.find(book, findRequest(mine), ids(), at(START_MS)))
   assert.deepEqual(
-    decide.find(book, findWish({ client: '203.0.113.1', client_players_max: 0 }), ids(), at(START_MS)),
+    decide.find(book, findRequest({ client: '203.0.113.1', client_players_max: 0 }), ids(), at(START_MS)),
     full,
   )
 })
@@ -221,25 +224,26 @@ test('a client has at most as many players as its limit, over all lobbies, and 0
 test('a namespace never has more lobbies than lobby_count_max; beyond it, and with 0, find only fills what is there', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = (lobby_count_max: number) => findWish({ lobby_count_max, plan: lobbyPlan({ max_players_normal: 1 }) })
+  const request = (lobby_count_max: number) =>
+    findRequest({ lobby_count_max, plan: lobbyPlan({ max_players_normal: 1 }) })
   const too_many = refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  assert.deepEqual(decide.find(book, wish(0), ids(), at(START_MS)), too_many)
-  const first = grantIn(book, decide.find(book, wish(2), ids(), at(START_MS)))
-  grantIn(book, decide.find(book, wish(2), ids(), at(START_MS)))
-  assert.deepEqual(decide.find(book, wish(2), ids(), at(START_MS)), too_many)
-  assert.deepEqual(decide.create(book, { ...wish(2), plan: lobbyPlan() }, ids(), at(START_MS)), too_many)
+  assert.deepEqual(decide.find(book, request(0), ids(), at(START_MS)), too_many)
+  const first = grantIn(book, decide.find(book, request(2), ids(), at(START_MS)))
+  grantIn(book, decide.find(book, request(2), ids(), at(START_MS)))
+  assert.deepEqual(decide.find(book, request(2), ids(), at(START_MS)), too_many)
+  assert.deepEqual(decide.create(book, { ...request(2), plan: lobbyPlan() }, ids(), at(START_MS)), too_many)
   grantIn(book, decide.release(book, first.player_id, START_MS))
-  assert.equal(grantIn(book, decide.find(book, wish(0), ids(), at(START_MS))).lobby_id, first.lobby_id)
+  assert.equal(grantIn(book, decide.find(book, request(0), ids(), at(START_MS))).lobby_id, first.lobby_id)
   grantIn(book, decide.stop(book, first.lobby_id, 'exited', START_MS))
-  grantIn(book, decide.find(book, wish(2), ids(), at(START_MS)))
-  assert.deepEqual(decide.find(book, wish(2), ids(), at(START_MS)), too_many)
+  grantIn(book, decide.find(book, request(2), ids(), at(START_MS)))
+  assert.deepEqual(decide.find(book, request(2), ids(), at(START_MS)), too_many)
 })
 
 test('a burst of finds fills the lobby that is starting, and starts the next one only when it is full', () => {
   const book = new Book()
   const ids = idSource()
   const seats = Array.from({ length: 10 }, () =>
-    grantIn(book, decide.find(book, findWish({ plan: lobbyPlan() }), ids(), at(START_MS))),
+    grantIn(book, decide.find(book, findRequest({ plan: lobbyPlan() }), ids(), at(START_MS))),
   )
   assert.deepEqual(
     [...book.lobbies.values()].map((lobby) => lobby.players.size),
@@ -258,8 +262,8 @@ test('a reservation that runs out frees its seat exactly once, at its millisecon
   assert.equal(expireAll(book, deadline_ms).length, 1)
   assert.equal(decide.expire(book, deadline_ms), null)
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
-  grantIn(book, decide.find(book, findWish(), ids(), at(deadline_ms)))
-  assert.deepEqual(decide.find(book, findWish(), ids(), at(deadline_ms)), NO_ROOM)
+  grantIn(book, decide.find(book, findRequest(), ids(), at(deadline_ms)))
+  assert.deepEqual(decide.find(book, findRequest(), ids(), at(deadline_ms)), NO_ROOM)
   assert.deepEqual(
     decide.connected(book, { player_id, lobby_id, connect_key: null }, deadline_ms),
     refused('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED'),
@@ -280,10 +284,10 @@ test('in the millisecond in which a reservation runs out it is either connected 
 test('ready gives those who waited for it their full time to connect, and takes no time from anybody', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = findWish({ plan: lobbyPlan({ player_deadline_ms: 60 * SECOND }) })
-  const early = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  const request = findRequest({ plan: lobbyPlan({ player_deadline_ms: 60 * SECOND }) })
+  const early = grantIn(book, decide.find(book, request, ids(), at(START_MS)))
   const ready_ms = START_MS + 50 * SECOND
-  const late = grantIn(book, decide.find(book, wish, ids(), at(ready_ms)))
+  const late = grantIn(book, decide.find(book, request, ids(), at(ready_ms)))
   grantIn(book, decide.ready(book, early.lobby_id, ready_ms))
   assert.equal(book.players.get(early.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
   assert.equal(book.players.get(late.player_id)!.deadline_ms, ready_ms + 60 * SECOND)
@@ -304,7 +308,7 @@ test('a player token is consumed once: only the same key gets the same answer ag
   assert.deepEqual(call('first'), { changes: [], result: null })
   assert.deepEqual(call('second'), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
   assert.deepEqual(call(null), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
-  const other = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS))).player_id
+  const other = grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS))).player_id
   const no_key = () => decide.connected(book, { player_id: other, lobby_id, connect_key: null }, START_MS)
   grantIn(book, no_key())
   assert.deepEqual(no_key(), refused('MATCHMAKER_PLAYER_ALREADY_CONNECTED'))
@@ -313,7 +317,10 @@ test('a player token is consumed once: only the same key gets the same answer ag
 test('a player is not connected before its lobby is ready, nor after it has stopped, and its seat is counted right', () => {
   const book = new Book()
   const ids = idSource()
-  const { lobby_id, player_id } = grantIn(book, decide.find(book, findWish({ plan: lobbyPlan() }), ids(), at(START_MS)))
+  const { lobby_id, player_id } = grantIn(
+    book,
+    decide.find(book, findRequest({ plan: lobbyPlan() }), ids(), at(START_MS)),
+  )
   const call = { player_id, lobby_id, connect_key: null }
   assert.deepEqual(decide.connected(book, call, START_MS), refused('MATCHMAKER_LOBBY_NOT_STARTED'))
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
@@ -365,7 +372,7 @@ test('a seat that is given back is free, unless its player has connected meanwhi
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS)
   grantIn(book, decide.connected(book, { player_id, lobby_id, connect_key: null }, START_MS))
   assert.deepEqual(decide.release(book, player_id, START_MS), { changes: [], result: null })
-  const other = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS)))
+  const other = grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS)))
   grantIn(book, decide.release(book, other.player_id, START_MS))
   assert.deepEqual(decide.release(book, other.player_id, START_MS), { changes: [], result: null })
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 1)
@@ -374,62 +381,62 @@ test('a seat that is given back is free, unless its player has connected meanwhi
 test('the same key gets the same seat for ten minutes, and no second one', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = findWish({ seat_key: 'find a', client_players_max: 1, plan: lobbyPlan() })
-  const seat = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  const request = findRequest({ seat_key: 'find a', client_players_max: 1, plan: lobbyPlan() })
+  const seat = grantIn(book, decide.find(book, request, ids(), at(START_MS)))
   grantIn(book, decide.ready(book, seat.lobby_id, START_MS))
   const again = { changes: [], result: { ...seat, is_ready: true } }
   assert.deepEqual(
-    decide.find(book, wish, ids(), at(START_MS)),
+    decide.find(book, request, ids(), at(START_MS)),
     again,
     'neither the limit nor a full lobby is in its way',
   )
   grantIn(book, decide.connected(book, { ...seat, connect_key: null }, START_MS + 1))
-  assert.deepEqual(decide.find(book, wish, ids(), at(START_MS + MEMORY_MS)), again)
+  assert.deepEqual(decide.find(book, request, ids(), at(START_MS + MEMORY_MS)), again)
   const later = START_MS + MEMORY_MS + 1
-  const second = grantIn(book, decide.find(book, { ...wish, client_players_max: 2 }, ids(), at(later)))
+  const second = grantIn(book, decide.find(book, { ...request, client_players_max: 2 }, ids(), at(later)))
   assert.notEqual(second.player_id, seat.player_id)
-  assert.deepEqual(decide.find(book, wish, ids(), at(later)), { changes: [], result: { ...second, is_ready: true } })
+  assert.deepEqual(decide.find(book, request, ids(), at(later)), { changes: [], result: { ...second, is_ready: true } })
 })
 
 test('the key of a seat that was answered is answered so again after the player has left', () => {
   const book = new Book()
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS)
-  const wish = { ...seatWish({ seat_key: 'join a' }), lobby_id }
-  const seat = grantIn(book, decide.join(book, wish, ids(), START_MS))
+  const request = { ...requestedSeat({ seat_key: 'join a' }), lobby_id }
+  const seat = grantIn(book, decide.join(book, request, ids(), START_MS))
   grantIn(book, decide.disconnected(book, { ...seat, disconnect_key: null }, START_MS + 1))
-  assert.deepEqual(decide.join(book, wish, ids(), START_MS + 2), { changes: [], result: seat })
+  assert.deepEqual(decide.join(book, request, ids(), START_MS + 2), { changes: [], result: seat })
   grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS + 3))
-  assert.deepEqual(decide.join(book, wish, ids(), START_MS + 4), { changes: [], result: seat })
+  assert.deepEqual(decide.join(book, request, ids(), START_MS + 4), { changes: [], result: seat })
 })
 
 test('the key of a find whose lobby died while it started chooses again', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = findWish({ seat_key: 'find a', plan: lobbyPlan() })
-  const first = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  const request = findRequest({ seat_key: 'find a', plan: lobbyPlan() })
+  const first = grantIn(book, decide.find(book, request, ids(), at(START_MS)))
   grantIn(book, decide.stop(book, first.lobby_id, 'exited', START_MS + 1))
-  const second = grantIn(book, decide.find(book, wish, ids(), at(START_MS + 2)))
+  const second = grantIn(book, decide.find(book, request, ids(), at(START_MS + 2)))
   assert.notEqual(second.lobby_id, first.lobby_id)
   grantIn(book, decide.release(book, second.player_id, START_MS + 3))
   grantIn(book, decide.ready(book, second.lobby_id, START_MS + 4))
-  const third = grantIn(book, decide.find(book, wish, ids(), at(START_MS + 5)))
+  const third = grantIn(book, decide.find(book, request, ids(), at(START_MS + 5)))
   assert.notEqual(third.player_id, second.player_id, 'a seat that was given back is nobody’s answer')
 })
 
 test('what is undone does not take a key from the seat that had it', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = findWish({ seat_key: 'find a', plan: lobbyPlan() })
-  const first = grantIn(book, decide.find(book, wish, ids(), at(START_MS)))
+  const request = findRequest({ seat_key: 'find a', plan: lobbyPlan() })
+  const first = grantIn(book, decide.find(book, request, ids(), at(START_MS)))
   const released = decide.release(book, first.player_id, START_MS)
   assert.ok('changes' in released)
   const undos = released.changes.map((change) => apply(book, change))
-  const second = decide.find(book, wish, ids(), at(START_MS))
+  const second = decide.find(book, request, ids(), at(START_MS))
   assert.ok('changes' in second)
   undos.push(...second.changes.map((change) => apply(book, change)))
   for (const undo of undos.reverse()) undo()
-  assert.deepEqual(decide.find(book, wish, ids(), at(START_MS)), { changes: [], result: first })
+  assert.deepEqual(decide.find(book, request, ids(), at(START_MS)), { changes: [], result: first })
 })
 
 test('a lobby without players is stopped after its grace and not before; a new player keeps it', () => {
@@ -438,7 +445,7 @@ test('a lobby without players is stopped after its grace and not before; a new p
   const seat = runningLobby(book, ids, START_MS)
   grantIn(book, decide.disconnected(book, { ...seat, disconnect_key: null }, START_MS))
   assert.equal(decide.expire(book, START_MS + 15 * SECOND - 1), null)
-  const next = grantIn(book, decide.find(book, findWish(), ids(), at(START_MS + 15 * SECOND - 1)))
+  const next = grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS + 15 * SECOND - 1)))
   assert.equal(next.lobby_id, seat.lobby_id)
   assert.equal(decide.expire(book, START_MS + 60 * SECOND), null)
   const left_ms = START_MS + 60 * SECOND
@@ -454,8 +461,8 @@ test('a lobby without players is stopped after its grace and not before; a new p
 test('a lobby that does not become ready in time is stopped, and frees all its seats', () => {
   const book = new Book()
   const ids = idSource()
-  const wish = findWish({ plan: lobbyPlan({ ready_within_ms: 60 * SECOND }) })
-  const seats = [1, 2, 3].map(() => grantIn(book, decide.find(book, wish, ids(), at(START_MS))))
+  const request = findRequest({ plan: lobbyPlan({ ready_within_ms: 60 * SECOND }) })
+  const seats = [1, 2, 3].map(() => grantIn(book, decide.find(book, request, ids(), at(START_MS))))
   assert.equal(decide.expire(book, START_MS + 60 * SECOND - 1), null)
   expireAll(book, START_MS + 60 * SECOND)
   const lobby = book.lobbies.get(seats[0]!.lobby_id)!
@@ -471,8 +478,11 @@ test('a lobby that has stopped frees its place, its seats and its clients, and i
   assert.equal(book.live_lobby_count, 0)
   assert.equal(book.lobbies.get(lobby_id)!.players.size, 0)
   assert.deepEqual(decide.stop(book, lobby_id, 'requested', START_MS), { changes: [], result: false })
-  assert.deepEqual(decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS), refused('MATCHMAKER_LOBBY_STOPPED'))
-  const one = findWish({ client_players_max: 1, lobby_count_max: 1, plan: lobbyPlan() })
+  assert.deepEqual(
+    decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS),
+    refused('MATCHMAKER_LOBBY_STOPPED'),
+  )
+  const one = findRequest({ client_players_max: 1, lobby_count_max: 1, plan: lobbyPlan() })
   assert.notEqual(grantIn(book, decide.find(book, one, ids(), at(START_MS))).lobby_id, lobby_id)
 })
 
@@ -497,7 +507,7 @@ test('what is over is forgotten ten minutes after its end, and not while it may 
   forget(book, START_MS + MEMORY_MS)
   assert.equal(book.players.size + book.lobbies.size, 0)
   const unknown = refused('MATCHMAKER_LOBBY_NOT_FOUND')
-  assert.deepEqual(decide.join(book, { ...seatWish(), lobby_id }, ids(), START_MS), unknown)
+  assert.deepEqual(decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS), unknown)
 })
 
 test('nothing that is due hides behind something that is due later, whoever leaves whichever lobby before', () => {
@@ -515,7 +525,7 @@ test('nothing that is due hides behind something that is due later, whoever leav
         return Math.min(...idle, ...ends)
       }
       for (const plan of plans)
-        grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan(plan) }, ids(), at(START_MS)))
+        grantIn(book, decide.create(book, { ...requestedSeat(), plan: lobbyPlan(plan) }, ids(), at(START_MS)))
       const waiting = [...book.players.keys()]
       while (waiting.length > plans.length / 2) {
         const [player_id] = waiting.splice(random.next().value % waiting.length, 1)
@@ -536,7 +546,7 @@ test('the time in which the platform was away moves every deadline by itself, an
   const book = new Book()
   const ids = idSource()
   const reserved = runningLobby(book, ids, START_MS)
-  const starting = grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan() }, ids(), at(START_MS)))
+  const starting = grantIn(book, decide.create(book, { ...requestedSeat(), plan: lobbyPlan() }, ids(), at(START_MS)))
   const empty = runningLobby(book, ids, START_MS)
   grantIn(book, decide.release(book, empty.player_id, START_MS))
   const deadlines = () => ({
@@ -578,10 +588,10 @@ test('an undo restores exactly what was there, for every kind of change', () => 
   const book = new Book()
   const ids = idSource()
   const seat = runningLobby(book, ids, START_MS, { players: 2 })
-  const starting = grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan() }, ids(), at(START_MS)))
+  const starting = grantIn(book, decide.create(book, { ...requestedSeat(), plan: lobbyPlan() }, ids(), at(START_MS)))
   const decisions = [
-    decide.find(book, findWish(), ids(), at(START_MS + 1)),
-    decide.create(book, { ...seatWish({ seat_key: 'create a' }), plan: lobbyPlan() }, ids(), at(START_MS + 1)),
+    decide.find(book, findRequest(), ids(), at(START_MS + 1)),
+    decide.create(book, { ...requestedSeat({ seat_key: 'create a' }), plan: lobbyPlan() }, ids(), at(START_MS + 1)),
     decide.ready(book, starting.lobby_id, START_MS + 1),
     decide.setClosed(book, seat.lobby_id, true),
     decide.setStalled(book, seat.lobby_id, true, START_MS + 1),
@@ -622,7 +632,7 @@ test('a find among 10,000 open lobbies looks at a handful of them, and so does t
     let most = 0
     for (let finds = 0; finds < 2 * Math.min(count, 50); finds++) {
       looked_at = 0
-      grantIn(book, decide.find(book, findWish(), ids(), at(START_MS + count)))
+      grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS + count)))
       most = Math.max(most, looked_at)
     }
     return most
@@ -649,7 +659,7 @@ test('a find by tags looks at no more than TAG_CANDIDATES_MAX lobbies', () => {
     })
   }
   const tags = Object.entries({ common: 'b', rare: 'a' })
-  assert.ok('changes' in decide.find(book, findWish({ tags }), ids(), at(START_MS)))
+  assert.ok('changes' in decide.find(book, findRequest({ tags }), ids(), at(START_MS)))
   // Each candidate is asked for each tag: whether it has it, and its value.
   assert.ok(looked_at > 0 && looked_at <= TAG_CANDIDATES_MAX * tags.length * 2, `${looked_at} looks at tags`)
 })
@@ -691,7 +701,7 @@ test('a find by tags takes the same lobby before and after a load, in whichever 
     lobbies: structuredClone([...book.lobbies.values()]),
     players: structuredClone([...book.players.values()]),
   })
-  const find = (of: Book) => decide.find(of, findWish({ tags: Object.entries(tags) }), ids(), at(START_MS + 1_000))
+  const find = (of: Book) => decide.find(of, findRequest({ tags: Object.entries(tags) }), ids(), at(START_MS + 1_000))
   for (let count = 0; count < 30; count++) {
     const chosen = grantIn(book, find(book)).lobby_id
     if (count < 10) assert.equal(chosen, lobbies[count]!.lobby_id)
@@ -720,8 +730,8 @@ test('a page of a list costs what is on it, however many lobbies there are', () 
       })
     }
     looked_at = 0
-    const wish = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: middle }
-    assert.equal(book.list(wish).lobbies.length, Math.min(LIST_PAGE_MAX, count / 8 - 1))
+    const request = { version_id: VERSION, game_modes: new Set([PLACE.game_mode]), after: middle }
+    assert.equal(book.list(request).lobbies.length, Math.min(LIST_PAGE_MAX, count / 8 - 1))
     return looked_at
   }
   assert.ok(cost(80) > 0, 'the counter counts')
@@ -735,10 +745,10 @@ test('a place is held until it is a seat, is let go, or its ten seconds are over
   const book = new Book()
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS, { plan: { max_players_normal: 2, max_players_direct: 2 } })
-  const asked = { action: 'join', wish: { ...seatWish(), lobby_id } } as const
+  const asked = { action: 'join', request: { ...requestedSeat(), lobby_id } } as const
   const isFull = (now_ms: number): boolean => {
     decide.expire(book, now_ms)
-    return 'refused' in decide.join(book, { ...seatWish(), lobby_id }, ids(), now_ms)
+    return 'refused' in decide.join(book, { ...requestedSeat(), lobby_id }, ids(), now_ms)
   }
   const hold = (now_ms: number): string => {
     const fresh = ids()
@@ -749,7 +759,7 @@ test('a place is held until it is a seat, is let go, or its ten seconds are over
   const late = hold(START_MS)
   assert.equal(isFull(START_MS + 9_999), true)
   assert.equal(isFull(START_MS + 10_000), false)
-  assert.deepEqual(decide.seatHeld(book, { player_id: late }, seatWish(), at(START_MS + 10_000)), {
+  assert.deepEqual(decide.seatHeld(book, { player_id: late }, requestedSeat(), at(START_MS + 10_000)), {
     changes: [],
     result: null,
   })
@@ -758,7 +768,7 @@ test('a place is held until it is a seat, is let go, or its ten seconds are over
   dropHolds(book, { player_id: free })
   assert.equal(isFull(START_MS), false)
   const good = hold(START_MS)
-  grantIn(book, decide.seatHeld(book, { player_id: good }, seatWish(), at(START_MS)))
+  grantIn(book, decide.seatHeld(book, { player_id: good }, requestedSeat(), at(START_MS)))
   assert.equal(isFull(START_MS), true)
   assert.equal(book.lobbies.get(lobby_id)?.held_count, 0)
 })
@@ -768,16 +778,16 @@ test('a held place in a lobby that was stopped, or closed to a find, is none', (
   const ids = idSource()
   const { lobby_id } = runningLobby(book, ids, START_MS)
   const [finder, joiner] = [ids(), ids()]
-  const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
+  const find = { action: 'find', request: findRequest(), verified_modes: new Set(['default']) } as const
   grantIn(book, decide.hold(book, find, finder, at(START_MS)))
-  grantIn(book, decide.hold(book, { action: 'join', wish: { ...seatWish(), lobby_id } }, joiner, at(START_MS)))
+  grantIn(book, decide.hold(book, { action: 'join', request: { ...requestedSeat(), lobby_id } }, joiner, at(START_MS)))
   grantIn(book, decide.setClosed(book, lobby_id, true))
-  assert.deepEqual(decide.seatHeld(book, finder, seatWish(), at(START_MS)), { changes: [], result: null })
-  assert.ok('changes' in decide.seatHeld(book, joiner, seatWish(), at(START_MS)))
+  assert.deepEqual(decide.seatHeld(book, finder, requestedSeat(), at(START_MS)), { changes: [], result: null })
+  assert.ok('changes' in decide.seatHeld(book, joiner, requestedSeat(), at(START_MS)))
   grantIn(book, decide.setClosed(book, lobby_id, false))
   grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS))
   for (const { player_id } of [finder, joiner]) {
-    assert.deepEqual(decide.seatHeld(book, { player_id }, seatWish(), at(START_MS)), { changes: [], result: null })
+    assert.deepEqual(decide.seatHeld(book, { player_id }, requestedSeat(), at(START_MS)), { changes: [], result: null })
   }
 })
 
@@ -786,21 +796,21 @@ test('a lobby that stalls takes nobody by any way, keeps its players and its cou
   const ids = idSource()
   const { lobby_id, player_id } = runningLobby(book, ids, START_MS, { players: 2, plan: { tags: { map: 'hill' } } })
   const [finder, joiner] = [ids(), ids()]
-  const find = { action: 'find', wish: findWish(), verified_modes: new Set(['default']) } as const
+  const find = { action: 'find', request: findRequest(), verified_modes: new Set(['default']) } as const
   grantIn(book, decide.hold(book, find, finder, at(START_MS)))
-  const join = { ...seatWish(), lobby_id }
-  grantIn(book, decide.hold(book, { action: 'join', wish: join }, joiner, at(START_MS)))
+  const join = { ...requestedSeat(), lobby_id }
+  grantIn(book, decide.hold(book, { action: 'join', request: join }, joiner, at(START_MS)))
   grantIn(book, decide.setStalled(book, lobby_id, true, START_MS))
   assert.deepEqual(decide.setStalled(book, lobby_id, true, START_MS + 1), { changes: [], result: null })
 
   for (const tags of [[], [['map', 'hill']] as const]) {
     const refused = { refused: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' }
-    assert.deepEqual(decide.find(book, findWish({ tags }), ids(), at(START_MS)), refused)
+    assert.deepEqual(decide.find(book, findRequest({ tags }), ids(), at(START_MS)), refused)
   }
   assert.deepEqual(decide.join(book, join, ids(), START_MS), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
-  assert.deepEqual(decide.seatHeld(book, finder, seatWish(), at(START_MS)), { changes: [], result: null })
-  assert.deepEqual(decide.seatHeld(book, joiner, seatWish(), at(START_MS)), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
-  const open = findWish({ plan: lobbyPlan(), lobby_count_max: 1 })
+  assert.deepEqual(decide.seatHeld(book, finder, requestedSeat(), at(START_MS)), { changes: [], result: null })
+  assert.deepEqual(decide.seatHeld(book, joiner, requestedSeat(), at(START_MS)), { refused: 'MATCHMAKER_LOBBY_CLOSED' })
+  const open = findRequest({ plan: lobbyPlan(), lobby_count_max: 1 })
   assert.deepEqual(decide.find(book, open, ids(), at(START_MS)), { refused: 'MATCHMAKER_TOO_MANY_LOBBIES' })
   for (const { player_id } of [finder, joiner]) dropHolds(book, { player_id })
   const other = grantIn(book, decide.find(book, { ...open, lobby_count_max: 2 }, ids(), at(START_MS)))
@@ -811,7 +821,7 @@ test('a lobby that stalls takes nobody by any way, keeps its players and its cou
   assert.equal(book.live_lobby_count, 2)
 
   grantIn(book, decide.setStalled(book, lobby_id, false, START_MS + 2))
-  assert.equal(grantIn(book, decide.find(book, findWish(), ids(), at(START_MS + 2))).lobby_id, lobby_id)
+  assert.equal(grantIn(book, decide.find(book, findRequest(), ids(), at(START_MS + 2))).lobby_id, lobby_id)
   grantIn(book, decide.stop(book, lobby_id, 'exited', START_MS + 3))
   assert.deepEqual(decide.setStalled(book, lobby_id, true, START_MS + 4), { changes: [], result: null })
 })
@@ -820,8 +830,8 @@ test('a lobby that stood ready for players and stalls has its grace to come back
   const book = new Book()
   const ids = idSource()
   const prepare = (now_ms: number) => {
-    const wish = { plan: lobbyPlan(), idle_min: 1, lobby_count_max: 3 }
-    return grantIn(book, decide.prepare(book, wish, ids().lobby_id, at(now_ms)))
+    const request = { plan: lobbyPlan(), idle_min: 1, lobby_count_max: 3 }
+    return grantIn(book, decide.prepare(book, request, ids().lobby_id, at(now_ms)))
   }
   setIdleRules(book, { version_id: VERSION, idle_max: () => 2 })
   assert.ok(prepare(START_MS))
@@ -862,7 +872,7 @@ test('a change that would break a law is not made: seats, tokens, lobbies of a n
   const { lobby_id } = runningLobby(small, ids, START_MS, {
     plan: { max_players_direct: 2, max_players_normal: 2, max_players_party: 2 },
   })
-  secondBreaks(small, /^L1/, () => decide.join(small, { ...seatWish(), lobby_id }, ids(), START_MS))
+  secondBreaks(small, /^L1/, () => decide.join(small, { ...requestedSeat(), lobby_id }, ids(), START_MS))
 
   const book = new Book()
   const seat = runningLobby(book, ids, START_MS)
@@ -870,18 +880,20 @@ test('a change that would break a law is not made: seats, tokens, lobbies of a n
   secondBreaks(book, /^L2/, () => decide.disconnected(book, { ...seat, disconnect_key: null }, START_MS))
   const plan = lobbyPlan()
   secondBreaks(book, /^L3/, () =>
-    decide.create(book, { ...seatWish({ lobby_count_max: 2 }), plan }, ids(), at(START_MS)),
+    decide.create(book, { ...requestedSeat({ lobby_count_max: 2 }), plan }, ids(), at(START_MS)),
   )
   const client = '192.0.2.77'
-  secondBreaks(book, /^L4/, () => decide.find(book, findWish({ client, client_players_max: 1 }), ids(), at(START_MS)))
+  secondBreaks(book, /^L4/, () =>
+    decide.find(book, findRequest({ client, client_players_max: 1 }), ids(), at(START_MS)),
+  )
 })
 
 test('what the journal says is not held to limits again, which may have been lowered since', () => {
   const ids = idSource()
   const book = new Book()
   const changes = [1, 2, 3].flatMap((limit) => {
-    const wish = { ...seatWish({ lobby_count_max: limit, client_players_max: limit }), plan: lobbyPlan() }
-    const decision = decide.create(book, wish, ids(), at(START_MS))
+    const request = { ...requestedSeat({ lobby_count_max: limit, client_players_max: limit }), plan: lobbyPlan() }
+    const decision = decide.create(book, request, ids(), at(START_MS))
     assert.ok('changes' in decision)
     for (const change of decision.changes) apply(book, change)
     return decision.changes

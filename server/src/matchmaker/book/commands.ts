@@ -12,14 +12,14 @@ export type Decision<T> = Granted<T> | Refused
 /** Undoes an apply(). Undoes are called in the reverse order of the applies. */
 export type Undo = () => void
 
-export type PortWish = Omit<EdgePort, 'port'>
+export type PortRequest = Omit<EdgePort, 'port'>
 
 /** A lobby that may be created: everything but its id, its time of creation and the numbers of its ports. */
 export type LobbyPlan = Omit<LobbyRecord, 'lobby_id' | 'create_ms' | 'ready_deadline_ms' | 'edge_ports'> & {
   ready_within_ms: number
   /** Live lobbies that its creator may have; null: no limit. */
   creator_lobbies_max: number | null
-  edge_ports_wanted: readonly PortWish[]
+  edge_ports_wanted: readonly PortRequest[]
   /** Set when the last lobbies of the same version, region and game mode failed to start. */
   failed_before?: FailedBefore | undefined
 }
@@ -44,10 +44,10 @@ export type Env = {
 export type HasRoom = (plan: LobbyPlan) => boolean
 
 /** Port numbers that no lobby has; null: there are not enough. All namespaces share the ports, so the book cannot know. */
-export type ChoosePorts = (wanted: readonly PortWish[], now_ms: number) => readonly EdgePort[] | null
+export type ChoosePorts = (wanted: readonly PortRequest[], now_ms: number) => readonly EdgePort[] | null
 
 /** The members of every request for a seat. */
-export type SeatWish = {
+export type RequestedSeat = {
   client: string
   seat_key: string | null
   /** Live and reserved players that this client may have in the namespace. */
@@ -55,23 +55,23 @@ export type SeatWish = {
   lobby_count_max: number
   identity_id: string | null
   /** The request is for all members of the party that the identity leads; null: for the identity alone. */
-  party: PartyWish | null
+  party: PartyLimits | null
 }
 
-export type PartyWish = {
+export type PartyLimits = {
   /** Returns client_players_max for a member with that IP address. */
   playersMaxOf: (address: string) => number
 }
 
-export type FindRequest = SeatWish & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
-export type JoinWish = SeatWish & { lobby_id: string }
-export type CreateWish = SeatWish & { plan: LobbyPlan }
+export type FindRequest = RequestedSeat & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
+export type JoinRequest = RequestedSeat & { lobby_id: string }
+export type CreateRequest = RequestedSeat & { plan: LobbyPlan }
 
 /** A request that the game's endpoint must verify. A find may also match lobbies of game modes without verification. */
-export type HoldWish =
-  | { action: 'find'; wish: FindRequest; verified_modes: ReadonlySet<string> }
-  | { action: 'join'; wish: JoinWish }
-  | { action: 'create'; wish: CreateWish }
+export type HoldRequest =
+  | { action: 'find'; request: FindRequest; verified_modes: ReadonlySet<string> }
+  | { action: 'join'; request: JoinRequest }
+  | { action: 'create'; request: CreateRequest }
 
 /** Made anew for each request. `member_ids`: players of the other members, where a party may come. */
 export type FreshIds = { lobby_id: string; player_id: string; member_ids?: readonly string[] }

@@ -3,7 +3,7 @@
 import type { Change, RemoveReason, StopReason } from '../../journal/changes.ts'
 import type { CaptchaRules } from './captcha-memory.ts'
 import type {
-  CreateWish,
+  CreateRequest,
   Decision,
   Env,
   FindRequest,
@@ -11,11 +11,11 @@ import type {
   Granted,
   Held,
   HeldIds,
-  HoldWish,
-  JoinWish,
+  HoldRequest,
+  JoinRequest,
   LobbyPlan,
+  RequestedSeat,
   SeatTaken,
-  SeatWish,
 } from './commands.ts'
 import { dropHolds } from './evolve.ts'
 import { type Hold, SEAT_HOLD_MS } from './holds.ts'
@@ -46,36 +46,36 @@ type LobbyStopped = Extract<Change, { kind: 'lobby_stopped' }>
 type PlayerRemoved = Extract<Change, { kind: 'player_removed' }>
 
 /** A seat in the fullest open lobby under these keys, else in a new lobby after `plan`, else a refusal. */
-export function find(book: Book, wish: FindRequest, ids: FreshIds, env: Env): Decision<SeatTaken> {
-  const before = book.seatOf(wish.seat_key, env.now_ms)
+export function find(book: Book, request: FindRequest, ids: FreshIds, env: Env): Decision<SeatTaken> {
+  const before = book.seatOf(request.seat_key, env.now_ms)
   if (before !== null) return grant(before)
-  const entrants = entrantsOf(book, wish, ids)
+  const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(wish.places)) return refuse('MATCHMAKER_VERSION_DRAINING')
-  const lobby = book.open_lobbies.choose(wish.places, wish.tags, partySize(entrants))
-  if (lobby !== null) return reserveSeats(book, lobby, lobby.ready_ms !== null, wish, entrants, env.now_ms)
-  if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-  return openLobby(book, wish.plan, wish, entrants, ids, env)
+  if (book.isDraining(request.places)) return refuse('MATCHMAKER_VERSION_DRAINING')
+  const lobby = book.open_lobbies.choose(request.places, request.tags, partySize(entrants))
+  if (lobby !== null) return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, env.now_ms)
+  if (request.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  return openLobby(book, request.plan, request, entrants, ids, env)
 }
 
 /** A seat in this lobby, closed or not, private or not. The caller checks that the game mode allows join. */
-export function join(book: Book, wish: JoinWish, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
-  const before = book.seatOf(wish.seat_key, now_ms)
+export function join(book: Book, request: JoinRequest, ids: FreshIds, now_ms: number): Decision<SeatTaken> {
+  const before = book.seatOf(request.seat_key, now_ms)
   if (before !== null) return grant(before)
-  const found = joinable(book, wish, ids)
+  const found = joinable(book, request, ids)
   if ('refused' in found) return found
   const { lobby, entrants } = found
-  return reserveSeats(book, lobby, lobby.ready_ms !== null, wish, entrants, now_ms)
+  return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, now_ms)
 }
 
 /** A new custom lobby, and the first seat in it. */
-export function create(book: Book, wish: CreateWish, ids: FreshIds, env: Env): Decision<SeatTaken> {
-  const before = book.seatOf(wish.seat_key, env.now_ms)
+export function create(book: Book, request: CreateRequest, ids: FreshIds, env: Env): Decision<SeatTaken> {
+  const before = book.seatOf(request.seat_key, env.now_ms)
   if (before !== null) return grant(before)
-  const entrants = entrantsOf(book, wish, ids)
+  const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining([wish.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
-  return openLobby(book, wish.plan, wish, entrants, ids, env)
+  if (book.isDraining([request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  return openLobby(book, request.plan, request, entrants, ids, env)
 }
 
 /**
@@ -84,11 +84,11 @@ export function create(book: Book, wish: CreateWish, ids: FreshIds, env: Env): D
  */
 export function prepare(
   book: Book,
-  wish: { plan: LobbyPlan; idle_min: number; lobby_count_max: number },
+  request: { plan: LobbyPlan; idle_min: number; lobby_count_max: number },
   lobby_id: string,
   env: Env,
 ): Decision<boolean> {
-  const { plan, idle_min, lobby_count_max } = wish
+  const { plan, idle_min, lobby_count_max } = request
   if (book.isEnding(plan.version_id) || book.idle.count(plan) >= idle_min) return grant(false)
   const lobby = plannedLobby(book, plan, lobby_count_max, lobby_id, env)
   return 'refused' in lobby ? lobby : grant(true, { kind: 'lobby_created', lobby })
@@ -98,29 +98,29 @@ export function prepare(
  * Holds the places that the request would get, until seatHeld() or dropHolds(), or for SEAT_HOLD_MS. Earlier holds of the
  * same ids end first, because the command may be carried out again.
  */
-export function hold(book: Book, asked: HoldWish, ids: FreshIds, env: Env): Decision<Held> {
+export function hold(book: Book, asked: HoldRequest, ids: FreshIds, env: Env): Decision<Held> {
   dropHolds(book, ids)
-  const { action, wish } = asked
-  const before = book.seatOf(wish.seat_key, env.now_ms)
+  const { action, request } = asked
+  const before = book.seatOf(request.seat_key, env.now_ms)
   if (before !== null) return grant({ seat: before })
   if (action === 'join') {
-    const found = joinable(book, wish, ids)
+    const found = joinable(book, request, ids)
     if ('refused' in found) return found
     return holdPlaces(book, { lobby: found.lobby, plan: null }, asked, found.entrants, env.now_ms)
   }
-  const entrants = entrantsOf(book, wish, ids)
+  const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
-  if (book.isDraining(action === 'find' ? wish.places : [wish.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
+  if (book.isDraining(action === 'find' ? request.places : [request.plan])) return refuse('MATCHMAKER_VERSION_DRAINING')
   if (action === 'find') {
     const found = holdFound(book, asked, entrants, ids, env)
     if (found !== null) return found
   }
-  if (wish.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
-  if (isTooLarge(entrants, wish.plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
-  const record = plannedLobby(book, wish.plan, wish.lobby_count_max, ids.lobby_id, env)
+  if (request.plan === null) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
+  if (isTooLarge(entrants, request.plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
+  const record = plannedLobby(book, request.plan, request.lobby_count_max, ids.lobby_id, env)
   if ('refused' in record) return record
   // The ports are chosen when the lobby is created, so that a hold keeps none.
-  const { edge_ports_wanted, creator_lobbies_max } = wish.plan
+  const { edge_ports_wanted, creator_lobbies_max } = request.plan
   const plan = { ...newLobby({ ...record, edge_ports: [] }), edge_ports_wanted, creator_lobbies_max }
   return holdPlaces(book, { lobby: plan, plan }, asked, entrants, env.now_ms)
 }
@@ -128,19 +128,19 @@ export function hold(book: Book, asked: HoldWish, ids: FreshIds, env: Env): Deci
 /** Holds places in an open or planned lobby; seats at once where the game mode needs no verification. Null: a new lobby is needed. */
 function holdFound(
   book: Book,
-  asked: Extract<HoldWish, { action: 'find' }>,
+  asked: Extract<HoldRequest, { action: 'find' }>,
   entrants: readonly Entrant[],
   ids: FreshIds,
   env: Env,
 ): Decision<Held> | null {
-  const { wish, verified_modes } = asked
+  const { request, verified_modes } = asked
   const size = partySize(entrants)
-  const lobby = book.open_lobbies.choose(wish.places, wish.tags, size)
-  const plan = lobby === null ? book.holds.choose(wish.places, wish.tags, size) : null
-  const game_mode = (lobby ?? plan ?? wish.plan)?.game_mode
+  const lobby = book.open_lobbies.choose(request.places, request.tags, size)
+  const plan = lobby === null ? book.holds.choose(request.places, request.tags, size) : null
+  const game_mode = (lobby ?? plan ?? request.plan)?.game_mode
   if (game_mode === undefined) return refuse('MATCHMAKER_NO_AVAILABLE_LOBBIES')
   if (!verified_modes.has(game_mode)) {
-    const decision = find(book, wish, ids, env)
+    const decision = find(book, request, ids, env)
     return 'refused' in decision ? decision : { ...decision, result: { seat: decision.result } }
   }
   if (lobby !== null) return holdPlaces(book, { lobby, plan: null }, asked, entrants, env.now_ms)
@@ -150,7 +150,7 @@ function holdFound(
 function holdPlaces(
   book: Book,
   on: Pick<Hold, 'lobby' | 'plan'>,
-  { action }: HoldWish,
+  { action }: HoldRequest,
   entrants: readonly Entrant[],
   now_ms: number,
 ): Granted<Held> {
@@ -165,13 +165,13 @@ function holdPlaces(
  * The seat of a hold. Every limit is checked again, and the held place itself counts in all of them; the room in the region
  * was reserved with the hold. Null: the place is gone, and the request may be made again.
  */
-export function seatHeld(book: Book, ids: HeldIds, wish: SeatWish, env: Env): Decision<SeatTaken | null> {
+export function seatHeld(book: Book, ids: HeldIds, request: RequestedSeat, env: Env): Decision<SeatTaken | null> {
   const { now_ms, choosePorts } = env
-  const before = book.seatOf(wish.seat_key, now_ms)
+  const before = book.seatOf(request.seat_key, now_ms)
   if (before !== null) return grant(before)
   const held = book.holds.get(ids.player_id)
   if (held === undefined || held.expire_ms <= now_ms) return grant(null)
-  const entrants = heldEntrants(book, wish, ids)
+  const entrants = heldEntrants(book, request, ids)
   if (entrants === null) return grant(null)
   const { lobby, plan, action } = held
   if (lobby.stop_ms !== null || (action === 'find' && (lobby.is_closed || lobby.is_stalled))) return grant(null)
@@ -182,17 +182,17 @@ export function seatHeld(book: Book, ids: HeldIds, wish: SeatWish, env: Env): De
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
   if (plan === null) {
     const places = action === 'find' ? lobby.max_players_normal : lobby.max_players_direct
-    if (takenPlaces(lobby) > (wish.party === null ? places : lobby.max_players_party)) return grant(null)
-    return reserveSeats(book, lobby, lobby.ready_ms !== null, wish, entrants, now_ms)
+    if (takenPlaces(lobby) > (request.party === null ? places : lobby.max_players_party)) return grant(null)
+    return reserveSeats(book, lobby, lobby.ready_ms !== null, request, entrants, now_ms)
   }
-  if (book.lobbyCount() > wish.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
+  if (book.lobbyCount() > request.lobby_count_max) return refuse('MATCHMAKER_TOO_MANY_LOBBIES')
   if (plan.creator_lobbies_max !== null && book.lobbiesBy(plan) > plan.creator_lobbies_max) {
     return refuse('MATCHMAKER_CUSTOM_LOBBY_LIMIT_REACHED')
   }
   const edge_ports = choosePorts(plan.edge_ports_wanted, now_ms)
   if (edge_ports === null) return refuse('MATCHMAKER_NO_PORTS')
   const record = { ...recordOf(plan, now_ms), edge_ports }
-  const seat = reserveSeats(book, record, false, wish, entrants, now_ms)
+  const seat = reserveSeats(book, record, false, request, entrants, now_ms)
   return { changes: [{ kind: 'lobby_created', lobby: record }, ...seat.changes], result: seat.result }
 }
 

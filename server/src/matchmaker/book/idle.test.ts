@@ -8,7 +8,7 @@ import {
   lobbyPlan,
   runningLobby,
   START_MS,
-} from '../../../test/matchmaker/plain-wishes.ts'
+} from '../../../test/matchmaker/plain-requests.ts'
 import type { LobbyPlan } from './commands.ts'
 import * as decide from './decide.ts'
 import { setConnections, setIdleRules, setReported } from './evolve.ts'
@@ -102,8 +102,8 @@ test('silent lobbies and others that wait for players are counted together, and 
   const ids = idSource()
   const prepare = (ms: number): string => {
     const { lobby_id } = ids()
-    const wish = { plan: lobbyPlan(), idle_min: 2, lobby_count_max: 10 }
-    assert.ok(grantIn(book, decide.prepare(book, wish, lobby_id, at(ms))))
+    const request = { plan: lobbyPlan(), idle_min: 2, lobby_count_max: 10 }
+    assert.ok(grantIn(book, decide.prepare(book, request, lobby_id, at(ms))))
     grantIn(book, decide.ready(book, lobby_id, ms))
     return lobby_id
   }

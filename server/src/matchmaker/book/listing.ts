@@ -4,7 +4,12 @@ import type { Lobby } from './lobby.ts'
 import { isOlder } from './rules.ts'
 import { createSorted, type Sorted } from './sorted.ts'
 
-export type ListQuery = { version_id: string; game_modes: ReadonlySet<string>; after: Lobby | null; lobbies_max: number }
+export type ListQuery = {
+  version_id: string
+  game_modes: ReadonlySet<string>
+  after: Lobby | null
+  lobbies_max: number
+}
 
 type Lists = { all: Sorted<Lobby>; occupied: Sorted<Lobby> }
 

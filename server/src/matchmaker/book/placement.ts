@@ -8,11 +8,11 @@ import type {
   FreshIds,
   Granted,
   HeldIds,
-  JoinWish,
+  JoinRequest,
   LobbyPlan,
   Refused,
+  RequestedSeat,
   SeatTaken,
-  SeatWish,
 } from './commands.ts'
 import type { PlannedLobby } from './holds.ts'
 import type { Lobby } from './lobby.ts'
@@ -32,8 +32,8 @@ export const refuse = (refused: ErrorCode): Refused => ({ refused })
 export const grant = <T>(result: T, ...changes: Change[]): Granted<T> => ({ changes, result })
 
 /** The entrants of a request, unless the limit of one of their clients refuses them. */
-export function entrantsOf(book: Book, wish: SeatWish, ids: HeldIds): Entrant[] | Refused {
-  const entrants = requestedEntrants(book, wish, ids)
+export function entrantsOf(book: Book, request: RequestedSeat, ids: HeldIds): Entrant[] | Refused {
+  const entrants = requestedEntrants(book, request, ids)
   if ('refused' in entrants) return entrants
   const counts = new Map<string, number>()
   for (const { client, players_max } of entrants) {
@@ -45,8 +45,8 @@ export function entrantsOf(book: Book, wish: SeatWish, ids: HeldIds): Entrant[] 
 }
 
 /** The entrants whose places are held by these ids; null: one of the holds is over, or the party has changed. */
-export function heldEntrants(book: Book, wish: SeatWish, ids: HeldIds): Entrant[] | null {
-  const entrants = requestedEntrants(book, wish, ids)
+export function heldEntrants(book: Book, request: RequestedSeat, ids: HeldIds): Entrant[] | null {
+  const entrants = requestedEntrants(book, request, ids)
   if ('refused' in entrants) return null
   const are_held = entrants.every(({ player_id, member }) => {
     const hold = book.holds.get(player_id)
@@ -56,9 +56,13 @@ export function heldEntrants(book: Book, wish: SeatWish, ids: HeldIds): Entrant[
   return are_held && (more === undefined || book.holds.get(more) === undefined) ? entrants : null
 }
 
-function requestedEntrants(book: Book, wish: SeatWish, { player_id, member_ids = [] }: HeldIds): Entrant[] | Refused {
-  const { client, client_players_max, identity_id } = wish
-  if (wish.party === null) return [{ player_id, client, players_max: client_players_max, identity_id, member: null }]
+function requestedEntrants(
+  book: Book,
+  request: RequestedSeat,
+  { player_id, member_ids = [] }: HeldIds,
+): Entrant[] | Refused {
+  const { client, client_players_max, identity_id } = request
+  if (request.party === null) return [{ player_id, client, players_max: client_players_max, identity_id, member: null }]
   const party = identity_id === null ? undefined : book.parties.ofMember(identity_id)
   if (party === undefined) return refuse('PARTY_NOT_FOUND')
   if (party.leader_identity_id !== identity_id) return refuse('PARTY_LEADER_REQUIRED')
@@ -67,7 +71,7 @@ function requestedEntrants(book: Book, wish: SeatWish, { player_id, member_ids =
   // The leader's client is the one of this request; the other members' clients are from when they joined.
   const first = { player_id, client, players_max: client_players_max, identity_id, member: leader }
   const rest = others.map((member, index): Entrant => {
-    const players_max = wish.party!.playersMaxOf(member.address)
+    const players_max = request.party!.playersMaxOf(member.address)
     return { ...member, player_id: member_ids[index]!, players_max, member }
   })
   return [first, ...rest]
@@ -83,15 +87,19 @@ export function isTooLarge(entrants: readonly Entrant[], { max_players_party }: 
 }
 
 /** The lobby of a join and its entrants, unless the lobby cannot take them. */
-export function joinable(book: Book, wish: JoinWish, ids: FreshIds): { lobby: Lobby; entrants: Entrant[] } | Refused {
-  const lobby = book.lobbies.get(wish.lobby_id)
+export function joinable(
+  book: Book,
+  request: JoinRequest,
+  ids: FreshIds,
+): { lobby: Lobby; entrants: Entrant[] } | Refused {
+  const lobby = book.lobbies.get(request.lobby_id)
   if (lobby === undefined) return refuse('MATCHMAKER_LOBBY_NOT_FOUND')
   if (lobby.stop_ms !== null) return refuse('MATCHMAKER_LOBBY_STOPPED')
-  const entrants = entrantsOf(book, wish, ids)
+  const entrants = entrantsOf(book, request, ids)
   if ('refused' in entrants) return entrants
   if (book.isDraining([lobby])) return refuse('MATCHMAKER_VERSION_DRAINING')
   if (lobby.is_stalled) return refuse('MATCHMAKER_LOBBY_CLOSED')
-  const places = wish.party === null ? lobby.max_players_direct : lobby.max_players_party
+  const places = request.party === null ? lobby.max_players_direct : lobby.max_players_party
   return takenPlaces(lobby) + entrants.length > places ? refuse('MATCHMAKER_LOBBY_FULL') : { lobby, entrants }
 }
 
@@ -134,15 +142,15 @@ export function recordOf(plan: PlannedLobby, now_ms: number): LobbyRecord {
 export function openLobby(
   book: Book,
   plan: LobbyPlan,
-  wish: SeatWish,
+  request: RequestedSeat,
   entrants: readonly Entrant[],
   ids: FreshIds,
   env: Env,
 ): Decision<SeatTaken> {
   if (isTooLarge(entrants, plan)) return refuse('MATCHMAKER_PARTY_TOO_LARGE')
-  const lobby = plannedLobby(book, plan, wish.lobby_count_max, ids.lobby_id, env)
+  const lobby = plannedLobby(book, plan, request.lobby_count_max, ids.lobby_id, env)
   if ('refused' in lobby) return lobby
-  const seat = reserveSeats(book, lobby, false, wish, entrants, env.now_ms)
+  const seat = reserveSeats(book, lobby, false, request, entrants, env.now_ms)
   return { changes: [{ kind: 'lobby_created', lobby }, ...seat.changes], result: seat.result }
 }
 
@@ -151,14 +159,14 @@ export function reserveSeats(
   book: Book,
   lobby: LobbyRecord,
   is_ready: boolean,
-  wish: SeatWish,
+  request: RequestedSeat,
   entrants: readonly Entrant[],
   now_ms: number,
 ): Granted<SeatTaken> {
   // Time to connect counts from ready: until then only the lobby's own deadline can end the seat.
   const from_ms = is_ready ? now_ms : Math.max(now_ms, lobby.ready_deadline_ms)
   const first = entrants[0]!
-  const { lobby_count_max } = wish
+  const { lobby_count_max } = request
   const is_opened = !book.lobbies.has(lobby.lobby_id)
   const changes = entrants.map(({ player_id, client, identity_id, players_max }): Change => {
     const player: PlayerRecord = {
@@ -167,13 +175,13 @@ export function reserveSeats(
       client,
       create_ms: now_ms,
       deadline_ms: from_ms + lobby.player_deadline_ms,
-      seat_key: player_id === first.player_id ? wish.seat_key : null,
+      seat_key: player_id === first.player_id ? request.seat_key : null,
       identity_id,
-      leader_player_id: wish.party === null ? null : first.player_id,
+      leader_player_id: request.party === null ? null : first.player_id,
     }
     const limits = { client_players_max: players_max, lobby_count_max: is_opened ? lobby_count_max : null }
     return { kind: 'player_reserved', player, [LIMITS]: limits }
   })
-  if (wish.party !== null) changes.push(...book.parties.renew(book.parties.ofMember(first.identity_id!)!, now_ms))
+  if (request.party !== null) changes.push(...book.parties.renew(book.parties.ofMember(first.identity_id!)!, now_ms))
   return grant({ lobby_id: lobby.lobby_id, player_id: first.player_id, is_ready }, ...changes)
 }

@@ -1,7 +1,15 @@
 // Explains a decision of the book: which lobbies there were, why each was taken or passed over, and the limits at that
 // moment. To be called in the step that decides, before its changes are applied. No clock, no I/O.
 import { type Attempt, VERDICTS, type Verdict } from '@muster/contract'
-import type { CreateWish, Decision, FailedBefore, FindRequest, Held, JoinWish, SeatTaken } from '../book/commands.ts'
+import type {
+  CreateRequest,
+  Decision,
+  FailedBefore,
+  FindRequest,
+  Held,
+  JoinRequest,
+  SeatTaken,
+} from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { LobbyKey } from '../book/open-lobbies.ts'
 import { hasTags, takenPlaces } from '../book/rules.ts'
@@ -15,33 +23,33 @@ const CANDIDATES_MAX = 32
 const PLACES_MAX = 32
 
 type Find = Pick<FindRequest, 'client' | 'lobby_count_max' | 'places' | 'tags' | 'plan'>
-type Join = Pick<JoinWish, 'client' | 'lobby_count_max' | 'lobby_id'>
-type Create = Pick<CreateWish, 'client' | 'lobby_count_max' | 'plan'>
+type Join = Pick<JoinRequest, 'client' | 'lobby_count_max' | 'lobby_id'>
+type Create = Pick<CreateRequest, 'client' | 'lobby_count_max' | 'plan'>
 type Asked = Find | Join | Create
 /** `limit`: the strictest limit of the client. */
 export type Decided = {
-  wish: Asked
+  request: Asked
   decision: Decision<SeatTaken | Held | null>
   limit: { limit: Attempt['limits']['client_limit']; players_max: number }
 }
 
-export function explainDecision(book: Book, { wish, decision, limit }: Decided): Omit<Attempt, 'offset'> {
+export function explainDecision(book: Book, { request, decision, limit }: Decided): Omit<Attempt, 'offset'> {
   const outcome = outcomeOf(decision)
-  const failed = 'plan' in wish ? wish.plan?.failed_before : undefined
-  const candidates = candidatesOf(book, wish, outcome.lobby_id)
-  const lobby_count = isFind(wish) ? book.lobbies.size : candidates.length
+  const failed = 'plan' in request ? request.plan?.failed_before : undefined
+  const candidates = candidatesOf(book, request, outcome.lobby_id)
+  const lobby_count = isFind(request) ? book.lobbies.size : candidates.length
   return {
     ...outcome,
     ...(failed === undefined ? {} : { failed_starts: failedStarts(failed) }),
-    places: isFind(wish) ? wish.places.slice(0, PLACES_MAX) : [],
+    places: isFind(request) ? request.places.slice(0, PLACES_MAX) : [],
     candidates: candidates.slice(0, CANDIDATES_MAX),
     candidates_left_out: Math.max(0, lobby_count - CANDIDATES_MAX),
     limits: {
       client_limit: limit.limit,
-      client_players: book.playersOf(wish.client),
+      client_players: book.playersOf(request.client),
       client_players_max: limit.players_max,
       lobbies: book.live_lobby_count,
-      lobby_count_max: wish.lobby_count_max,
+      lobby_count_max: request.lobby_count_max,
     },
   }
 }
@@ -60,10 +68,10 @@ function outcomeOf(decision: Decided['decision']): Pick<Attempt, 'outcome' | 'co
   return { outcome: changes.length === 0 ? 'remembered' : 'seated', lobby_id }
 }
 
-const isFind = (wish: Asked): wish is Find => 'places' in wish
-const isJoin = (wish: Asked): wish is Join => 'lobby_id' in wish
+const isFind = (request: Asked): request is Find => 'places' in request
+const isJoin = (request: Asked): request is Join => 'lobby_id' in request
 
-function candidatesOf(book: Book, wish: Asked, chosen_id: string | undefined): Attempt['candidates'] {
+function candidatesOf(book: Book, request: Asked, chosen_id: string | undefined): Attempt['candidates'] {
   const candidates: Attempt['candidates'] = []
   const add = (lobby: Lobby, why: Verdict): void => {
     const { lobby_id, game_mode, region, max_players_normal, max_players_direct } = lobby
@@ -71,16 +79,16 @@ function candidatesOf(book: Book, wish: Asked, chosen_id: string | undefined): A
     const player_count = takenPlaces(lobby)
     candidates.push({ lobby_id, game_mode, region, player_count, max_players_normal, max_players_direct, verdict })
   }
-  if (isJoin(wish)) {
-    const lobby = book.lobbies.get(wish.lobby_id)
+  if (isJoin(request)) {
+    const lobby = book.lobbies.get(request.lobby_id)
     if (lobby !== undefined) add(lobby, joinVerdict(book, lobby))
-  } else if (isFind(wish)) {
+  } else if (isFind(request)) {
     let compared = 0
     const chosen = chosen_id === undefined ? undefined : book.lobbies.get(chosen_id)
     if (chosen !== undefined) add(chosen, 'chosen')
     for (const lobby of book.lobbies.values()) {
       if (++compared > COMPARED_MAX) break
-      if (lobby !== chosen) add(lobby, findVerdict(book, lobby, wish))
+      if (lobby !== chosen) add(lobby, findVerdict(book, lobby, request))
     }
   }
   return candidates.sort((a, b) => VERDICTS.indexOf(a.verdict) - VERDICTS.indexOf(b.verdict))

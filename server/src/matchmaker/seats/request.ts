@@ -17,7 +17,14 @@ import type { Config } from '../../config/config.ts'
 import { isExactNumber } from '../../exact-json.ts'
 import { gameModeId } from '../../ids.ts'
 import type { Region } from '../../regions.ts'
-import type { CreateWish, FindRequest, JoinWish, LobbyPlan, PortWish, SeatWish } from '../book/commands.ts'
+import type {
+  CreateRequest,
+  FindRequest,
+  JoinRequest,
+  LobbyPlan,
+  PortRequest,
+  RequestedSeat,
+} from '../book/commands.ts'
 import type { Tags } from '../book/open-lobbies.ts'
 import type { DecisionLog } from '../explanations/decision-log.ts'
 import type { GameModes, NamespaceRecord } from '../watch/namespaces.ts'
@@ -40,14 +47,14 @@ type JoinBody = BodyOf<typeof joinLobby>
 type CreateBody = BodyOf<typeof createLobby>
 
 /** The client's limits. They are added when the decision is made: what is known of an address may change before. */
-export type WishLimits = Pick<SeatWish, 'client_players_max' | 'party'>
-type WithoutLimits<W extends SeatWish> = Omit<W, keyof WishLimits>
+export type RequestLimits = Pick<RequestedSeat, 'client_players_max' | 'party'>
+type WithoutLimits<W extends RequestedSeat> = Omit<W, keyof RequestLimits>
 
 /** What the book is asked. `is_known`: the lobby existed when its game mode was looked up. */
 export type Asked =
-  | { action: 'find'; wish: WithoutLimits<FindRequest>; verified_modes: ReadonlySet<string> }
-  | { action: 'join'; wish: WithoutLimits<JoinWish>; is_known: boolean }
-  | { action: 'create'; wish: WithoutLimits<CreateWish> }
+  | { action: 'find'; request: WithoutLimits<FindRequest>; verified_modes: ReadonlySet<string> }
+  | { action: 'join'; request: WithoutLimits<JoinRequest>; is_known: boolean }
+  | { action: 'create'; request: WithoutLimits<CreateRequest> }
 
 export type SeatRequest = {
   requester: Requester
@@ -78,16 +85,16 @@ export async function findRequest(
     names.map((name) => namespace.game_modes.get(name)),
   )
   const facts = await factsOf(ctx, requester)
-  const wish = {
+  const request = {
     ...placesAndPlan(ctx, namespace, requester, { ...body, game_modes: names }, facts.coordinates),
-    ...seatWish(namespace, requester, 'find', body.party),
+    ...requestedSeat(namespace, requester, 'find', body.party),
   }
   requireSmallData(body.verification_data)
   const verified_modes = verifiedModes(namespace.game_modes, names)
   return {
     requester,
     log,
-    asked: { action: 'find', wish, verified_modes },
+    asked: { action: 'find', request, verified_modes },
     with_party: body.party === true,
     attempts_max: FIND_ATTEMPTS_MAX,
     captcha: captchaOf(namespace, requester),
@@ -110,12 +117,12 @@ export async function joinRequest(
   requireIdentity(requester, 'join', [mode])
   if (mode?.join_enabled === false) throw new ApiError('MATCHMAKER_JOIN_DISABLED')
   const facts = await factsOf(ctx, requester)
-  const wish = { lobby_id, ...seatWish(namespace, requester, 'join', body.party) }
+  const request = { lobby_id, ...requestedSeat(namespace, requester, 'join', body.party) }
   requireSmallData(verification_data)
   return {
     requester,
     log,
-    asked: { action: 'join', wish, is_known: lobby !== undefined },
+    asked: { action: 'join', request, is_known: lobby !== undefined },
     with_party: body.party === true,
     attempts_max: 1,
     captcha: captchaOf(namespace, requester),
@@ -137,12 +144,15 @@ export async function createRequest(
   requireIdentity(requester, 'create', [mode])
   const facts = await factsOf(ctx, requester)
   const plan = customPlan(ctx.config, namespace, requester, { ...body, game_mode }, facts.coordinates)
-  const wish = { plan: withFailures(ctx, requester, plan), ...seatWish(namespace, requester, 'create', body.party) }
+  const request = {
+    plan: withFailures(ctx, requester, plan),
+    ...requestedSeat(namespace, requester, 'create', body.party),
+  }
   requireSmallData(body.verification_data)
   return {
     requester,
     log,
-    asked: { action: 'create', wish },
+    asked: { action: 'create', request },
     with_party: body.party === true,
     attempts_max: 1,
     captcha: captchaOf(namespace, requester),
@@ -165,12 +175,12 @@ async function factsOf({ ip_intelligence }: MatchmakerContext, { client_ip }: Re
  * The idempotency key belongs to one action of one client, identity or backend: no other requester gets the seat with it.
  * Throws MATCHMAKER_IDENTITY_REQUIRED.
  */
-function seatWish(
+function requestedSeat(
   { lobby_count_max }: NamespaceRecord,
   requester: Requester,
   action: SeatAction,
   with_party = false,
-): WithoutLimits<SeatWish> {
+): WithoutLimits<RequestedSeat> {
   const { client_key, identity_id, idempotency_key } = requester
   if (with_party && identity_id === null) throw new ApiError('MATCHMAKER_IDENTITY_REQUIRED')
   return {
@@ -332,8 +342,8 @@ function planOf(
 }
 
 /** Ports that get a number of the edge. HTTP has one port for all lobbies; a range belongs to the machine. */
-function edgePortsOf(mode: GameModeConfig): PortWish[] {
-  return mode.ports.flatMap(({ name, protocol, port_range }): PortWish[] => {
+function edgePortsOf(mode: GameModeConfig): PortRequest[] {
+  return mode.ports.flatMap(({ name, protocol, port_range }): PortRequest[] => {
     if (protocol === 'http' || protocol === 'https' || port_range !== null) return []
     return [{ name, transport: protocol === 'udp' ? 'udp' : 'tcp' }]
   })

@@ -229,11 +229,11 @@ function traceStart(ctx: MatchmakerContext, { namespace_id, ray }: Requester, { 
 
 /** The same client and key in another namespace is another request. */
 function requestKey({ requester, asked }: SeatRequest): string {
-  return `${requester.namespace_id} ${asked.wish.seat_key}`
+  return `${requester.namespace_id} ${asked.request.seat_key}`
 }
 
 function openRequest({ open_requests }: MatchmakerContext, request: SeatRequest): OpenRequest {
-  if (request.asked.wish.seat_key === null) return { call_count: 1, is_answered: false }
+  if (request.asked.request.seat_key === null) return { call_count: 1, is_answered: false }
   const key = requestKey(request)
   const open = open_requests.get(key) ?? { call_count: 0, is_answered: false }
   open.call_count++
@@ -243,7 +243,7 @@ function openRequest({ open_requests }: MatchmakerContext, request: SeatRequest)
 
 function closeRequest({ open_requests }: MatchmakerContext, request: SeatRequest, open: OpenRequest): void {
   open.call_count--
-  if (open.call_count === 0 && request.asked.wish.seat_key !== null) open_requests.delete(requestKey(request))
+  if (open.call_count === 0 && request.asked.request.seat_key !== null) open_requests.delete(requestKey(request))
 }
 
 /**

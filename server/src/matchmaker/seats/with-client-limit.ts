@@ -6,14 +6,14 @@
 import { ADDRESS_CLASSES, type AddressFacts } from '../../addresses/ip-intelligence.ts'
 import { newId } from '../../ids.ts'
 import { phase } from '../../observe/ray.ts'
-import type { Decision, Env, FreshIds, Held, HoldWish, SeatTaken } from '../book/commands.ts'
+import type { Decision, Env, FreshIds, Held, HoldRequest, SeatTaken } from '../book/commands.ts'
 import * as decide from '../book/decide.ts'
 import { PARTY_MEMBERS_MAX } from '../book/parties.ts'
 import type { Book } from '../book/state.ts'
 import type { ClientLimits, LimitName, NamespaceRecord } from '../watch/namespaces.ts'
 import { type CaptchaGate, decideBehindCaptcha } from './captcha/captcha.ts'
 import type { MatchmakerContext, Seat } from './context.ts'
-import type { Asked, SeatRequest, WishLimits } from './request.ts'
+import type { Asked, RequestLimits, SeatRequest } from './request.ts'
 
 /** What a decision is made under. `captcha`: null when none is required, or when it was counted before. */
 export type Terms = { limits: NamespaceRecord; captcha: CaptchaGate | null }
@@ -37,16 +37,16 @@ export function decideSeat(
   })
 }
 
-function chooseSeat(asked: Asked, limits: WishLimits, ids: FreshIds, book: Book, env: Env): Decision<SeatTaken> {
+function chooseSeat(asked: Asked, limits: RequestLimits, ids: FreshIds, book: Book, env: Env): Decision<SeatTaken> {
   switch (asked.action) {
     case 'find':
-      return decide.find(book, { ...asked.wish, ...limits }, ids, env)
+      return decide.find(book, { ...asked.request, ...limits }, ids, env)
     case 'create':
-      return decide.create(book, { ...asked.wish, ...limits }, ids, env)
+      return decide.create(book, { ...asked.request, ...limits }, ids, env)
     case 'join':
       // The lobby came after its game mode was looked up, so the rules of the game mode were not checked.
-      if (!asked.is_known && book.lobbies.has(asked.wish.lobby_id)) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
-      return decide.join(book, { ...asked.wish, ...limits }, ids, env.now_ms)
+      if (!asked.is_known && book.lobbies.has(asked.request.lobby_id)) return { refused: 'MATCHMAKER_LOBBY_NOT_FOUND' }
+      return decide.join(book, { ...asked.request, ...limits }, ids, env.now_ms)
   }
 }
 
@@ -62,8 +62,8 @@ export function decideHold(
   const { asked } = request
   return withClientLimit(ctx, request, terms, book, env, (limits) => {
     // The compiler does not see that each action keeps its own members.
-    const hold_wish = { ...asked, wish: { ...asked.wish, ...limits } } as HoldWish
-    return decide.hold(book, hold_wish, ids, env)
+    const hold_request = { ...asked, request: { ...asked.request, ...limits } } as HoldRequest
+    return decide.hold(book, hold_request, ids, env)
   })
 }
 
@@ -78,7 +78,7 @@ export function decideHeldSeat(
 ): Decision<SeatTaken | null> {
   const { lobby_count_max } = terms.limits
   return withClientLimit(ctx, request, terms, book, env, (limits) =>
-    decide.seatHeld(book, ids, { ...request.asked.wish, ...limits, lobby_count_max }, env),
+    decide.seatHeld(book, ids, { ...request.asked.request, ...limits, lobby_count_max }, env),
   )
 }
 
@@ -92,19 +92,19 @@ function withClientLimit<T extends SeatTaken | Held | null>(
   { limits, captcha }: Terms,
   book: Book,
   env: Env,
-  decideWithin: (limits: WishLimits) => Decision<T>,
+  decideWithin: (limits: RequestLimits) => Decision<T>,
 ): Decision<T> {
   const limit = clientLimit(limits, ip_intelligence.factsOf(requester.client_ip))
   const playersMaxOf = (client_ip: string) => clientLimit(limits, ip_intelligence.factsOf(client_ip)).players_max
-  const within: WishLimits = {
+  const within: RequestLimits = {
     client_players_max: limit.players_max,
     party: with_party ? { playersMaxOf } : null,
   }
   const decision =
     captcha === null
       ? decideWithin(within)
-      : decideBehindCaptcha(captcha, asked.wish, book, env.now_ms, () => decideWithin(within))
-  log.record(book, { wish: asked.wish, decision, limit })
+      : decideBehindCaptcha(captcha, asked.request, book, env.now_ms, () => decideWithin(within))
+  log.record(book, { request: asked.request, decision, limit })
   phase(requester.ray, 'commit')
   const is_over = 'refused' in decision && decision.refused === 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE'
   return is_over && requester.is_backend ? { ...decision, metadata: limit } : decision

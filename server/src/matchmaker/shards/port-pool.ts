@@ -59,10 +59,10 @@ export function createPortPool(log: Logger): PortPool {
       if (wanted.length === 0) return []
       const chosen: EdgePort[] = []
       for (const [transport, table] of Object.entries(tables) as [Transport, Table][]) {
-        const wishes = wanted.filter((wish) => wish.transport === transport)
-        const numbers = table.free(wishes.length, now_ms)
+        const requested = wanted.filter((port) => port.transport === transport)
+        const numbers = table.free(requested.length, now_ms)
         if (numbers === null) return null
-        for (const [index, wish] of wishes.entries()) chosen.push({ ...wish, port: numbers[index]! })
+        for (const [index, port] of requested.entries()) chosen.push({ ...port, port: numbers[index]! })
       }
       return chosen
     },

@@ -12,7 +12,7 @@ import {
 import type { Solved } from '../../../captcha/provider.ts'
 import { spendResponse } from '../../../captcha/spend.ts'
 import { phase } from '../../../observe/ray.ts'
-import type { Decision, SeatWish } from '../../book/commands.ts'
+import type { Decision, RequestedSeat } from '../../book/commands.ts'
 import { admit } from '../../book/decide.ts'
 import type { Book } from '../../book/state.ts'
 import type { MatchmakerContext } from '../context.ts'
@@ -42,7 +42,7 @@ export function checkCaptcha(ctx: MatchmakerContext, request: SeatRequest): Capt
  */
 export function decideBehindCaptcha<T>(
   { captcha, has_solved }: CaptchaGate,
-  { client, seat_key }: Pick<SeatWish, 'client' | 'seat_key'>,
+  { client, seat_key }: Pick<RequestedSeat, 'client' | 'seat_key'>,
   book: Book,
   now_ms: number,
   decide: () => Decision<T>,
@@ -72,7 +72,7 @@ async function hasSolved(
   responses: CaptchaResponses,
 ): Promise<boolean> {
   const { namespace_id, client_ip } = requester
-  const { seat_key } = asked.wish
+  const { seat_key } = asked.request
   const sent = CAPTCHA_PROVIDERS.filter((provider) => responses[provider] !== undefined)
   const provider = sent.find((name) => captcha[name] !== undefined)
   if (provider === undefined) {

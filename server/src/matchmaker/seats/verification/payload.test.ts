@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { lobbyPlan, START_MS } from '../../../../test/matchmaker/plain-wishes.ts'
+import { lobbyPlan, START_MS } from '../../../../test/matchmaker/plain-requests.ts'
 import type { Hold } from '../../book/holds.ts'
 import type { Lobby } from '../../book/lobby.ts'
 import { verificationPayload } from './payload.ts'

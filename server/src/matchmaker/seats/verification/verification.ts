@@ -17,7 +17,7 @@ export function shareVerification(
   { requester, asked }: SeatRequest,
   verify: (all_gone: AbortSignal) => Promise<Seat>,
 ): Promise<Seat> {
-  const { seat_key } = asked.wish
+  const { seat_key } = asked.request
   const key = seat_key === null ? null : `${requester.namespace_id} ${seat_key}`
   const under_way = key === null ? undefined : ctx.verifying.get(key)
   // A verification that all its callers have left is about to end.

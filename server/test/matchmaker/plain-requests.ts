@@ -5,8 +5,8 @@ import type {
   Env,
   FreshIds,
   LobbyPlan,
+  RequestedSeat,
   SeatTaken,
-  SeatWish,
   Undo,
 } from '../../src/matchmaker/book/commands.ts'
 import * as decide from '../../src/matchmaker/book/decide.ts'
@@ -58,7 +58,7 @@ export function at(now_ms: number): Env {
   return { now_ms, hasRoom: () => true, choosePorts: (wanted) => (wanted.length === 0 ? [] : null) }
 }
 
-export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
+export function requestedSeat(changes: Partial<RequestedSeat> = {}): RequestedSeat {
   return {
     client: '192.0.2.1',
     seat_key: null,
@@ -70,10 +70,10 @@ export function seatWish(changes: Partial<SeatWish> = {}): SeatWish {
   }
 }
 
-type FindRequest = SeatWish & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
+type FindRequest = RequestedSeat & { places: readonly LobbyKey[]; tags: Tags; plan: LobbyPlan | null }
 
-export function findWish(changes: Partial<FindRequest> = {}): FindRequest {
-  return { ...seatWish(), places: [PLACE], tags: [], plan: null, ...changes }
+export function findRequest(changes: Partial<FindRequest> = {}): FindRequest {
+  return { ...requestedSeat(), places: [PLACE], tags: [], plan: null, ...changes }
 }
 
 /** Makes true what was granted; throws when it was refused. */
@@ -98,10 +98,13 @@ export function runningLobby(
   now_ms: number,
   options: { plan?: Partial<LobbyPlan>; players?: number } = {},
 ): SeatTaken {
-  const seat = grantIn(book, decide.create(book, { ...seatWish(), plan: lobbyPlan(options.plan) }, ids(), at(now_ms)))
+  const seat = grantIn(
+    book,
+    decide.create(book, { ...requestedSeat(), plan: lobbyPlan(options.plan) }, ids(), at(now_ms)),
+  )
   grantIn(book, decide.ready(book, seat.lobby_id, now_ms))
   for (let count = 1; count < (options.players ?? 1); count++) {
-    grantIn(book, decide.join(book, { ...seatWish(), lobby_id: seat.lobby_id }, ids(), now_ms))
+    grantIn(book, decide.join(book, { ...requestedSeat(), lobby_id: seat.lobby_id }, ids(), now_ms))
   }
   return { ...seat, is_ready: true }
 }
