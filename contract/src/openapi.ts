@@ -157,7 +157,7 @@ function parametersOf(operation: Operation): Pick<OpenapiOperation, 'parameters'
             in: 'header',
             required: false,
             description:
-              'Makes a retry safe: for 10 minutes, a repeated call with the same key returns the response of the first call. Any string of 1 to 128 characters.',
+              'Makes a retry safe: for 10 minutes, a repeated call with the same key returns the response of the first call.',
             schema: { type: 'string', minLength: 1, maxLength: 128 },
           },
         ]

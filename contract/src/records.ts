@@ -19,7 +19,7 @@ export const DisplayName = (length_max: number) =>
     format: 'display-name',
     minLength: 1,
     maxLength: length_max,
-    description: `Name for people, 1 to ${length_max} characters. Example: \`Arena\`.`,
+    description: 'Name for people. Example: `Arena`.',
   })
 export const NameId = Type.String({
   pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',

@@ -31,15 +31,15 @@ export const PORT_PROTOCOL_DEFAULT: PortProtocol = 'https'
 const maxPlayers = (description: string) => Type.Integer({ minimum: 1, maximum: 256, description })
 const max_players = {
   max_players: Type.Optional(
-    maxPlayers('Maximum number of players in a lobby when a player comes by find, 1 to 256. Default 32.'),
+    maxPlayers('Maximum number of players in a lobby when a player comes by find. Default 32.'),
   ),
   max_players_direct: Type.Optional(
     maxPlayers(
-      'Maximum number of players in a lobby when a player comes by join, 1 to 256. Default: `max_players`. A higher value keeps seats for friends who join by id.',
+      'Maximum number of players in a lobby when a player comes by join. Default: `max_players`. A higher value keeps seats for friends who join by id.',
     ),
   ),
   max_players_party: Type.Optional(
-    maxPlayers('Maximum number of players in a lobby when a party comes, 1 to 256. Default: `max_players`.'),
+    maxPlayers('Maximum number of players in a lobby when a party comes. Default: `max_players`.'),
   ),
 }
 
@@ -55,12 +55,12 @@ const IdleLobbies = object(
     min: Type.Integer({
       minimum: 0,
       maximum: 16,
-      description: 'Number of lobbies that are kept ready without players, 0 to 16.',
+      description: 'Number of lobbies that are kept ready without players.',
     }),
     max: Type.Integer({
       minimum: 0,
       maximum: 32,
-      description: 'Maximum number of lobbies without players, 0 to 32. Above it, the oldest are stopped.',
+      description: 'Maximum number of lobbies without players. Above it, the oldest are stopped.',
     }),
   },
   'Lobbies without players, for each game mode and region. Default: none is started ahead, and none stays.',
@@ -270,7 +270,7 @@ const CdnRoute = object({
     minimum: 0,
     maximum: 100,
     description:
-      'Precedence, 0 to 100. When several routes set the same header, the highest priority wins; of equal ones, the first.',
+      'Precedence. When several routes set the same header, the highest priority wins; of equal ones, the first.',
   }),
   middlewares: Type.Array(Middleware, {
     maxItems: 32,

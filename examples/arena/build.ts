@@ -41,7 +41,7 @@ export async function buildSite(): Promise<BuiltFile[]> {
 /** `node server/main.js` runs from the archive's root: everything that is imported is inside, and nothing else. */
 export async function buildServer(): Promise<BuiltFile[]> {
   const files: BuiltFile[] = [{ path: 'package.json', content: Buffer.from('{"type":"module"}\n') }]
-  for (const name of ['main.ts', 'door.ts', 'world.ts']) {
+  for (const name of ['main.ts', 'admission.ts', 'world.ts']) {
     files.push({ path: `server/${asJs(name)}`, content: await javascript(join(here, 'server', name), '../sdk/') })
   }
   files.push(...(await gameFiles()))

@@ -1,12 +1,12 @@
-// Guards the HTTP servers of an attached process: an upgrade or a request reaches the server's own listeners once its
-// player has been admitted. `emit` is where Node hands both to every kind of listener, whenever and however it was added.
+// Guards the HTTP servers of an attached process: an upgrade or a request reaches the server's own listeners after its player
+// has been admitted. Node passes both to every listener through `emit`, however the listener was added.
 import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { isRefusal, type Players, type Refusal, type Use } from './attach-players.ts'
 
 const REQUEST_EVENTS: ReadonlySet<unknown> = new Set(['request', 'checkContinue', 'checkExpectation'])
 const CONNECTION_EVENTS: ReadonlySet<unknown> = new Set(['upgrade', 'connect'])
-/** Paths that every server reads alike: nothing is encoded, and no part leads upwards. */
+/** Paths that all servers interpret alike: nothing is encoded, and there is no `..`. */
 const PLAIN_PATH = /^(?!.*\.\.)(?:\/[\w.~-]*)(?:\/[\w.~-]+)*\/?$/
 
 type Guard = {
@@ -20,7 +20,7 @@ type Emit = (event: unknown, ...args: unknown[]) => boolean
 
 export function guardHttp(guard: Guard): void {
   const emit = Server.prototype.emit as Emit
-  /** A server may hand a request that it was given to another. */
+  /** A server may pass an admitted request to another server. */
   const admitted = new WeakSet<IncomingMessage>()
 
   Server.prototype.emit = function (this: Server, event: unknown, ...args: unknown[]): boolean {
@@ -47,7 +47,7 @@ function guardRequest(response: ServerResponse, outcome: Outcome, proceed: () =>
   const onOutcome = (found: Use | Refusal): void => {
     if (isRefusal(found)) refuseRequest(response, found)
     else if (response.closed)
-      found.end('request') // The client has gone while the platform was asked.
+      found.end('request') // The client has disconnected during the check.
     else {
       response.once('close', () => found.end('request'))
       proceed()
@@ -58,7 +58,7 @@ function guardRequest(response: ServerResponse, outcome: Outcome, proceed: () =>
 }
 
 function guardConnection(socket: Duplex, outcome: Outcome, proceed: () => void): void {
-  // During the call to the platform there is no other listener. A socket that fails is closed, which is checked below.
+  // During the check the socket has no other listener. A socket that fails is closed; `onOutcome` handles that.
   const onError = (): void => {}
   const onOutcome = (found: Use | Refusal): void => {
     if (isRefusal(found)) refuseConnection(socket, found)
@@ -81,7 +81,7 @@ function tokenOf({ url, headers }: IncomingMessage): string | null {
   return query.get('player_token') ?? bearer ?? query.get('token')
 }
 
-/** A browser cannot add a token to the question whether it may send a request, and nothing follows from the response. */
+/** A browser cannot add a token to a CORS preflight, and the response to it reveals nothing. */
 function needsNoToken({ method, url, headers }: IncomingMessage, open_paths: readonly string[]): boolean {
   if (method === 'OPTIONS' && headers['access-control-request-method'] !== undefined) return true
   if (open_paths.length === 0) return false
@@ -103,7 +103,7 @@ function refuseConnection(socket: Duplex, refusal: Refusal): void {
   socket.end(`${head}\r\n\r\n${bodyOf(refusal)}`)
 }
 
-/** The page of a game has another origin than its lobby, and may read why it was refused. */
+/** The page of a game has another origin than its lobby, and must be able to read the reason of a refusal. */
 function headersOf(refusal: Refusal): Record<string, string | number> {
   return {
     'content-type': 'application/json',

@@ -1,18 +1,18 @@
-// The players of an attached server, by token. The platform accepts a token once; a player may use it for several
-// connections and requests. So the first use calls `connected`, the others join the player who is there, and the seat is
-// given back when the last has ended. A player is checked, then present, then leaving.
+// The players of an attached server, by token. The platform accepts a token once, but a player may use it for several
+// connections and requests. The first use calls `connected`, later uses belong to the same player, and the seat is returned
+// when the last use has ended. A player is checked, then present, then leaving.
 import { MusterError } from './error.ts'
 import type { Lobby } from './server.ts'
 
-/** Also those who wait for the platform. More than a lobby has seats. */
+/** Includes players whose check is not finished. More than a lobby has seats. */
 const PLAYERS_MAX = 16_384
-/** Uses of tokens that wait for the platform's response. */
+/** Uses of tokens that wait for the response of the platform. */
 const WAITING_MAX = 256
 /** Connections of one player at once. */
 const CONNECTIONS_PER_PLAYER_MAX = 64
-/** A player who only sends requests has left when none has come for so long. Socket.IO polls at least every 25 s. */
+/** A player without connections has left after this time without a request. Socket.IO polls at least every 25 s. */
 const REQUEST_GAP_MS = 30_000
-/** How long a token waits for its seat to be given back before it can be used again. */
+/** How long the next use of a token waits until its seat has been returned. */
 const LEAVING_MS_MAX = 10_000
 /** Refusals that are logged in a minute; the others are counted. */
 const LOGGED_PER_MINUTE_MAX = 10
@@ -37,7 +37,7 @@ type Player = {
   /** Resolves once the platform has decided: null when the player is present. */
   checked: Promise<Refusal | null>
   is_present: boolean
-  /** Resolves once the seat has been given back; null until the last use has ended. */
+  /** Resolves once the seat has been returned. Null until the last use has ended. */
   left: Promise<void> | null
   uses: number
   gap: NodeJS.Timeout | undefined
@@ -67,7 +67,7 @@ export function createPlayers(options: { lobby: Lobby; hold_ms: number; log: (li
     if (player?.is_present && player.left === null) return use(player)
     if (waiting >= WAITING_MAX || players.size >= PLAYERS_MAX) {
       logRefusal(
-        `a player was refused: ${waiting} uses of tokens wait for the platform, ${players.size} players are here`,
+        `a player was refused: ${waiting} uses of tokens wait for the platform, ${players.size} players are present`,
       )
       return BUSY
     }
@@ -105,13 +105,13 @@ export function createPlayers(options: { lobby: Lobby; hold_ms: number; log: (li
       players.delete(player.token)
       return { status: 401, code, message }
     }
-    // A response that was lost may mean that the token has been consumed.
+    // The platform may have consumed the token even when its response was lost.
     leave(player)
     return { status: 503, code, message }
   }
 
   function use(player: Player): Use | Refusal {
-    // All uses that waited for `checked` come here, also after the first of them has ended.
+    // All uses that waited for `checked` arrive here, some of them after the first one has ended.
     if (player.left !== null) return BUSY
     if (player.uses >= CONNECTIONS_PER_PLAYER_MAX) return TOO_MANY
     player.uses += 1
@@ -129,7 +129,7 @@ export function createPlayers(options: { lobby: Lobby; hold_ms: number; log: (li
   function leave(player: Player): void {
     player.left = lobby
       .disconnected(player.token, hold_ms > 0 ? { hold_ms } : undefined)
-      .catch((error: Error) => log(`a seat was not given back, and stays taken until it expires: ${error.message}`))
+      .catch((error: Error) => log(`a seat was not returned, and stays taken until it expires: ${error.message}`))
       .finally(() => players.delete(player.token))
   }
 
@@ -146,7 +146,7 @@ function isWithin(event: Promise<void>, ms: number): Promise<boolean> {
   })
 }
 
-/** Strangers cause refusals: they must not fill the lobby's log. */
+/** Anyone can cause refusals, so they must not fill the log of the lobby. */
 function limitedLog(log: (line: string) => void): (line: string) => void {
   let minute = Number.NEGATIVE_INFINITY
   let count = 0

@@ -87,7 +87,7 @@ async function attached(
   }
 }
 
-/** Resolves once the lobby has reported to the platform that it is ready. */
+/** Resolves once the lobby has called ready. */
 async function ready(t: TestContext, options: Parameters<typeof attached>[1] = {}): Promise<Attached> {
   const server = await attached(t, options)
   await until('ready to be called', () => server.asked().includes('lobbies/ready'))

@@ -35,7 +35,7 @@ test('without a token no Authorization is sent: the origin stands for it', async
 test('create opens a lobby with everything that is said of it', async (t) => {
   const platform = await startTestPlatform(t)
   platform.answer({ status: 200, body: seat })
-  const wish = {
+  const request = {
     game_mode: 'duel',
     region: 'local',
     publicity: 'private',
@@ -44,15 +44,15 @@ test('create opens a lobby with everything that is said of it', async (t) => {
     lobby_config: { rounds: 3 },
     verification_data: { account: 'ada' },
   } as const
-  const { player } = await createClient({ matchmaker_url: platform.url }).create(wish)
+  const { player } = await createClient({ matchmaker_url: platform.url }).create(request)
   assert.equal(player.token, 'player.token')
   assert.equal(platform.asked[0]?.path, '/matchmaker/lobbies/create')
-  assert.deepEqual(platform.asked[0]?.body, wish)
+  assert.deepEqual(platform.asked[0]?.body, request)
 })
 
 const captchaRequired = (metadata: Record<string, unknown>) => refusal(403, 'CAPTCHA_CAPTCHA_REQUIRED', {}, metadata)
 
-test('a required captcha is shown once, and the same request is sent again with its response', async (t) => {
+test('a captcha that is required is shown once, and the same request is sent again with its response', async (t) => {
   const platform = await startTestPlatform(t)
   const shown: unknown[] = []
   const client = createClient({

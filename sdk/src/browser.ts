@@ -1,5 +1,5 @@
-// The browser's side: find a lobby, get a seat, know where to connect. No dependencies; the site's own origin stands
-// for its namespace, so a game on the platform's CDN needs no key and no setting.
+// The SDK for browsers: finds a lobby, gets a seat, and returns where to connect. It has no dependencies. The origin of a site
+// stands for its namespace, so a game on the platform's CDN needs no key and no setting.
 import { MusterError } from './error.ts'
 import { matchmakerAddress, retrying, send } from './request.ts'
 
@@ -12,11 +12,11 @@ export type Port = {
   hostname: string
   port: number | null
   is_tls: boolean
-  /** `http://` or `https://` address under which the port answers; append a path. See `socketUrl`. */
+  /** Ready-to-use URL, `http://` or `https://`. Append a path. See `socketUrl`. */
   url: string
 }
 
-/** A seat that is yours: hand `player.token` to the lobby's server, which consumes it. */
+/** A reserved seat. Send `player.token` to the lobby server, which consumes it. */
 export type Seat = {
   lobby: { lobby_id: string; region: { region_id: string; display_name: string } }
   ports: Record<string, Port>
@@ -26,23 +26,23 @@ export type Seat = {
 const CAPTCHA_PROVIDERS = ['hcaptcha', 'turnstile'] as const
 type CaptchaProvider = (typeof CAPTCHA_PROVIDERS)[number]
 
-/** The response that the provider gave the player. Each is good once. See `ClientOptions.captcha`. */
+/** The response of the captcha widget. Each is valid once. See `ClientOptions.captcha`. */
 export type Captcha = Partial<Record<CaptchaProvider, { client_response: string }>>
 
-/** The captcha that the platform asks for: what the provider's widget is made of. */
+/** The captcha that the platform requires: the parameters of the provider's widget. */
 export type CaptchaRequired = { provider: CaptchaProvider; site_key: string; action?: string }
 
-/** Options of every request for a seat. */
-type Papers = {
-  /** JSON of at most 16 KiB, handed as it is to the game's own verification endpoint. */
+/** Members of every request for a seat. */
+type Admission = {
+  /** JSON of at most 16 KiB, sent unchanged to the game's own verification endpoint. */
   verification_data?: unknown
   captcha?: Captcha
-  /** Only for the leader of a party (player.ts): requests seats for all members, or for none. */
+  /** For the leader of a party (player.ts): seats for all members, or for none. */
   party?: boolean
 }
 
-/** The lobby that is requested. */
-export type FindRequest = Papers & {
+/** Which lobby to find. */
+export type FindRequest = Admission & {
   game_modes: string[]
   /** Best first. Absent: the platform chooses. */
   regions?: string[]
@@ -52,10 +52,10 @@ export type FindRequest = Papers & {
   max_players?: number
 }
 
-export type JoinWish = Papers & { lobby_id: string }
+export type JoinWish = Admission & { lobby_id: string }
 
 /** The lobby that you open. The game mode must let players do that. */
-export type CreateWish = Papers & {
+export type CreateWish = Admission & {
   game_mode: string
   /** Absent: the platform chooses. */
   region?: string
@@ -98,7 +98,7 @@ export type Client = {
 export function createClient(options: ClientOptions = {}): Client {
   let address = options.matchmaker_url
 
-  const call = async (path: string, wish: Papers, { signal }: CallOptions): Promise<Seat> => {
+  const call = async (path: string, wish: Admission, { signal }: CallOptions): Promise<Seat> => {
     // One key for all attempts of this call: if an answer gets lost, the repetition gets the same seat, not a second.
     const headers: Record<string, string> = {
       'content-type': 'application/json',
@@ -113,7 +113,7 @@ export function createClient(options: ClientOptions = {}): Client {
     }, signal)) as Seat
   }
 
-  const ask = async (path: string, wish: Papers, callOptions: CallOptions = {}): Promise<Seat> => {
+  const ask = async (path: string, wish: Admission, callOptions: CallOptions = {}): Promise<Seat> => {
     try {
       return await call(path, wish, callOptions)
     } catch (error) {

@@ -30,12 +30,12 @@ export class MusterError extends Error {
   }
 }
 
-/** Returns an error from the body and headers of a response, of the platform or of a proxy. */
+/** An error from the body and headers of a response, of the platform or of a proxy. */
 export function errorOf(status: number, body: unknown, retryAfter: string | null | undefined): MusterError {
   const { code, message, metadata, ray_id } = (typeof body === 'object' && body !== null ? body : {}) as ErrorBody
   return new MusterError(
     typeof code === 'string' ? code : 'BAD_ANSWER',
-    typeof message === 'string' ? message : `The platform answered with status ${status}.`,
+    typeof message === 'string' ? message : `The platform returned status ${status}.`,
     {
       status,
       metadata: typeof metadata === 'object' && metadata !== null ? (metadata as Record<string, unknown>) : {},

@@ -1,5 +1,5 @@
-// The player of this device: an identity that the device stores, its party, and the events that carry seats. A guest is
-// created at the first visit. Every later call is made with its token.
+// The player in a browser: an identity that the device stores, its party, and events with seats. The first visit creates a
+// guest identity; all later calls use it.
 import { type CallOptions, type Client, type ClientOptions, createClient, type Seat } from './browser.ts'
 import { MusterError } from './error.ts'
 import { matchmakerAddress, pause, retrying, send } from './request.ts'
@@ -8,18 +8,18 @@ export type Identity = { identity_id: string; display_name: string; account_numb
 
 export type Party = {
   party_id: string
-  /** For those who are to join. */
+  /** Code with which other players join. */
   code: string
   leader_identity_id: string
   members: { identity_id: string; join_ts: string }[]
 }
 
 export type PlayerOptions = ClientOptions & {
-  /** Where the identity's token is kept; absent: localStorage. Without one, everybody is new at every visit. */
+  /** Where the identity token is stored. Absent: localStorage. Null: every visit creates a new guest. */
   storage?: Pick<Storage, 'getItem' | 'setItem'> | null
 }
 
-/** A client that calls as this player. With `party: true`, its find, join and create are for the whole party. */
+/** A client with the identity of this player. With `party: true`, find, join and create request seats for the whole party. */
 export type Player = Client & {
   identity: Identity
   createParty(options?: CallOptions): Promise<Party>
@@ -27,16 +27,16 @@ export type Player = Client & {
   leaveParty(options?: CallOptions): Promise<void>
   setLeader(identity_id: string, options?: CallOptions): Promise<Party>
   removeMember(identity_id: string, options?: CallOptions): Promise<Party>
-  /** The party as it is; null when in none. */
+  /** The player's party. Null: the player is in no party. */
   party(options?: CallOptions): Promise<Party | null>
-  /** Passes the party to the callback now and after each change, null when it has ended, until the signal is aborted. */
-  watchParty(tell: (party: Party | null) => void, options?: CallOptions): Promise<void>
-  /** Hands over each seat that the party's leader gets for this player, once; until the signal is aborted. */
-  watchSeats(tell: (seat: Seat) => void, options?: CallOptions): Promise<void>
+  /** Calls `onParty` now and after each change, until the signal is aborted. Null: the player is in no party any more. */
+  watchParty(onParty: (party: Party | null) => void, options?: CallOptions): Promise<void>
+  /** Calls `onSeat` once for each seat that the party leader gets for this player, until the signal is aborted. */
+  watchSeats(onSeat: (seat: Seat) => void, options?: CallOptions): Promise<void>
 }
 
 const STORAGE_KEY = 'muster.identity'
-/** After a failure that the retries of a call did not outlast. */
+/** Pause after a call failed in spite of its retries. */
 const WATCH_PAUSE_MS = 5_000
 
 type Request = { method: string; path: string; body?: unknown }
@@ -95,27 +95,27 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
       return (await ask<{ party: Party }>(token, { method: 'DELETE', path }, callOptions)).party
     },
     party: async (callOptions) => (await party(null, callOptions))?.party ?? null,
-    async watchParty(tell, callOptions = {}) {
+    async watchParty(onParty, callOptions = {}) {
       let index: string | null = null
       await keepWatching(async () => {
         const found = await party(index, callOptions)
         const before: string | null = index
         index = found?.watch.index ?? null
-        if (found === null || index !== before) tell(found?.party ?? null)
+        if (found === null || index !== before) onParty(found?.party ?? null)
         return found !== null
       }, callOptions.signal)
     },
-    async watchSeats(tell, callOptions = {}) {
-      // The platform sends an event at least once, so the ids of earlier ones are remembered.
-      const told = new Set<string>()
+    async watchSeats(onSeat, callOptions = {}) {
+      // The platform delivers an event at least once: known events are skipped.
+      const known_ids = new Set<string>()
       let query = ''
       await keepWatching(async () => {
         const request = { method: 'GET', path: `/identity/events/live${query}` }
         const news = await ask<{ events: Event[]; watch: { index: string } }>(token, request, callOptions)
         for (const { event_id, kind } of news.events) {
-          if (kind.matchmaker_lobby_join === undefined || told.has(event_id)) continue
-          told.add(event_id)
-          tell(kind.matchmaker_lobby_join)
+          if (kind.matchmaker_lobby_join === undefined || known_ids.has(event_id)) continue
+          known_ids.add(event_id)
+          onSeat(kind.matchmaker_lobby_join)
         }
         query = `?watch_index=${encodeURIComponent(news.watch.index)}`
         return true
@@ -124,16 +124,16 @@ export async function openPlayer(options: PlayerOptions = {}, { signal }: CallOp
   }
 }
 
-/** Repeats the call until it returns false or the signal is aborted. Throws errors that are not temporary. */
-async function keepWatching(look: () => Promise<boolean>, signal: AbortSignal | undefined): Promise<void> {
+/** Repeats `poll` until it returns false or the signal is aborted. Throws errors that are not temporary. */
+async function keepWatching(poll: () => Promise<boolean>, signal: AbortSignal | undefined): Promise<void> {
   while (!signal?.aborted) {
     try {
-      if (!(await look())) return
+      if (!(await poll())) return
     } catch (error) {
       if (signal?.aborted) return
-      const is_for_now =
+      const is_temporary =
         error instanceof MusterError && (error.status === 0 || error.status === 429 || error.status >= 500)
-      if (!is_for_now) throw error
+      if (!is_temporary) throw error
       await pause(error.retry_after_ms ?? WATCH_PAUSE_MS, signal).catch(() => {})
     }
   }

@@ -1,14 +1,14 @@
-// How the browser's side asks: one request, what is not the platform's answer, and repetition while it says "not now".
+// Requests of the browser SDK: sends one request, turns every failure into a MusterError, and retries temporary ones.
 import { errorOf, isTemporary, MusterError, retryDelay } from './error.ts'
 
 /** Attempts of one call. */
 const ATTEMPTS_MAX = 32
-/** No new attempt begins after this. The first may last longer: a find waits for a starting server. */
+/** No new attempt begins after this time. The first may last longer, because find waits for a starting server. */
 const RETRYING_MS_MAX = 30_000
 
 export async function matchmakerAddress(signal: AbortSignal | undefined): Promise<string> {
-  const answer = await send('/.well-known/muster.json', signal === undefined ? {} : { signal })
-  const { matchmaker_url } = answer as { matchmaker_url?: unknown }
+  const body = await send('/.well-known/muster.json', signal === undefined ? {} : { signal })
+  const { matchmaker_url } = body as { matchmaker_url?: unknown }
   if (typeof matchmaker_url === 'string') return matchmaker_url
   throw new MusterError('BAD_ANSWER', 'This page was not served by the platform: give createClient a matchmaker_url.')
 }
@@ -27,7 +27,7 @@ export async function send(url: string, request: RequestInit): Promise<object> {
   try {
     body = JSON.parse(text)
   } catch {
-    // Not the platform's answer, perhaps a proxy's page: errorOf below says so.
+    // Not a response of the platform, perhaps the page of a proxy: errorOf reports it.
   }
   if (response.ok && typeof body === 'object' && body !== null) return body
   throw errorOf(response.status, body, response.headers.get('retry-after'))
@@ -40,7 +40,7 @@ export async function retrying<T>(attempt: () => Promise<T>, signal: AbortSignal
       return await attempt()
     } catch (error) {
       if (!(error instanceof MusterError) || !isTemporary(error) || count + 1 >= ATTEMPTS_MAX) throw error
-      // Up to half as much again, so that the players of a lobby that died do not come back all at once.
+      // Up to 50 % longer, so that the players of a failed lobby do not all return at once.
       const delay_ms = retryDelay(error, count) * (1 + Math.random() / 2)
       if (performance.now() - begin_ms + delay_ms > RETRYING_MS_MAX) throw error
       await pause(delay_ms, signal)

@@ -1,5 +1,5 @@
-// The lobby server's side: who am I, I am ready, this player came, this player left. No dependencies, and node:http
-// instead of fetch: a lobby's players wait while it starts, and the first fetch of a process costs tens of milliseconds.
+// The SDK for lobby servers: reads the lobby's environment, and reports readiness, players and state. It has no dependencies. It
+// uses node:http, because the first `fetch` of a process takes tens of milliseconds, for which players would wait.
 import { randomUUID } from 'node:crypto'
 import { Agent, type ClientRequest, type RequestOptions, request as requestHttp } from 'node:http'
 import { errorOf, isTemporary, MusterError, retryDelay } from './error.ts'
@@ -11,69 +11,67 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type LobbyOptions = {
   /** Absent: process.env. */
   environment?: Environment
-  /** Where the one line goes that says that this is not a lobby of the platform. Absent: standard error. */
+  /** Receives the line that says that this process is not a lobby of the platform. Absent: standard error. */
   log?: (line: string) => void
-  /** How long a call is tried, `disconnected` aside. Absent: 10 s, which outlasts a restart of the platform. */
+  /** How long calls are retried, except `disconnected`. Absent: 10 s, longer than a restart of the platform. */
   retrying_ms_max?: number
 }
 
-/** What this process is to the platform. Every call may throw a MusterError. */
+/** The lobby of this process. Every call may throw a MusterError. */
 export type Lobby = {
-  /** False when the process was started by hand: then every call answers as if all were allowed. */
+  /** False when the process was started by hand. Then every call succeeds and does nothing. */
   is_hosted: boolean
   id: string
   game_mode: string
   namespace_id: string
   region_id: string
-  /** Seats for players who come by find. */
+  /** Maximum number of players when a player comes by find. */
   max_players: number
-  /** What the creator of a custom lobby gave; null for every other lobby. */
+  /** `lobby_config` of the creator of a custom lobby. Null for every other lobby. */
   config: unknown
   tags: Readonly<Record<string, string>>
   /** Where to listen for the port of this name. Throws `NOT_A_LOBBY` when the version has no such port. */
   port(name: string): number
-  /** Call it as soon as you listen: the players of a new lobby are waiting for it. */
+  /** Call it as soon as the server listens: the players of a new lobby wait for it. */
   ready(): Promise<void>
-  /** Consumes a player's token. Until this has returned, let nothing happen; when it throws, close the connection. */
+  /** Consumes a player token. Handle nothing of the player before it resolves; when it throws, close the connection. */
   connected(playerToken: string): Promise<void>
   /**
-   * Gives the seat back. Call it once for every player that `connected` let in. With `hold_ms` (up to 300,000) the seat
-   * is kept for so long, and `connected` takes the same token again. It is tried for an hour: a seat that is not given
-   * back is nobody's, and the player waits for nothing meanwhile.
+   * Returns the seat. Call it once for every player that `connected` admitted. With `hold_ms` (at most 300,000) the seat is
+   * kept for this time, and `connected` accepts the same token again. The call is retried for an hour, because a seat that is
+   * not returned stays taken.
    */
   disconnected(playerToken: string, options?: { hold_ms?: number }): Promise<void>
-  /** A closed lobby is not found any more; its players stay. */
+  /** Find leaves out a closed lobby. Its players stay. */
   setClosed(isClosed: boolean): Promise<void>
-  /** What lists of lobbies show about this one: any JSON. */
+  /** State that lists of lobbies show: any JSON. */
   setState(state: unknown): Promise<void>
 }
 
-/** How long a call is tried while the platform cannot be reached or says "not now". */
-type Patience = {
+/** How a call is retried while the platform cannot be reached or is temporarily unavailable. */
+type RetryPolicy = {
   ms_max: number
   attempts_max: number
   pause_ms_max: number
-  /** Whether a process that has nothing else to do waits for the next attempt. */
+  /** Whether the next attempt keeps an otherwise idle process running. */
   holds_process: boolean
 }
 
-/** A restart of the matchmaker takes a second or two, and to throw a player out for it would be wrong. */
-const OF_CALLS: Patience = { ms_max: 10_000, attempts_max: 32, pause_ms_max: 1_000, holds_process: true }
+/** Longer than a restart of the matchmaker, which takes a second or two: it must not disconnect players. */
+const CALL_RETRIES: RetryPolicy = { ms_max: 10_000, attempts_max: 32, pause_ms_max: 1_000, holds_process: true }
 /**
- * Nobody waits for it, so that a machine's restart, or an operator's errand, can be waited out. When the lobby ends, the
- * platform takes its seats back by itself.
+ * No player waits for this call, so it may outlast the restart of a machine. When the lobby ends, the platform frees its
+ * seats anyway.
  */
-const OF_GIVING_BACK: Patience = {
+const SEAT_RETURN_RETRIES: RetryPolicy = {
   ms_max: 60 * 60_000,
   attempts_max: 1_000,
   pause_ms_max: 5_000,
   holds_process: false,
 }
-/** Of one attempt. */
-const ANSWER_MS_MAX = 10_000
-/** Body of a response of the platform. */
-const ANSWER_BYTES_MAX = 65_536
-/** Connections to the platform. */
+/** For one attempt. */
+const RESPONSE_MS_MAX = 10_000
+const RESPONSE_BYTES_MAX = 65_536
 const CONNECTIONS_MAX = 8
 
 /** Reads the lobby's environment. Call it once, at the start. */
@@ -85,8 +83,8 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
     log('muster: not started by the platform (no PLATFORM_TOKEN): every player is let in, nothing is reported.')
   }
   const caller = is_hosted ? createCaller(environment.PLATFORM_API_URL!, environment.PLATFORM_TOKEN!) : null
-  const patience = { ...OF_CALLS, ...(options.retrying_ms_max !== undefined && { ms_max: options.retrying_ms_max }) }
-  const call = async (method: string, path: string, body: unknown) => caller?.call(method, path, body, patience)
+  const retries = { ...CALL_RETRIES, ...(options.retrying_ms_max !== undefined && { ms_max: options.retrying_ms_max }) }
+  const call = async (method: string, path: string, body: unknown) => caller?.call(method, path, body, retries)
 
   return {
     is_hosted,
@@ -106,15 +104,15 @@ export function openLobby(options: LobbyOptions = {}): Lobby {
     ready: () => call('POST', '/matchmaker/lobbies/ready', {}),
     connected: (player_token) => call('POST', '/matchmaker/players/connected', { player_token }),
     disconnected: async (player_token, options) =>
-      caller?.call('POST', '/matchmaker/players/disconnected', { player_token, ...options }, OF_GIVING_BACK),
+      caller?.call('POST', '/matchmaker/players/disconnected', { player_token, ...options }, SEAT_RETURN_RETRIES),
     setClosed: (is_closed) => call('PUT', '/matchmaker/lobbies/closed', { is_closed }),
     setState: (state) => call('PUT', '/matchmaker/lobbies/state', state ?? null),
   }
 }
 
-type Caller = { call(method: string, path: string, body: unknown, patience: Patience): Promise<void> }
+type Caller = { call(method: string, path: string, body: unknown, retries: RetryPolicy): Promise<void> }
 
-/** One keep-alive pool; every logical call has one idempotency key, kept over its retries. */
+/** All calls share one keep-alive pool. Each call has an idempotency key, which its retries repeat. */
 function createCaller(address: string, token: string): Caller {
   const url = new URL(address)
   const prefix = url.pathname.replace(/\/$/, '')
@@ -148,7 +146,7 @@ function createCaller(address: string, token: string): Caller {
 
 type Transport = (options: RequestOptions) => ClientRequest
 
-/** node:https is loaded only where the platform is reached with it. Idle connections do not keep the process alive. */
+/** Loads node:https only for an https URL. Idle connections do not keep the process alive. */
 function transportOf(url: URL): Transport | Promise<Transport> {
   const pool = { keepAlive: true, maxSockets: CONNECTIONS_MAX }
   const target = { hostname: url.hostname.replace(/^\[|\]$/g, ''), ...(url.port === '' ? {} : { port: url.port }) }
@@ -167,10 +165,10 @@ function send(transport: Transport, options: RequestOptions, text: string, until
     const fail = (reason: string) =>
       reject(new MusterError('CONNECTION_FAILED', `No answer from the platform: ${reason}.`))
     const request = transport(options)
-    // A platform that neither answers nor hangs up must not hold a player for ever.
+    // A platform that neither responds nor closes the connection must not block a player forever.
     const timer = setTimeout(
       () => request.destroy(new Error('it took too long')),
-      Math.min(ANSWER_MS_MAX, Math.max(1, until_ms - performance.now())),
+      Math.min(RESPONSE_MS_MAX, Math.max(1, until_ms - performance.now())),
     )
     request.on('error', (error) => fail(error.message))
     request.on('close', () => {
@@ -178,17 +176,17 @@ function send(transport: Transport, options: RequestOptions, text: string, until
       fail('the connection closed')
     })
     request.on('response', (response) => {
-      let answer = ''
+      let received = ''
       response.setEncoding('utf8')
       response.on('data', (part: string) => {
-        answer += part
-        if (answer.length > ANSWER_BYTES_MAX) request.destroy(new Error('it was too large'))
+        received += part
+        if (received.length > RESPONSE_BYTES_MAX) request.destroy(new Error('it was too large'))
       })
       response.on('error', (error) => fail(error.message))
       response.on('end', () => {
         const status = response.statusCode ?? 0
         if (status >= 200 && status < 300) resolve()
-        else reject(errorOf(status, parse(answer), response.headers['retry-after']))
+        else reject(errorOf(status, parse(received), response.headers['retry-after']))
       })
     })
     request.end(text)
@@ -199,6 +197,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return null // A proxy's page; errorOf says that it was not the platform's answer.
+    return null // The page of a proxy: errorOf reports that it is not a response of the platform.
   }
 }

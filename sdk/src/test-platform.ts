@@ -1,5 +1,5 @@
-// A real HTTP server in place of the platform, for the tests of the SDK. It sends the responses of a test in order, and
-// records the requests.
+// A real HTTP server in the role of the platform, for the tests of the SDK: it returns the responses that a test queues, in
+// order, and records the requests.
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
@@ -14,7 +14,7 @@ export type Answer =
 
 export type TestPlatform = { url: string; asked: Asked[]; answer(...answers: Answer[]): void }
 
-/** Listens on a free port until the test ends. Without an answer in store it answers `{}`. */
+/** Listens on a free port until the test ends. Without a queued response it returns `{}`. */
 export async function startTestPlatform(t: TestContext): Promise<TestPlatform> {
   const asked: Asked[] = []
   const answers: Answer[] = []

@@ -23,7 +23,7 @@ const MaxPlayers = Type.Integer({
   minimum: 1,
   maximum: 256,
   description:
-    'Maximum number of players of a new lobby, 1 to 256. The game mode needs `allow_dynamic_max_players`. Default: the limit of the game mode.',
+    'Maximum number of players of a new lobby. The game mode needs `allow_dynamic_max_players`. Default: the limit of the game mode.',
 })
 
 /** Read when the version has a captcha. */

@@ -1,4 +1,4 @@
-// Runs the real server process with real sockets, and a platform that records the calls it receives.
+// The real server process, real sockets, and a platform that records its requests.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -131,21 +131,24 @@ test('a socket that the platform refuses hears nothing but the reason', async (t
   assert.equal(told(arena, DISCONNECTED, 'used'), 0)
 })
 
-test('a player who leaves gives the seat back exactly once', async (t) => {
+test('the seat of a player who leaves is returned exactly once', async (t) => {
   const arena = await startArena(t)
   const ada = enter(t, arena, 'token=a')
   const bob = enter(t, arena, 'token=b')
   await until('both are in', () => isIn(ada) && isIn(bob))
   ada.socket.close()
   bob.socket.terminate()
-  await until('both gave back', () => told(arena, DISCONNECTED, 'a') > 0 && told(arena, DISCONNECTED, 'b') > 0)
+  await until(
+    'both returned their seats',
+    () => told(arena, DISCONNECTED, 'a') > 0 && told(arena, DISCONNECTED, 'b') > 0,
+  )
   const cy = enter(t, arena, 'token=c')
   await until('a third is in', () => newest(cy)?.players.length === 1)
   assert.equal(told(arena, DISCONNECTED, 'a'), 1)
   assert.equal(told(arena, DISCONNECTED, 'b'), 1)
 })
 
-test('a player who leaves while the token is checked gives the seat back too', async (t) => {
+test('the seat of a player who leaves during admission is returned too', async (t) => {
   const arena = await startArena(t)
   let release = () => {}
   arena.hold.set('a', new Promise<void>((resolve) => (release = resolve)))
@@ -192,7 +195,7 @@ test('rubbish, a flood and a frame too large end the connection, and the seat is
   }
 })
 
-test('sockets without a player are limited', async (t) => {
+test('sockets that are not yet admitted are limited', async (t) => {
   const arena = await startArena(t)
   const never = new Promise<void>(() => {})
   for (let count = 0; count < 9; count++) arena.hold.set(`s${count}`, never)
@@ -203,7 +206,7 @@ test('sockets without a player are limited', async (t) => {
   assert.equal(told(arena, '/matchmaker/players/connected', 's8'), 0)
 })
 
-test('a lobby that is stopped notifies its players and exits', async (t) => {
+test('a lobby that is stopped notifies its players and ends', async (t) => {
   const arena = await startArena(t)
   const ada = enter(t, arena, 'token=a')
   await until('in', () => isIn(ada))

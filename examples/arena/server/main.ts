@@ -1,11 +1,11 @@
-// The lobby server: listens, says that it is ready, and then runs the world thirty times a second for as long as
-// somebody is in it. The only file with a clock.
+// The lobby server: listens, reports that it is ready, and runs the world thirty times a second while it has players. It is the
+// only file that reads a clock.
 import { createServer } from 'node:http'
 import { openLobby } from '@muster/sdk/server'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { CLOSE, type FromServer, readFromBrowser } from '../game/messages.ts'
 import { TICKS_PER_SECOND } from '../game/motion.ts'
-import { admit, type Guest, readGuest } from './door.ts'
+import { admit, type Guest, readGuest } from './admission.ts'
 import {
   addPlayer,
   createWorld,
@@ -20,14 +20,14 @@ import {
 } from './world.ts'
 
 const TICK_MS = 1000 / TICKS_PER_SECOND
-/** After a pause of the process the world does not run to catch up with more than this. */
+/** After a pause of the process, the world runs at most this many ticks to catch up. */
 const CATCH_UP_TICKS_MAX = 5
 const MESSAGE_BYTES_MAX = 512
-/** A browser sends 30 inputs and a ping or two; beyond this it is not our browser. */
+/** A browser sends 30 inputs and a few pings a second. A client that sends more is not our page. */
 const MESSAGES_PER_SECOND_MAX = 90
-/** All sockets: players, and those that are not players yet. */
+/** Players and sockets that are not yet admitted. */
 const SOCKETS_PER_SEAT_MAX = 4
-/** Bytes that wait for a player: above the first number snapshots are skipped, above the second the player is removed. */
+/** Above BEHIND_BYTES_MAX of unsent data a player misses snapshots; above LOST_BYTES_MAX the connection is closed. */
 const BEHIND_BYTES_MAX = 64 * 1024
 const LOST_BYTES_MAX = 1024 * 1024
 const HEARTBEAT_MS = 5_000
@@ -122,7 +122,7 @@ function run(): void {
     }
     if (now_ms >= heartbeat_ms) {
       heartbeat_ms = now_ms + HEARTBEAT_MS
-      for (const seat of seats.values()) feelPulse(seat)
+      for (const seat of seats.values()) checkHeartbeat(seat)
     }
   }, TICK_MS / 3)
 }
@@ -144,8 +144,8 @@ function showWorld(): void {
   if (world.events.some((event) => event.type === 'won')) sayToAll({ type: 'roster', players: roster(world) })
 }
 
-/** A closed laptop sends no goodbye. A player who has not answered the last ping is removed, and the seat is free. */
-function feelPulse(seat: Seat): void {
+/** A suspended computer closes no connection: a player without a response to the last ping is disconnected. */
+function checkHeartbeat(seat: Seat): void {
   if (seat.is_alive) seat.socket.ping()
   else seat.socket.terminate()
   seat.is_alive = false
@@ -160,12 +160,12 @@ function sayToAll(message: FromServer): void {
   for (const { socket } of seats.values()) socket.send(text)
 }
 
-/** Accepts no more sockets and closes all. The process exits when none is left. */
+/** Stops listening and closes every socket; then the process ends. */
 function stop(): void {
   rest()
   http.close()
   for (const { socket } of seats.values()) socket.close(CLOSE.STOPPING, 'The lobby has stopped.')
-  // A browser that does not answer the goodbye is not waited for.
+  // A browser that does not close its side in time is cut off.
   setTimeout(() => {
     for (const { socket } of seats.values()) socket.terminate()
   }, GOODBYE_MS).unref()

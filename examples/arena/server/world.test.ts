@@ -30,7 +30,7 @@ function duel(distance: number): { world: World; left: Player; right: Player } {
   return { world, left, right }
 }
 
-/** Numbers the inputs of a ship. */
+/** Numbers the inputs of the player. */
 function press(player: Player, steering: typeof RIGHT): void {
   steer(player, { ...steering, seq: (player.inputs.at(-1)?.seq ?? player.acknowledged) + 1 })
 }
@@ -60,7 +60,7 @@ test('a steered ship moves, and comes to rest when its browser falls silent', ()
   assert.ok(Math.abs(left.ship.vx) < 1)
 })
 
-test('no ship leaves the arena or enters a bumper, whatever its inputs', () => {
+test('no ship leaves the arena or stays in a bumper, whatever its steering', () => {
   const world = createWorld(3)
   const players = Array.from({ length: 8 }, (_, index) => addPlayer(world, `Pilot ${index}`))
   for (let tick = 0; tick < 3_000; tick++) {
@@ -139,7 +139,7 @@ test('a dash needs a pause before the next one', () => {
   assert.equal(left.ship.cooldown_ticks, cooldown_ticks - 1)
 })
 
-test('the player who reaches the goal wins the round, and the next one starts from zero', () => {
+test('the first player at the goal wins the round, and the next one starts from zero', () => {
   const { world, left, right } = duel(800)
   left.score = SCORE_TO_WIN - 1
   right.score = 3

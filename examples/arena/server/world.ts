@@ -14,7 +14,7 @@ import {
   WIDTH,
 } from '../game/motion.ts'
 
-/** The player who has collected this much wins the round. */
+/** The first player with this score wins the round. */
 export const SCORE_TO_WIN = 30
 const PAUSE_TICKS = 120
 const SHARDS_AT_REST = 16
@@ -31,9 +31,9 @@ const STUN_TICKS = 12
 const SHIELD_TICKS = 45
 /** A dropped shard cannot be picked up at once, or the victim would lie on it. */
 const FRESH_TICKS = 10
-/** When more inputs wait, the oldest are dropped, and the server corrects the player's position. */
+/** Beyond this many waiting inputs the oldest are dropped, and the server corrects the position of the ship. */
 const INPUTS_MAX = 3
-/** A browser that says nothing (a hidden tab) stops steering after this. */
+/** A browser that sends nothing (a hidden tab) stops steering after this. */
 const SILENT_TICKS_MAX = 15
 const PLACES_TRIED_MAX = 24
 const COLOURS = 8
@@ -43,7 +43,7 @@ type Input = Steering & { seq: number }
 export type Player = {
   id: number
   name: string
-  /** Index into the browser's palette: the lowest unused one, while there are enough. */
+  /** Index into the browser's palette: the lowest free one, while there are enough. */
   colour: number
   ship: Ship
   score: number
@@ -148,7 +148,7 @@ export function step(world: World): void {
   while (world.shards.length < SHARDS_AT_REST) growShard(world)
 }
 
-/** The state that every player receives. `ownView` is the part that only one player receives. */
+/** What all players receive. `ownView` is what one of them receives in addition. */
 export function sharedView(world: World): Omit<Snapshot, 'acknowledged' | 'ship'> {
   return {
     type: 'snapshot',

@@ -1,5 +1,5 @@
-// The captcha before a game. The provider's script is loaded only when the platform asks for a captcha, so that no third
-// party learns about the other players. Both providers have the same functions, so the code is the same for both.
+// The captcha before a game. The script of the provider is loaded only when the platform requires a captcha: otherwise no third
+// party learns who plays. Both providers have the same functions.
 import { type CaptchaRequired, MusterError } from '@muster/sdk/browser'
 
 type Widget = {
@@ -63,7 +63,7 @@ async function loadScript(provider: CaptchaRequired['provider']): Promise<Provid
   throw new MusterError('CAPTCHA_NOT_SHOWN', 'The captcha could not be loaded. Does something in your browser stop it?')
 }
 
-/** In the page's head, so that a developer who deploys the game can name another one. */
+/** Read from the head of the page, so that a deployment can name another address. */
 function scriptAddress(provider: CaptchaRequired['provider']): string {
   return document.querySelector<HTMLMetaElement>(`meta[name="${provider}"]`)?.content ?? ''
 }

@@ -1,5 +1,5 @@
-// The elements around the arena: leaderboard, status line, banner, and the start dialog with its form. Names come from
-// strangers, so they are set as text, never as HTML.
+// The elements around the arena: leaderboard, status line, banner, and the start screen with its form. Names are untrusted:
+// they are set as text, never as HTML.
 import { MusterError } from '@muster/sdk/browser'
 import { colourOf } from './palette.ts'
 import type { PartyView } from './party.ts'
@@ -11,7 +11,7 @@ function find<T extends HTMLElement = HTMLElement>(id: string): T {
   return document.getElementById(id) as T
 }
 
-export function showScreen(screen: 'door' | 'game'): void {
+export function showScreen(screen: 'start' | 'game'): void {
   document.body.dataset.screen = screen
 }
 
@@ -22,7 +22,7 @@ function element(name: string, className: string, text = ''): HTMLElement {
   return made
 }
 
-/** The id of the leading player; null while there is none. */
+/** The id of the leading player. Null: several lead, or no player has scored. */
 export function leaderOf(scene: Scene): number | null {
   const players = latest(scene)?.players ?? []
   const best = Math.max(0, ...players.map((player) => player.score))
@@ -99,7 +99,7 @@ let party: PartyView | null = null
 let progress: string | null = null
 let play_label = 'Play'
 
-/** Shows progress in the start dialog; null: the form can be used. */
+/** Shows what the start screen waits for. Null: the form can be used. */
 export function showProgress(sentence: string | null): void {
   progress = sentence
   if (sentence !== null) find('trouble').replaceChildren()
@@ -115,13 +115,13 @@ function showPlayButton(): void {
   button.firstElementChild!.textContent = waiting_for === null ? label : `${waiting_for}…`
 }
 
-/** The start dialog before the first game. */
-export function showDoor(): void {
-  showScreen('door')
+/** The start screen before the first game. */
+export function showStart(): void {
+  showScreen('start')
   showProgress(null)
 }
 
-/** The party in the start dialog; null: there is none. */
+/** Shows the party on the start screen. Null: there is none. */
 export function showParty(shown: PartyView | null): void {
   party = shown
   find('party').hidden = shown === null
@@ -138,14 +138,14 @@ export function showParty(shown: PartyView | null): void {
   find<HTMLInputElement>('party-link').value = link
 }
 
-/** The start dialog after a game, or after a failed attempt. */
+/** The start screen after a game, or after a failed attempt. */
 export function showTrouble(error: unknown, isAfterGame: boolean): void {
   play_label = isAfterGame ? 'Play again' : 'Try again'
-  showDoor()
+  showStart()
   const isKnown = error instanceof MusterError
   const message = isKnown ? error.message : 'Something went wrong in the game. Please try again.'
   if (isAfterGame) {
-    find('door').classList.add('ended')
+    find('start').classList.add('ended')
     find('title').textContent = 'Connection lost'
     find('lead').textContent = message
     find('trouble').replaceChildren()

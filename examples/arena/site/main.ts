@@ -1,11 +1,11 @@
-// The page: the start dialog, the game, and one painted frame for each frame of the screen.
+// The page: the start screen, the game, and the loop that paints each frame.
 import { type CaptchaRequired, MusterError, type Seat } from '@muster/sdk/browser'
 import type { FromServer } from '../game/messages.ts'
 import { AT_REST, TICKS_PER_SECOND } from '../game/motion.ts'
 import { solveCaptcha } from './captcha.ts'
 import { createControls } from './controls.ts'
 import { age, createEffects, showFlame, showHit, showPick, showWin } from './effects.ts'
-import { createHud, leaderOf, showDoor, showParty, showProgress, showScreen, showTrouble } from './hud.ts'
+import { createHud, leaderOf, showParty, showProgress, showScreen, showStart, showTrouble } from './hud.ts'
 import { colourOf } from './palette.ts'
 import { invitation, type Membership, openParty, type PartyView } from './party.ts'
 import {
@@ -214,7 +214,7 @@ function showEvents(shown: Scene, players: ShownPlayer[]): void {
   shown.events = []
 }
 
-/** Animation behind the start dialog. */
+/** Moving shards behind the start screen. */
 function driftingShards(now_ms: number): { id: number; x: number; y: number; worth: number }[] {
   return Array.from({ length: 14 }, (_, id) => ({
     id,
@@ -228,7 +228,7 @@ function showSound(): void {
   document.getElementById('sound')!.textContent = sound.is_on ? 'Sound on' : 'Sound off'
 }
 
-document.getElementById('door')!.addEventListener('submit', (event) => {
+document.getElementById('start')!.addEventListener('submit', (event) => {
   event.preventDefault()
   void (membership === null ? play() : membership.start().catch(fail))
 })
@@ -261,7 +261,7 @@ setInterval(measure, PING_EVERY_MS)
 const query = new URLSearchParams(location.search)
 nameField.value = query.get('name') ?? localStorage.getItem(REMEMBERED_NAME) ?? ''
 showSound()
-showDoor()
+showStart()
 nameField.focus()
 requestAnimationFrame(frame)
 if (invitation() !== null) void playWithFriends(invitation())

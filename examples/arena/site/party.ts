@@ -1,10 +1,10 @@
-// Playing with friends: the player who creates a party shares its link, and starts for all. Every member, including the
-// leader, enters by the event that carries the seat.
+// Playing with friends: the leader creates a party, shares its link, and starts the game for all. Every member, the leader too,
+// receives the seat as an event.
 import type { Seat } from '@muster/sdk/browser'
 import { openPlayer, type Party, type Player } from '@muster/sdk/player'
 import { createPatience, type SessionEvents } from './session.ts'
 
-/** `link` leads friends into the party. */
+/** `link`: friends who open it join the party. */
 export type PartyView = { link: string; size: number; is_leader: boolean }
 
 export type PartyEvents = Pick<SessionEvents, 'progress' | 'captcha'> & {

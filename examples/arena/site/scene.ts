@@ -65,7 +65,7 @@ export function receive(scene: Scene, message: FromServer): void {
   correct(scene, message)
 }
 
-/** Moves the own ship by one tick. Returns the message for the server. */
+/** One tick of the own ship. Returns the input for the server. */
 export function tick(scene: Scene, steering: Steering): { seq: number } & Steering {
   scene.seq += 1
   scene.pending.push({ seq: scene.seq, steering })

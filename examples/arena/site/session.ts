@@ -1,5 +1,5 @@
-// From "Play" to a seat in a lobby: ask the platform for a seat, open the socket that it names, wait for the welcome. A
-// member of a party (party.ts) already has a seat from the party's event.
+// From "Play" to a game: requests a seat, opens a socket to the lobby, and waits for the welcome. A member of a party (party.ts)
+// already has a seat.
 import { type CaptchaRequired, createClient, MusterError, type Seat, socketUrl } from '@muster/sdk/browser'
 import { CLOSE, type FromBrowser, type FromServer } from '../game/messages.ts'
 
@@ -37,7 +37,7 @@ type Patience = {
   captcha: SessionEvents['captcha']
 }
 
-/** Shows what a find is waiting for: a lobby, the start of a server, or the player's captcha. */
+/** Shows what a find waits for: a lobby, the start of a server, or the player. */
 export function createPatience(events: Pick<SessionEvents, 'progress' | 'captcha'>): Patience {
   let timer: ReturnType<typeof setTimeout> | undefined
   const begin = () => {

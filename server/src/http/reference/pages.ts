@@ -1,5 +1,5 @@
-// The pages of the reference, rendered once from the contract: an index of all operations, a page for each section, a list of
-// all error codes, and a page for each code (the `documentation` of an error body links to it).
+// The pages of the reference, rendered once from the contract: an index, a page for each section, a list of error codes, and a
+// page for each code. The `documentation` of an error body is the URL of the page of its code.
 import { ApiError, ERROR_CODES, ERRORS, type ErrorCode, errorBody, type Operation } from '@muster/contract'
 import { ERROR_HELP } from '@muster/contract/error-help'
 import { errorsOf, openapiDocument, operationOf } from '@muster/contract/openapi'
