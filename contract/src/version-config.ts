@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { CaptchaConfig } from './captcha-config.ts'
 import { Id, SiteId } from './ids.ts'
 import { described, object } from './records.ts'
-import { type SeatAction, type VerificationConfig, verificationMembers } from './verification-config.ts'
+import { verificationMembers } from './verification-config.ts'
 
 /** The names of game modes and regions, which are keys of maps. */
 const NAME_PATTERN = '^[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}[A-Za-z0-9_])?$'
@@ -28,7 +28,9 @@ export type PortProtocol = Static<typeof PortProtocol>
 /** Used when a port names no protocol. */
 export const PORT_PROTOCOL_DEFAULT: PortProtocol = 'https'
 
-const maxPlayers = (description: string) => Type.Integer({ minimum: 1, maximum: 256, description })
+/** Largest `max_players` of a game mode. */
+const PLAYERS_MAX = 256
+const maxPlayers = (description: string) => Type.Integer({ minimum: 1, maximum: PLAYERS_MAX, description })
 const max_players = {
   max_players: Type.Optional(
     maxPlayers('Maximum number of players in a lobby when a player comes by find. Default 32.'),
@@ -328,140 +330,3 @@ export const VersionConfig = object(
   'Config of a version: its site, its lobbies and its storage.',
 )
 export type VersionConfig = Static<typeof VersionConfig>
-
-export type PortConfig = {
-  name: string
-  protocol: PortProtocol
-  port_range: PortRange | null
-  proxy_protocol: boolean
-  require_player_token: boolean
-}
-
-/** A game mode with all defaults applied. */
-export type GameModeConfig = {
-  name: string
-  /** Null: all regions of the platform. */
-  regions: readonly string[] | null
-  /** Tiers of the regions that set one. */
-  region_tiers: Readonly<Record<string, string>>
-  /** Tier in all other regions. Null: the default tier of each region. */
-  tier: string | null
-  /** Idle lobbies in the regions that set them. */
-  region_idle_lobbies: Readonly<Record<string, IdleLobbies>>
-  /** Idle lobbies in all other regions. */
-  idle_lobbies: IdleLobbies
-  max_players_normal: number
-  max_players_direct: number
-  max_players_party: number
-  image_id: string | null
-  args: readonly string[]
-  env: Readonly<Record<string, string>>
-  network_mode: 'bridge' | 'host'
-  ports: readonly PortConfig[]
-  listable: boolean
-  taggable: boolean
-  allow_dynamic_max_players: boolean
-  find_enabled: boolean
-  join_enabled: boolean
-  create: { enable_public: boolean; enable_private: boolean; max_lobbies_per_identity: number | null } | null
-  identity_requirement: Readonly<Record<SeatAction, IdentityRequirement>>
-  /** External verification of each action. Null: none. */
-  verification: Readonly<Record<SeatAction, VerificationConfig | null>>
-  idle_grace_ms: number
-  ready_deadline_ms: number
-  player_deadline_ms: number
-}
-
-const MAX_PLAYERS_DEFAULT = 32
-const IDLE_GRACE_MS_DEFAULT = 15_000
-const READY_DEADLINE_MS_DEFAULT = 5 * 60_000
-const PLAYER_DEADLINE_MS_DEFAULT = 2 * 60_000
-
-/**
- * The game modes of a version with inherited values: a value of the game mode, else of the matchmaker, else the default of the
- * platform. `docker` of the game mode replaces `matchmaker.docker`, except `env`, which is merged by name.
- */
-export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> {
-  const modes = new Map<string, GameModeConfig>()
-  const shared = config.matchmaker
-  if (shared === undefined) return modes
-  for (const [name, mode] of Object.entries(shared.game_modes)) {
-    const docker = mode.docker ?? shared.docker
-    const regions = mode.regions ?? shared.regions
-    const max_players = mode.max_players ?? shared.max_players ?? MAX_PLAYERS_DEFAULT
-    const create = mode.actions?.create
-    modes.set(name, {
-      name,
-      regions: regions === undefined ? null : Object.keys(regions),
-      region_tiers: Object.fromEntries(
-        Object.entries(regions ?? {}).flatMap(([region, { tier }]) => (tier === undefined ? [] : [[region, tier]])),
-      ),
-      tier: mode.tier ?? shared.tier ?? null,
-      region_idle_lobbies: Object.fromEntries(
-        Object.entries(regions ?? {}).flatMap(([region, { idle_lobbies }]) =>
-          idle_lobbies === undefined ? [] : [[region, idle_lobbies]],
-        ),
-      ),
-      idle_lobbies: mode.idle_lobbies ?? shared.idle_lobbies ?? { min: 0, max: 0 },
-      max_players_normal: max_players,
-      max_players_direct: mode.max_players_direct ?? shared.max_players_direct ?? max_players,
-      max_players_party: mode.max_players_party ?? shared.max_players_party ?? max_players,
-      image_id: docker?.image_id ?? null,
-      args: docker?.args ?? [],
-      env: { ...shared.docker?.env, ...mode.docker?.env },
-      network_mode: docker?.network_mode ?? 'bridge',
-      ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
-        name: port_name,
-        protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,
-        port_range: port.port_range ?? null,
-        proxy_protocol: port.proxy_protocol ?? false,
-        require_player_token: port.require_player_token ?? false,
-      })),
-      listable: mode.listable ?? true,
-      taggable: mode.taggable ?? false,
-      allow_dynamic_max_players: mode.allow_dynamic_max_players ?? false,
-      find_enabled: mode.actions?.find?.enabled ?? true,
-      join_enabled: mode.actions?.join?.enabled ?? true,
-      create: create?.enabled
-        ? {
-            enable_public: create.enable_public ?? false,
-            enable_private: create.enable_private ?? true,
-            max_lobbies_per_identity: create.max_lobbies_per_identity ?? null,
-          }
-        : null,
-      identity_requirement: {
-        find: mode.actions?.find?.identity_requirement ?? 'none',
-        join: mode.actions?.join?.identity_requirement ?? 'none',
-        create: create?.identity_requirement ?? 'none',
-      },
-      verification: {
-        find: verificationOf(mode.actions?.find),
-        join: verificationOf(mode.actions?.join),
-        create: verificationOf(mode.actions?.create),
-      },
-      idle_grace_ms: mode.idle_grace_ms ?? IDLE_GRACE_MS_DEFAULT,
-      ready_deadline_ms: mode.ready_deadline_ms ?? READY_DEADLINE_MS_DEFAULT,
-      player_deadline_ms: mode.player_deadline_ms ?? PLAYER_DEADLINE_MS_DEFAULT,
-    })
-  }
-  return modes
-}
-
-type VerifiedAction = { verification_config?: VerificationConfig; verification?: VerificationConfig }
-
-function verificationOf(action: VerifiedAction | undefined): VerificationConfig | null {
-  return action?.verification_config ?? action?.verification ?? null
-}
-
-/** The tier of a game mode's lobbies in a region. Null: the default tier of the region. */
-export function tierIn(mode: Pick<GameModeConfig, 'region_tiers' | 'tier'>, region: string): string | null {
-  return Object.hasOwn(mode.region_tiers, region) ? mode.region_tiers[region]! : mode.tier
-}
-
-/** The idle lobbies of a game mode in a region. */
-export function idleLobbiesIn(
-  mode: Pick<GameModeConfig, 'region_idle_lobbies' | 'idle_lobbies'>,
-  region: string,
-): IdleLobbies {
-  return Object.hasOwn(mode.region_idle_lobbies, region) ? mode.region_idle_lobbies[region]! : mode.idle_lobbies
-}

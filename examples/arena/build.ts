@@ -23,7 +23,7 @@ export function contentTypeOf(path: string): string {
   return CONTENT_TYPES[extname(path)] ?? 'application/octet-stream'
 }
 
-/** index.html and style.css at the root; site/, game/ and sdk/ beside each other, as in the sources. */
+/** index.html and the styles at the root; site/, game/ and sdk/ beside each other, as in the sources. */
 export async function buildSite(): Promise<BuiltFile[]> {
   const files: BuiltFile[] = []
   for (const name of (await readdir(join(here, 'site'))).sort()) {

@@ -7,7 +7,10 @@ import { OPERATIONS } from '@muster/contract/operations'
 import { sectionId, sectionsOf } from '@muster/contract/sections'
 import { type Html, html, verbatim } from './html.ts'
 
-const style = readFileSync(new URL('style.css', import.meta.url), 'utf8')
+/** In the order of the cascade. */
+const style = ['frame.css', 'page.css', 'media.css']
+  .map((name) => readFileSync(new URL(name, import.meta.url), 'utf8'))
+  .join('\n')
 const script = readFileSync(new URL('script.js', import.meta.url), 'utf8')
 
 export const REFERENCE_PATH = '/docs/api'
