@@ -1,7 +1,7 @@
-// The program: reads the config, opens the context, starts the configured roles and stops them in reverse. Under the
-// supervisor each role is a process of its own. It reports over the IPC channel when it is ready, receives over it when to
-// stop, and stops when the channel closes. Without a supervisor (`node server/src/main.ts`, as in production) DATABASE_URL
-// names the database, and the program migrates it.
+// The program: reads the config, opens the context, starts the configured roles and stops them in reverse order. Under the
+// supervisor each role is a separate process, which reports over the IPC channel when it is ready. It stops on a message of
+// the supervisor, or when the channel closes. Without a supervisor (`node server/src/main.ts`, as in production)
+// DATABASE_URL names the database, and the program migrates it.
 
 import { flushCompileCache } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -18,10 +18,10 @@ import { collectStartGarbage } from './start-garbage.ts'
 import { adminToken, requireFinishedRestore } from './supervisor/folders.ts'
 import { parseSupervisorMessage, type RoleMessage, STOP_MS_MAX } from './supervisor/messages.ts'
 
-/** Time for the event loop to empty after everything has been closed. */
+/** Time in which the event loop must become empty after everything was closed. Then the process exits. */
 const EMPTY_LOOP_MS_MAX = 3_000
 
-/** A role's code is loaded only when it is asked for: a restart of the edge must not wait for the api's libraries. */
+/** The code of a role is loaded with the role, so that a restart of the edge does not load the api's libraries. */
 const START: Record<Role, (ctx: Context) => Promise<RunningRole>> = {
   api: async (ctx) => (await import('./roles/api.ts')).startApi(ctx),
   matchmaker: async (ctx) => (await import('./roles/matchmaker.ts')).startMatchmaker(ctx),
@@ -31,7 +31,7 @@ const START: Record<Role, (ctx: Context) => Promise<RunningRole>> = {
 
 export type RunningRoles = {
   ctx: Context
-  /** Where each role listens; null for one that listens nowhere, absent for one that was not asked for. */
+  /** The address of each role; null for one without a listener, absent for one that is not configured. */
   addresses: Partial<Record<Role, string | null>>
   /** Stops the roles in the reverse order of `ROLES`, then closes the context. A second call waits for the first. */
   stop(how: { end_lobbies: boolean }): Promise<void>
@@ -65,7 +65,7 @@ export async function startRoles(config: Config, options: ContextOptions = {}): 
   }
   if (failures.length > 0) {
     await stop({ end_lobbies: false }).catch((error: unknown) => {
-      ctx.log.error({ err: error }, 'After a failed start, a part did not stop as it should.')
+      ctx.log.error({ err: error }, 'process did not stop in good order after a failed start')
     })
     throw failures[0]
   }
@@ -73,7 +73,7 @@ export async function startRoles(config: Config, options: ContextOptions = {}): 
   return { ctx, addresses, stop }
 }
 
-/** One role that fails to stop must not keep the others from stopping; the first failure is thrown at the end. */
+/** A role that fails to stop does not prevent the others from stopping. The first failure is thrown at the end. */
 async function stopAll(
   ctx: Context,
   running: readonly RunningRole[],
@@ -81,7 +81,7 @@ async function stopAll(
   how: { end_lobbies: boolean },
 ): Promise<void> {
   const failures: unknown[] = []
-  // Load balancers learn that this process is stopping before anything stops.
+  // A load balancer must know it before anything stops.
   ctx.health.stopping()
   for (const role of running.toReversed()) {
     await role.stop(how).catch((error: unknown) => failures.push(error))
@@ -91,79 +91,90 @@ async function stopAll(
   if (failures.length > 0) throw failures[0]
 }
 
-/** The whole life of a process of the platform. Its end is an empty event loop and `process.exitCode`. */
+/** The whole life of a process of the platform. It ends with an empty event loop and `process.exitCode`. */
 async function runProcess(env: NodeJS.ProcessEnv): Promise<void> {
   const supervised = process.send !== undefined
-  const tell = (message: RoleMessage): void => {
-    if (process.connected) process.send?.(message)
-  }
   let config: Config
   try {
     config = readConfig(env)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    tell({ kind: 'failed', reason: error.message })
+    sendToSupervisor({ kind: 'failed', reason: error.message })
     console.error(error.message)
     process.exitCode = CONFIG_EXIT_CODE
     if (supervised) process.disconnect?.()
     return
   }
-
   const log = createLog({ who: config.roles.join(','), level: config.log_level, secrets: credentialsOf(config) })
-  const die = (error: unknown, origin: string): void => {
-    log.fatal(
-      { err: error, origin },
-      'A fault that nobody caught: this process ends, so that a new one takes its place.',
-    )
-    process.exit(1)
-  }
-  process.on('uncaughtException', die)
-  process.on('unhandledRejection', (reason) => die(reason, 'unhandledRejection'))
+  exitOnUncaught(log)
 
-  const wish = listenForStop(supervised)
-  let running: RunningRoles
-  try {
-    // Under the supervisor the database has been migrated before any role was started.
-    if (!supervised) {
-      requireFinishedRestore(config.data_dir)
-      await migrateFirst(config, log)
-    }
-    running = await startRoles(config, { log })
-    // The supervisor makes it otherwise. One role makes it alone: of two that did, only the last would be kept.
-    if (!supervised && config.roles.includes('api')) {
-      const { file } = adminToken(config, running.ctx.keys, running.ctx.now())
-      log.info({ file }, 'the admin token is in this file')
-    }
-  } catch (error) {
-    const reason = startSentence(error, config)
-    // The supervisor shows the reason itself; the line with everything is for the file.
-    log[supervised ? 'info' : 'error'](error instanceof StartError ? {} : { err: error }, reason)
-    tell({ kind: 'failed', reason })
+  const stop_request = listenForStop(supervised)
+  const running = await startOrReport(config, log, supervised)
+  if (running === null) {
     process.exitCode = 1
     return leave(log, supervised)
   }
   collectStartGarbage()
-  for (const role of config.roles) tell({ kind: 'ready', role, address: running.addresses[role] ?? null })
+  for (const role of config.roles) {
+    sendToSupervisor({ kind: 'ready', role, address: running.addresses[role] ?? null })
+  }
   log.info({ addresses: running.addresses }, 'ready')
-  // What was compiled is kept now, not at the end: a process that is killed has an end of its own.
+  // Compiled modules are stored now: a process that is killed later would not store them.
   flushCompileCache()
 
-  const how = await wish
+  const how = await stop_request
   log.info(how, 'stopping')
   running.ctx.health.stopping()
   if (!supervised && !how.end_lobbies) await delay(config.drain_ms)
-  const overdue = setTimeout(() => lastResort(log), STOP_MS_MAX)
+  const overdue = setTimeout(() => forceExit(log), STOP_MS_MAX)
   await running.stop(how).catch((error: unknown) => {
-    log.error({ err: error }, 'A part did not stop as it should.')
+    log.error({ err: error }, 'process did not stop in good order')
     process.exitCode = 1
   })
   clearTimeout(overdue)
   leave(log, supervised)
 }
 
+function sendToSupervisor(message: RoleMessage): void {
+  if (process.connected) process.send?.(message)
+}
+
+function exitOnUncaught(log: Logger): void {
+  const exit = (error: unknown, origin: string): void => {
+    log.fatal({ err: error, origin }, 'uncaught error; exiting')
+    process.exit(1)
+  }
+  process.on('uncaughtException', exit)
+  process.on('unhandledRejection', (reason) => exit(reason, 'unhandledRejection'))
+}
+
+/** Null when the start failed, which is logged and reported to the supervisor. */
+async function startOrReport(config: Config, log: Logger, supervised: boolean): Promise<RunningRoles | null> {
+  try {
+    // The supervisor migrates the database before it starts any role.
+    if (!supervised) {
+      requireFinishedRestore(config.data_dir)
+      await migrateFirst(config, log)
+    }
+    const running = await startRoles(config, { log })
+    // Without a supervisor the api alone makes the token: if two roles made one, only the last would remain.
+    if (!supervised && config.roles.includes('api')) {
+      const { file } = adminToken(config, running.ctx.keys, running.ctx.now())
+      log.info({ file }, 'the admin token is in this file')
+    }
+    return running
+  } catch (error) {
+    const reason = startSentence(error, config)
+    // The supervisor shows the reason. The log file gets the whole error.
+    log[supervised ? 'info' : 'error'](error instanceof StartError ? {} : { err: error }, reason)
+    sendToSupervisor({ kind: 'failed', reason })
+    return null
+  }
+}
+
 /**
- * Resolves at the first request to stop; a second SIGTERM has its default effect. A supervised process ignores Ctrl-C: the
- * terminal sends it to every process at once, and the order of stopping would be lost. The supervisor stops it instead.
+ * Resolves at the first request to stop. A second SIGTERM has its default effect. Under a supervisor Ctrl-C is ignored: the
+ * terminal sends it to every process at once, and the supervisor stops the roles in their order.
  */
 function listenForStop(supervised: boolean): Promise<{ end_lobbies: boolean }> {
   const { promise, resolve } = Promise.withResolvers<{ end_lobbies: boolean }>()
@@ -191,13 +202,13 @@ async function migrateFirst(config: Config, log: Logger): Promise<void> {
   }
 }
 
-/** Everything has been closed: lets go of the channel, and of the process should something still hold it. */
+/** Everything has been closed: disconnects from the supervisor, and exits if the event loop does not become empty. */
 function leave(log: Logger, supervised: boolean): void {
   if (supervised && process.connected) process.disconnect?.()
-  setTimeout(() => lastResort(log), EMPTY_LOOP_MS_MAX).unref()
+  setTimeout(() => forceExit(log), EMPTY_LOOP_MS_MAX).unref()
 }
 
-function lastResort(log: Logger): void {
+function forceExit(log: Logger): void {
   log.fatal({ still_open: process.getActiveResourcesInfo() }, 'this process does not end and is cut off')
   process.exit(1)
 }

@@ -1,5 +1,5 @@
-// What the kernel reports of processes. A pid is reused, so it identifies no process by itself: pid, start time and boot id
-// together do. Outside Linux no process can be identified, and none is ended on a guess.
+// Reads processes from /proc. A pid alone does not identify a process, because it is used again; pid, start time and boot
+// id together do. On systems without /proc no process is identified, and none is ended on a guess.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** `start_time` is in clock ticks after the boot. */
@@ -7,13 +7,14 @@ export type ProcessId = { pid: number; start_time: string; boot_id: string }
 export type ProcessStat = { pid: number; state: string; parent_pid: number; start_time: string }
 export type TreeUsage = { cpu_ms: number; memory_bytes: number }
 
-/** The kernel reports times to programs in hundredths of a second. */
+/** The kernel reports times in hundredths of a second. */
 const TICK_MS = 10
-/** The key of the page size in the auxiliary vector of a process, and the usual page size. */
+/** The key of the page size in /proc/self/auxv. */
 const AUXV_PAGE_SIZE = 6n
+/** The page size where auxv has none. */
 const PAGE_SIZE = 4_096
 const SOCKET_LINK = /^socket:\[(\d+)\]$/
-/** Generations between a process and its ancestor. */
+/** Generations between a process and an ancestor. Bounds the walk to the root of a tree. */
 const TREE_DEPTH_MAX = 64
 
 /** Null when there is no such process, or no /proc. Reads of it do not wait for a disk, so they are synchronous. */
@@ -31,10 +32,10 @@ function readStatLine(pid: number): string | null {
   }
 }
 
-/** From the third on. */
+/** The fields of a stat line from the third one on. */
 const fieldsOf = (line: string): string[] => line.slice(line.lastIndexOf(')') + 2).split(' ')
 
-/** The name in the second field may hold anything, parentheses and spaces too: fields are counted after its last `)`. */
+/** The name in the second field may contain parentheses and spaces, so fields are counted after its last `)`. */
 export function parseStat(line: string): ProcessStat | null {
   const fields = fieldsOf(line)
   const pid = Number.parseInt(line, 10)
@@ -51,8 +52,9 @@ export function identityOf(pid: number): ProcessId | null {
 }
 
 /**
- * A zombie is dead: its parent may be slow to reap it, or, where the first process of a container does not, never come to
- * it. But a process looks like one as soon as its first thread has ended: the others may run on, or hold its ports.
+ * False for a zombie: its parent may reap it late, or never in a container without an init process. A process is also
+ * shown as a zombie once its first thread has ended. With further threads it counts as alive, because they may hold its
+ * ports.
  */
 export function isAlive(id: ProcessId, boot_id = readBootId()): boolean {
   if (id.boot_id !== boot_id) return false
@@ -91,7 +93,7 @@ export function treeOf(pid: number, count_max: number): number[] {
   return tree.slice(0, count_max)
 }
 
-/** The inodes of the sockets that a process has open, as text; null when another user may not look. */
+/** The inodes of the open sockets of a process, as text; null when this user may not read them. */
 export function socketInodesOf(pid: number, fds_max: number): string[] | null {
   try {
     const fds = readdirSync(`/proc/${pid}/fd`).slice(0, fds_max)
@@ -103,7 +105,7 @@ export function socketInodesOf(pid: number, fds_max: number): string[] | null {
   }
 }
 
-/** Empty when there is no such link any more. */
+/** Empty when the link is gone. */
 function readLink(path: string): string {
   try {
     return readlinkSync(path)
@@ -113,7 +115,7 @@ function readLink(path: string): string {
   }
 }
 
-/** The kernel reports memory in pages. */
+/** The unit of memory in /proc. */
 export function readPageSize(): number {
   const words = new BigUint64Array(Uint8Array.from(readFileSync('/proc/self/auxv')).buffer)
   const at = words.findIndex((word, index) => index % 2 === 0 && word === AUXV_PAGE_SIZE)
@@ -121,8 +123,8 @@ export function readPageSize(): number {
 }
 
 /**
- * The usage of each of these processes with its descendants: CPU time in ms of one core, including ended processes that their
- * parents have waited for, and resident memory, which counts shared pages several times.
+ * The usage of each of these processes with its descendants. CPU time is in ms of one core, and includes ended processes
+ * that their parents have reaped. Resident memory counts shared pages once for each process.
  */
 export function usageOfTrees(pids: readonly number[], page_size: number): Map<number, TreeUsage> {
   const processes = new Map<number, TreeUsage & { parent_pid: number }>()

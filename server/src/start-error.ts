@@ -1,8 +1,8 @@
-// Why the platform or a role cannot start: one sentence for the person who started it. Any other error during the start is a
-// fault of the platform and is logged whole.
+// Why the platform or one of its roles cannot start: one sentence for the operator. Any other error of a start is a bug and
+// is logged whole.
 import type { Config } from './config/config.ts'
 
-/** The message is a whole sentence that says what to do; it is shown without a stack. */
+/** The message is a whole sentence that names the remedy. It is shown without a stack. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -10,20 +10,22 @@ export class StartError extends Error {
   }
 }
 
-/** The sentence for an error of a start: a port that is taken names its setting, an absent database its address. */
+/** The sentence for an error of a start, with the setting of a port that is taken or the address of the database. */
 export function startSentence(error: unknown, config: Config): string {
   if (!(error instanceof Error)) return `It cannot start: ${String(error)}.`
   const { code, port, syscall } = error as NodeJS.ErrnoException & { port?: number }
   if (port !== undefined && syscall === 'listen') {
     const setting = settingOfPort(config, port)
     if (code === 'EADDRINUSE') return `Port ${port} is taken by another program; set ${setting} to a free one.`
-    if (code === 'EACCES')
+    if (code === 'EACCES') {
       return `Port ${port} needs a privilege that this user lacks; set ${setting} to one above 1023.`
-    if (code === 'EADDRNOTAVAIL')
+    }
+    if (code === 'EADDRNOTAVAIL') {
       return `This machine has no address ${config.internal_host}; set MUSTER_INTERNAL_HOST to one of its own.`
+    }
   }
   if (code === 'ECONNREFUSED' || (code === 'ENOENT' && syscall === 'connect')) {
-    return `PostgreSQL does not answer at ${databaseAddress(config)}; is it running, and is DATABASE_URL right?`
+    return `PostgreSQL does not respond at ${databaseAddress(config)}; is it running, and is DATABASE_URL right?`
   }
   if (code === '28P01' || code === '28000' || code === '3D000') {
     return `PostgreSQL at ${databaseAddress(config)} refuses DATABASE_URL: ${error.message}.`
@@ -39,7 +41,7 @@ function settingOfPort(config: Config, port: number): string {
   return 'MUSTER_EDGE_HTTP_PORT'
 }
 
-/** Host and database of the address: never its password. */
+/** Host and database of the address, without its password. */
 function databaseAddress(config: Config): string {
   if (config.database_url === null) return 'the data folder'
   if (!URL.canParse(config.database_url)) return 'DATABASE_URL'

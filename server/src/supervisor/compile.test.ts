@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { createLog } from '../observe/log.ts'
 import { compileOnce } from './compile.ts'
 
-/** The platform's own modules are some hundreds. */
+/** The platform has some hundred modules of its own. */
 const COMPILED_MIN = 300
 
 function folderOf(t: TestContext): string {
@@ -24,14 +24,14 @@ test('the first start compiles the modules of all roles', async (t) => {
   assert.ok(count > COMPILED_MIN, `${count} modules`)
 })
 
-test('a later start compiles nothing: the roles keep what they compile themselves', async (t) => {
+test('a later start compiles nothing', async (t) => {
   const folder = folderOf(t)
   mkdirSync(folder)
   await compileOnce({ NODE_COMPILE_CACHE: folder }, { signal: new AbortController().signal, log })
   assert.deepEqual(readdirSync(folder), [])
 })
 
-test('a start that is not wanted any more does not wait for the modules to be compiled', async (t) => {
+test('an interrupted start does not wait for the modules to be compiled', async (t) => {
   const folder = folderOf(t)
   const stop = new AbortController()
   const compiled = compileOnce({ NODE_COMPILE_CACHE: folder }, { signal: stop.signal, log })

@@ -1,12 +1,12 @@
-// The first start of a data folder compiles what the roles load before there are roles, while PostgreSQL makes its tables:
-// once instead of four times at the same moment, and none of them keeps the compiler in memory.
+// The first start of a data folder compiles the modules of all roles while PostgreSQL makes its tables. Otherwise the four
+// roles would each compile them at the same moment and keep the compiler in memory.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 
 const PROGRAM = fileURLToPath(new URL('../compile.ts', import.meta.url))
-/** Roles start without it as well. It takes two seconds, and on a machine with much other load half a minute. */
+/** Time limit. Roles start without it too. It takes two seconds, and half a minute on a loaded machine. */
 const COMPILE_MS_MAX = 60_000
 
 /** Resolves when the folder of `env.NODE_COMPILE_CACHE` is filled, or could not be. */
@@ -24,6 +24,7 @@ export async function compileOnce(
     child.once('close', (code, by) => resolve(code === 0 ? null : `it ended with ${by ?? `code ${code}`}`))
   })
   signal.removeEventListener('abort', kill)
-  if (failure !== null && !signal.aborted)
-    log.info({ failure }, 'the modules could not be compiled before the roles start')
+  if (failure !== null && !signal.aborted) {
+    log.info({ failure }, 'modules could not be compiled before the start of the roles')
+  }
 }

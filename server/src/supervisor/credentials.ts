@@ -1,5 +1,5 @@
-// What the operator does with the platform's own credentials: `muster admin-token` and `muster keys rotate`. Whoever may
-// read the data folder holds all of them anyway, so these commands ask for no other proof.
+// The commands for the platform's own credentials: `muster admin-token` and `muster keys rotate`. A user who can read the
+// data folder has all of them anyway, so these commands require no other proof.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ApiError, revokeToken } from '@muster/contract'
@@ -10,7 +10,7 @@ import { type Keys, openKeys } from '../tokens/keys.ts'
 import { openRing, rotateRing, rotateSeals, SEAL_RING } from '../tokens/ring.ts'
 import { adminFile, issueAdminToken, writeAdminToken } from './folders.ts'
 
-/** The admin token of the data folder. Throws a StartError that says what is missing. */
+/** The admin token of the data folder. Throws a StartError that names what is missing. */
 export function readAdminToken(env: NodeJS.ProcessEnv): string {
   return readToken(readConfig(env).data_dir)
 }
@@ -33,9 +33,9 @@ function readToken(data_dir: string): string {
 }
 
 /**
- * Revokes the admin token and writes another one in its place. The platform must run. Whatever happens in between, the
- * same command mends it: the keys of the data folder are the proof, not the old token. Throws a StartError that says what
- * is missing.
+ * Revokes the admin token and writes a new one in its place. The platform must run. After a crash in between, the same
+ * command completes it, because the keys of the data folder are the proof, not the old token. Throws a StartError that
+ * names what is missing.
  */
 export async function rotateAdminToken(env: NodeJS.ProcessEnv): Promise<{ file: string }> {
   const config = readConfig(env)
@@ -50,7 +50,7 @@ export async function rotateAdminToken(env: NodeJS.ProcessEnv): Promise<{ file: 
       .call(revokeToken, { params: { token_id: old_id } })
       .catch((error: unknown) => {
         if (error instanceof ApiError) throw error
-        throw new StartError(`The api does not answer at ${url}: start it, then rotate the admin token.`, {
+        throw new StartError(`The api does not respond at ${url}: start it, then rotate the admin token.`, {
           cause: error,
         })
       })
@@ -59,7 +59,7 @@ export async function rotateAdminToken(env: NodeJS.ProcessEnv): Promise<{ file: 
   return { file }
 }
 
-/** Null: it is not valid any more, so there is nothing to revoke. */
+/** Null: the token is no longer valid, so there is nothing to revoke. */
 function tokenIdOf(token: string, keys: Keys): string | null {
   try {
     return keys.verify(token, Date.now()).token_id
@@ -69,14 +69,14 @@ function tokenIdOf(token: string, keys: Keys): string | null {
   }
 }
 
-/** Running roles take the new keys up by themselves. Tokens of the old ones are valid until `verify_until_ms`. */
+/** Running roles load the new keys without a restart. Tokens signed with the old keys are valid until `verify_until_ms`. */
 export async function rotateKeys(
   env: NodeJS.ProcessEnv,
   grace_ms: number,
 ): Promise<{ sign_from_ms: number; verify_until_ms: number }> {
   const folder = join(readConfig(env).data_dir, 'keys')
   const now_ms = Date.now()
-  // A platform that has not been started since there are seals has none: its next start makes the first.
+  // A platform that was last started by a release without seals has no ring of them: this makes the first.
   await openRing(folder, SEAL_RING)
   await rotateSeals(folder, { now_ms })
   return rotateRing(folder, { now_ms, grace_ms })

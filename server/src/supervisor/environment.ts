@@ -1,5 +1,5 @@
-// What the processes of the platform get in their environment: the settings as they were resolved, what a program needs
-// to run at all, and nothing else of what happens to be in the shell of the person who typed `npm start`.
+// The environment of the platform's processes: the resolved settings and the variables that every program needs. No other
+// variable of the shell is passed on.
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { SETTING_NAMES } from '../config/settings.ts'
@@ -19,10 +19,10 @@ const NEEDED_TO_RUN = [
   'SSL_CERT_DIR',
 ]
 
-/** What Node has compiled of our modules: 6 MB, and a role that starts again loads in half the time. */
+/** Compiled modules: 6 MB. With them a role loads in half the time. */
 const COMPILED_FOLDER = 'compiled'
 
-/** `resolved` wins over what the environment says; settings that nobody set stay away, so their defaults hold. */
+/** `resolved` overrides the environment. Settings without a value are absent, so their defaults apply. */
 export function roleEnvironment(
   env: NodeJS.ProcessEnv,
   config: Config,
@@ -37,7 +37,7 @@ export function roleEnvironment(
   }
 }
 
-/** For a program of the repository that is a client of the platform like any other. */
+/** The environment of a program of this repository that is an ordinary client of the platform. */
 export function clientEnvironment(env: NodeJS.ProcessEnv, url: string, token: string): Record<string, string> {
   return { ...pick(env, NEEDED_TO_RUN), MUSTER_URL: url, MUSTER_TOKEN: token }
 }

@@ -15,7 +15,7 @@ function temporaryFolder(t: TestContext): string {
   return folder
 }
 
-test("the folders of a new data folder are the owner's alone, but for what lobbies must pass through", (t) => {
+test('only the folders on the way of lobbies can be entered by other users', (t) => {
   const data_dir = join(temporaryFolder(t), 'data')
   makeFolders(data_dir)
   makeFolders(data_dir)
@@ -28,7 +28,7 @@ test("the folders of a new data folder are the owner's alone, but for what lobbi
   assert.deepEqual(modes, { '.': 0o711, keys: 0o700, objects: 0o700, logs: 0o700, builds: 0o711, lobbies: 0o711 })
 })
 
-test('a data folder that cannot be made is refused in a sentence with the way out', (t) => {
+test('a data folder that cannot be made is refused with a sentence that names the remedy', (t) => {
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
   assert.throws(() => makeFolders(join(file, 'data')), {
@@ -37,18 +37,17 @@ test('a data folder that cannot be made is refused in a sentence with the way ou
   })
 })
 
-test("the admin token stays the same, does not expire, and is the owner's alone", (t) => {
+test('the admin token stays the same, does not expire, and is readable by the owner only', (t) => {
   const config = readConfig({ MUSTER_DATA: temporaryFolder(t) })
   const keys = createKeys()
   const { token, file } = adminToken(config, keys, NOW_MS)
   assert.equal(statSync(file).mode & 0o777, 0o600)
   assert.equal(readFileSync(file, 'utf8'), `${token}\n`)
   assert.equal(adminToken(config, keys, NOW_MS * 2).token, token)
-  const said = keys.verify(token, NOW_MS * 2)
-  assert.equal(said.kind, 'access')
+  assert.equal(keys.verify(token, NOW_MS * 2).kind, 'access')
 })
 
-test('an admin token of keys that are gone, or a damaged one, is replaced', (t) => {
+test('an admin token of removed keys, or a damaged one, is replaced', (t) => {
   const config = readConfig({ MUSTER_DATA: temporaryFolder(t) })
   const old = adminToken(config, createKeys(), NOW_MS).token
   const keys = createKeys()

@@ -1,5 +1,5 @@
-// The data folder: what is in it and who may look. Lobbies run as users of their own and PostgreSQL may too, so the
-// folders that they must pass through can be entered, but not listed, by others; everything else is the owner's alone.
+// The data folder and the modes of its folders. Lobbies run as other users, and PostgreSQL may too. The folders on their
+// way can be entered, but not listed, by others. All else is readable by the owner only.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -10,7 +10,7 @@ const ENTERED_BY_OTHERS = 0o711
 const PRIVATE = 0o700
 const PRIVATE_FILE = 0o600
 
-/** `postgres/` is made by whoever starts PostgreSQL, with that user's rights. */
+/** `postgres/` is made by the user that starts PostgreSQL. */
 const FOLDERS = {
   objects: PRIVATE,
   builds: ENTERED_BY_OTHERS,
@@ -19,12 +19,12 @@ const FOLDERS = {
   logs: PRIVATE,
 }
 
-/** Makes what is missing. Throws a StartError when the folder cannot be made or written. */
+/** Makes missing folders. Throws a StartError when one cannot be made or written. */
 export function makeFolders(data_dir: string): void {
   try {
-    const isNew = mkdirSync(data_dir, { recursive: true, mode: ENTERED_BY_OTHERS }) !== undefined
-    // The umask may have taken more than we meant; a folder that was there keeps what its owner chose.
-    if (isNew) chmodSync(data_dir, ENTERED_BY_OTHERS)
+    const is_new = mkdirSync(data_dir, { recursive: true, mode: ENTERED_BY_OTHERS }) !== undefined
+    // The umask may have removed bits of the mode. An existing folder keeps the mode of its owner.
+    if (is_new) chmodSync(data_dir, ENTERED_BY_OTHERS)
     for (const [name, mode] of Object.entries(FOLDERS)) {
       mkdirSync(join(data_dir, name), { recursive: true })
       chmodSync(join(data_dir, name), mode)
@@ -41,12 +41,12 @@ export function makeFolders(data_dir: string): void {
   }
 }
 
-/** There from the first to the last moment of a restore: what is beside it is not a platform yet. */
+/** Exists while a restore is under way: the folder does not contain a whole platform yet. */
 export function restoreMark(data_dir: string): string {
   return join(data_dir, 'restore-unfinished')
 }
 
-/** Throws a StartError while the folder holds the half of a backup. */
+/** Throws a StartError when the folder contains an incomplete restore. */
 export function requireFinishedRestore(data_dir: string): void {
   if (!existsSync(restoreMark(data_dir))) return
   throw new StartError(
@@ -55,8 +55,8 @@ export function requireFinishedRestore(data_dir: string): void {
 }
 
 /**
- * The admin token of the data folder, which does not expire. Made when it is missing, or when the keys that it was signed
- * with are gone.
+ * The admin token of the data folder. It does not expire. A new one is made when it is missing, or when the key that
+ * signed it is gone.
  */
 export function adminToken(config: Config, keys: Keys, now_ms: number): { token: string; file: string } {
   const file = adminFile(config.data_dir)
@@ -75,7 +75,7 @@ export function issueAdminToken(keys: Keys, now_ms: number): string {
   return keys.issue({ kind: 'access', name: 'admin' }, { now_ms, lifetime_ms: null })
 }
 
-/** Written beside and renamed: a crash must not leave half a token. */
+/** Replaces the file in one step, so that a crash does not leave half a token. */
 export function writeAdminToken(file: string, token: string): void {
   rmSync(`${file}.new`, { force: true })
   writeFileSync(`${file}.new`, `${token}\n`, { mode: PRIVATE_FILE })

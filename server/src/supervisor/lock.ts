@@ -1,38 +1,37 @@
-// One lock for the whole data folder, so that two platforms never share it.
+// The lock of the data folder, so that two platforms never share it.
 //
-// Node has no flock, and a file that says "pid 123 has it" must guess after a `kill -9` whether that pid is still the
-// same process (not across containers, which count pids each on their own), and two starters who both find it stale
-// must not both take it over. The SQLite inside Node locks its files with the kernel's own locks. So the lock is an open
-// exclusive transaction on an empty database that is never written: the kernel gives it to one process, takes it back
-// in the instant in which that process ends, however it ends, and there is no stale lock to recognise. (SQLite keeps
-// account within one process too: a second platform in the same process is refused like any other.)
+// Node has no flock. A file with a pid becomes stale after a `kill -9`: another process may have the pid by then,
+// containers count pids separately, and two processes that both find it stale might both take it. SQLite, which is part of
+// Node, locks its files with the kernel's locks. So the lock is an open exclusive transaction on an empty database that is
+// never written. The kernel gives it to one process and releases it when that process ends, whatever ends it. (Within one
+// process SQLite keeps count itself, so a second platform in the same process is refused too.)
 //
-// Who holds it is written beside it, for the message and for `previous`: after a `kill -9` of the supervisor its roles
-// need a moment to notice, and the next supervisor waits for exactly those processes.
+// The holder is written to a file beside it, for the error message and for `previous`. After a `kill -9` of the supervisor
+// its roles need a moment to end, and the next supervisor waits for those processes.
 import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { identityOf, type ProcessId } from '../procfs.ts'
 import { StartError } from '../start-error.ts'
 
-/** SQLITE_BUSY: another connection, of whichever process, holds the lock. */
+/** SQLITE_BUSY: another connection, of this or another process, has the lock. */
 const SQLITE_BUSY = 5
-/** A supervisor writes its name right after it took the lock; more than this is a damaged file. */
+/** Bytes of the holder's file. A larger file is damaged. */
 const HOLDER_BYTES_MAX = 64 * 1024
 
 type Holder = { pid: number; start_ts: string; roles: ProcessId[] }
 
 export type FolderLock = {
-  /** Who held the folder last, in case processes of it are still there. Null on the first start. */
+  /** The last holder, of which processes may still live. Null on the first start. */
   previous: Holder | null
-  /** Writes down which role processes belong to the holder. */
+  /** Writes the role processes of the holder to its file. */
   record(roles: ProcessId[]): void
   release(): void
 }
 
-/** Takes the lock of `folder` or throws a StartError that says who has it. `now_ms` is only for the message. */
+/** Takes the lock of `folder`, or throws a StartError that names its holder. `now_ms` is only for the message. */
 export function lockFolder(folder: string, now_ms: number): FolderLock {
-  const holderFile = join(folder, 'lock-holder.json')
+  const holder_file = join(folder, 'lock-holder.json')
   const start_ts = new Date(now_ms).toISOString()
   const file = join(folder, 'lock')
   makePrivate(file)
@@ -43,24 +42,27 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
   } catch (error) {
     database.close()
     if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
-    const holder = readHolder(holderFile)
+    const holder = readHolder(holder_file)
     const who = holder ? `process ${holder.pid}, since ${holder.start_ts}` : 'another process'
     throw new StartError(
       `Another Muster runs on the data folder ${folder} (${who}). Stop it, or set MUSTER_DATA to another folder.`,
     )
   }
-  const previous = readHolder(holderFile)
+  const previous = readHolder(holder_file)
   const record = (roles: ProcessId[]): void => {
     const holder: Holder = { pid: process.pid, start_ts, roles }
-    writeFileSync(`${holderFile}.new`, JSON.stringify(holder), { mode: 0o600 })
-    renameSync(`${holderFile}.new`, holderFile)
+    writeFileSync(`${holder_file}.new`, JSON.stringify(holder), { mode: 0o600 })
+    renameSync(`${holder_file}.new`, holder_file)
   }
-  // Until the first role is started, the processes of the previous holder stay named.
+  // Until the first role starts, the processes of the previous holder stay in the file.
   record(previous?.roles ?? [])
   return { previous, record, release: () => database.close() }
 }
 
-/** Whoever can read the file could lock it. It is only ever opened when it is new: to close it would be to unlock it. */
+/**
+ * Makes the file readable by its owner only, because a reader could lock it. Only a new file is opened here: closing a
+ * locked one would release the lock.
+ */
 function makePrivate(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600))
@@ -69,7 +71,7 @@ function makePrivate(file: string): void {
   }
 }
 
-/** Null when nobody ever held the folder, or the file is not one of ours. */
+/** Null when the folder never had a holder, or the file is damaged. */
 function readHolder(file: string): Holder | null {
   let text: string
   try {
@@ -84,7 +86,7 @@ function readHolder(file: string): Holder | null {
     if (typeof pid !== 'number' || typeof start_ts !== 'string' || !Array.isArray(roles)) return null
     return { pid, start_ts, roles: roles.filter(isIdentity) }
   } catch {
-    // Torn by a crash of the whole machine: then none of its processes lives either.
+    // A crash of the whole machine left it incomplete. Then none of its processes lives either.
     return null
   }
 }
@@ -95,7 +97,7 @@ function isIdentity(value: unknown): value is ProcessId {
   return Number.isSafeInteger(pid) && typeof start_time === 'string' && typeof boot_id === 'string'
 }
 
-/** The identities of the processes that live, of `pids`. */
+/** The identities of the living processes among `pids`. */
 export function identitiesOf(pids: readonly number[]): ProcessId[] {
   return pids.map(identityOf).filter((identity) => identity !== null)
 }

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { LOG_LINE_BYTES_MAX, openLogFile, splitLines } from './log-file.ts'
 
-test('a log file never outgrows its bound, and the lines before the last turn are in the older file', (t) => {
+test('a log file stays within its size, and the lines before its last rotation are in the older file', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'muster-log-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = openLogFile(folder, 'api', { bytes_max: 100 })
@@ -23,7 +23,7 @@ test('a log file never outgrows its bound, and the lines before the last turn ar
   )
 })
 
-test('a log file goes on where the last process left it', (t) => {
+test('a new process appends to the log file of the last one', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'muster-log-'))
   t.after(() => rmSync(folder, { recursive: true }))
   for (const word of ['one', 'two']) {
@@ -34,7 +34,7 @@ test('a log file goes on where the last process left it', (t) => {
   assert.equal(readFileSync(join(folder, 'api.log'), 'utf8'), 'one\ntwo\n')
 })
 
-test('lines come whole over any chunks, an endless one is cut, and the last needs no newline', async () => {
+test('lines are whole whatever the chunks, a long one is cut, and the last needs no newline', async () => {
   const stream = new PassThrough()
   const lines: string[] = []
   splitLines(stream, (line) => lines.push(line))

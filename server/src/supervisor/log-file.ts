@@ -1,17 +1,17 @@
-// What a role says, kept in `logs/<role>.log`: lines as they come, of bounded length, in a file of bounded size with one
-// older file beside it. Written at once, so that the last words of a process that dies are there.
+// The log file of a role, `logs/<role>.log`. Lines have a bounded length, and the file a bounded size, with one older file
+// beside it. Every line is written at once, so that the last lines of a dying process are in it.
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 
-/** One file; with its older one a role keeps at most twice this. */
+/** Bytes of one file. With the older file a role keeps at most twice this. */
 const LOG_FILE_BYTES_MAX = 16 * 1024 * 1024
-/** A longer line is cut here. */
+/** Bytes of one line. A longer line is cut. Bounds the memory of a stream. */
 export const LOG_LINE_BYTES_MAX = 16 * 1024
 
 export type LogFile = {
   path: string
-  /** Appends the line, without its newline. False when the disk did not take it: a full disk must not stop the platform. */
+  /** Appends the line and a newline. Returns false when the write failed: a full disk must not stop the platform. */
   write(line: string): boolean
   close(): void
 }
@@ -42,7 +42,7 @@ export function openLogFile(folder: string, name: string, options: { bytes_max?:
   }
 }
 
-/** Calls `onLine` for each line of a stream, cut at LOG_LINE_BYTES_MAX, and for what is left when it ends. */
+/** Calls `onLine` for each line of a stream, cut at LOG_LINE_BYTES_MAX, and for an incomplete line at the end. */
 export function splitLines(stream: Readable, onLine: (line: string) => void): void {
   let rest = ''
   stream.setEncoding('utf8')
@@ -50,12 +50,12 @@ export function splitLines(stream: Readable, onLine: (line: string) => void): vo
     const lines = (rest + chunk).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) onLine(line.slice(0, LOG_LINE_BYTES_MAX))
-    // The beginning of an endless line is kept, the rest of it thrown away until its newline comes.
+    // The beginning of a long line is kept, and its rest is dropped up to its newline.
     if (rest.length > LOG_LINE_BYTES_MAX) rest = rest.slice(0, LOG_LINE_BYTES_MAX)
   })
   stream.on('end', () => {
     if (rest !== '') onLine(rest)
   })
-  // A pipe that breaks with its process is the end of its lines, and the process's end is told elsewhere.
+  // A pipe breaks with its process, whose exit is handled elsewhere.
   stream.on('error', () => {})
 }

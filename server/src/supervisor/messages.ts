@@ -1,14 +1,14 @@
-// What the supervisor and a role process say to each other over the IPC channel. Either side may be older or broken, so
-// what arrives is checked before it is believed.
+// The messages between the supervisor and a role process over the IPC channel. Either side may be older or broken, so each
+// message is validated.
 import { ROLES, type Role } from '../config/roles.ts'
 
-/** What a role's stop may take in all, lobbies included: then it cuts itself off. The supervisor waits a little longer. */
+/** Time of a role's stop, with the end of its lobbies. Then the role exits. The supervisor waits a little longer. */
 export const STOP_MS_MAX = 20_000
 
-/** From a role process: it serves, or it cannot and says why in one sentence. */
+/** From a role process: it is ready, or its start failed for `reason`, one sentence. */
 export type RoleMessage = { kind: 'ready'; role: Role; address: string | null } | { kind: 'failed'; reason: string }
 
-/** From the supervisor. A closed channel means the same as `stop` with `end_lobbies: false`. */
+/** From the supervisor. A closed channel has the effect of `stop` with `end_lobbies: false`. */
 export type SupervisorMessage = { kind: 'stop'; end_lobbies: boolean }
 
 /** Null when it is not a message of a role. */

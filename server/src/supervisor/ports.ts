@@ -1,5 +1,5 @@
-// Which ports the platform gets, before anything is started: a port that is taken is a sentence at once, all of them in
-// one message, and not the crash of a role later.
+// Chooses the ports of the platform before anything starts. All ports that are taken are reported in one message, instead
+// of by the crash of a role later.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { hasHttps } from '../config/addresses.ts'
@@ -12,11 +12,11 @@ const HTTPS_PORTS = [443, 8443] as const
 export type PortChoice = {
   /** The two settings, resolved. */
   settings: { MUSTER_EDGE_HTTP_PORT: string; MUSTER_EDGE_HTTPS_PORT: string }
-  /** Why they are not 80 and 443, for people. Empty when they are, or when ports were asked for. */
+  /** Why they are not 80 and 443, as text. Empty when they are, or when the settings name them. */
   reasons: readonly string[]
 }
 
-/** The edge's ports: what the settings say, else 80 and 443 where they can be bound, else 8000 and 8443. */
+/** The edge's ports: those of the settings, otherwise 80 and 443 where they can be bound, otherwise 8000 and 8443. */
 export async function chooseEdgePorts(config: Config, env: NodeJS.ProcessEnv): Promise<PortChoice> {
   const http = env.MUSTER_EDGE_HTTP_PORT?.trim() || null
   const https = env.MUSTER_EDGE_HTTPS_PORT?.trim() || null
@@ -57,7 +57,7 @@ export async function requireFreePorts(config: Config): Promise<void> {
   if (sentences.length > 0) throw new StartError(sentences.join('\n'))
 }
 
-/** On a laptop the try goes to loopback: a firewall that asks about every open port must not ask about a try. */
+/** In development mode the loopback address: a firewall that asks about every open port must not ask about the test. */
 function edgeHost(config: Config): string {
   return config.mode === 'development' ? '127.0.0.1' : '0.0.0.0'
 }

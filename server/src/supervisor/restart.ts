@@ -1,11 +1,11 @@
-// When a part that died is started again: at once the first time, then after a growing, bounded delay. It never gives
-// up; after a while of living the part's past is forgotten.
+// The delay before a part that died is restarted: none the first time, then a growing, bounded one. Restarts never end. A
+// part that lived for STEADY_AFTER_MS begins again without a delay.
 
-/** The delay before the first, second, third... restart in a row; the last one for all further. */
+/** The delays before the first, second, third... restart in a row. The last one applies to all further restarts. */
 export const RESTART_DELAYS_MS = [0, 250, 500, 1_000, 2_000, 5_000] as const
-/** A part that lived this long was well: its next death is again the first. */
+/** After a life of this length the next death counts as the first. */
 export const STEADY_AFTER_MS = 30_000
-/** From this death in a row on, the message says that it keeps failing. */
+/** From this number of deaths in a row on, the message says that the part keeps failing. */
 export const FAILING_AFTER_DEATHS = 4
 
 export type Restart = { delay_ms: number; deaths_in_a_row: number; is_failing: boolean }

@@ -1,22 +1,23 @@
-// A role's output on its way from the pipe to its log file. Warnings and errors are also shown on the terminal, a
-// readable line each and not more than a few a second; and the last words of a process are remembered, for when it dies.
+// Copies the output of a role to its log file. Warnings and errors are also shown on the terminal, as one readable line
+// each and a few a second at most. The last lines of standard error are kept to explain the death of the process.
 import type { Readable } from 'node:stream'
 import { openLogFile, splitLines } from './log-file.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Of one role, in one second. More are only counted. */
+/** Warnings of one role shown in one second. Further ones are only counted. */
 const SHOWN_PER_SECOND_MAX = 5
-const LAST_WORDS_MAX = 20
-/** pino's numbers. */
+/** Last lines of standard error that are kept. */
+const LAST_LINES_MAX = 20
+/** pino's number for warnings. */
 const WARNING_LEVEL = 40
 
 export type RoleLog = {
   /** Follows the output of a new process of the role. */
   follow(output: Readable, errors: Readable): void
-  /** A line of our own, as pino writes them. */
+  /** Writes a line of the supervisor, in pino's format. */
   write(line: string): void
-  /** What the present process wrote to standard error last: mostly the reason of its death. Empty when nothing. */
-  lastWords(): string
+  /** The last lines of standard error of the current process, usually the reason of its death. */
+  lastLines(): string
   close(): void
 }
 
@@ -25,23 +26,23 @@ export function openRoleLog(options: {
   who: string
   terminal: Terminal
   elapsed: () => number
-  /** While it answers true, warnings go to the file alone: their cause has been shown. */
+  /** While it returns true, warnings go to the file only, because their cause has been shown. */
   isQuiet?: () => boolean
 }): RoleLog {
   const { folder, who, terminal, elapsed, isQuiet = () => false } = options
   const file = openLogFile(folder, who)
-  let lastWords: string[] = []
+  let last_lines: string[] = []
   let second = 0
   let shown = 0
   let unshown = 0
-  let isDiskRefusing = false
-  let isOpen = true
+  let has_failed = false
+  let is_open = true
 
   const show = (text: string): void => {
-    const present = Math.floor(elapsed() / 1_000)
-    if (present !== second) {
+    const current = Math.floor(elapsed() / 1_000)
+    if (current !== second) {
       if (unshown > 0) terminal.warn(who, `and ${unshown} more, in ${file.path}`)
-      second = present
+      second = current
       shown = 0
       unshown = 0
     }
@@ -50,41 +51,42 @@ export function openRoleLog(options: {
     shown++
   }
   const write = (line: string): void => {
-    if (!isOpen) return
-    const isWritten = file.write(line)
-    if (!isWritten && !isDiskRefusing)
+    if (!is_open) return
+    const is_written = file.write(line)
+    if (!is_written && !has_failed) {
       terminal.warn(who, `its log cannot be written to ${file.path}: is the disk full?`)
-    isDiskRefusing = !isWritten
+    }
+    has_failed = !is_written
     const text = warningOf(line)
     if (text !== null && !isQuiet()) show(text)
   }
   return {
     follow(output, errors) {
-      lastWords = []
+      last_lines = []
       splitLines(output, write)
       splitLines(errors, (line) => {
-        if (isOpen) file.write(line)
-        lastWords.push(line)
-        if (lastWords.length > LAST_WORDS_MAX) lastWords.shift()
+        if (is_open) file.write(line)
+        last_lines.push(line)
+        if (last_lines.length > LAST_LINES_MAX) last_lines.shift()
       })
     },
     write,
-    lastWords: () => lastWords.join('\n').trim(),
+    lastLines: () => last_lines.join('\n').trim(),
     close() {
-      isOpen = false
+      is_open = false
       file.close()
     },
   }
 }
 
-/** The sentence of a pino line at warning or above; null for all other lines. */
+/** The message of a pino line of level warning or above; null for every other line. */
 export function warningOf(line: string): string | null {
   if (!line.startsWith('{')) return null
   let entry: { level?: unknown; msg?: unknown; err?: { message?: unknown } }
   try {
     entry = JSON.parse(line)
   } catch {
-    // Cut or not ours: it is in the file.
+    // The line was cut, or is not from pino. It is in the file.
     return null
   }
   if (typeof entry.level !== 'number' || entry.level < WARNING_LEVEL) return null

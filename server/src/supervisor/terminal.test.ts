@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { warningOf } from './role-log.ts'
-import { createTerminal } from './terminal.ts'
+import { Terminal } from './terminal.ts'
 
-function paper(isTTY: boolean): { isTTY: boolean; columns: number; text: string; write(text: string): boolean } {
+function recordedStream(isTTY: boolean): {
+  isTTY: boolean
+  columns: number
+  text: string
+  write(text: string): boolean
+} {
   return {
     isTTY,
     columns: 80,
@@ -15,8 +20,8 @@ function paper(isTTY: boolean): { isTTY: boolean; columns: number; text: string;
   }
 }
 
-function show(stream: ReturnType<typeof paper>, env: NodeJS.ProcessEnv): string {
-  const terminal = createTerminal(stream, env)
+function show(stream: ReturnType<typeof recordedStream>, env: NodeJS.ProcessEnv): string {
+  const terminal = new Terminal(stream, env)
   terminal.title('Muster')
   const first = terminal.step('one')
   const second = terminal.step('two')
@@ -28,14 +33,14 @@ function show(stream: ReturnType<typeof paper>, env: NodeJS.ProcessEnv): string 
   return stream.text
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they must be absent.
 const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/
 
-test('what is not a terminal, asks for no colour or is dumb gets lines without a control character', () => {
+test('a file, a terminal without colours and a dumb one get lines without control characters', () => {
   for (const text of [
-    show(paper(false), {}),
-    show(paper(true), { NO_COLOR: '1' }),
-    show(paper(true), { TERM: 'dumb' }),
+    show(recordedStream(false), {}),
+    show(recordedStream(true), { NO_COLOR: '1' }),
+    show(recordedStream(true), { TERM: 'dumb' }),
   ]) {
     assert.doesNotMatch(text, CONTROL)
     assert.match(text, /ok +one +detail +\d+ ms\n/)
@@ -43,15 +48,15 @@ test('what is not a terminal, asks for no colour or is dumb gets lines without a
   }
 })
 
-test('a terminal gets marks and colours, but none of the control characters that others wrote', () => {
-  const text = show(paper(true), { TERM: 'xterm' })
+test('a terminal gets marks and colours, and no control character of another program', () => {
+  const text = show(recordedStream(true), { TERM: 'xterm' })
   assert.match(text, /✓/)
   assert.match(text, /evil +\]0;title +31m +text/)
   for (const character of ['\u0007', '\u009b', '\u202e']) assert.equal(text.includes(character), false)
   assert.equal(text.endsWith('ready\n'), true)
 })
 
-test('warnings and errors of a log are shown as a sentence, all other lines are not', () => {
+test('only warnings and errors of a log are shown, each as a sentence', () => {
   assert.equal(warningOf('{"level":30,"msg":"fine"}'), null)
   assert.equal(warningOf('{"level":40,"msg":"careful"}'), 'careful')
   assert.equal(warningOf('{"level":50,"msg":"broken","err":{"message":"why"}}'), 'broken (why)')

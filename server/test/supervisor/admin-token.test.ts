@@ -1,4 +1,4 @@
-// The admin token where no supervisor makes it: each role is a process of its own, as under muster-role@.service.
+// The admin token without a supervisor: each role is a separate process, as under muster-role@.service.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, statSync } from 'node:fs'
@@ -26,7 +26,7 @@ function adminTokenCommand(settings: Record<string, string>, ...options: string[
   return { status, stdout: stdout.trim(), stderr: stderr.trim() }
 }
 
-test('an api that is started by itself makes the admin token, once, and the command prints it', async (t) => {
+test('an api without a supervisor makes the admin token once, and the command prints it', async (t) => {
   const folder = temporaryFolder(t)
   const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
   t.after(() => postgres.stop())
@@ -57,7 +57,7 @@ test('an api that is started by itself makes the admin token, once, and the comm
   await stop(api)
   const away = adminTokenCommand(settings, '--rotate')
   assert.equal(away.status, 1)
-  assert.equal(away.stderr, `The api does not answer at ${url}: start it, then rotate the admin token.`)
+  assert.equal(away.stderr, `The api does not respond at ${url}: start it, then rotate the admin token.`)
   assert.equal(adminTokenCommand(settings).stdout, printed.stdout, 'what could not be rotated is still valid')
   const again = await start('api')
   assert.equal(adminTokenCommand(settings).stdout, printed.stdout, 'a second start keeps the token')
@@ -65,7 +65,7 @@ test('an api that is started by itself makes the admin token, once, and the comm
   await stop(edge)
 })
 
-test('without a platform, or without the right to read it, the command says so in one sentence', (t) => {
+test('without a platform, or without the right to read it, the command reports it in one sentence', (t) => {
   const folder = temporaryFolder(t)
   const absent = join(folder, 'nothing')
   for (const options of [[], ['--rotate']]) {
@@ -86,7 +86,7 @@ test('without a platform, or without the right to read it, the command says so i
   })
 })
 
-/** Root may read every file: it becomes another user for as long as the function runs. */
+/** Root may read every file, so the process becomes another user while the function runs. */
 function asNobody<T>(run: () => T): T {
   if (process.getuid!() !== 0) return run()
   process.seteuid!(NOBODY_UID)

@@ -12,14 +12,14 @@ import { until } from '../until.ts'
 import { runProgram } from './program.ts'
 import { freeSettings, statusOf, temporaryFolder } from './started.ts'
 
-test('two programs started at once on an empty database both serve, and end by themselves on SIGTERM', async (t) => {
+test('two programs started at once on an empty database both serve, and end on SIGTERM', async (t) => {
   const folder = temporaryFolder(t)
   const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
   t.after(() => postgres.stop())
   const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }
   const programs = ['api', 'edge'].map((role) => runProgram({ ...settings, MUSTER_ROLES: role }))
   for (const port of [settings.MUSTER_API_PORT, settings.MUSTER_EDGE_HTTP_PORT]) {
-    await until(`port ${port} to answer`, async () => (await statusOf(`http://127.0.0.1:${port}/`)) !== null)
+    await until(`port ${port} to respond`, async () => (await statusOf(`http://127.0.0.1:${port}/`)) !== null)
   }
   for (const program of programs) program.kill('SIGTERM')
   for (const program of programs) {
@@ -28,7 +28,7 @@ test('two programs started at once on an empty database both serve, and end by t
   }
 })
 
-test('an edge that is told to stop says so to its balancer, and serves on until that has noticed', async (t) => {
+test('a stopping edge reports it to its load balancer, and serves until the drain time is over', async (t) => {
   const folder = temporaryFolder(t)
   const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
   t.after(() => postgres.stop())
@@ -42,12 +42,12 @@ test('an edge that is told to stop says so to its balancer, and serves on until 
   const health = `http://127.0.0.1:${health_port}/health/ready`
   await until('it is ready', async () => (await statusOf(health)) === 200)
   program.kill('SIGTERM')
-  await until('it is not ready any more', async () => (await statusOf(health)) === 503)
+  await until('it is no longer ready', async () => (await statusOf(health)) === 503)
   assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_EDGE_HTTP_PORT}/`), null, 'it still serves')
   assert.equal(await program.code, 0, program.output())
 })
 
-test('without a database the program says what is missing', async (t) => {
+test('without a database the program reports what is missing', async (t) => {
   const folder = temporaryFolder(t)
   const none = runProgram({ MUSTER_DATA: folder, MUSTER_ROLES: 'api' })
   assert.equal(await none.code, 1)
@@ -58,10 +58,10 @@ test('without a database the program says what is missing', async (t) => {
     DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/none',
   })
   assert.equal(await absent.code, 1)
-  assert.match(absent.output(), /PostgreSQL does not answer at 127\.0\.0\.1:1\/none/)
+  assert.match(absent.output(), /PostgreSQL does not respond at 127\.0\.0\.1:1\/none/)
 })
 
-test('a role whose port is taken says which setting to change, and leaves nothing that keeps its process', async (t) => {
+test('a role whose port is taken names the setting to change, and its process ends', async (t) => {
   const folder = temporaryFolder(t)
   const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
   t.after(() => postgres.stop())
@@ -82,7 +82,7 @@ test('a role whose port is taken says which setting to change, and leaves nothin
   }
 })
 
-test('a role whose database is away when it is told to stop ends in good order', async (t) => {
+test('a role that is stopped while its database is away ends in good order', async (t) => {
   const folder = temporaryFolder(t)
   const postgres = await startEmbedded({ data_dir: folder, log: pino({ level: 'silent' }) })
   const settings = { ...(await freeSettings(folder)), DATABASE_URL: postgres.url }

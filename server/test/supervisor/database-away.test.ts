@@ -1,5 +1,5 @@
-// A role survives whatever becomes of its database's connections, while it serves and while it starts: real processes,
-// and a PostgreSQL whose connections are cut, which crashes, hangs and is killed, under traffic.
+// Roles survive every fault of their database, while they serve and while they start. Real processes under traffic, and a
+// PostgreSQL that closes its connections, crashes, hangs and is killed.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { freeSettings, roleOf, type Started, startMuster, temporaryFolder } from
 
 const CUTS = 40
 const CUT_EVERY_MS = 15
-/** Longer than a role waits for an answer (fence.ts, 5 s). */
+/** Longer than a role waits for a response (fence.ts, 5 s). */
 const HANG_MS = 6_000
 const CALLERS = 4
 
@@ -23,13 +23,13 @@ type World = {
   folder: string
   muster: Started
   database_url: string
-  /** Whether a seat is given, which only a matchmaker in office whose journal commits can do. */
+  /** Whether a seat is given, which only a leading matchmaker whose journal commits can do. */
   isServing: () => Promise<boolean>
-  /** Calls that ask the databases of api and matchmaker. They may fail while it is away. */
+  /** Calls that query the database in api and matchmaker. They may fail while it is away. */
   calls: (() => Promise<unknown>)[]
 }
 
-test('no role dies of what becomes of its database, and one that is starting meanwhile comes to serve', async (t) => {
+test('no role dies of a fault of its database, and a role that starts meanwhile begins to serve', async (t) => {
   const world = await startWorld(t)
   const roles = rolesOf(world)
   t.after(startTraffic(world))
@@ -51,7 +51,7 @@ test('no role dies of what becomes of its database, and one that is starting mea
 })
 
 const HARMS: Record<string, (world: World) => Promise<void>> = {
-  /** Every connection of ours, again and again: in the middle of a query, between two, while it is being opened. */
+  /** Ends every connection of the platform, repeatedly: during a query, between queries, while it is being opened. */
   'connections are ended': async ({ database_url }) => {
     const client = await open(database_url)
     for (let count = 0; count < CUTS; count++) {
@@ -60,7 +60,7 @@ const HARMS: Record<string, (world: World) => Promise<void>> = {
     }
     await client.end()
   },
-  /** One backend dies; the server ends all others, without a word to their clients, and recovers by itself. */
+  /** Kills one backend. The server then ends all others, without a message to their clients, and recovers. */
   'a backend is killed': async ({ database_url }) => {
     const witness = await open(database_url)
     const ended = new Promise((resolve) => witness.once('end', resolve))
@@ -123,7 +123,7 @@ async function startWorld(t: TestContext): Promise<World> {
   }
 }
 
-/** Until it is ended. What is answered is not looked at: meanwhile it may be a refusal. */
+/** Sends requests until it is stopped. Responses are ignored, because meanwhile they may be refusals. */
 function startTraffic({ calls }: World): () => Promise<void> {
   let is_over = false
   const work = async (caller: number): Promise<void> => {
@@ -140,7 +140,7 @@ function rolesOf({ folder }: World): Record<string, number | undefined> {
   return Object.fromEntries(ROLES.map((role) => [role, roleOf(folder, role)]))
 }
 
-/** Kills it, and answers when its next process has begun to start. */
+/** Kills the role, and returns when its next process has begun to start. */
 async function startAgain({ folder }: World, role: Role): Promise<void> {
   const before = roleOf(folder, role)
   assert.ok(before)

@@ -1,4 +1,4 @@
-// A process that takes the lock of a folder, says so, and holds it until it is killed. For lock.test.ts.
+// A process that takes the lock of a folder, reports it, and keeps the lock until it is killed. For lock.test.ts.
 import { lockFolder } from '../../src/supervisor/lock.ts'
 
 const folder = process.argv[2]

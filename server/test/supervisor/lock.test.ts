@@ -12,12 +12,12 @@ const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url))
 const STARTERS = 8
 const ROUNDS = 5
 
-test('of many starters at once exactly one gets the folder, also after kill -9 of the last holder', async (t) => {
+test('exactly one of many processes gets the folder, also after a kill of the last holder', async (t) => {
   const folder = temporaryFolder(t)
   let last: ChildProcess | null = null
   for (let round = 0; round < ROUNDS; round++) {
     const starters = await Promise.all(Array.from({ length: STARTERS }, () => startHolder(t, folder)))
-    // The holder of the round before has just died: every starter finds what it left.
+    // The holder of the last round has just died, so every process finds its files.
     if (last) await kill(last)
     const answers = await Promise.all(starters.map(ask))
     const holders = starters.filter((_, index) => answers[index] === 'held')
@@ -31,7 +31,7 @@ test('of many starters at once exactly one gets the folder, also after kill -9 o
   }
 })
 
-test('whoever is refused learns which process has the folder', async (t) => {
+test('a refusal names the process that has the folder', async (t) => {
   const folder = temporaryFolder(t)
   const holder = await startHolder(t, folder)
   assert.equal(await ask(holder), 'held')
@@ -42,11 +42,11 @@ test('whoever is refused learns which process has the folder', async (t) => {
   lock.release()
 })
 
-test('a second platform in the same process is refused too, until the first lets go', (t) => {
+test('a second platform in the same process is refused until the first releases the folder', (t) => {
   const folder = temporaryFolder(t)
   const first = lockFolder(folder, Date.now())
   assert.throws(() => lockFolder(folder, Date.now()), /Another Muster/)
-  // The refused attempt must not have let go of what the first holds.
+  // The refused attempt must not have released the lock of the first.
   assert.throws(() => lockFolder(folder, Date.now()), /Another Muster/)
   first.release()
   lockFolder(folder, Date.now()).release()

@@ -1,4 +1,4 @@
-// The program itself, without a supervisor, as it runs in production: some roles in a process of their own.
+// The program without a supervisor, as in production: some roles in one process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -22,7 +22,7 @@ async function startOn(t: TestContext) {
 test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   const { folder, settings, muster } = await startOn(t)
   const output = muster.output()
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they must be absent.
   assert.doesNotMatch(output, /[\u0000-\u0009\u000b-\u001f\u007f]/)
   assert.match(output.trim().split('\n').at(-1) ?? '', /^ready in [\d.]+ s/)
   assert.match(output, new RegExp(`API +http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}`))
@@ -41,7 +41,7 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   assert.match(muster.output(), /everything has ended/)
 })
 
-test('a role that is killed comes back, and so does PostgreSQL', async (t) => {
+test('a killed role is restarted, and so is PostgreSQL', async (t) => {
   const { folder, settings, muster } = await startOn(t)
   for (const role of ROLES) {
     const before = roleOf(folder, role)
@@ -66,17 +66,17 @@ test('a role that is killed comes back, and so does PostgreSQL', async (t) => {
   )
   muster.signalGroup('SIGTERM')
   assert.deepEqual(await muster.ended, { code: 0, signal: null })
-  // What keeps the logs of lobbies outlives the runner, and ends when it sees that there is nothing to keep.
+  // The logger of lobbies outlives the runner, and ends when no lobby is left.
   await until('the rest to end', () => processesOf(folder).length === 0)
 })
 
-test('kill -9 of the supervisor ends its roles, and the next start takes over', async (t) => {
+test('the roles of a killed supervisor end, and the next start takes over', async (t) => {
   const { folder, settings, muster } = await startOn(t)
   const token = readFileSync(join(folder, 'admin-token'), 'utf8')
   const runner = roleOf(folder, 'runner')
   const matchmaker = roleOf(folder, 'matchmaker')
   assert.ok(runner && matchmaker)
-  // One of them cannot notice that its supervisor is gone.
+  // A suspended role cannot notice that its supervisor is gone.
   process.kill(matchmaker, 'SIGSTOP')
   muster.kill('SIGKILL')
   await muster.ended
@@ -106,15 +106,15 @@ test('two platforms never share a data folder', async (t) => {
   })
   assert.deepEqual(await second.ended, { code: 1, signal: null })
   assert.match(second.output(), new RegExp(`Another Muster runs on the data folder .*process ${muster.pid},`))
-  assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`), null, 'the first is unharmed')
+  assert.notEqual(await statusOf(`http://127.0.0.1:${settings.MUSTER_API_PORT}/`), null, 'the first still serves')
   muster.signalGroup('SIGINT')
   await muster.ended
 })
 
-test('Ctrl-C in the middle of a start leaves nothing', async (t) => {
+test('Ctrl-C during a start leaves no process', async (t) => {
   const folder = temporaryFolder(t)
   const muster = startMuster(await freeSettings(folder))
-  await until('PostgreSQL to be on its way', () =>
+  await until('PostgreSQL to be starting', () =>
     processesOf(folder).some(({ command }) => /initdb|postgres/.test(command)),
   )
   muster.signalGroup('SIGINT')
@@ -123,7 +123,7 @@ test('Ctrl-C in the middle of a start leaves nothing', async (t) => {
   assert.doesNotMatch(muster.output(), /^ready/m)
 })
 
-test('a second Ctrl-C ends also what does not stop', async (t) => {
+test('a second Ctrl-C ends processes that do not stop', async (t) => {
   const { folder, muster } = await startOn(t)
   const api = roleOf(folder, 'api')
   assert.ok(api)
@@ -133,7 +133,7 @@ test('a second Ctrl-C ends also what does not stop', async (t) => {
     isEnded = true
   })
   muster.signalGroup('SIGINT')
-  // As often as an impatient person, until it says that it has heard: what comes right after the first belongs to it.
+  // Repeated until the supervisor reacts, because a signal right after the first one counts as the same request.
   await until('it to end', () => {
     if (!isEnded && !muster.output().includes('asked again')) muster.kill('SIGINT')
     return isEnded
@@ -144,7 +144,7 @@ test('a second Ctrl-C ends also what does not stop', async (t) => {
   await until('the rest to end', () => processesOf(folder).length === 0)
 })
 
-test('all mistakes of the configuration are told at once, and nothing is started', async (t) => {
+test('all mistakes of the configuration are reported at once, and nothing is started', async (t) => {
   const folder = temporaryFolder(t)
   const muster = startMuster({
     MUSTER_DATA: folder,
@@ -161,7 +161,7 @@ test('all mistakes of the configuration are told at once, and nothing is started
   assert.deepEqual(processesOf(folder), [])
 })
 
-test('ports that are taken, or wanted twice, are told at once, each with its setting', async (t) => {
+test('ports that are taken or configured twice are reported at once, each with its setting', async (t) => {
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
   const { MUSTER_API_PORT, MUSTER_MATCHMAKER_PORT, MUSTER_EDGE_HTTP_PORT } = settings
@@ -193,7 +193,7 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   assert.ok(lobby.length > 0)
   t.after(() => until('the lobby to end', () => processesOf(lobby_id).length === 0))
 
-  await t.test('everything listens on loopback addresses only, the lobby of the example too', () => {
+  await t.test('all parts listen on loopback addresses only, the lobby of the example too', () => {
     const sockets = listeningSockets([muster.pid, ...processesOf(folder).map(({ pid }) => pid)])
     const ports = new Set(sockets.map(({ port }) => port))
     for (const [name, port] of Object.entries(settings)) {
@@ -211,7 +211,7 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
 
   muster.signalGroup('SIGTERM')
   assert.deepEqual(await muster.ended, { code: 0, signal: null })
-  assert.match(muster.output(), /lobbies that run are left/)
+  assert.match(muster.output(), /running lobbies are left/)
   assert.equal(roleOf(folder, 'runner'), undefined)
   assert.ok(lobby.every(isThere))
 
@@ -226,7 +226,7 @@ test('SIGTERM leaves lobbies running, the next start adopts them, and Ctrl-C end
   assert.deepEqual(processesOf(folder), [])
 })
 
-/** A seat in the example game, as its page asks for it at the printed address. Returns the lobby's id. */
+/** Takes a seat in the example game, as its page does at the printed address. Returns the lobby's id. */
 async function find(api: string, play: string): Promise<string> {
   const answer = await fetch(`${api}/v1/lobbies/find`, {
     method: 'POST',

@@ -1,5 +1,5 @@
-// `muster start` as a person starts it: a real process, leader of a process group as under a terminal, on free ports and
-// a data folder of its own. Whatever still names the folder when the test ends is killed, and the test fails.
+// `muster start` as a person starts it: a real process that leads a process group, as under a terminal, on free ports and a
+// new data folder. Processes that still name the folder at the end of the test are killed.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -34,13 +34,13 @@ export function temporaryFolder(t: TestContext): string {
   return folder
 }
 
-/** Kills whatever still names the folder, and waits until it has ended. */
+/** Kills every process that names the folder, and waits until it has ended. */
 export async function endProcessesOf(folder: string): Promise<void> {
   for (const { pid } of processesOf(folder)) killIfThere(pid, 'SIGKILL')
   await until('the processes of a folder to end', () => processesOf(folder).length === 0)
 }
 
-/** Settings for a platform beside all others of this machine. */
+/** Settings of a platform that does not disturb others on this machine. */
 export async function freeSettings(folder: string) {
   const [api, matchmaker, lobby_api, http, https] = await freePorts(5)
   return {
@@ -89,7 +89,7 @@ export function startMuster(settings: Record<string, string>): Started {
   }
 }
 
-/** A run that is interrupted ends its files without their hooks: the kernel tells what they started, as Ctrl-C would. */
+/** An interrupted test run skips its hooks. The kernel then sends SIGINT to its child processes, as Ctrl-C would. */
 function withThisProcess(): string[] {
   return spawnSync('setpriv', ['--version']).status === 0 ? ['setpriv', '--pdeathsig', 'INT'] : []
 }
@@ -101,12 +101,12 @@ export function processesOf(folder: string): { pid: number; command: string }[] 
     const pid = Number(entry)
     if (!Number.isInteger(pid) || pid === process.pid) return []
     const command = readProc(pid, 'cmdline')
-    const told = `${command} ${readProc(pid, 'environ')}`
-    return names.some((name) => told.includes(name)) ? [{ pid, command }] : []
+    const text = `${command} ${readProc(pid, 'environ')}`
+    return names.some((name) => text.includes(name)) ? [{ pid, command }] : []
   })
 }
 
-/** A lobby under bubblewrap knows its id, and not the folder. */
+/** The processes of a lobby under bubblewrap name its id, and not the folder. */
 function lobbiesOf(folder: string): string[] {
   const lobbies = join(folder, 'lobbies')
   return existsSync(lobbies) ? readdirSync(lobbies).filter(isLobbyId) : []
@@ -122,12 +122,12 @@ export function isThere(pid: number): boolean {
   return stat !== '' && !/\) [ZX] /.test(stat)
 }
 
-/** The answer's status, or null when nobody listens. */
+/** The status of the response, or null when no process listens. */
 export async function statusOf(url: string): Promise<number | null> {
   try {
-    const answer = await fetch(url)
-    await answer.arrayBuffer()
-    return answer.status
+    const response = await fetch(url)
+    await response.arrayBuffer()
+    return response.status
   } catch {
     return null
   }
@@ -137,7 +137,7 @@ function readProc(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8').replaceAll('\0', ' ').trim()
   } catch {
-    // It has ended, or is another user's.
+    // It has ended, or belongs to another user.
     return ''
   }
 }

@@ -1,4 +1,4 @@
-// The service units of deploy/: systemd reads every line of them, and none of its ways to end a service ends lobbies.
+// The service units of deploy/. systemd accepts every line of them, and stopping a service in any way ends no lobby.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -11,13 +11,13 @@ import { fileURLToPath } from 'node:url'
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
 const UNITS = join(CHECKOUT, 'deploy', 'systemd')
 
-test('systemd understands every line of the units, and what they start is there', async (t) => {
+test('systemd accepts every line of the units, and the programs they start exist', async (t) => {
   if (spawnSync('systemd-analyze', ['--version']).status !== 0) return t.skip('systemd-analyze is not installed')
   const folder = await mkdtemp(join(tmpdir(), 'muster-units-'))
   t.after(() => rm(folder, { recursive: true }))
   for (const name of await readdir(UNITS)) {
     const text = await readFile(join(UNITS, name), 'utf8')
-    // Where this checkout is, and with the Node that runs the test.
+    // The path of this checkout, and the Node that runs the test.
     const here = text
       .replaceAll('/opt/muster/node_modules/.bin/node', process.execPath)
       .replaceAll('/opt/muster', CHECKOUT)
@@ -28,7 +28,7 @@ test('systemd understands every line of the units, and what they start is there'
   }
 })
 
-test('whatever ends a unit leaves its lobbies running', async () => {
+test('lobbies keep running, whatever ends a unit', async () => {
   const names = await readdir(UNITS)
   assert.ok(names.length > 0)
   for (const name of names) {

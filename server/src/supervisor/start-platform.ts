@@ -1,5 +1,5 @@
-// The platform on this machine, started step by step: the data folder is ours alone, ports are free, PostgreSQL runs, its
-// tables are those of this version, the roles serve, the example game plays.
+// Starts the platform on this machine, step by step: lock the data folder, choose free ports, start PostgreSQL, migrate its
+// tables, start the roles, deploy the example game.
 import { join, relative, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'
@@ -15,17 +15,18 @@ import { clientEnvironment, roleEnvironment } from './environment.ts'
 import { deployExample, findExample } from './example.ts'
 import { adminToken, makeFolders, requireFinishedRestore } from './folders.ts'
 import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
+import { endOrphanedRoles } from './orphaned-roles.ts'
 import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
-import { type KeptPostgres, keepPostgres } from './postgres.ts'
-import { endPreviousRoles } from './previous.ts'
 import { openRoleLog } from './role-log.ts'
-import { type KeptRole, keepRole } from './role-process.ts'
-import type { StopHow } from './signals.ts'
+import type { StopHow } from './stop-request.ts'
+import { type SupervisedPostgres, supervisePostgres } from './supervised-postgres.ts'
+import { type SupervisedRole, superviseRole } from './supervised-role.ts'
 import type { Step, Terminal } from './terminal.ts'
 
+/** Connections to the database, for the migration and the example. */
 const SUPERVISOR_CONNECTIONS_MAX = 2
 
-/** What has been started, to be stopped in the reverse order. */
+/** A started part. Parts are stopped in the reverse order. */
 export type Part = { stop: (how: StopHow) => Promise<void> | void; kill?: () => void }
 
 export type Start = {
@@ -33,13 +34,13 @@ export type Start = {
   config: Config
   terminal: Terminal
   parts: Part[]
-  /** Aborted when the start is not wanted any more. */
+  /** Aborted when the start is no longer wanted. */
   signal: AbortSignal
   now: () => number
   elapsed: () => number
 }
 
-/** The start, step by step. Throws at the first that fails; what was started by then is in `parts`. */
+/** Throws at the first step that fails. The parts started by then are in `parts`. */
 export async function startPlatform(start: Start): Promise<void> {
   const { env, terminal, parts } = start
   const { data_dir } = start.config
@@ -53,15 +54,15 @@ export async function startPlatform(start: Start): Promise<void> {
   const config = readConfig({ ...env, ...ports.settings })
   await requireFreePorts(config)
 
-  const ownLog = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, elapsed: start.elapsed })
-  parts.push({ stop: () => ownLog.close() })
-  const to = { write: (line: string) => ownLog.write(line.trimEnd()) }
+  const own_log = openRoleLog({ folder: join(data_dir, 'logs'), who: 'supervisor', terminal, elapsed: start.elapsed })
+  parts.push({ stop: () => own_log.close() })
+  const to = { write: (line: string) => own_log.write(line.trimEnd()) }
   const log = createLog({ who: 'supervisor', level: config.log_level, secrets: credentialsOf(config), to })
   try {
     await startParts({ ...start, config }, { lock, ports, log })
   } catch (error) {
-    // The person is told in one sentence by whom this is thrown to; here is the rest of it.
-    if (!start.signal.aborted) log.info({ err: error }, 'The start failed.')
+    // The caller shows one sentence of it; the log gets the whole error.
+    if (!start.signal.aborted) log.info({ err: error }, 'start failed')
     throw error
   }
 }
@@ -98,13 +99,13 @@ async function startParts(
     const resolved = { ...ports.settings, DATABASE_URL: postgres.url }
     await compiled
     signal.throwIfAborted()
-    const began = startRoleProcesses(start, {
+    const started = startRoleProcesses(start, {
       env: roleEnvironment(env, config, resolved),
       lock,
       isQuiet: postgres.isDown,
     })
-    const steps = began.map(({ kept, step }) =>
-      finishStep(step, kept.firstReady, (address) => roleDetail(kept.role, address, config, ports.reasons)),
+    const steps = started.map(({ role, step }) =>
+      finishStep(step, role.first_ready, (address) => roleDetail(role.role, address, config, ports.reasons)),
     )
     await Promise.race([Promise.all(steps), rejectOnAbort(signal)])
 
@@ -123,57 +124,57 @@ async function startParts(
   }
 }
 
-/** The folder is ours, and nobody of its last owner is left. */
+/** Locks the folder, and waits until no process of its last owner lives. */
 async function takeFolder({ config, parts, terminal, now }: Start): Promise<FolderLock> {
   requireFinishedRestore(config.data_dir)
   makeFolders(config.data_dir)
   const lock = lockFolder(config.data_dir, now())
   parts.push({ stop: () => lock.release() })
-  const { found, killed } = await endPreviousRoles(lock.previous?.roles ?? [])
+  const { found, killed } = await endOrphanedRoles(lock.previous?.roles ?? [])
   if (found > 0) {
     terminal.say(`${found} processes of a start that was killed have ended${killed > 0 ? `, ${killed} by force` : ''}.`)
   }
   return lock
 }
 
-type Postgres = Pick<KeptPostgres, 'url' | 'isDown'>
+type Postgres = Pick<SupervisedPostgres, 'url' | 'isDown'>
 
 async function startDatabase({ config, parts, terminal, elapsed }: Start, log: Logger): Promise<Postgres> {
   if (config.database_url !== null) return { url: config.database_url, isDown: () => false }
-  const postgres = await keepPostgres({ data_dir: config.data_dir, log, terminal, elapsed })
+  const postgres = await supervisePostgres({ data_dir: config.data_dir, log, terminal, elapsed })
   parts.push({ stop: () => postgres.stop() })
   return postgres
 }
 
-/** All at once; they are stopped in the reverse order of ROLES. */
+/** Starts all roles at once. They are stopped in the reverse order of ROLES. */
 function startRoleProcesses(
   start: Start,
   options: { env: Record<string, string>; lock: FolderLock; isQuiet: () => boolean },
-): { kept: KeptRole; step: Step }[] {
+): { role: SupervisedRole; step: Step }[] {
   const { config, parts, terminal, elapsed } = start
   const { env, lock, isQuiet } = options
-  const began: { kept: KeptRole; step: Step }[] = []
+  const started: { role: SupervisedRole; step: Step }[] = []
   const onProcess = (): void => {
-    lock.record(identitiesOf(began.map(({ kept }) => kept.pid()).filter((pid) => pid !== null)))
+    lock.record(identitiesOf(started.map(({ role }) => role.pid()).filter((pid) => pid !== null)))
   }
-  for (const role of config.roles) {
-    const step = terminal.step(role)
-    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: role, terminal, elapsed, isQuiet })
-    const kept = keepRole({ role, env, log, terminal, elapsed, onProcess })
-    began.push({ kept, step })
+  for (const name of config.roles) {
+    const step = terminal.step(name)
+    const log = openRoleLog({ folder: join(config.data_dir, 'logs'), who: name, terminal, elapsed, isQuiet })
+    const role = superviseRole({ role: name, env, log, terminal, elapsed, onProcess })
+    started.push({ role, step })
     parts.push({
       stop: async (how) => {
-        await kept.stop(how)
+        await role.stop(how)
         log.close()
       },
-      kill: () => kept.kill(),
+      kill: () => role.kill(),
     })
   }
   onProcess()
-  return began
+  return started
 }
 
-/** Where the example is played; null when there is none. Its failure is told, and the platform stays. */
+/** The address of the example; null when there is none. Its failure is logged, and the platform runs without it. */
 async function prepareExample(start: Start, database: Connection, token: string, log: Logger): Promise<string | null> {
   const { env, config, terminal, signal } = start
   const example = await findExample(config, database.db)
@@ -186,7 +187,7 @@ async function prepareExample(start: Start, database: Connection, token: string,
   } catch (error) {
     step.failed()
     signal.throwIfAborted()
-    log.error({ err: error }, 'The example game could not be deployed; the platform runs without it.')
+    log.error({ err: error }, 'example game could not be deployed; the platform runs without it')
     return null
   }
 }
@@ -225,7 +226,7 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** As a person in this folder would type it. */
+/** Relative to the working folder, where that is shorter. */
 function shortPath(path: string): string {
   const short = relative(process.cwd(), path)
   return short === '' || short.startsWith('..') ? resolve(path) : short

@@ -1,5 +1,5 @@
-// The embedded PostgreSQL, kept alive: when it dies it is started again at the same address, and the roles find it there
-// by themselves. States: starting -> running -> died -> (a delay) -> starting..., stopping -> stopped.
+// The embedded PostgreSQL, restarted when it dies, at the same address, where the roles reconnect to it. States: starting
+// -> running -> died -> (a delay) -> starting..., stopping -> stopped.
 import type { Logger } from 'pino'
 import { type Embedded, type Exit, startEmbedded } from '../database/embedded/embedded.ts'
 import { createRestartPolicy, restartPhrase } from './restart.ts'
@@ -7,62 +7,62 @@ import type { Terminal } from './terminal.ts'
 
 const WHO = 'PostgreSQL'
 
-export type KeptPostgres = {
+export type SupervisedPostgres = {
   url: string
-  /** From its death until it is back: what the roles say meanwhile is no news. */
+  /** True from its death until it runs again. Meanwhile warnings of the roles are expected. */
   isDown(): boolean
   /** Resolves when it has ended. A second call waits for the first. */
   stop(): Promise<void>
 }
 
-/** Rejects when it cannot be started the first time. */
-export async function keepPostgres(options: {
+/** Rejects when the first start fails. */
+export async function supervisePostgres(options: {
   data_dir: string
   log: Logger
   terminal: Terminal
-  /** Milliseconds of a clock that only runs forward. */
+  /** Milliseconds of a monotonic clock. */
   elapsed: () => number
-}): Promise<KeptPostgres> {
+}): Promise<SupervisedPostgres> {
   const { data_dir, log, terminal, elapsed } = options
   const policy = createRestartPolicy()
   const stopping = new AbortController()
   const first = await startEmbedded({ data_dir, log })
   let last = first
-  let isDown = false
+  let is_down = false
 
-  const keep = async (): Promise<void> => {
+  const supervise = async (): Promise<void> => {
     let running: Embedded | null = first
     let start_ms = elapsed()
     while (!stopping.signal.aborted) {
       const how =
         running === null ? 'did not start' : describe(await Promise.race([running.exited, aborted(stopping.signal)]))
       if (stopping.signal.aborted) return
-      isDown = true
+      is_down = true
       const restart = policy.died(elapsed() - start_ms)
       terminal.warn(WHO, `${how}; starting it again ${restartPhrase(restart)}`)
       await delay(restart.delay_ms, stopping.signal)
       if (stopping.signal.aborted) return
       start_ms = elapsed()
       running = await startEmbedded({ data_dir, log }).catch((error: unknown) => {
-        log.error({ err: error }, 'PostgreSQL could not be started again.')
+        log.error({ err: error }, 'PostgreSQL could not be restarted; retrying')
         return null
       })
       if (running === null) continue
       last = running
-      isDown = false
+      is_down = false
       terminal.say(`${WHO} is back.`)
     }
   }
-  const kept = keep()
+  const supervised = supervise()
 
   let stopped: Promise<void> | null = null
   return {
     url: first.url,
-    isDown: () => isDown,
+    isDown: () => is_down,
     stop() {
       stopping.abort()
-      // A start under way is waited for: what it started would be left behind otherwise.
-      stopped ??= kept.then(() => last.stop())
+      // Waits for a start that is under way, whose processes would otherwise remain.
+      stopped ??= supervised.then(() => last.stop())
       return stopped
     },
   }
