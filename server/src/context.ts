@@ -11,7 +11,7 @@ import type { Schema } from './database/schema.ts'
 import type { LobbyLogs } from './lobby-logs/lobby-logs.ts'
 import { createLobbyLogs } from './lobby-logs/open.ts'
 import { createMailer, type Mailer } from './mail.ts'
-import { createFilesystemObjects } from './objects/filesystem.ts'
+import { openFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
 import { createHealth, type Health } from './observe/health.ts'
 import { createLog } from './observe/log.ts'
@@ -93,7 +93,7 @@ export async function openContext(config: Config, options: ContextOptions = {}):
     )
   }, RING_READ_MS)
   opened.defer(() => clearInterval(reading))
-  const objects = createFilesystemObjects(join(config.data_dir, 'objects'))
+  const objects = openFilesystemObjects(join(config.data_dir, 'objects'))
   const database = connect({ url: config.database_url, application_name: `muster ${who}`, log })
   opened.defer(() => database.close())
   const listener = createListener({ url: config.database_url, log })

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, readConfig } from '../config/config.ts'
-import { createFilesystemObjects } from '../objects/filesystem.ts'
+import { openFilesystemObjects } from '../objects/filesystem.ts'
 import { createLog } from '../observe/log.ts'
 import { StartError, startSentence } from '../start-error.ts'
 import { restoreBackup } from './restore.ts'
@@ -71,7 +71,7 @@ async function onPlatform<T>(
   const options = { now_ms: Date.now(), log: commandLog() }
   const source = await explained(config, () => openSource(config, options))
   try {
-    const objects = createFilesystemObjects(join(data_dir, 'objects'))
+    const objects = openFilesystemObjects(join(data_dir, 'objects'))
     return await work({ client: source.client, objects, data_dir, muster_version: version() }, source.found)
   } finally {
     await source.close()

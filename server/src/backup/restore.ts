@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { endEmbedded, startEmbedded } from '../database/embedded/embedded.ts'
-import { createFilesystemObjects } from '../objects/filesystem.ts'
+import { openFilesystemObjects } from '../objects/filesystem.ts'
 import { syncFolder } from '../objects/sync-folder.ts'
 import { StartError } from '../start-error.ts'
 import { makeFolders, restoreMark } from '../supervisor/folders.ts'
@@ -132,7 +132,7 @@ async function restoreCredentials(folder: string, data_dir: string): Promise<voi
 }
 
 async function restoreObjects(folder: string, data_dir: string): Promise<void> {
-  const objects = createFilesystemObjects(join(data_dir, 'objects'))
+  const objects = openFilesystemObjects(join(data_dir, 'objects'))
   await forEachAtOnce(await readSums(folder), async ([path, sha256]) => {
     const object_key = baseOf(path)
     if (path !== objectFile(object_key)) return

@@ -1,24 +1,24 @@
-// Following a shard: its rows after a seq, handed over in order as they are committed. The matchmaker says on the channel
-// 'journal' which shards have new rows (matchmaker/watch/readers.ts); every second they are looked for in any case.
+// Follows a shard: passes its rows after a seq to the reader, in order, as they are committed. The matchmaker notifies the
+// channel 'journal' of shards with new rows (matchmaker/watch/readers.ts). The rows are also read every second.
 import type { Context } from '../context.ts'
 import { type Watch, watchChannel } from '../database/poller.ts'
 import { JournalGap, READ_ROWS_MAX, type Row, readRows } from './read.ts'
 
-/** Its payload: the numbers of the shards, between commas; an empty one stands for all of them. */
+/** Its payload: the numbers of the shards, comma-separated. An empty payload stands for all shards. */
 export const JOURNAL_CHANNEL = 'journal'
 const LOOK_EVERY_MS = 1_000
 
 export type Following = {
   shard: number
-  /** The last seq that is known already. */
+  /** The last seq that the reader already has. */
   after: number
-  /** Waited for; a row that it throws on is handed over again with the next look. */
+  /** Awaited. A row on which it throws is passed again by the next poll. */
   take: (row: Row) => void | Promise<void>
-  /** What comes next has been removed as old: nothing is handed over any more, the tables must be read anew. */
+  /** The next row has been removed as old. No further row is passed, and the reader must read the tables again. */
   onGap: () => void
 }
 
-/** Until it is closed, which waits for the row that is being taken. */
+/** Follows until `close`, which waits for a row that is being taken. */
 export function followShard(
   ctx: Pick<Context, 'pool' | 'listener' | 'log'>,
   following: Following,
@@ -53,7 +53,7 @@ export function followShard(
         following.onGap()
       }
     },
-    failure: 'the journal could not be followed; trying again',
+    failure: 'journal could not be read; retrying',
   })
   return {
     close() {

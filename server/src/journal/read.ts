@@ -1,15 +1,15 @@
-// Reading the journal by seq. A shard's rows become visible in the order of their seq and without a gap: whoever has read
-// up to one and asks for what is after it misses nothing. Only what is old goes, from the beginning on, and of that not
-// what a reader still waits for who says so (matchmaker/retention.ts).
+// Reads the journal by seq. A shard's rows become visible in the order of their seq and without gaps, so a reader that
+// continues after its last seq misses no row. Only old rows are removed, the oldest first, and not those that a registered
+// reader still needs (matchmaker/retention.ts).
 import type { ClientBase, Pool } from 'pg'
 import { decodePage, type Page } from './pages.ts'
 
-/** Rows that are read at a time: some 100 KB each at most. */
+/** Rows read at a time, of some 100 KB each at most. */
 export const READ_ROWS_MAX = 1_000
 
 export type Row = { seq: number; page: Page }
 
-/** The row after the last that was read has been removed as old: what it said is only in the tables. */
+/** The next row has been removed as old, so its changes are only in the tables. */
 export class JournalGap extends Error {
   constructor(shard: number, seq: number) {
     super(`shard ${shard} has no row ${seq} in its journal`)
@@ -17,7 +17,7 @@ export class JournalGap extends Error {
   }
 }
 
-/** The rows after `after`, in order, as many as there are and `rows_max` at most. Throws JournalGap. */
+/** The rows after `after`, in order, `rows_max` at most. Throws JournalGap. */
 export async function readRows(
   db: Pool | ClientBase,
   { shard, after, rows_max = READ_ROWS_MAX }: { shard: number; after: number; rows_max?: number },
@@ -30,7 +30,7 @@ export async function readRows(
   return inOrder(rows, shard, after)
 }
 
-/** The same of several shards at once, by the seq after which each is read; `rows_max` of each. Shards without rows are left out. */
+/** The rows of several shards at once. `after`: the last seq of each. Shards without new rows are omitted. */
 export async function readTails(
   db: Pool | ClientBase,
   after: ReadonlyMap<number, number>,
@@ -55,7 +55,7 @@ function inOrder(rows: readonly { seq: number; payload: Buffer }[], shard: numbe
   })
 }
 
-/** The pages after `after`, in order, up to and including `last`, which is there. */
+/** The pages after `after`, in order, up to and including `last`, which exists. */
 export async function* readPages(
   db: Pool | ClientBase,
   { shard, after, last }: { shard: number; after: number; last: number },

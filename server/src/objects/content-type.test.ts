@@ -2,7 +2,7 @@ import assert from 'node:assert'
 import { test } from 'node:test'
 import { contentTypeOf } from './content-type.ts'
 
-test("the uploader's type counts when it is one, and text is UTF-8 whatever it says", () => {
+test('a valid type of the upload is used, and text is always UTF-8', () => {
   const cases: [path: string, uploaded: string | null, type: string][] = [
     ['a.js', null, 'text/javascript; charset=utf-8'],
     ['a.JS', 'application/octet-stream', 'text/javascript; charset=utf-8'],
@@ -20,7 +20,7 @@ test("the uploader's type counts when it is one, and text is UTF-8 whatever it s
   }
 })
 
-test('a file that its build has compressed is served as what is inside', () => {
+test('a precompressed file is served with the type of its content', () => {
   assert.deepEqual(contentTypeOf('a.js.br', 'application/x-brotli'), {
     content_type: 'text/javascript; charset=utf-8',
     content_encoding: 'br',

@@ -1,5 +1,5 @@
-// What a file of a site is served as. The uploader's word counts when it says something; nothing of it reaches a header
-// but a plain type, and text is UTF-8 whatever it claims, for other character sets are a way around escaping.
+// The content type of a served file of a site. A specific type of the upload is used; only its plain form reaches a header.
+// Text is served as UTF-8 whatever the type claims, because other character sets can bypass escaping.
 
 export type ContentType = { content_type: string; content_encoding: 'br' | 'gzip' | null }
 
@@ -43,7 +43,7 @@ const TYPES = new Map(
     zip: 'application/zip',
     glb: 'model/gltf-binary',
     gltf: 'model/gltf+json',
-    // Engines' own files: bytes.
+    // Formats of game engines.
     data: 'application/octet-stream',
     pck: 'application/octet-stream',
     unityweb: 'application/octet-stream',
@@ -52,12 +52,12 @@ const TYPES = new Map(
 const BYTES = 'application/octet-stream'
 const PLAIN_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,63}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}$/
 const TEXT = /^text\/|^application\/(?:json|xml|manifest\+json)$|\+(?:json|xml)$/
-/** Packed by the build, not to be unpacked by the browser. */
+/** Archives of the build, which the browser must not decompress. */
 const ARCHIVE = /\.tar\.(?:gz|br)$/i
 
 /**
- * Exports of game engines are compressed when they are built: `x.wasm.br` is served as wasm, with its encoding.
- * `uploaded` is the type given at the upload; a type that says no more than "bytes" gives way to the extension.
+ * Game engines export compressed files: `x.wasm.br` is served as wasm with its encoding. `uploaded`: the type given at the
+ * upload. For `application/octet-stream` the extension decides instead.
  */
 export function contentTypeOf(path: string, uploaded: string | null): ContentType {
   const extension = extensionOf(path)
@@ -66,16 +66,16 @@ export function contentTypeOf(path: string, uploaded: string | null): ContentTyp
     return { content_type: withCharset(inner), content_encoding: extension === 'br' ? 'br' : 'gzip' }
   }
   const plain = uploaded?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  const told = PLAIN_TYPE.test(plain) && plain !== BYTES ? plain : undefined
-  return { content_type: withCharset(told ?? TYPES.get(extension) ?? BYTES), content_encoding: null }
+  const specific = PLAIN_TYPE.test(plain) && plain !== BYTES ? plain : undefined
+  return { content_type: withCharset(specific ?? TYPES.get(extension) ?? BYTES), content_encoding: null }
 }
 
-/** A type that a route gives: plain, and text is UTF-8 here too. */
+/** The type of a route, in its plain form; null when it is not valid. Text is UTF-8 here too. */
 export function plainTypeOf(type: string): string | null {
   return PLAIN_TYPE.test(type) ? withCharset(type) : null
 }
 
-/** Whether packing pays: text, and code that is as wordy. */
+/** Whether compression is worthwhile: text and wasm. */
 export function isCompressible(type: string): boolean {
   return TEXT.test(type.split(';', 1)[0] ?? '') || type === 'application/wasm'
 }

@@ -1,13 +1,15 @@
-// Reading stored objects so that a damaged one is noticed: every function here returns bytes that have the recorded
-// hash, or throws ObjectDamaged. Code that executes or serves stored bytes reads them through these functions.
+// Reads stored objects and detects damage: every function here returns bytes that have the recorded hash, or throws
+// ObjectDamaged. Code that executes or serves stored bytes reads them through these functions.
 import { createHash } from 'node:crypto'
 import { BLOCK_BYTES, createDigest, type Digest, isBlock } from './digest.ts'
 import { ObjectNotFound, type Objects, type OpenObject } from './objects.ts'
 
 /**
- * - `bytes`: the bytes do not have the recorded hash; `length`: there are more or fewer than recorded.
- * - `missing`: there is no object of this key. `unreadable`: the disk reports an error.
- * - `no_hash`: the upload is complete and its hash was not recorded, so nothing proves the bytes.
+ * - `bytes`: the bytes do not have the recorded hash.
+ * - `length`: there are more or fewer bytes than recorded.
+ * - `missing`: there is no object of this key.
+ * - `unreadable`: the disk reports an error.
+ * - `no_hash`: the upload is complete and its hash was not recorded, so the bytes cannot be verified.
  */
 export type DamageReason = 'bytes' | 'length' | 'missing' | 'unreadable' | 'no_hash'
 
@@ -22,27 +24,27 @@ export class ObjectDamaged extends Error {
   }
 }
 
-/** What the database records of an object. */
+/** The row of an object. */
 export type Recorded = { object_key: string; content_length: number; sha256: string | null }
 
-/** What a file system says of bytes that it cannot give back: a failed read, or a checksum of its own that failed. */
+/** Errors of a file system for lost bytes: a failed read, or a failed checksum of its own. */
 const UNREADABLE = new Set(['EIO', 'EBADMSG', 'EUCLEAN', 'EILSEQ'])
 
-/** The error as ObjectDamaged where it means damage; any other error as it is. */
+/** The error as ObjectDamaged where it means damage; any other error unchanged. */
 export function damageOf(object_key: string, error: unknown): unknown {
   if (error instanceof ObjectNotFound) return new ObjectDamaged(object_key, 'missing', error)
   const { code } = error as NodeJS.ErrnoException
   return code !== undefined && UNREADABLE.has(code) ? new ObjectDamaged(object_key, 'unreadable', error) : error
 }
 
-/** The whole object in memory: for small ones. */
+/** Reads the whole object into memory: for small objects. */
 export async function readSound(objects: Objects, recorded: Recorded): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   for await (const chunk of soundBytes(objects, recorded)) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
-/** The whole object, chunk by chunk. Only when the iteration has ended without an error are the chunks proven. */
+/** Reads the whole object in chunks. They are verified only when the iteration has ended without an error. */
 export async function* soundBytes(objects: Objects, recorded: Recorded): AsyncGenerator<Uint8Array> {
   const { object_key, content_length, sha256 } = recorded
   if (sha256 === null) throw new ObjectDamaged(object_key, 'no_hash')
@@ -62,7 +64,7 @@ export async function* soundBytes(objects: Objects, recorded: Recorded): AsyncGe
   if (whole.digest('hex') !== sha256) throw new ObjectDamaged(object_key, 'bytes')
 }
 
-/** Reads the whole object and proves it. `pace` is awaited after each chunk, for a reader that must be slow. */
+/** Reads and verifies the whole object. `pace` is awaited after each chunk, to bound the rate. */
 export async function digestSound(
   objects: Objects,
   recorded: Recorded,
@@ -76,7 +78,7 @@ export async function digestSound(
   return digest.end()
 }
 
-/** One proven block of an open object. */
+/** Reads and verifies one block of an open object. */
 export async function readBlock(
   object: OpenObject,
   { object_key, content_length }: Recorded,

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { BLOCK_BYTES, createDigest, digestOf, isBlock, isListOf } from './digest.ts'
 
-test('the hashes are the same however the bytes come in, and each block has its own', () => {
+test('the hashes do not depend on the chunks, and each block has its own', () => {
   for (const content_length of [0, 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES, 3 * BLOCK_BYTES + 77]) {
     const bytes = Buffer.alloc(content_length, 'an object')
     const expected = digestOf(bytes)
@@ -28,7 +28,7 @@ test('the hashes are the same however the bytes come in, and each block has its 
   }
 })
 
-test('a block is proven by its place: neither a changed byte nor another block passes', () => {
+test('a block is verified at its position: a changed byte and another block both fail', () => {
   const bytes = Buffer.from(Array.from({ length: 2 * BLOCK_BYTES + 5 }, (_, index) => (index * 31) % 251))
   const { block_hashes } = digestOf(bytes)
   const blocks = [0, 1, 2].map((index) => bytes.subarray(index * BLOCK_BYTES, (index + 1) * BLOCK_BYTES))

@@ -1,8 +1,8 @@
-// The hash of an object as a whole, and the hashes of its blocks. The whole hash proves an object that is read to its
-// end; the block hashes prove a part of it without the rest. A file of one block has no list: its own hash is enough.
+// The hash of a whole object, and the hashes of its blocks. The whole hash verifies an object that is read to its end. A
+// block hash verifies one block without the rest. A file of one block has no list of block hashes.
 import { createHash, hash } from 'node:crypto'
 
-/** Of every block but the last. Proving one byte costs reading this many: 0.1 ms, and 32 bytes of list. */
+/** Bytes of every block but the last. To verify one byte a whole block is read, in 0.1 ms. */
 export const BLOCK_BYTES = 128 * 1024
 const HASH_BYTES = 32
 
@@ -59,7 +59,7 @@ export function hasBlockHashes(content_length: number): boolean {
   return content_length > BLOCK_BYTES
 }
 
-/** Whether a list has as many hashes as an object of this length has blocks. */
+/** Whether the list has one hash for each block of an object of this length. */
 export function isListOf(block_hashes: Buffer, content_length: number): boolean {
   return block_hashes.length === Math.ceil(content_length / BLOCK_BYTES) * HASH_BYTES
 }

@@ -6,13 +6,13 @@ import { appendFile, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createFilesystemObjects } from './filesystem.ts'
+import { openFilesystemObjects } from './filesystem.ts'
 import { isObjectKey, newObjectKey, ObjectNotFound, type Objects, type StoredObject } from './objects.ts'
 
 async function openStore(t: TestContext): Promise<{ folder: string; objects: Objects }> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-objects-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
-  return { folder, objects: createFilesystemObjects(folder) }
+  return { folder, objects: openFilesystemObjects(folder) }
 }
 
 async function* inChunks(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
@@ -29,13 +29,13 @@ async function contentOf(objects: Objects, key: string, range?: { start: number;
   return Buffer.concat(chunks)
 }
 
-/** Everything in the store but its empty folders. */
+/** Every file in the store. */
 async function filesOf(folder: string): Promise<string[]> {
   const items = await readdir(folder, { recursive: true, withFileTypes: true })
   return items.filter((item) => item.isFile()).map((item) => item.name)
 }
 
-test('what was put is read again, whole and by range, and its hash is known', async (t) => {
+test('a stored object is read whole and by range, and its hash is known', async (t) => {
   const { objects } = await openStore(t)
   for (const length of [0, 1, 65_536, 300_001]) {
     const key = newObjectKey()
@@ -49,7 +49,7 @@ test('what was put is read again, whole and by range, and its hash is known', as
   }
 })
 
-test('a body of another length is refused and leaves nothing', async (t) => {
+test('a body of another length is refused and leaves no file', async (t) => {
   const { folder, objects } = await openStore(t)
   const bytes = randomBytes(1000)
   for (const [content_length, reason] of [
@@ -65,7 +65,7 @@ test('a body of another length is refused and leaves nothing', async (t) => {
   assert.deepStrictEqual(await filesOf(folder), [])
 })
 
-test('of a body without end no more is read than shows that it is too long', async (t) => {
+test('an endless body is read only until it is too long', async (t) => {
   const { folder, objects } = await openStore(t)
   let sent = 0
   async function* endless(): AsyncGenerator<Buffer> {
@@ -79,7 +79,7 @@ test('of a body without end no more is read than shows that it is too long', asy
   assert.deepStrictEqual(await filesOf(folder), [])
 })
 
-test('a body that breaks off leaves what was there before', async (t) => {
+test('a body that breaks off leaves the object before it unchanged', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   const before = randomBytes(100)
@@ -93,7 +93,7 @@ test('a body that breaks off leaves what was there before', async (t) => {
   assert.deepStrictEqual((await filesOf(folder)).sort(), [key, `${key}.json`])
 })
 
-test('of many puts of one key at once one wins, whole, with its own hash', async (t) => {
+test('one of many puts of one key at once wins, whole, with its own hash', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   const bodies = Array.from({ length: 20 }, () => randomBytes(50_000))
@@ -117,7 +117,7 @@ test('a later put replaces the object, and a reader of the earlier one reads tha
   assert.ok(second.equals(await contentOf(objects, key)))
 })
 
-test('whoever guards a put decides whether it happens', async (t) => {
+test('`within` decides whether a put is published', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   const bytes = randomBytes(10)
@@ -140,7 +140,7 @@ test('whoever guards a put decides whether it happens', async (t) => {
   assert.deepStrictEqual(seen, described(bytes))
 })
 
-test('a hash that is lost, spoilt or of other bytes is taken again', async (t) => {
+test('a hash that is lost, damaged or of other bytes is computed again', async (t) => {
   const { objects } = await openStore(t)
   const key = newObjectKey()
   await objects.put(key, inChunks(randomBytes(1000), 100), 1000)
@@ -151,7 +151,7 @@ test('a hash that is lost, spoilt or of other bytes is taken again', async (t) =
     () => writeFile(`${path}.json`, 'null'),
     () => writeFile(`${path}.json`, '{"sha256":1}'),
     () => appendFile(path, 'more'),
-    // As after a crash between the two renames: the bytes are new, the hash is not.
+    // As after a crash between the two renames: new bytes with an old hash.
     async () => {
       const old = await readFile(`${path}.json`)
       await objects.put(key, inChunks(randomBytes(1000), 100), 1000)
@@ -165,7 +165,7 @@ test('a hash that is lost, spoilt or of other bytes is taken again', async (t) =
   }
 })
 
-test('a deleted object is gone, and deleting it again is no fault', async (t) => {
+test('a deleted object is gone, and deleting it again succeeds', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   await objects.put(key, inChunks(randomBytes(10), 10), 10)
@@ -176,7 +176,7 @@ test('a deleted object is gone, and deleting it again is no fault', async (t) =>
   assert.deepStrictEqual(await filesOf(folder), [])
 })
 
-test('only the platform itself can look into the store', async (t) => {
+test('only the platform’s user can read the store', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   await objects.put(key, inChunks(randomBytes(10), 10), 10)
@@ -191,7 +191,7 @@ test('only the platform itself can look into the store', async (t) => {
   }
 })
 
-test('nothing but a key ever becomes part of a path', async (t) => {
+test('only a key becomes part of a path', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   assert.ok(isObjectKey(key))
@@ -214,11 +214,11 @@ test('nothing but a key ever becomes part of a path', async (t) => {
   assert.deepStrictEqual(await filesOf(folder), [])
 })
 
-/** Runs `code`, in which `objects` is the store of the folder, as another process. */
+/** Runs `code` in another process, where `objects` is the store of the folder. */
 function runInProcess(folder: string, code: string): ChildProcess {
   const source = `
-    import { createFilesystemObjects } from ${JSON.stringify(import.meta.resolve('./filesystem.ts'))}
-    const objects = createFilesystemObjects(${JSON.stringify(folder)})
+    import { openFilesystemObjects } from ${JSON.stringify(import.meta.resolve('./filesystem.ts'))}
+    const objects = openFilesystemObjects(${JSON.stringify(folder)})
     ${code}`
   return spawn(process.execPath, ['--input-type=module', '--eval', source], { stdio: ['ignore', 'pipe', 'inherit'] })
 }
@@ -233,8 +233,8 @@ async function outputOf(child: ChildProcess): Promise<string> {
 }
 
 /**
- * For the code of a child process: its peak memory so far, in KiB. Not resourceUsage().maxRSS, which on Linux begins with
- * that of the process that has started it.
+ * Code for a child process: its peak memory so far, in KiB. On Linux resourceUsage().maxRSS begins with the value of the
+ * parent process, so it is not used.
  */
 const PEAK_KIB = `
   import { readFileSync } from 'node:fs'
@@ -243,7 +243,7 @@ const PEAK_KIB = `
     return Number(/VmHWM:\\s+(\\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
   }`
 
-test('memory does not grow with the body: 200 MB come in with less than 16 MB more', async (t) => {
+test('memory does not grow with the body: 200 MB are stored with less than 16 MB more', async (t) => {
   const { folder, objects } = await openStore(t)
   const key = newObjectKey()
   const code = `${PEAK_KIB}
@@ -261,7 +261,7 @@ test('memory does not grow with the body: 200 MB come in with less than 16 MB mo
   assert.ok(growth_kib < 16 * 1024, `grew by ${growth_kib} KiB`)
 })
 
-test('after kill -9 in the middle of a put nothing half is visible, a retry works, and no space is lost', async (t) => {
+test('after a kill during a put no partial object is visible, a retry works, and no space is lost', async (t) => {
   const KILLS = 20
   const AT_ONCE = 4
   for (let first = 0; first < KILLS; first += AT_ONCE) {
@@ -288,12 +288,12 @@ async function killInTheMiddle(t: TestContext, chunks_before: number): Promise<v
   assert.strictEqual(await objects.stat(key), null)
   assert.strictEqual((await filesOf(folder)).length, 1, 'The killed process has left its half.')
 
-  // Opening the store again is what clears it, and what a living process is writing is not touched by that.
+  // Opening the store removes partial files of dead processes, and not those of living ones.
   const held = newObjectKey()
   const bytes = randomBytes(2000)
   async function* reopeningInBetween(): AsyncGenerator<Buffer> {
     yield bytes.subarray(0, 1000)
-    createFilesystemObjects(folder)
+    openFilesystemObjects(folder)
     assert.strictEqual((await filesOf(folder)).length, 1)
     yield bytes.subarray(1000)
   }

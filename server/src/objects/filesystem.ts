@@ -1,136 +1,167 @@
 // Objects in a local folder:
 //
 //   <folder>/<first two digits of the key>/<key>          the bytes
-//   <folder>/<first two digits of the key>/<key>.json     their length and hash, and which bytes those are of
-//   <folder>/incoming/<process>/<key>.<random>            both, on their way in
-//   <folder>/damaged/<key>                                bytes that are not what was uploaded, set aside
+//   <folder>/<first two digits of the key>/<key>.json     the sidecar: length and hash, with inode and time of the bytes
+//   <folder>/incoming/<process>/<key>.<random>            both files, while they are written
+//   <folder>/damaged/<key>                                damaged bytes, set aside
 //
-// A put writes into `incoming`, flushes, and renames. The hash is a second file, so it names the inode and the time of
-// the bytes that it belongs to: after a crash between the two renames, or when two puts cross, it does not fit, and is
-// taken again.
-// Only the platform's own user can read the folder: lobbies run as others, and must not see each other's builds.
+// A put writes into `incoming`, flushes, and renames. The sidecar names the inode and the time of its bytes. After a crash
+// between the two renames, or after two puts at once, it does not fit them, and the hash is computed again.
+// Only the platform's own user can read the folder: lobbies run as other users, and must not see each other's builds.
 import { createHash } from 'node:crypto'
 import { type BigIntStats, mkdirSync } from 'node:fs'
 import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import { ApiError } from '@muster/contract'
-import { openIncoming } from './incoming.ts'
-import { isObjectKey, ObjectNotFound, type Objects, type StoredObject } from './objects.ts'
+import { type Incoming, openIncoming } from './incoming.ts'
+import {
+  type ByteRange,
+  isObjectKey,
+  ObjectNotFound,
+  type Objects,
+  type OpenObject,
+  type PutOptions,
+  type StoredObject,
+} from './objects.ts'
 import { syncFolder } from './sync-folder.ts'
-import { createWriteBehind } from './write-behind.ts'
+import { WriteBehind } from './write-behind.ts'
 
 type Sidecar = StoredObject & { inode: string; modify_ns: string }
 
 /**
- * A store in `folder`, which is made if it is missing. What processes that no longer live have left half way is
- * removed. Throws the system's error when the folder cannot be made.
+ * Opens a store in `folder`, which is made if it is missing. Partial files of dead processes are removed. Throws the
+ * system's error when the folder cannot be made.
  */
-export function createFilesystemObjects(folder: string): Objects {
+export function openFilesystemObjects(folder: string): Objects {
   const root = resolve(folder)
   mkdirSync(root, { recursive: true, mode: 0o700 })
-  const incoming = openIncoming(join(root, 'incoming'))
+  return new FilesystemObjects(root, openIncoming(join(root, 'incoming')))
+}
 
-  function shardOf(key: string): string {
+class FilesystemObjects implements Objects {
+  readonly #root: string
+  readonly #damaged: string
+  readonly #incoming: Incoming
+
+  constructor(root: string, incoming: Incoming) {
+    this.#root = root
+    this.#damaged = join(root, 'damaged')
+    this.#incoming = incoming
+  }
+
+  async put(
+    key: string,
+    body: AsyncIterable<Uint8Array>,
+    content_length: number,
+    options: PutOptions = {},
+  ): Promise<StoredObject> {
     requireKey(key)
-    return join(root, key.slice(0, 2))
-  }
-  const pathOf = (key: string): string => join(shardOf(key), key)
-  const sidecarOf = (key: string): string => `${pathOf(key)}.json`
-  const damaged = join(root, 'damaged')
-  const asidePathOf = (key: string): string => {
-    requireKey(key)
-    return join(damaged, key)
-  }
-
-  async function publish(key: string, arrived: string, arrived_sidecar: string): Promise<void> {
-    const shard = shardOf(key)
-    const is_new = (await mkdir(shard, { recursive: true, mode: 0o700 })) !== undefined
-    await rename(arrived, pathOf(key))
-    await rename(arrived_sidecar, sidecarOf(key))
-    await syncFolder(shard)
-    if (is_new) await syncFolder(root)
-  }
-
-  return {
-    async put(key, body, content_length, options = {}) {
-      requireKey(key)
-      const arrived = incoming.newPath(key)
-      const arrived_sidecar = incoming.newPath(key)
-      try {
-        const sidecar = await receive(arrived, body, content_length)
-        await writeSidecar(arrived_sidecar, sidecar)
-        const stored = storedObject(sidecar)
-        let published = false
-        const publishOnce = async (): Promise<StoredObject> => {
-          if (published) throw new Error('An object cannot be published twice.')
-          published = true
-          await publish(key, arrived, arrived_sidecar)
-          return stored
-        }
-        await (options.within ?? ((publish) => publish()))(publishOnce)
-        if (!published) throw new Error('An object was neither published nor refused.')
+    const arrived = this.#incoming.newPath(key)
+    const arrived_sidecar = this.#incoming.newPath(key)
+    try {
+      const sidecar = await receive(arrived, body, content_length)
+      await writeSidecar(arrived_sidecar, sidecar)
+      const stored = storedObject(sidecar)
+      let published = false
+      const publishOnce = async (): Promise<StoredObject> => {
+        if (published) throw new Error('An object cannot be published twice.')
+        published = true
+        await this.#publish(key, arrived, arrived_sidecar)
         return stored
-      } finally {
-        await rm(arrived, { force: true })
-        await rm(arrived_sidecar, { force: true })
       }
-    },
+      await (options.within ?? ((publish) => publish()))(publishOnce)
+      if (!published) throw new Error('An object was neither published nor refused.')
+      return stored
+    } finally {
+      await rm(arrived, { force: true })
+      await rm(arrived_sidecar, { force: true })
+    }
+  }
 
-    async stat(key) {
-      const handle = await openIfThere(pathOf(key))
-      if (handle === null) return null
-      try {
-        const file = await handle.stat({ bigint: true })
-        const known = await readSidecar(sidecarOf(key))
-        if (known !== null && isOf(known, file)) return storedObject(known)
-        const sidecar = sidecarFor(file, await hashOf(handle))
-        const arrived_sidecar = incoming.newPath(key)
-        await writeSidecar(arrived_sidecar, sidecar)
-        await rename(arrived_sidecar, sidecarOf(key))
-        return storedObject(sidecar)
-      } finally {
-        await handle.close()
+  async stat(key: string): Promise<StoredObject | null> {
+    const handle = await openIfThere(this.localPath(key))
+    if (handle === null) return null
+    try {
+      const file = await handle.stat({ bigint: true })
+      const known = await readSidecar(this.#sidecarOf(key))
+      if (known !== null && isOf(known, file)) return storedObject(known)
+      const sidecar = sidecarFor(file, await hashOf(handle))
+      const arrived_sidecar = this.#incoming.newPath(key)
+      await writeSidecar(arrived_sidecar, sidecar)
+      await rename(arrived_sidecar, this.#sidecarOf(key))
+      return storedObject(sidecar)
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async read(key: string, range?: ByteRange): Promise<Readable> {
+    const handle = await this.#openExisting(key)
+    return handle.createReadStream({ ...range })
+  }
+
+  async open(key: string): Promise<OpenObject> {
+    const handle = await this.#openExisting(key)
+    try {
+      const content_length = (await handle.stat()).size
+      return {
+        content_length,
+        read: (position, length) => readAt(handle, position, length),
+        close: () => handle.close(),
       }
-    },
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  }
 
-    async read(key, range) {
-      const handle = await openIfThere(pathOf(key))
-      if (handle === null) throw new ObjectNotFound(key)
-      return handle.createReadStream({ ...range })
-    },
+  async setAside(key: string): Promise<void> {
+    await mkdir(this.#damaged, { recursive: true, mode: 0o700 })
+    const was_there = await nullIfMissing(rename(this.localPath(key), this.#asidePathOf(key)).then(() => true))
+    await rm(this.#sidecarOf(key), { force: true })
+    if (was_there === null) return
+    await syncFolder(this.#damaged)
+    await syncFolder(this.#shardOf(key))
+  }
 
-    async open(key) {
-      const handle = await openIfThere(pathOf(key))
-      if (handle === null) throw new ObjectNotFound(key)
-      try {
-        const content_length = (await handle.stat()).size
-        return {
-          content_length,
-          read: (position, length) => readAt(handle, position, length),
-          close: () => handle.close(),
-        }
-      } catch (error) {
-        await handle.close()
-        throw error
-      }
-    },
+  localPath(key: string): string {
+    return join(this.#shardOf(key), key)
+  }
 
-    async setAside(key) {
-      await mkdir(damaged, { recursive: true, mode: 0o700 })
-      const was_there = await nullIfMissing(rename(pathOf(key), asidePathOf(key)).then(() => true))
-      await rm(sidecarOf(key), { force: true })
-      if (was_there === null) return
-      await syncFolder(damaged)
-      await syncFolder(shardOf(key))
-    },
+  async delete(key: string): Promise<void> {
+    await rm(this.localPath(key), { force: true })
+    await rm(this.#sidecarOf(key), { force: true })
+    await rm(this.#asidePathOf(key), { force: true })
+  }
 
-    localPath: pathOf,
+  #shardOf(key: string): string {
+    requireKey(key)
+    return join(this.#root, key.slice(0, 2))
+  }
 
-    async delete(key) {
-      await rm(pathOf(key), { force: true })
-      await rm(sidecarOf(key), { force: true })
-      await rm(asidePathOf(key), { force: true })
-    },
+  #sidecarOf(key: string): string {
+    return `${this.localPath(key)}.json`
+  }
+
+  #asidePathOf(key: string): string {
+    requireKey(key)
+    return join(this.#damaged, key)
+  }
+
+  async #openExisting(key: string): Promise<FileHandle> {
+    const handle = await openIfThere(this.localPath(key))
+    if (handle === null) throw new ObjectNotFound(key)
+    return handle
+  }
+
+  async #publish(key: string, arrived: string, arrived_sidecar: string): Promise<void> {
+    const shard = this.#shardOf(key)
+    const is_new = (await mkdir(shard, { recursive: true, mode: 0o700 })) !== undefined
+    await rename(arrived, this.localPath(key))
+    await rename(arrived_sidecar, this.#sidecarOf(key))
+    await syncFolder(shard)
+    if (is_new) await syncFolder(this.#root)
   }
 }
 
@@ -138,21 +169,21 @@ function requireKey(key: string): void {
   if (!isObjectKey(key)) throw new Error(`${JSON.stringify(key)} is not an object key.`)
 }
 
-/** Writes and flushes the body. The file is the caller's to remove, also when this rejects. */
+/** Writes and flushes the body. The caller removes the file, also when this rejects. */
 async function receive(path: string, body: AsyncIterable<Uint8Array>, content_length: number): Promise<Sidecar> {
   const handle = await open(path, 'wx', 0o600)
-  const file = createWriteBehind(handle, content_length)
+  const file = new WriteBehind(handle, content_length)
   try {
     const hash = createHash('sha256')
     let received = 0
     for await (const chunk of body) {
       received += chunk.length
-      if (received > content_length) throw lengthRefused('too_long', content_length)
+      if (received > content_length) throw lengthRefusal('too_long', content_length)
       const is_taken = file.write(chunk)
       hash.update(chunk)
       await is_taken
     }
-    if (received < content_length) throw lengthRefused('too_short', content_length)
+    if (received < content_length) throw lengthRefusal('too_short', content_length)
     await file.finish()
     return sidecarFor(await handle.stat({ bigint: true }), hash.digest('hex'))
   } finally {
@@ -161,12 +192,12 @@ async function receive(path: string, body: AsyncIterable<Uint8Array>, content_le
   }
 }
 
-function lengthRefused(reason: 'too_short' | 'too_long', content_length: number): ApiError {
+function lengthRefusal(reason: 'too_short' | 'too_long', content_length: number): ApiError {
   const message = `The body is ${reason === 'too_long' ? 'longer' : 'shorter'} than the ${content_length} bytes that were announced.`
   return new ApiError('UPLOAD_INVALID', { reason, content_length }, { message })
 }
 
-/** A read may return less than it was asked for before the end of the file. */
+/** One read may return fewer bytes than requested before the end of the file. */
 async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(length)
   let filled = 0
@@ -197,12 +228,12 @@ function storedObject({ content_length, sha256 }: StoredObject): StoredObject {
   return { content_length, sha256 }
 }
 
-/** Not flushed: a sidecar that a power cut has spoilt does not fit, and is made again. */
+/** Not flushed: a sidecar that a power cut damaged does not fit, and is written again. */
 async function writeSidecar(path: string, sidecar: Sidecar): Promise<void> {
   await writeFile(path, JSON.stringify(sidecar), { mode: 0o600, flag: 'wx' })
 }
 
-/** Null if there is none, or none that can be understood. */
+/** Null when there is none, or it is damaged. */
 async function readSidecar(path: string): Promise<Sidecar | null> {
   const text = await nullIfMissing(readFile(path, 'utf8'))
   if (text === null) return null

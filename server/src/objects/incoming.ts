@@ -1,16 +1,16 @@
-// Where bytes lie while they come in. Each process has a folder of its own there, named by its process id and start
-// time, so that whoever opens the store next can tell what a dead process has left from what a living one is writing.
+// The folder of bytes that are being received. Each process has its own folder in it, named by its process id and start
+// time. So a process that opens the store can remove the files of dead processes and keep those of living ones.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { readStat } from '../procfs.ts'
 
 export type Incoming = {
-  /** A path, not yet taken, that belongs to this process. */
+  /** A new path in the folder of this process. */
   newPath: (key: string) => string
 }
 
-/** Makes the folder and removes what dead processes have left in it. Throws the system's error. */
+/** Makes the folder and removes the files of dead processes. Throws the system's error. */
 export function openIncoming(folder: string): Incoming {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const name of readdirSync(folder)) {
@@ -20,7 +20,7 @@ export function openIncoming(folder: string): Incoming {
   let made = false
   return {
     newPath(key) {
-      // Not before it is needed: most roles only read.
+      // Made when it is first needed, because most roles only read.
       if (!made) mkdirSync(own, { recursive: true, mode: 0o700 })
       made = true
       return join(own, `${key}.${randomBytes(6).toString('hex')}`)

@@ -1,42 +1,42 @@
-// Stored files: bytes under random keys, nothing else. What a file is called, whose it is and whether its upload is
-// complete are rows of the database; a store knows keys only. An object is born by a put, may be replaced as a whole
-// by another put of the same key, and ends by a delete. A reader sees one put or the other, never a mix.
+// Stored files: bytes under random keys. The name of a file, its owner and the state of its upload are rows of the
+// database. A put creates an object, or replaces the whole object of its key; a delete removes it. A reader sees one put or
+// the other, never a mix.
 import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 
-/** What a store knows of an object: its length in bytes and the SHA-256 of its bytes, in lower-case hex. */
+/** `content_length`: in bytes. `sha256`: in lower-case hex. */
 export type StoredObject = { content_length: number; sha256: string }
 
 /** Bytes `start` to `end` of an object, both included, as in an HTTP range. `end` is below the object's length. */
-type ByteRange = { start: number; end: number }
+export type ByteRange = { start: number; end: number }
 
-/** An object that is being read in parts. It stays the same object when another one takes its key. */
+/** An object that is read in parts. It stays the same object when its key is replaced. */
 export type OpenObject = {
   content_length: number
-  /** As many bytes from `position` on as there are, at most `length`. */
+  /** The bytes from `position` on, at most `length`, fewer at the end of the object. */
   read: (position: number, length: number) => Promise<Buffer>
   close: () => Promise<void>
 }
 
-type PutOptions = {
+export type PutOptions = {
   /**
-   * Decides whether the bytes, which are all there and durable, may become the object: call `publish` and wait for it,
-   * or throw. A completed upload stays as it is only if its row is locked from the check until `publish` has resolved,
-   * which is what this is for. `publish` may be called once. Default: publish.
+   * Decides whether the bytes, which are complete and durable, become the object: it awaits `publish`, or throws. It may
+   * lock a row from its check until `publish` has resolved, so that a completed upload does not change. `publish` may be
+   * called once. Default: publish.
    */
   within?: (publish: () => Promise<StoredObject>) => Promise<void>
 }
 
 export type Objects = {
   /**
-   * Stores exactly `content_length` bytes under `key`. When it resolves, bytes and name survive a power cut. A put of a
-   * key that has an object replaces it in one step; of two puts at once the one that publishes last wins, whole.
-   * A chunk of `body` is not looked at any more once the next one is asked for.
-   * When it rejects, nothing has changed and nothing is left; only if the disk fails in the last step may the new bytes
-   * be there all the same.
-   * Rejects with ApiError UPLOAD_INVALID when the body is shorter or longer (`metadata.reason` is `too_short` or
-   * `too_long`; of a longer body no more is read than shows it), with the body's own error when the body breaks off,
-   * with the error of `within`, and with a system error (ENOSPC, EIO) when the disk fails.
+   * Stores exactly `content_length` bytes under `key`. When it resolves, bytes and name survive a power cut. An existing
+   * object is replaced in one step. Of two puts at once the one that publishes last wins, whole.
+   * A chunk of `body` is not read any more once the next one is requested.
+   * When it rejects, nothing has changed and nothing is left. Only when the disk fails in the last step may the new bytes
+   * be stored.
+   * Rejects with ApiError UPLOAD_INVALID when the body has another length. `metadata.reason` is then `too_short` or
+   * `too_long`, and a longer body is not read to its end. Rejects with the body's error when the body breaks off, with the
+   * error of `within`, and with a system error (ENOSPC, EIO) when the disk fails.
    */
   put: (
     key: string,
@@ -44,21 +44,21 @@ export type Objects = {
     content_length: number,
     options?: PutOptions,
   ) => Promise<StoredObject>
-  /** Null when there is no such object. The hash was taken while the bytes came in: no object is read for it. */
+  /** Null when there is no such object. Usually the hash was stored by the put, and the bytes are not read. */
   stat: (key: string) => Promise<StoredObject | null>
   /**
-   * The bytes as they are now, even if the object is replaced or deleted while they are read. Rejects with
+   * The current bytes, even if the object is replaced or deleted while they are read. Rejects with
    * ObjectNotFound. The stream must be read to its end or destroyed.
    */
   read: (key: string, range?: ByteRange) => Promise<Readable>
-  /** For reading in parts. Rejects with ObjectNotFound. The caller closes it. */
+  /** Opens an object to read it in parts. Rejects with ObjectNotFound. The caller closes it. */
   open: (key: string) => Promise<OpenObject>
   /**
-   * Takes a damaged object out of the way: its key names nothing afterwards, for every process that uses the store. The
-   * bytes are kept apart for the operator until the key is deleted. Resolves also when there is no such object.
+   * Moves a damaged object aside, so that its key has no object any more, in every process. The bytes are kept for the
+   * operator until the key is deleted. Resolves also when there is no such object.
    */
   setAside: (key: string) => Promise<void>
-  /** An absolute path at which this machine finds the bytes, for reading only; null if the store has no such thing. */
+  /** The absolute path of the bytes on this machine, for reading only; null when the store has no local files. */
   localPath: (key: string) => string | null
   /** Resolves also when there is no such object. */
   delete: (key: string) => Promise<void>
@@ -73,14 +73,14 @@ export class ObjectNotFound extends Error {
   }
 }
 
-/** 128 random bits: nobody finds a key by guessing, and none says anything about what it stands for. */
+/** 128 random bits: a key cannot be guessed, and reveals nothing about its object. */
 export function newObjectKey(): string {
   return randomBytes(16).toString('hex')
 }
 
 const OBJECT_KEY = /^[0-9a-f]{32}$/
 
-/** Stores ask this of every key, so that no other text ever becomes part of a path. */
+/** Stores check every key, so that no other text becomes part of a path. */
 export function isObjectKey(text: string): boolean {
   return OBJECT_KEY.test(text)
 }

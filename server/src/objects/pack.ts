@@ -1,5 +1,5 @@
-// Text is compressed once: a short file by the edge, in memory, when the first visitor requests it; a long one by the api,
-// when its upload is completed.
+// Compression of text files. The edge compresses a short file in memory, at its first request. The api compresses a long
+// one when its upload is completed.
 import { promisify } from 'node:util'
 import {
   type BrotliCompress,
@@ -13,15 +13,15 @@ import {
 
 export type Encoding = 'br' | 'gzip'
 
-/** How the name of a file ends that is another one in this encoding. */
+/** The suffix of a file that is another file in this encoding. */
 export const PACKED_ENDINGS = { br: '.br', gzip: '.gz' } as const satisfies Record<Encoding, string>
 
-/** Files up to this length are kept and compressed in the memory of the edge; longer ones are compressed ahead. */
+/** Bytes of a file that the edge compresses and caches in memory. Longer files are compressed ahead. */
 export const PACKED_IN_MEMORY_BYTES_MAX = 256 * 1024
 
 const packGzip = promisify<Buffer, object, Buffer>(gzip)
 const packBrotli = promisify<Buffer, object, Buffer>(brotliCompress)
-/** Compressed once and sent often, while the first visitor or the developer waits: chosen between both, not measured. */
+/** A compromise, not measured: each file is compressed once and sent often, while a visitor or the developer waits. */
 const GZIP = { level: 6 }
 const BROTLI = { params: { [zlib.BROTLI_PARAM_QUALITY]: 5, [zlib.BROTLI_PARAM_MODE]: zlib.BROTLI_MODE_TEXT } }
 

@@ -39,7 +39,7 @@ function reasonOf(url: string, headers?: Headers, method?: string, now_ms = NOW)
   return 'allowed'
 }
 
-test('a presigned address allows exactly the put that it was made for', () => {
+test('a presigned address allows exactly its own put', () => {
   for (const change of [{}, { content_length: 0 }, { content_type: null }, { content_length: 99_999_999_999 }]) {
     const { grant, url } = signed(change)
     const headers = { 'content-length': String(grant.content_length) }
@@ -53,7 +53,7 @@ test('an address without a content type leaves the type to the client', () => {
   assert.strictEqual(reasonOf(url, { 'content-type': 'image/png' }), 'allowed')
 })
 
-test('whatever differs from what was signed is refused', () => {
+test('every difference from the signed address is refused', () => {
   const { url } = signed()
   const query = url.slice(url.indexOf('?') + 1)
   const parameters = query.split('&')
@@ -142,7 +142,7 @@ test('whatever differs from what was signed is refused', () => {
   }
 })
 
-test('no address of another platform is taken', () => {
+test('an address of another platform is refused', () => {
   const { url } = signed()
   assert.throws(() => verifyPut(createKeys(), requestOf(url), NOW), { code: 'UPLOAD_FORBIDDEN' })
 })

@@ -1,7 +1,7 @@
-// Presigned addresses: who holds one may PUT one object, of one length and one content type, until it expires. The
-// signature is over the method and the address itself as it is written, so there is one canonical form and nothing to
-// interpret: an address that would have to be decoded, sorted or completed first is refused. The object's key is
-// random and belongs to one file (upload, path, offset), so these need not stand in the address.
+// Presigned addresses. A client with such an address may PUT one object, of one length and one content type, until it
+// expires. The signature covers the method and the literal address, so there is one canonical form: an address that would
+// have to be decoded, sorted or completed first is refused. The object's key is random and belongs to one file (upload,
+// path, offset), so the address does not contain these.
 //
 //   <base_url>/objects/<object_key>?content_length=12&content_type=text%2Fhtml&expires=1767225600000&signature=<hex>
 import { timingSafeEqual } from 'node:crypto'
@@ -16,22 +16,22 @@ export type PutGrant = {
   content_length: number
   /** Null: the request may name any type. */
   content_type: string | null
-  /** The first moment at which the address is of no use any more, ms since the epoch. */
+  /** The first moment at which the address is no longer valid, in ms since the epoch. */
   expire_ms: number
 }
 
-/** No address that we sign comes near; a longer one is not looked at. */
+/** Characters of an address. Every signed one is far shorter, and a longer one is refused unread. */
 const ADDRESS_LENGTH_MAX = 1024
 
 const ADDRESS =
   /^\/objects\/(?<object_key>[0-9a-f]{32})\?content_length=(?<content_length>0|[1-9]\d{0,15})(?:&content_type=(?<content_type>[\w.~%-]+))?&expires=(?<expires>[1-9]\d{0,15})&signature=(?<signature>(?:[0-9a-f]{2})+)$/
 
-/** What a request can carry in its header, as short as types are; no space at the ends, which would get lost. */
+/** Text that a header can carry, with the length of real types. Spaces at the ends would be removed on the way. */
 const CONTENT_TYPE = /^[\x21-\x7e](?:[\x20-\x7e]{0,125}[\x21-\x7e])?$/
 
 /**
  * `base_url` is an origin without a path and without a slash at the end: `http://localhost:8080`. Throws ApiError
- * UPLOAD_INVALID for a content type that no request could name.
+ * UPLOAD_INVALID for a content type that no header can carry.
  */
 export function presignPut(keys: Keys, grant: PutGrant & { base_url: string }): string {
   if (grant.content_type !== null && !CONTENT_TYPE.test(grant.content_type)) {
@@ -43,9 +43,9 @@ export function presignPut(keys: Keys, grant: PutGrant & { base_url: string }): 
 }
 
 /**
- * What a PUT may do. `url` is the request's target as it came (`request.raw.url`), `headers` are Node's. Throws ApiError
- * UPLOAD_FORBIDDEN, in whose metadata `reason` is `method`, `form`, `signature`, `expired`, `content_length`,
- * `content_type` or `transfer_encoding`. Nothing of the body needs to have been read.
+ * Returns what a PUT may do. `url`: the literal target of the request (`request.raw.url`). `headers`: those of Node. Throws
+ * ApiError UPLOAD_FORBIDDEN. Its `metadata.reason` is `method`, `form`, `signature`, `expired`, `content_length`,
+ * `content_type` or `transfer_encoding`. It does not need the body.
  */
 export function verifyPut(
   keys: Keys,
@@ -57,7 +57,7 @@ export function verifyPut(
   const { grant, signature } = readAddress(url)
   const expected = signatureOf(keys, addressOf(grant))
   if (signature.length !== expected.length || !timingSafeEqual(signature, expected)) {
-    throw refused('signature', 'The signature is not that of this address.')
+    throw refused('signature', 'The signature does not belong to this address.')
   }
   if (now_ms >= grant.expire_ms) throw refused('expired', 'The address has expired.')
   if (headers['transfer-encoding'] !== undefined) {
@@ -84,8 +84,8 @@ function readAddress(url: string): { grant: PutGrant; signature: Buffer } {
     content_type: content_type === undefined ? null : decoded(content_type),
     expire_ms: Number(expires),
   }
-  // Whatever we would have written otherwise is not ours: escapes of plain characters or in lower case, numbers that
-  // are no longer exact.
+  // The platform writes each address in one form. Others, with escapes of plain characters or in lower case, or with
+  // inexact numbers, are refused.
   if (url !== `${addressOf(grant)}&signature=${signature}`) throw form
   return { grant, signature: Buffer.from(signature, 'hex') }
 }
@@ -101,12 +101,12 @@ function signatureOf(keys: Keys, address: string): Buffer {
   return keys.mac('upload', `PUT ${address}`)
 }
 
-/** Everything but letters, digits and `-._~` as %XX, so that no client finds something to rewrite. */
+/** Encodes everything but letters, digits and `-._~` as %XX, so that no client rewrites the address. */
 function encoded(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
-/** The text itself where it is not encoded well, which then fails the comparison with what we would have written. */
+/** Malformed text is returned unchanged. It then fails the comparison with the canonical form. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises'
 
-/** What was created in or renamed into a folder is durable once this resolves. */
+/** When it resolves, files created in or renamed into the folder are durable. */
 export async function syncFolder(path: string): Promise<void> {
-  // Windows does not open folders, and needs no such thing.
+  // Windows cannot open folders, and does not need this.
   if (process.platform === 'win32') return
   const handle = await open(path, 'r')
   try {

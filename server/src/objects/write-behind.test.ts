@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createWriteBehind } from './write-behind.ts'
+import { WriteBehind } from './write-behind.ts'
 
-/** More than both buffers hold, and more than is left unflushed. */
+/** More than both buffers, and more than the unflushed limit. */
 const LONG_BYTES = 40 * 1024 * 1024
 
-test('a file is its chunks one after the other, whatever their lengths, and each is its sender’s again at once', async (t) => {
+test('a file is the sequence of its chunks, whatever their lengths, and each chunk may be reused at once', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-write-'))
   t.after(() => rm(folder, { recursive: true }))
   const path = join(folder, 'file')
@@ -26,9 +26,9 @@ test('a file is its chunks one after the other, whatever their lengths, and each
   assert.ok(written.equals(await readFile(path)))
 })
 
-test('what the disk refuses is told to whoever writes on, and at the end', async () => {
+test('a failure of the disk is thrown by the next write, and at the end', async () => {
   const handle = await open('/dev/full', 'w')
-  const file = createWriteBehind(handle, LONG_BYTES)
+  const file = new WriteBehind(handle, LONG_BYTES)
   const isFull = { code: 'ENOSPC' }
   await assert.rejects(async () => {
     for (let bytes = 0; bytes < LONG_BYTES; bytes += 64 * 1024) await file.write(Buffer.alloc(64 * 1024))
@@ -40,7 +40,7 @@ test('what the disk refuses is told to whoever writes on, and at the end', async
 
 async function writeChunks(path: string, lengths: readonly number[]): Promise<Buffer> {
   const handle: FileHandle = await open(path, 'w')
-  const file = createWriteBehind(
+  const file = new WriteBehind(
     handle,
     lengths.reduce((sum, length) => sum + length, 0),
   )

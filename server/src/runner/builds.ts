@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { reportDamage } from '../database/damaged-objects.ts'
-import { removePartialFolders } from '../objects/archive.ts'
+import { removePartialFolders } from '../objects/archive/archive.ts'
 import { ObjectDamaged } from '../objects/damage.ts'
 import { createPace } from '../objects/pace.ts'
 import { type BuildManifest, fullDifference, quickDifference, quickPart, readManifest } from './build-manifest.ts'
@@ -42,7 +42,7 @@ const BUILD_ID_LENGTH = 36
 const DAMAGED_ARCHIVE =
   'The stored archive of the build is damaged: it is not what was uploaded. Upload the same archive again, which repairs it.'
 const DAMAGED_COPY =
-  "The build's unpacked files have changed on this machine's disk, twice. Its operator must look at the disk."
+  "The build's unpacked files have changed on this machine's disk, twice. Its operator must check the disk."
 
 type Failure = { failure: string; reason: ExitReason }
 export type BuildState = { folder: string } | Failure | 'unpacking'

@@ -14,7 +14,7 @@ export const PORT_COUNT = LOBBY_PORTS.max - LOBBY_PORTS.min + 1
 const TRIES_MAX = 200
 
 export type Ports = {
-  /** Returns `count` different ports; null when there are not as many, and then none is taken. */
+  /** Returns `count` different ports; null when fewer are free, and then none is taken. */
   take(count: number): Promise<number[] | null>
   /** Marks the port of a run that was taken over as used. */
   reserve(port: number): void

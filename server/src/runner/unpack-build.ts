@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { unpackArchive } from '../objects/archive.ts'
+import { unpackArchive } from '../objects/archive/archive.ts'
 import { ObjectDamaged, type Recorded, soundBytes } from '../objects/damage.ts'
 import { makeManifest } from './build-manifest.ts'
 

@@ -49,21 +49,21 @@ const LOBBY: Token = {
   expire_ms: 1_790_000_060_000,
 }
 
-test('what is encoded is decoded, for every kind', () => {
+test('encoded claims of every kind are decoded', () => {
   fc.assert(
     fc.property(token, (said) => assert.deepEqual(decodeClaims(encodeClaims(said)), said)),
     { numRuns: 1000 },
   )
 })
 
-test('no two kinds share a field number, and none is outside the table', () => {
+test('no two kinds share a field number, and every kind is in the table', () => {
   const numbers = Object.values(KINDS).map((shape) => shape.entitlement)
   assert.equal(new Set(numbers).size, numbers.length)
   const kinds = new Set<Kind>(fc.sample(subject, 500).map((what) => what.kind))
   assert.deepEqual([...kinds].sort(), Object.keys(KINDS).sort())
 })
 
-test('arbitrary bytes are no claims, or exactly the bytes of one', () => {
+test('arbitrary bytes are no claims, or exactly the encoding of some', () => {
   const mutated = fc
     .tuple(token, fc.nat(), fc.uint8Array({ maxLength: 4 }), fc.nat(3))
     .map(([said, at, bytes, removed]) => {
@@ -110,7 +110,7 @@ function craft(change: {
   return Buffer.from(writer.finish())
 }
 
-test('a message with members that are unknown, repeated, out of range or over-long is no claim', () => {
+test('a message with unknown, repeated, out-of-range or over-long members is refused', () => {
   assert.deepEqual(decodeClaims(craft({})), LOBBY, 'the crafted message itself must be a claim')
   const wrong: Record<string, Buffer> = {
     'unknown varint': craft({ tail: (writer) => writer.tag(99, WireType.Varint).uint32(1) }),
@@ -138,7 +138,7 @@ test('a message with members that are unknown, repeated, out of range or over-lo
   for (const [what, bytes] of Object.entries(wrong)) assert.equal(decodeClaims(bytes), null, what)
 })
 
-test('what a token cannot carry is not encoded', () => {
+test('a value that a token cannot contain is not encoded', () => {
   const wrong: Partial<Record<string, string | number>>[] = [
     { lobby_id: LOBBY.token_id.toUpperCase() },
     { namespace_id: 'x' },

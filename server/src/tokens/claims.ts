@@ -1,5 +1,5 @@
-// What a token says, and its bytes. A token speaks for exactly one subject; KINDS is the one table of the kinds, so a
-// new kind is a member of Subject and a row here. The bytes are protobuf, in the layout below, which others may read:
+// The claims of a token, and their encoding. A token belongs to exactly one subject. KINDS is the one table of the kinds,
+// so a new kind is a member of Subject and a row there. The encoding is protobuf in this layout:
 //
 //   message Claims { optional int64 expire_ms = 1; int64 issue_ms = 2; Uuid token_id = 3; Entitlement entitlement = 4 }
 //   message Uuid { bytes bytes = 1 }
@@ -7,8 +7,8 @@
 //   message Range { uint32 min = 1; uint32 max = 2 }
 //   message Entitlement { oneof kind { one message for each row of KINDS, at the number of its `entitlement` } }
 //
-// A claim has one encoding only: what does not come out the same when it is encoded again (unknown or repeated
-// members, trailing bytes, over-long numbers) is not a claim, whoever signed it.
+// Claims have one encoding only. Bytes that differ when they are encoded again (unknown or repeated members, trailing
+// bytes, over-long numbers) are refused, even with a valid signature.
 import assert from 'node:assert'
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 
@@ -24,7 +24,7 @@ export type Subject =
   | { kind: 'dev_player'; namespace_id: string; player_id: string }
   | { kind: 'game_user'; identity_id: string; namespace_id: string }
 
-/** Where a developer's own server listens: `port`, or else the range. */
+/** A port of a developer's own server: `port`, or a range. */
 export type ClaimedPort = {
   name: string
   protocol: PortProtocol
@@ -33,7 +33,7 @@ export type ClaimedPort = {
 }
 
 export type PortProtocol = (typeof PORT_PROTOCOLS)[number]
-/** A token carries the place in this list: new ones come at its end. */
+/** A token contains the index in this list, so new protocols are appended. */
 const PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const
 
 export type Kind = Subject['kind']
@@ -41,18 +41,18 @@ export type Kind = Subject['kind']
 /** A verified token. `expire_ms` null: it does not expire. Times are ms since the epoch. */
 export type Token = Subject & { token_id: string; issue_ms: number; expire_ms: number | null }
 
-/** Player tokens are made for every seat and verified by the platform alone, so they carry a MAC, which is cheap. */
+/** Player tokens are issued for every seat and verified by the platform only, so they use a MAC, which is cheap. */
 export type TokenAlgorithm = 'ed25519' | 'hmac-sha256'
 
-/** `ports` is repeated, and therefore the last member of its kind. Texts are up to `length_max` characters, or 128. */
+/** `ports` is repeated, and so the last member of its kind. `length_max`: characters of a text. Default: 128. */
 type Member = { field: number; type: 'id' | 'text' | 'ports'; length_max?: number }
 
 type KindShape<K extends Kind> = {
-  /** How the token begins, for people's eyes. With `named`, `_` and a name follow. */
+  /** The visible beginning of the token. With `named`, `_` and a name follow. */
   label: string
   named: boolean
   algorithm: TokenAlgorithm
-  /** Field number within Entitlement; so are `field` below, of which those from 100 on are our own. */
+  /** Field number within Entitlement. Numbers of members (`field`) from 100 on are the platform's own. */
   entitlement: number
   members: Record<Exclude<keyof Extract<Subject, { kind: K }>, 'kind'>, Member>
 }
@@ -138,7 +138,7 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
   },
 }
 
-/** The same table, as the loops below walk it. */
+/** The same table as lists. */
 const LAYOUTS = Object.entries(KINDS).map(([kind, shape]) => ({
   kind,
   entitlement: shape.entitlement,
@@ -153,12 +153,13 @@ const TOKEN_ID_FIELD = 3
 const ENTITLEMENT_FIELD = 4
 const UUID_BYTES_FIELD = 1
 
-/** The last time a Date can hold. */
+/** The last time of a Date, in ms since the epoch. */
 const TIME_MS_MAX = 8_640_000_000_000_000
+/** Characters of a text in a token, which clients send with every request. */
 const TEXT_LENGTH_MAX = 128
 const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Asserts that the token can be said: ids are lower-case UUIDs, times whole ms, texts 1 to 128 characters. */
+/** Asserts that the token can be encoded: ids are lower-case UUIDs, times whole ms, texts 1 to 128 characters. */
 export function encodeClaims(token: Token): Buffer {
   const layout = LAYOUT_BY_KIND.get(token.kind)
   assert(layout !== undefined && isTime(token.issue_ms) && (token.expire_ms === null || isTime(token.expire_ms)))
@@ -179,7 +180,7 @@ export function encodeClaims(token: Token): Buffer {
     if (member.type === 'id') {
       writeId(writer, member.field, value)
     } else {
-      assert(isText(value, member.length_max), `${member.name} is not a text that a token can carry.`)
+      assert(isText(value, member.length_max), `${member.name} is not a text that a token can contain.`)
       writer.tag(member.field, WireType.LengthDelimited).string(value)
     }
   }
@@ -187,7 +188,7 @@ export function encodeClaims(token: Token): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Null for everything that encodeClaims does not make, byte for byte. */
+/** Null for all bytes that encodeClaims does not make. */
 export function decodeClaims(bytes: Uint8Array): Token | null {
   const token = readClaims(bytes)
   return token !== null && encodeClaims(token).equals(bytes) ? token : null
@@ -200,20 +201,20 @@ function readClaims(bytes: Uint8Array): Token | null {
     let token_id = ''
     let subject: Record<string, unknown> | null = null
     while (reader.pos < reader.len) {
-      const [field, wireType] = reader.tag()
-      if (field === EXPIRE_FIELD && wireType === WireType.Varint) times.expire_ms = Number(reader.int64())
-      else if (field === ISSUE_FIELD && wireType === WireType.Varint) times.issue_ms = Number(reader.int64())
-      else if (field === TOKEN_ID_FIELD && wireType === WireType.LengthDelimited) token_id = readId(reader.bytes())
-      else if (field === ENTITLEMENT_FIELD && wireType === WireType.LengthDelimited)
+      const [field, wire_type] = reader.tag()
+      if (field === EXPIRE_FIELD && wire_type === WireType.Varint) times.expire_ms = Number(reader.int64())
+      else if (field === ISSUE_FIELD && wire_type === WireType.Varint) times.issue_ms = Number(reader.int64())
+      else if (field === TOKEN_ID_FIELD && wire_type === WireType.LengthDelimited) token_id = readId(reader.bytes())
+      else if (field === ENTITLEMENT_FIELD && wire_type === WireType.LengthDelimited)
         subject = readSubject(reader.bytes())
       else return null
     }
     if (subject === null || token_id === '' || !isTime(times.issue_ms)) return null
     if (times.expire_ms !== null && !isTime(times.expire_ms)) return null
-    // readSubject went by KINDS, which the compiler holds to the members of Subject.
+    // readSubject uses KINDS, which the compiler compares with the members of Subject.
     return { ...(subject as Subject), token_id, ...times }
   } catch {
-    // The reader throws at bytes that are not protobuf; there is nothing to say but that they are not claims.
+    // The reader throws on bytes that are not protobuf.
     return null
   }
 }
@@ -231,8 +232,8 @@ function readSubject(bytes: Uint8Array): Record<string, unknown> | null {
       subject[member.name] = readPorts(reader, member.field)
       continue
     }
-    const [field, wireType] = reader.tag()
-    if (field !== member.field || wireType !== WireType.LengthDelimited) return null
+    const [field, wire_type] = reader.tag()
+    if (field !== member.field || wire_type !== WireType.LengthDelimited) return null
     const value = member.type === 'id' ? readId(reader.bytes()) : reader.string(true)
     if (member.type === 'id' ? value === '' : !isText(value, member.length_max)) return null
     subject[member.name] = value
@@ -251,12 +252,12 @@ function writePort(writer: BinaryWriter, at: number, { name, protocol, port, por
   writer.tag(4, WireType.Varint).uint32(PORT_PROTOCOLS.indexOf(protocol)).join()
 }
 
-/** To the end of the message. Whatever is not as writePort writes it comes out differently when it is encoded again. */
+/** Reads to the end of the message. Another form than that of writePort differs when it is encoded again. */
 function readPorts(outer: BinaryReader, at: number): ClaimedPort[] {
   const ports: ClaimedPort[] = []
   while (outer.pos < outer.len) {
-    const [outerField] = outer.tag()
-    assert(outerField === at)
+    const [outer_field] = outer.tag()
+    assert(outer_field === at)
     const reader = new BinaryReader(outer.bytes())
     const read: ClaimedPort = { name: '', protocol: 'http', port: null, port_range: null }
     while (reader.pos < reader.len) {
@@ -280,16 +281,16 @@ function readRange(bytes: Uint8Array): { min: number; max: number } {
 }
 
 function writeId(writer: BinaryWriter, field: number, id: string): void {
-  assert(ID_PATTERN.test(id), 'A token carries lower-case UUIDs only.')
+  assert(ID_PATTERN.test(id), 'A token contains lower-case UUIDs only.')
   const bytes = Buffer.from(id.replaceAll('-', ''), 'hex')
   writer.tag(field, WireType.LengthDelimited).fork().tag(UUID_BYTES_FIELD, WireType.LengthDelimited).bytes(bytes).join()
 }
 
-/** The id of a Uuid message, or '' when it is none. */
+/** The id of a Uuid message; '' when the message is invalid. */
 function readId(bytes: Uint8Array): string {
   const reader = new BinaryReader(bytes)
-  const [field, wireType] = reader.tag()
-  if (field !== UUID_BYTES_FIELD || wireType !== WireType.LengthDelimited) return ''
+  const [field, wire_type] = reader.tag()
+  if (field !== UUID_BYTES_FIELD || wire_type !== WireType.LengthDelimited) return ''
   const id = reader.bytes()
   if (id.length !== 16) return ''
   const hex = Buffer.from(id.buffer, id.byteOffset, id.length).toString('hex')

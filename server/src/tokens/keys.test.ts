@@ -61,7 +61,7 @@ for (const { subject, name, label } of SUBJECTS) {
   const issue = (lifetime_ms: number | null): string =>
     keys.issue(subject, { now_ms: NOW, lifetime_ms, ...(name === undefined ? {} : { name }) })
 
-  test(`a ${subject.kind} token says what it was issued for`, () => {
+  test(`a ${subject.kind} token contains the claims it was issued with`, () => {
     const text = issue(60_000)
     assert.equal(text.split('.')[0], label)
     assert.ok(text.length < 400)
@@ -74,7 +74,7 @@ for (const { subject, name, label } of SUBJECTS) {
     assert.equal(keys.verify(issue(null), NOW + 10 ** 12).expire_ms, null)
   })
 
-  test(`a ${subject.kind} token expires to the millisecond, remembered or not; one from the future is valid`, () => {
+  test(`a ${subject.kind} token expires to the millisecond, cached or not; one from the future is valid`, () => {
     const text = issue(60_000)
     assert.ok(keys.verify(text, NOW + 59_999))
     refuses(text, 'TOKEN_EXPIRED', NOW + 60_000)
@@ -104,7 +104,7 @@ for (const { subject, name, label } of SUBJECTS) {
     keys.verify(text, NOW)
   })
 
-  test(`a ${subject.kind} token has one spelling, and every part of it is needed`, () => {
+  test(`a ${subject.kind} token has one encoding, and every part is needed`, () => {
     const text = issue(60_000)
     for (let length = 0; length < text.length; length++) refuses(text.slice(0, length))
     for (const extra of ['=', '.', ' ', '\n', '\0', 'A', '.A', '\u00e9']) {
@@ -120,7 +120,7 @@ for (const { subject, name, label } of SUBJECTS) {
     }
   })
 
-  test(`a ${subject.kind} token does not pass under another label, nor signed anew with it`, () => {
+  test(`a ${subject.kind} token is refused under another label, even when signed with it`, () => {
     const [, header = '', claims = ''] = issue(60_000).split('.')
     const signer = header === hmac.header ? hmac : ed25519
     const bytes = Buffer.from(claims, 'base64url')
@@ -135,7 +135,7 @@ for (const { subject, name, label } of SUBJECTS) {
   })
 }
 
-test('the algorithm is that of the key and of the kind, never what the token says', () => {
+test('the algorithm is that of the key and of the kind, never chosen by the token', () => {
   keys.verify(craft('lobby', ed25519, encodeClaims(LOBBY)), NOW)
   keys.verify(craft('player', hmac, encodeClaims(PLAYER)), NOW)
   // A kind signed with the other kind's key, valid in itself.
@@ -178,7 +178,7 @@ test('the algorithm is that of the key and of the kind, never what the token say
   }
 })
 
-test('a header that says the same in other words is refused, even when it is signed', () => {
+test('an equivalent header in another encoding is refused, even when it is signed', () => {
   const spellings = [
     { alg: 'EdDSA', typ: 'JWT', kid: ed25519Key.kid },
     { typ: 'JWT', alg: 'EdDSA', kid: ed25519Key.kid, crit: ['exp'] },
@@ -223,7 +223,7 @@ test('degenerate and malleable Ed25519 signatures are refused', () => {
   for (const bytes of forged) refuses(`${text}.${bytes.toString('base64url')}`)
 })
 
-test('claims that are signed but not as the platform writes them are refused', () => {
+test('signed claims in another encoding are refused', () => {
   const claims = encodeClaims(LOBBY)
   for (const extra of [[0x00], [0x98, 0x06, 0x01], [0x10, 0x01]]) {
     refuses(craft('lobby', ed25519, Buffer.concat([claims, Buffer.from(extra)])))
@@ -234,7 +234,7 @@ test('claims that are signed but not as the platform writes them are refused', (
   refuses(`${text}.${ed25519.sign(text)}`)
 })
 
-test('of a text above 2 KiB nothing but the length is looked at', () => {
+test('a text above 2 KiB is refused by its length alone', () => {
   const probe = (length: number): string =>
     new Proxy(
       { length },

@@ -17,7 +17,7 @@ async function temporaryFolder(t: TestContext): Promise<string> {
   return join(folder, 'deep', 'keys')
 }
 
-test('the first start makes the ring, for nobody else to read, and later starts read the same', async (t) => {
+test('the first start makes the ring, readable by its owner only, and later starts read the same', async (t) => {
   const folder = await temporaryFolder(t)
   const first = await openRing(folder)
   assert.deepEqual(await openRing(folder), first)
@@ -33,7 +33,7 @@ test('the first start makes the ring, for nobody else to read, and later starts 
   assert.deepEqual(after.mac('upload', 'x'), before.mac('upload', 'x'))
 })
 
-test('processes that start at once end up with the same keys', async (t) => {
+test('processes that start at once have the same keys', async (t) => {
   const folder = await temporaryFolder(t)
   // Each says that it is loaded, and goes on when it is told.
   const source = `
@@ -63,7 +63,7 @@ test('processes that start at once end up with the same keys', async (t) => {
   assert.deepEqual(await readdir(folder), ['ring.json'])
 })
 
-test('who saw no ring, but comes second, takes the ring of the first', async (t) => {
+test('a process that saw no ring but comes second uses the ring of the first', async (t) => {
   const folder = await temporaryFolder(t)
   const first = await openRing(folder)
   assert.deepEqual(await placeRing(folder), first)
@@ -71,13 +71,13 @@ test('who saw no ring, but comes second, takes the ring of the first', async (t)
   assert.deepEqual(await readdir(folder), ['ring.json'])
 })
 
-test('calls that start at once end up with the same keys', async (t) => {
+test('calls that start at once have the same keys', async (t) => {
   const folder = await temporaryFolder(t)
   const rings = await Promise.all(Array.from({ length: 32 }, () => openRing(folder)))
   for (const ring of rings) assert.deepEqual(ring, rings[0])
 })
 
-test('a damaged ring stops the start and is left as it is', async (t) => {
+test('a damaged ring stops the start and is not changed', async (t) => {
   const folder = await temporaryFolder(t)
   await openRing(folder)
   const path = join(folder, 'ring.json')
@@ -101,7 +101,7 @@ test('a damaged ring stops the start and is left as it is', async (t) => {
   }
 })
 
-test('a ring that others may read stops the start', {
+test('a ring that other users may read stops the start', {
   skip: POSIX ? false : 'modes are a matter of POSIX',
 }, async (t) => {
   const folder = await temporaryFolder(t)

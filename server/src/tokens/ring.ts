@@ -1,8 +1,8 @@
-// The key rings: `ring.json` holds every secret that the platform signs with, `seals.json` those that it encrypts with,
-// each one file (mode 0600), so that it comes into being all at once. Made on the first start by whichever process comes
-// first, and never changed by a start. A rotation appends keys, which are used only after every running process has read
-// them, and gives those that sign an end, until which they verify; those that encrypt stay, for what they have closed.
-// The root of Keys.mac is not rotated: what is derived from it lies in the database, or ends within hours.
+// The key rings: `ring.json` has the keys that sign, `seals.json` those that encrypt. Each is one file (mode 0600), so that
+// it appears complete. The first process of the first start makes it, and no later start changes it. A rotation appends
+// keys, which are used only after every running process has read them. Old signing keys verify until their end. Old
+// encryption keys stay, to decrypt what they encrypted. The root of Keys.mac is not rotated, because the database contains
+// values derived from it.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ export const RING_ALGORITHMS = ['ed25519', 'hmac-sha256', 'hkdf-sha256'] as cons
 export type RingAlgorithm = (typeof RING_ALGORITHMS)[number] | 'aes-256-gcm'
 const SIGNING_ALGORITHMS = ['ed25519', 'hmac-sha256'] as const
 
-/** Which of the rings, and what each must hold. */
+/** `algorithms`: those that the ring must contain. `lost`: the consequence of a lost ring. */
 type RingKind = { file: string; algorithms: readonly RingAlgorithm[]; lost: string }
 const TOKEN_RING: RingKind = { file: 'ring.json', algorithms: RING_ALGORITHMS, lost: 'all tokens are void' }
 export const SEAL_RING: RingKind = {
@@ -28,16 +28,18 @@ export type RingKey = {
   secret: string
   /** The last key of its algorithm whose time has come is used. Absent: from the beginning. */
   sign_from_ms?: number
-  /** From then on nothing that it signed is valid. Absent: for ever. */
+  /** From this time on its signatures are invalid. Absent: forever valid. */
   verify_until_ms?: number
 }
 
 export type Ring = { keys: readonly RingKey[] }
 
 const SECRET_BYTES = 32
+/** Keys of one ring. Each rotation adds two or one. */
 const KEYS_MAX = 256
+/** Bytes of a ring's file: 256 keys with some room. */
 const RING_BYTES_MAX = 128 * 1024
-/** Running processes look at the ring every RING_READ_MS; a new key waits for the slowest of them. */
+/** How often running processes read the ring. A new key is used after SPREAD_MS, when all have read it. */
 export const RING_READ_MS = 3_000
 export const SPREAD_MS = 10_000
 
@@ -54,9 +56,9 @@ export function createRingKey(algorithm: RingAlgorithm): RingKey {
 }
 
 /**
- * The ring of a folder, made when there is none. Processes that start at once get the same one: the file appears
- * complete, by a hard link that fails for all but the first. Throws when the file is damaged or others may read it:
- * a new ring in its place would silently void every token.
+ * Reads the ring of a folder, or makes it. Processes that start at once get the same one: the file appears complete, by a
+ * hard link that fails for all but the first. Throws when the file is damaged or readable by other users, because a new
+ * ring would silently void every token.
  */
 export async function openRing(folder: string, kind = TOKEN_RING): Promise<Ring> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -70,7 +72,7 @@ async function readRing(folder: string, kind: RingKind): Promise<Ring | null> {
     const { mode, size } = await stat(path)
     if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
       throw new Error(
-        `${path} holds the platform's keys and may be read by others. If nobody did, run: chmod 600 ${path}`,
+        `${path} contains the platform's keys and is readable by other users. If none of them read it, run: chmod 600 ${path}`,
       )
     }
     if (size > RING_BYTES_MAX) throw new Error(`${path} is too large to be a key ring.`)
@@ -84,7 +86,7 @@ async function readRing(folder: string, kind: RingKind): Promise<Ring | null> {
   return ring
 }
 
-/** Puts a new ring into the folder, unless there is one by now; answers the one that is there then. */
+/** Puts a new ring into the folder, unless another process was first. Returns the ring of the folder. */
 export async function placeRing(folder: string, kind = TOKEN_RING): Promise<Ring> {
   const path = join(folder, kind.file)
   await chmod(folder, 0o700)
@@ -93,7 +95,7 @@ export async function placeRing(folder: string, kind = TOKEN_RING): Promise<Ring
     await writeRing(draft, createRing(kind))
     await link(draft, path)
   } catch (error) {
-    // Another process was first: its ring is the ring.
+    // Another process was first: its ring is used.
     if (!isFileError(error, 'EEXIST')) throw error
   } finally {
     await rm(draft, { force: true })
@@ -105,8 +107,8 @@ export async function placeRing(folder: string, kind = TOKEN_RING): Promise<Ring
 }
 
 /**
- * New keys for everything that signs tokens. They sign from SPREAD_MS after `now_ms` on; the old ones verify for
- * `grace_ms` longer, and those whose end has come are dropped. Throws when there are too many to keep.
+ * Adds new keys for every algorithm that signs tokens. They sign from `now_ms` + SPREAD_MS on. The old keys verify for
+ * `grace_ms` longer, and ended keys are removed. Throws when the ring would have too many keys.
  */
 export async function rotateRing(
   folder: string,
@@ -123,7 +125,7 @@ export async function rotateRing(
   return { sign_from_ms, verify_until_ms }
 }
 
-/** A new key for what is encrypted from SPREAD_MS after `now_ms` on. The old ones stay: they open what they closed. */
+/** Adds a new key that encrypts from `now_ms` + SPREAD_MS on. The old keys stay, to open their seals. */
 export async function rotateSeals(folder: string, { now_ms }: { now_ms: number }): Promise<void> {
   const before = await requireRing(folder, SEAL_RING)
   const fresh = { ...createRingKey('aes-256-gcm'), sign_from_ms: Math.trunc(now_ms) + SPREAD_MS }
@@ -132,7 +134,7 @@ export async function rotateSeals(folder: string, { now_ms }: { now_ms: number }
 
 async function requireRing(folder: string, kind: RingKind): Promise<Ring> {
   const ring = await readRing(folder, kind)
-  if (ring === null) throw new Error(`${join(folder, kind.file)} is not there: nothing to rotate.`)
+  if (ring === null) throw new Error(`${join(folder, kind.file)} does not exist: nothing to rotate.`)
   return ring
 }
 
@@ -159,7 +161,7 @@ async function writeRing(path: string, ring: Ring): Promise<void> {
   }
 }
 
-/** No token may leave before the name of the ring is as durable as its bytes. */
+/** The ring's name must be durable before the first token is issued. */
 async function syncFolder(folder: string): Promise<void> {
   if (process.platform === 'win32') return
   const handle = await open(folder, 'r')

@@ -1,9 +1,9 @@
-// Every column of the database that holds seals, and what each seal in it is for. Who closes and opens takes the purpose
-// from here; the sweep after a rotation and `muster verify` go through the list.
+// Every column of the database that contains seals, with the purpose of its seals. Code that seals or opens takes the
+// purpose from here. The sweep after a rotation and `muster verify` go through the list.
 
 export type SealedColumn = {
   table: 'versions' | 'certificates' | 'acme_accounts'
-  /** The key of the table, which the purpose is made of. */
+  /** The primary key of the table, from which the purpose is derived. */
   id: string
   column: string
   purposeOf: (id: string) => string

@@ -15,7 +15,7 @@ async function newFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-test('a seal opens for its purpose, and never shows its text', async (t) => {
+test('a seal opens for its purpose only, and does not reveal its text', async (t) => {
   const seals = await openSeals(await newFolder(t))
   const seal = seals.seal('version 1', TEXT, NOW_MS)
   assert.equal(seals.open('version 1', seal), TEXT)
@@ -24,7 +24,7 @@ test('a seal opens for its purpose, and never shows its text', async (t) => {
   assert.throws(() => seals.open('version 2', seal))
 })
 
-test('a seal that was changed anywhere does not open', async (t) => {
+test('a changed seal does not open', async (t) => {
   const seals = await openSeals(await newFolder(t))
   const seal = seals.seal('x', TEXT, NOW_MS)
   const [format, kid, closed] = seal.split('.') as [string, string, string]
@@ -39,7 +39,7 @@ test('a seal that was changed anywhere does not open', async (t) => {
   }
 })
 
-test('after a rotation old seals open, and new ones are by the new key once every process knows it', async (t) => {
+test('after a rotation old seals open, and new seals use the new key once every process knows it', async (t) => {
   const folder = await newFolder(t)
   const seals = await openSeals(folder)
   const old = seals.seal('x', TEXT, NOW_MS)

@@ -1,6 +1,6 @@
-// Seals: secrets that lie in the database, closed with a key of the data folder (AES-256-GCM). A seal belongs to one
-// purpose (the row it lies in) and does not open for another. After a rotation the old keys still open what they closed;
-// who finds a seal that is not by the current key may close it anew.
+// Seals: secrets in the database, encrypted with a key of the data folder (AES-256-GCM). A seal belongs to one purpose, its
+// row, and does not open for another. After a rotation the old keys still open their seals. A seal of an old key may be
+// sealed again with the current one.
 import assert from 'node:assert'
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { openRing, type Ring, type RingKey, SEAL_RING } from './ring.ts'
@@ -11,13 +11,13 @@ const TAG_BYTES = 16
 const FORMAT = /^s1\.([a-z0-9]{1,32})\.([A-Za-z0-9_-]+)$/
 
 export type Seals = {
-  /** `s1.<key id>.<base64url>`. Two of the same text differ. */
+  /** Returns `s1.<key id>.<base64url>`. Two seals of the same text differ. */
   seal: (purpose: string, text: string, now_ms: number) => string
-  /** Throws an Error when it was closed for another purpose, was changed, or its key is not in the ring. */
+  /** Throws an Error when the seal has another purpose, was changed, or its key is not in the ring. */
   open: (purpose: string, seal: string) => string
-  /** What seals of the current key begin with. */
+  /** The beginning of seals of the current key. */
   prefix: (now_ms: number) => string
-  /** Takes up what a rotation has made of the ring. Throws when it cannot be read; the old one holds. */
+  /** Loads the ring again, which a rotation may have changed. Throws when it cannot be read; then the old one stays. */
   refresh: () => Promise<void>
 }
 
@@ -41,16 +41,16 @@ export function sealsOf(first: Ring, read: () => Promise<Ring> = async () => fir
       const key = current(now_ms)
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv(ALGORITHM, secretOf(key), nonce).setAAD(boundTo(purpose, key.kid))
-      const closed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
-      return `s1.${key.kid}.${closed.toString('base64url')}`
+      const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+      return `s1.${key.kid}.${sealed.toString('base64url')}`
     },
 
     open(purpose, seal) {
-      const [, kid = '', closed = ''] = FORMAT.exec(seal) ?? []
+      const [, kid = '', sealed = ''] = FORMAT.exec(seal) ?? []
       const key = keys.find((candidate) => candidate.kid === kid)
-      const bytes = Buffer.from(closed, 'base64url')
+      const bytes = Buffer.from(sealed, 'base64url')
       if (key === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) {
-        throw new Error(`A secret (${purpose}) was closed with a key that ${SEAL_RING.file} does not have: ${kid}.`)
+        throw new Error(`A secret (${purpose}) was sealed with a key that ${SEAL_RING.file} does not contain: ${kid}.`)
       }
       const nonce = bytes.subarray(0, NONCE_BYTES)
       const decipher = createDecipheriv(ALGORITHM, secretOf(key), nonce, { authTagLength: TAG_BYTES })

@@ -1,5 +1,5 @@
-// One key of the ring at work. Its header is the text that tokens made with it carry, and the only one by which it is
-// found again: what a token says about its algorithm is compared, never obeyed.
+// Signs and verifies with one key of the ring. The header of a token must equal the header of a key exactly. So the
+// algorithm in the header is compared, and never chosen by the token.
 import assert from 'node:assert'
 import {
   createHmac,
@@ -19,28 +19,28 @@ export type Signer = {
   header: string
   /** The signature over the text, base64url. */
   sign: (text: string) => string
-  /** False for every signature but those that `sign` makes, in exactly that spelling. */
+  /** True only for the exact text of a signature that `sign` makes. */
   verify: (text: string, signature: string) => boolean
 }
 
 export function createEd25519Signer(key: RingKey): Signer {
-  const privateKey = createPrivateKey({ key: Buffer.from(key.secret, 'base64url'), format: 'der', type: 'pkcs8' })
-  assert(privateKey.asymmetricKeyType === 'ed25519', `The key ${key.kid} of the ring is not an Ed25519 key.`)
-  const publicKey = createPublicKey(privateKey)
+  const private_key = createPrivateKey({ key: Buffer.from(key.secret, 'base64url'), format: 'der', type: 'pkcs8' })
+  assert(private_key.asymmetricKeyType === 'ed25519', `The key ${key.kid} of the ring is not an Ed25519 key.`)
+  const public_key = createPublicKey(private_key)
   return {
     algorithm: 'ed25519',
     header: headerOf('EdDSA', key.kid),
-    sign: (text) => sign(null, Buffer.from(text), privateKey).toString('base64url'),
+    sign: (text) => sign(null, Buffer.from(text), private_key).toString('base64url'),
     verify: (text, signature) => {
       const bytes = fromBase64url(signature)
-      return bytes !== null && verify(null, Buffer.from(text), publicKey, bytes)
+      return bytes !== null && verify(null, Buffer.from(text), public_key, bytes)
     },
   }
 }
 
 export function createHmacSigner(key: RingKey): Signer {
-  const secretKey = createSecretKey(key.secret, 'base64url')
-  const mac = (text: string): string => createHmac('sha256', secretKey).update(text).digest('base64url')
+  const secret_key = createSecretKey(key.secret, 'base64url')
+  const mac = (text: string): string => createHmac('sha256', secret_key).update(text).digest('base64url')
   return {
     algorithm: 'hmac-sha256',
     header: headerOf('HS256', key.kid),
@@ -53,7 +53,7 @@ export function createHmacSigner(key: RingKey): Signer {
   }
 }
 
-/** Null unless the text is the one spelling of its bytes: Buffer alone skips what it does not know. */
+/** Null unless the text is the canonical encoding of its bytes, because Buffer skips invalid characters. */
 export function fromBase64url(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64url')
   return bytes.toString('base64url') === text ? bytes : null

@@ -10,13 +10,18 @@ import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 import { ApiError } from '@muster/contract'
 import fc from 'fast-check'
 import { pack } from 'tar-stream'
-import { type ArchiveLimits, checkArchive, removePartialFolders, unpackArchive } from '../../src/objects/archive.ts'
+import {
+  type ArchiveLimits,
+  checkArchive,
+  removePartialFolders,
+  unpackArchive,
+} from '../../src/objects/archive/archive.ts'
 import { paxItem, tarItem, tarOf, zipOf } from './forgery.ts'
 import { hostileArchives } from './hostile.ts'
 
 const HELLO = Buffer.from('hello')
 
-/** A folder to unpack into, with a tree beside and above it that nobody may touch. */
+/** A folder to unpack into, with files beside and above it that must not change. */
 async function openYard(t: TestContext) {
   const yard = await mkdtemp(join(tmpdir(), 'muster-archive-'))
   t.after(() => rm(yard, { recursive: true, force: true }))
@@ -30,7 +35,7 @@ async function openYard(t: TestContext) {
   return { yard, builds, canary, source, target: join(builds, 'target') }
 }
 
-/** Every file and folder with all that a write would change. The archive itself is of no interest. */
+/** Every file and folder but the archive, with all facts that a write would change. */
 async function inodesOf(folder: string, source: string): Promise<string[]> {
   const items = await readdir(folder, { recursive: true, withFileTypes: true })
   const paths = items.map((item) => join(item.parentPath, item.name)).filter((path) => path !== source)
@@ -57,7 +62,7 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
   return 'accepted'
 }
 
-/** What an archive unpacks to, by path: mode and bytes; a folder has no bytes. */
+/** The unpacked files by path, with mode and bytes; a folder has no bytes. */
 async function treeOf(folder: string): Promise<Record<string, [string, string | null]>> {
   const items = await readdir(folder, { recursive: true, withFileTypes: true })
   const tree: Record<string, [string, string | null]> = {}
@@ -78,7 +83,7 @@ async function packed(headers: Parameters<ReturnType<typeof pack>['entry']>[0][]
   return Buffer.concat(chunks)
 }
 
-test('tar, tar.gz and zip unpack to the same folder, readable by all and writable by nobody else', async (t) => {
+test('tar, tar.gz and zip unpack to the same folder, readable by all and writable by the platform only', async (t) => {
   const { source, builds } = await openYard(t)
   const long = `${'deep/'.repeat(30)}größe.txt`
   const expected = {
@@ -127,7 +132,7 @@ test('tar, tar.gz and zip unpack to the same folder, readable by all and writabl
   assert.deepStrictEqual((await readdir(builds)).sort(), ['neighbour', 'tar', 'tar_gz', 'zip'])
 })
 
-test('a zip packed on Windows knows no executables: programs and scripts become such', async (t) => {
+test('programs and scripts of a zip from Windows, which has no executable bits, become executable', async (t) => {
   const { source, target } = await openYard(t)
   const bodies = {
     'game.x86_64': '\x7fELF\x02',
@@ -154,7 +159,7 @@ test('a zip packed on Windows knows no executables: programs and scripts become 
   ])
 })
 
-test('forms that real packers write are taken: several gzip members, headers for all, a length told twice', async (t) => {
+test('forms of real packers are accepted: several gzip members, global headers, a repeated length', async (t) => {
   const { source, builds } = await openYard(t)
   const item = { name: 'a.txt', body: HELLO }
   const tar = tarOf(item)
@@ -172,7 +177,7 @@ test('forms that real packers write are taken: several gzip members, headers for
   }
 })
 
-test('of some hundred hostile archives each is refused with its reason, and nothing anywhere has changed', async (t) => {
+test('each of some hundred hostile archives is refused with its reason, and no file changes', async (t) => {
   const { yard, canary, source, target } = await openYard(t)
   const archives = hostileArchives(canary)
   assert.ok(archives.length >= 400, `There are only ${archives.length}.`)
@@ -189,7 +194,7 @@ test('of some hundred hostile archives each is refused with its reason, and noth
   }
 })
 
-test('an archive with any bytes spoilt is refused or unpacks inside, and never brings the process down', async (t) => {
+test('an archive with any changed bytes is refused or unpacks inside its folder, and never crashes the process', async (t) => {
   const { yard, builds, source, target } = await openYard(t)
   const items = Array.from({ length: 5 }, (_, index) => ({
     name: `folder/file${index}`,
@@ -219,7 +224,7 @@ test('an archive with any bytes spoilt is refused or unpacks inside, and never b
   assert.deepStrictEqual(await readdir(builds), ['neighbour'])
 })
 
-test('the caps hold at exactly their number', async (t) => {
+test('the limits hold at exactly their number', async (t) => {
   const { source, target } = await openYard(t)
   const three = Array.from({ length: 3 }, (_, index) => ({ name: `f${index}`, body: HELLO }))
   const cases: [Buffer, Partial<ArchiveLimits>, string][] = [
@@ -245,7 +250,7 @@ test('the caps hold at exactly their number', async (t) => {
   }
 })
 
-test('many may unpack the same build at once: all succeed, there is one folder, and it is never half there', async (t) => {
+test('many processes may unpack the same build at once: all succeed, and the one folder is always complete', async (t) => {
   const { builds, source, target } = await openYard(t)
   const items = Array.from({ length: 50 }, (_, index) => ({ name: `folder/file${index}`, body: randomBytes(1000) }))
   await writeFile(source, gzipSync(tarOf(...items)))
@@ -268,11 +273,11 @@ test('many may unpack the same build at once: all succeed, there is one folder, 
   assert.deepStrictEqual((await readdir(builds)).sort(), ['neighbour', 'target'])
 })
 
-test('what a killed unpacking has left is never taken for a build, and can be cleared away', async (t) => {
+test('the partial folder of a killed process is never taken for a build, and can be removed', async (t) => {
   const { builds, source, target } = await openYard(t)
   await writeFile(source, tarOf({ name: 'a', body: HELLO }, { name: 'b', body: Buffer.alloc(50_000_000, 1) }))
   const code = `
-    import { unpackArchive } from ${JSON.stringify(import.meta.resolve('../../src/objects/archive.ts'))}
+    import { unpackArchive } from ${JSON.stringify(import.meta.resolve('../../src/objects/archive/archive.ts'))}
     import { watch } from 'node:fs'
     watch(${JSON.stringify(builds)}, { recursive: true }, (_, name) => {
       if (name.endsWith('/b')) process.kill(process.pid, 'SIGKILL')
@@ -288,8 +293,8 @@ test('what a killed unpacking has left is never taken for a build, and can be cl
 })
 
 /**
- * For the code of a child process: its peak memory so far, in KiB. Not resourceUsage().maxRSS, which on Linux begins with
- * that of the process that has started it.
+ * Code for a child process: its peak memory so far, in KiB. On Linux resourceUsage().maxRSS begins with the value of the
+ * parent process, so it is not used.
  */
 const PEAK_KIB = `
   import { readFileSync } from 'node:fs'
@@ -298,11 +303,11 @@ const PEAK_KIB = `
     return Number(/VmHWM:\\s+(\\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
   }`
 
-/** Bombs as files: what makes them needs the memory that unpacking them must not. */
+/** Writes decompression bombs to files, because making them needs the memory that unpacking them must not. */
 async function writeBombs(folder: string): Promise<Record<string, string>> {
   const path = (name: string): string => join(folder, name)
   const zeros = gzipSync(Buffer.alloc(10_000_000))
-  // 10 GB of zeros in 10 MB: zlib takes a thousand gzip members for one stream.
+  // 10 GB of zeros in 10 MB: zlib reads a thousand gzip members as one stream.
   const heads = { gzip: '70000000000\0', gzip_of_100_mb: `${(100_000_000).toString(8).padStart(11, '0')}\0` }
   for (const [name, size] of Object.entries(heads)) {
     await writeFile(path(name), Buffer.concat([gzipSync(tarItem({ name: 'zeros', size })), ...Array(1000).fill(zeros)]))
@@ -317,7 +322,7 @@ async function writeBombs(folder: string): Promise<Record<string, string>> {
   return { gzip: path('gzip'), gzip_of_100_mb: path('gzip_of_100_mb'), zip: path('zip'), entries: path('entries') }
 }
 
-test('bombs end at the cap, in little time and memory', async (t) => {
+test('decompression bombs end at the limit, in little time and memory', async (t) => {
   const { yard, builds, target } = await openYard(t)
   const bombs = await writeBombs(yard)
   const attempts: [keyof typeof bombs, Partial<ArchiveLimits>, string][] = [
@@ -329,7 +334,7 @@ test('bombs end at the cap, in little time and memory', async (t) => {
     ['entries', {}, 'too_many_entries'],
   ]
   const code = `${PEAK_KIB}
-    import { checkArchive, unpackArchive } from ${JSON.stringify(import.meta.resolve('../../src/objects/archive.ts'))}
+    import { checkArchive, unpackArchive } from ${JSON.stringify(import.meta.resolve('../../src/objects/archive/archive.ts'))}
     const [path, limits, writes] = JSON.parse(process.argv[1])
     const before_kib = peak_kib()
     const before = process.resourceUsage()
@@ -360,7 +365,7 @@ test('bombs end at the cap, in little time and memory', async (t) => {
   assert.deepStrictEqual(await readdir(builds), ['neighbour'])
 })
 
-test('a fault of the disk is told as such, and nothing is left', async (t) => {
+test('a fault of the disk is thrown as such, and no file is left', async (t) => {
   const { builds, source } = await openYard(t)
   await writeFile(source, tarOf({ name: 'a', body: HELLO }))
   await assert.rejects(unpackArchive({ path: source }, join(builds, 'neighbour', 'file')), { code: 'ENOTDIR' })

@@ -1,14 +1,14 @@
-// Archives of any form for the tests, the impossible ones too: nothing here checks what it writes.
+// Builds archives of any form for the tests, also invalid ones: nothing is checked.
 import { crc32, deflateRawSync } from 'node:zlib'
 
 export type TarItem = {
   name?: string | Buffer
-  /** The one character of the header; a file by default. */
+  /** The type character of the header. Default: a file. */
   type?: string
   body?: Buffer
   mode?: number
   link?: string
-  /** The field of the header as it stands, for lengths that are not octal or not true. */
+  /** The literal field of the header, for lengths that are not octal or not true. */
   size?: string | Buffer
   magic?: string
   prefix?: string
@@ -17,7 +17,7 @@ export type TarItem = {
 
 export const TAR_END = Buffer.alloc(1024)
 
-/** One header and its data, filled up to whole blocks. */
+/** One header and its data, padded to whole blocks. */
 export function tarItem(item: TarItem): Buffer {
   const { name = '', type = '0', body = Buffer.alloc(0), mode = 0o644, link = '', magic = 'ustar\x0000' } = item
   const header = Buffer.alloc(512)
@@ -34,7 +34,7 @@ export function tarItem(item: TarItem): Buffer {
   return Buffer.concat([header, body, Buffer.alloc((512 - (body.length % 512)) % 512)])
 }
 
-/** An extended header of POSIX: the type is x for the next entry, g for all that follow. */
+/** An extended header of POSIX. Type `x` applies to the next entry, `g` to all that follow. */
 export function paxItem(records: Record<string, string | Buffer>, type = 'x'): Buffer {
   const lines = Object.entries(records).map(([key, value]) => {
     const line = Buffer.concat([Buffer.from(` ${key}=`), Buffer.from(value), Buffer.from('\n')])
@@ -52,20 +52,20 @@ export function tarOf(...items: (TarItem | Buffer)[]): Buffer {
 export type ZipItem = {
   name: string | Buffer
   body?: Buffer
-  /** What the header in front of the bytes calls it, if that is another name. */
+  /** The name in the local header, if it differs. */
   local_name?: string | Buffer
   mode?: number
   made_by?: number
   method?: number
   flags?: number
-  /** Instead of the compressed body. */
+  /** Bytes in place of the compressed body. */
   packed?: Buffer
   length?: number
   checksum?: number
   extra?: Buffer
-  /** Where the directory says the entry is. */
+  /** The position of the entry in the directory. */
   offset?: number
-  /** The directory names it; in front of it there is nothing. */
+  /** The directory lists it, and there is no local header. */
   is_only_listed?: boolean
 }
 
@@ -111,7 +111,7 @@ export function zipOf(items: ZipItem[], form: ZipForm = {}): Buffer {
   return Buffer.concat([...locals, listing, form.before_end ?? Buffer.alloc(0), end])
 }
 
-/** The records that a zip beyond 4 GiB has before its end; `position` is that of the first byte of them. */
+/** The records before the end of a zip beyond 4 GiB. `position`: that of their first byte. */
 export function zip64End(position: bigint, count: bigint, directory_offset: bigint): Buffer {
   const record = Buffer.alloc(56)
   record.write('PK\x06\x06', 'latin1')

@@ -1,5 +1,5 @@
-// For the tests: archives that must be refused, each with the reason. Most begin with a harmless file, so that something
-// has been written when the refusal comes.
+// Archives that must be refused, each with its reason. Most begin with a harmless file, so that a file was written before
+// the refusal.
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import {
   paxItem,
@@ -18,11 +18,11 @@ export type Hostile = { label: string; archive: Buffer; reason: string | RegExp 
 const HELLO = Buffer.from('hello')
 const FIRST_TAR: TarItem = { name: 'first.txt', body: HELLO }
 const FIRST_ZIP: ZipItem = { name: 'first.txt', body: HELLO }
-/** A whole entry, and another one whose bytes it is: a thousand such would unpack to a million times the archive. */
+/** An entry, and another one that contains it as its bytes. A thousand such unpack to a million times the archive. */
 const INNER: ZipItem = { name: 'inner.txt', body: HELLO, method: 0 }
 const OUTER = { name: 'outer.txt', body: zipOf([INNER]), method: 0 }
 
-/** Names of files, with `outside` an absolute path whose folder must stay as it is. */
+/** Names of files. `outside`: an absolute path whose folder must not change. */
 function badNames(outside: string): [string | Buffer, string | RegExp][] {
   const levels = (count: number): string => '../'.repeat(count)
   return [
@@ -86,7 +86,7 @@ function badNames(outside: string): [string | Buffer, string | RegExp][] {
   ]
 }
 
-/** Too long for the field of a tar header. */
+/** A name too long for the field of a tar header. */
 const LONG_NAMES: [string, string][] = [
   ['a'.repeat(256), 'path_too_long'],
   ['é'.repeat(128), 'path_too_long'],
@@ -351,7 +351,7 @@ function truncated(): Hostile[] {
   return whole.flatMap(([format, archive]) =>
     Array.from({ length: CUTS }, (_, cut) => {
       const length = Math.floor((archive.length * cut) / CUTS)
-      // A tar is cut between blocks, where only the missing end tells.
+      // A tar is cut between blocks, where only the missing end shows it.
       const cut_length = format === 'tar' ? length - (length % 512) : length
       const label = `${format}, cut ${cut} to ${cut_length} bytes`
       return { label, archive: archive.subarray(0, cut_length), reason: /truncated|not_an_archive/ }

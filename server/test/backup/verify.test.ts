@@ -90,7 +90,7 @@ test('verify names what is wrong, and nothing else', async (t) => {
       `update versions set config = config - 'cdn'`,
     ],
     [
-      /^private_key of certificates play\.example does not open: .*closed with a key that seals\.json does not have/,
+      /^private_key of certificates play\.example does not open: .*sealed with a key that seals\.json does not contain/,
       `insert into certificates (host, wish_ts, next_ts, private_key)
         values ('play.example', now(), now(), 's1.0123456789ab.${'A'.repeat(60)}')`,
       'delete from certificates',

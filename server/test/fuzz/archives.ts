@@ -9,7 +9,7 @@ import type { TestContext } from 'node:test'
 import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { ApiError } from '@muster/contract'
 import fc from 'fast-check'
-import { type ArchiveLimits, checkArchive, unpackArchive } from '../../src/objects/archive.ts'
+import { type ArchiveLimits, checkArchive, unpackArchive } from '../../src/objects/archive/archive.ts'
 import { paxItem, TAR_END, type TarItem, tarItem, type ZipItem, zipOf } from '../archives/forgery.ts'
 import { type Campaign, examineAll, inLanes, literal } from './campaign.ts'
 

@@ -41,7 +41,7 @@ async function lastSeq(pool: pg.Pool, shard: number): Promise<number> {
   return rows[0]!.seq
 }
 
-test('a follower is woken by what is committed, of its own shard only, and misses nothing', async (t) => {
+test('a follower is woken by commits of its own shard only, and misses no row', async (t) => {
   const { writer, listener, ctx } = await openRoom(t)
   const namespace_id = newNamespace()
   const shard = shardOf(namespace_id)
@@ -69,7 +69,7 @@ test('a follower is woken by what is committed, of its own shard only, and misse
   waker.close()
 })
 
-test('a row that a follower fails on is handed over again, and one that nobody tells of is found', async (t) => {
+test('a row on which a follower fails is passed again, and a row without a notification is found', async (t) => {
   const { writer, ctx } = await openRoom(t)
   const namespace_id = newNamespace()
   const shard = shardOf(namespace_id)
@@ -92,7 +92,7 @@ test('a row that a follower fails on is handed over again, and one that nobody t
   await following.close()
 })
 
-test('a long way behind is caught up with page by page; a follower that comes too late is told so, once', async (t) => {
+test('a follower far behind reads page by page, and one behind a gap is notified once', async (t) => {
   const { url, writer, ctx } = await openRoom(t)
   const db = await openDatabase(t, url)
   const shard = 7

@@ -1,5 +1,5 @@
 // Logos and banners: prepared -> (bytes arrive) -> complete, which makes the picture the game's and removes the one before
-// it. The bytes decide what it is (objects/image.ts), whatever the request and the file's name say. Everybody may see a
+// it. The bytes decide what it is (objects/image/image.ts), whatever the request and the file's name say. Everybody may see a
 // picture; its address is its hash, so what an address shows never changes.
 import { buffer } from 'node:stream/consumers'
 import { ApiError, type BodyOf, type gameLogoUploadPrepare, type ResponseOf } from '@muster/contract'
@@ -9,7 +9,7 @@ import { mediaHost, publicUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import type { ImageKind, Schema } from '../../database/schema.ts'
 import { type Digest, digestOf } from '../../objects/digest.ts'
-import { type Image, ImageRefused, imagePath, readImage } from '../../objects/image.ts'
+import { type Image, ImageRefused, imagePath, readImage } from '../../objects/image/image.ts'
 import { ObjectNotFound } from '../../objects/objects.ts'
 import { requireGame } from '../access.ts'
 import { lockGroupOf } from '../quotas.ts'

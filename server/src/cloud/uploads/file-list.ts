@@ -1,7 +1,7 @@
 // The files of a build's archive, as they will be unpacked: noted when the upload completes, which reads all of the
 // archive, and asked when a version names a program of the build. A line is a file, `x` before the path of an executable
 // one and `-` before all others; a path has no newline.
-import type { CheckedFile } from '../../objects/archive.ts'
+import type { CheckedFile } from '../../objects/archive/archive.ts'
 
 /**
  * A longer list is not kept, and the program of its build is not checked. 10,000 files with paths of 100 characters

@@ -4,7 +4,7 @@
 import { ApiError } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import type { Recorded } from '../../objects/damage.ts'
-import { imagePath } from '../../objects/image.ts'
+import { imagePath } from '../../objects/image/image.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerOf } from '../http/headers.ts'
 import type { Refuse } from '../http/refuse.ts'

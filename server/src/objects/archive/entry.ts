@@ -1,5 +1,4 @@
-// What the readers of archive formats have in common: the file they read, and one entry at a time, with its name as it
-// stands in the archive.
+// Shared by the readers of archive formats: the file that they read, and one entry at a time, with its literal name.
 import type { FileHandle } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import type { Gunzip, InflateRaw } from 'node:zlib'
@@ -10,9 +9,9 @@ export type ArchiveEntry = {
   name: string
   kind: 'file' | 'directory'
   content_length: number
-  /** Null: the archive was packed where there is no such bit, so the first bytes have to tell. */
+  /** Null: the archive was packed on a system without this bit, so the first bytes of the file decide. */
   is_executable: boolean | null
-  /** Must be read to its end before the next entry is asked for. Has no bytes for a folder. */
+  /** Must be read to its end before the next entry is requested. A folder has no bytes. */
   body: AsyncIterable<Uint8Array>
 }
 
@@ -26,10 +25,10 @@ export type ArchiveReader = (
 
 const CHUNK_BYTES = 64 * 1024
 
-/** By the first bytes of a file isExecutable() decides. */
+/** Bytes of a file's head that isExecutable() needs. */
 export const HEAD_BYTES = 4
 
-/** Whether the file is unpacked as executable: by what the archive says, else by how programs and scripts begin. */
+/** Whether the file is unpacked as executable: by the archive's bit, otherwise by the head of programs and scripts. */
 export function isExecutable({ is_executable }: Pick<ArchiveEntry, 'is_executable'>, head: Buffer): boolean {
   return is_executable ?? /^(?:\x7fELF|#!)/.test(head.toString('latin1'))
 }
@@ -46,10 +45,10 @@ export async function* readRange(handle: FileHandle, start: number, end: number,
   }
 }
 
-/** What `inflate` makes of the bytes. Throws ApiError ARCHIVE_INVALID where they are damaged. */
+/** The inflated bytes. Throws ApiError ARCHIVE_INVALID when they are damaged. */
 export async function* inflated(bytes: AsyncIterable<Buffer>, inflate: Gunzip | InflateRaw): AsyncGenerator<Buffer> {
   const feeding = pipeline(bytes, inflate)
-  // The loop below throws the error; here it only must not go unheard.
+  // The loop below throws the error. This handler only prevents an unhandled rejection.
   const fed = feeding.catch((error: Error) => void inflate.destroy(error))
   try {
     for await (const chunk of inflate) yield chunk
@@ -67,7 +66,7 @@ function inflateFault(error: unknown): unknown {
   return code?.startsWith('Z_') ? archiveRefused('corrupt') : error
 }
 
-/** The parsers report damage by plain errors. What the system reports, and faults of our own, stay what they are. */
+/** The parsers report damage by plain errors. Errors of the system, and internal ones, are returned unchanged. */
 export function parserFault(error: unknown): unknown {
   if (!(error instanceof Error) || error.constructor !== Error || 'code' in error) return error
   if (/EOF|overflows|not found/.test(error.message)) return archiveRefused('truncated')

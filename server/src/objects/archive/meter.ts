@@ -1,18 +1,18 @@
-// How much may come out of an archive, in all and for what went in. Asked before anything is kept, so that a bomb of
-// any form ends at the cap, with what it has written so far removed by whoever writes.
+// Limits the bytes that come out of an archive, in all and in proportion to the bytes that went in. It is asked before a
+// byte is stored, so that a decompression bomb ends at the limit. The writer then removes its partial folder.
 import { archiveRefused } from './refusal.ts'
 
 export type MeterLimits = {
-  /** Bytes that all of it unpacks to. */
+  /** Unpacked bytes of the whole archive. */
   bytes_max: number
-  /** Bytes out for a byte in. Deflate reaches 1,032; builds stay under 20. */
+  /** Unpacked bytes for each packed byte. Deflate reaches 1,032; builds stay under 20. */
   ratio_max: number
-  /** So many bytes may come out before the ratio is looked at: small archives may be well compressed. */
+  /** Unpacked bytes to which the ratio does not apply, because small archives may compress well. */
   ratio_free_bytes: number
 }
 
 export type Meter = {
-  /** Throws if an entry that says it is so long would not fit any more. */
+  /** Throws when an entry of this length would exceed the limit. */
   expect: (bytes: number, entry: string) => void
   wentIn: (bytes: number) => void
   /** Throws ApiError ARCHIVE_INVALID `too_many_bytes` or `ratio`. */

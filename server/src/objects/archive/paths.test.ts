@@ -2,7 +2,7 @@ import assert from 'node:assert'
 import { resolve, win32 } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ARCHIVE_LIMITS } from '../archive.ts'
+import { ARCHIVE_LIMITS } from './archive.ts'
 import { createPathTree, pathFault, twinKey } from './paths.ts'
 
 const refused = (reason: string) => (error: { code?: string; metadata?: { reason?: string } }) => {
@@ -10,7 +10,7 @@ const refused = (reason: string) => (error: { code?: string; metadata?: { reason
   return true
 }
 
-/** Names as an attacker would try them, and pieces to build others from. */
+/** Names of attacks, and parts to build others from. */
 const PIECES = [
   '..',
   '.',
@@ -35,7 +35,7 @@ const hostile = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
 )
 
-test('a path that is accepted stays below any folder, on POSIX and on Windows, read as it is or decoded', () => {
+test('an accepted path stays below its folder, on POSIX and on Windows, literal or decoded', () => {
   let accepted = 0
   fc.assert(
     fc.property(hostile, (path) => {
@@ -79,7 +79,7 @@ test('ordinary paths are accepted', () => {
   }
 })
 
-test('no two accepted paths are one file where case or accents do not count', () => {
+test('no two accepted paths are one file on a file system that ignores case or accents', () => {
   const letter = fc.constantFrom(...'aAbBéÉßẞKkİıſs', '\u0301', '\u212a')
   const name = fc.array(letter, { minLength: 1, maxLength: 4 }).map((letters) => letters.join(''))
   fc.assert(
@@ -117,7 +117,7 @@ test('the forms of every character that Unicode has fold to one', () => {
   }
 })
 
-test('parents come before what is in them, each once, and implied folders count', () => {
+test('parents come before their content, each once, and implied folders count', () => {
   const tree = createPathTree(ARCHIVE_LIMITS)
   assert.deepStrictEqual(tree.add('./', 'directory'), null)
   assert.deepStrictEqual(tree.add('./a/b/c.txt', 'file'), { path: 'a/b/c.txt', new_directories: ['a', 'a/b'] })
@@ -136,7 +136,7 @@ test('parents come before what is in them, each once, and implied folders count'
   assert.throws(() => tree.add('x/', 'file'), refused('empty_name'))
 })
 
-test('the caps hold at exactly their number', () => {
+test('the limits hold at exactly their number', () => {
   const limits = { entries_max: 3, path_bytes_max: 10, depth_max: 2 }
   assert.strictEqual(pathFault('aaaaaaaaaa', limits), null)
   assert.strictEqual(pathFault('aaaaaaaaaaa', limits), 'path_too_long')

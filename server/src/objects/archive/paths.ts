@@ -1,9 +1,9 @@
-// Which path of an archive becomes which path on the disk. Nothing is repaired or cleaned: a name either is harmless on
-// every file system as it stands, or it is refused. Only a "./" in front, which `tar -C folder .` writes, is dropped.
+// Maps paths of an archive to paths on the disk. No name is repaired: it is harmless on every file system, or refused. Only
+// a leading "./", which `tar -C folder .` writes, is removed.
 import { type ArchiveFault, archiveRefused } from './refusal.ts'
 
 export type PathLimits = {
-  /** Files and folders, those counted that are only implied by a path. */
+  /** Files and folders, with those that are only implied by a path. */
   entries_max: number
   /** UTF-8 bytes of a whole path. */
   path_bytes_max: number
@@ -11,14 +11,14 @@ export type PathLimits = {
   depth_max: number
 }
 
-/** What every file system takes for one name, in UTF-8 bytes. */
+/** UTF-8 bytes of one name, the limit of common file systems. */
 const NAME_BYTES_MAX = 255
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)(?:\.|$)/i
 /** Control and format characters (bidi overrides, joiners), line separators, unpaired surrogates. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u
 const ENCODED = /%(?:2e|2f|5c|00)/i
 
-/** Why this cannot be the name of a file or folder in a path; null when it can. */
+/** Why this is no valid name of a file or folder; null when it is. */
 function nameFault(name: string): ArchiveFault | null {
   if (name === '') return 'empty_name'
   if (name === '.' || name === '..') return 'dots'
@@ -33,9 +33,9 @@ function nameFault(name: string): ArchiveFault | null {
   return null
 }
 
-/** Why this cannot be a relative path of a file, such as `assets/logo.png`; null when it can. */
+/** Why this is no valid relative path of a file, such as `assets/logo.png`; null when it is. */
 export function pathFault(path: string, limits: Omit<PathLimits, 'entries_max'>): ArchiveFault | null {
-  // First, so that nothing below works on more than a path's worth of characters.
+  // The first check, so that the others work on a bounded text.
   if (path.length > limits.path_bytes_max || Buffer.byteLength(path) > limits.path_bytes_max) return 'path_too_long'
   if (path.startsWith('/')) return 'absolute'
   const names = path.split('/')
@@ -49,26 +49,26 @@ export function pathFault(path: string, limits: Omit<PathLimits, 'entries_max'>)
 
 /** Two names with the same key are one file on a file system that ignores case or the composition of accents. */
 export function twinKey(name: string): string {
-  // Upper case alone would keep two kinds of sharp s apart, lower case alone more than that.
+  // Upper case alone would distinguish two kinds of sharp s, and lower case alone more characters.
   return name.normalize('NFD').toLowerCase().toUpperCase().toLowerCase().normalize('NFD')
 }
 
 type Node = { name: string; kind: 'file' | 'directory'; is_explicit: boolean; children: Map<string, Node> }
 
-/** One for all files: nothing is ever put into a file. */
+/** Shared by all files, which have no children. */
 const NO_CHILDREN: Map<string, Node> = new Map()
 
 export type PathTree = {
   /**
-   * Enters a file or folder. Null for the archive's root itself; else its path, and the folders, parents first, that
-   * have to be made before it (a folder is the last of its own). Throws ApiError ARCHIVE_INVALID.
+   * Adds a file or folder. Returns null for the archive's root. Otherwise it returns the path and the folders to make
+   * before it, parents first; a new folder is the last of its own list. Throws ApiError ARCHIVE_INVALID.
    */
   add: (entry: string, kind: 'file' | 'directory') => { path: string; new_directories: string[] } | null
-  /** Files and folders entered so far, with implied folders. */
+  /** Files and folders added so far, with implied folders. */
   count: () => number
 }
 
-/** Everything that an archive has named so far. */
+/** The tree of all paths that an archive has named so far. */
 export function createPathTree(limits: PathLimits): PathTree {
   const root: Node = { name: '', kind: 'directory', is_explicit: false, children: new Map() }
   let count = 0
@@ -109,7 +109,7 @@ export function createPathTree(limits: PathLimits): PathTree {
         } else {
           if (known.name !== name) throw archiveRefused('twin', entry)
           if (!is_last && known.kind === 'file') throw archiveRefused('not_a_folder', entry)
-          // A folder may be listed after what is in it, once.
+          // A folder may be listed once after its content.
           if (is_last && (known.kind !== kind || known.is_explicit)) throw archiveRefused('duplicate', entry)
           node = known
         }

@@ -1,19 +1,19 @@
-// Why an archive is refused: the reasons that ARCHIVE_INVALID may carry, with what is said to its maker.
+// The reasons of ARCHIVE_INVALID, each with a sentence for the developer.
 import { ApiError } from '@muster/contract'
 
 const SENTENCES = {
   // The archive as a whole.
   not_an_archive: 'It is not a tar, tar.gz or zip archive.',
-  empty: 'It holds no file.',
+  empty: 'It contains no file.',
   truncated: 'It ends too early.',
-  trailing_data: 'Something follows after its end.',
+  trailing_data: 'Data follows after its end.',
   corrupt: 'Its structure is damaged.',
   checksum: 'The bytes do not have the checksum that the archive names.',
-  too_many_entries: 'It holds more files and folders than the platform takes.',
-  too_many_bytes: 'It unpacks to more bytes than the platform takes.',
+  too_many_entries: 'It contains more files and folders than the platform accepts.',
+  too_many_bytes: 'It unpacks to more bytes than the platform accepts.',
   ratio: 'It is compressed more than any build is.',
 
-  // What an entry is.
+  // The type of an entry.
   link: 'It is a link; only files and folders are unpacked.',
   device: 'It is a device; only files and folders are unpacked.',
   fifo: 'It is a pipe; only files and folders are unpacked.',
@@ -22,10 +22,10 @@ const SENTENCES = {
   unknown_type: 'It is neither a file nor a folder.',
   encrypted: 'It is encrypted.',
   compression_method: 'It is compressed by a method other than deflate.',
-  size_mismatch: 'Its length is not what the archive says.',
+  size_mismatch: 'Its length differs from the length in the archive.',
   overlap: 'It shares its bytes with another entry.',
 
-  // What an entry is called.
+  // The name of an entry.
   empty_name: 'A name between two slashes is empty.',
   encoding: 'The name is not UTF-8.',
   absolute: 'The path is absolute.',
@@ -40,11 +40,12 @@ const SENTENCES = {
   path_too_deep: 'The path has too many folders.',
   duplicate: 'There is another entry of this path.',
   twin: 'The path differs from another one only in upper and lower case or in how accents are written.',
-  not_a_folder: 'Another entry makes a file of what is a folder in this path.',
+  not_a_folder: 'A folder of this path is a file in another entry.',
 } as const
 
 export type ArchiveFault = keyof typeof SENTENCES
 
+/** Characters of an entry's name in a message. */
 const ENTRY_LENGTH_SHOWN_MAX = 200
 
 /** ApiError ARCHIVE_INVALID with `metadata: { entry, reason }`; `entry` is null when the archive itself is at fault. */

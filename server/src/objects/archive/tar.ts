@@ -1,4 +1,4 @@
-// Entries of a tar or tar.gz. The blocks are checked by tar-blocks.ts, tar-stream then reads names and extended headers.
+// Reads the entries of a tar or tar.gz. tar-blocks.ts checks the blocks; tar-stream then reads names and extended headers.
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
@@ -6,7 +6,7 @@ import { extract, type Header } from 'tar-stream'
 import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, inflated, parserFault, readRange } from './entry.ts'
 import type { Meter } from './meter.ts'
 import { archiveRefused } from './refusal.ts'
-import { createTarBlocks } from './tar-blocks.ts'
+import { TarBlocks } from './tar-blocks.ts'
 
 export const readTar: ArchiveReader = ({ handle, content_length }, meter) =>
   readEntries(readRange(handle, 0, content_length, meter), meter)
@@ -16,12 +16,12 @@ export const readTarGz: ArchiveReader = (file, meter) => readEntries(gunzipped(f
 async function* gunzipped({ handle, content_length }: ArchiveFile, meter: Meter): AsyncGenerator<Buffer> {
   const gunzip = createGunzip()
   yield* inflated(readRange(handle, 0, content_length, meter), gunzip)
-  // Several gzip members are one stream, by its definition; zeros behind the last are silently skipped by zlib.
+  // By definition several gzip members are one stream. zlib silently skips zeros after the last one.
   if (gunzip.bytesWritten !== content_length) throw archiveRefused('trailing_data')
 }
 
 async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGenerator<ArchiveEntry> {
-  const blocks = createTarBlocks(meter.expect)
+  const blocks = new TarBlocks(meter.expect)
 
   async function* checked(): AsyncGenerator<Buffer> {
     for await (const chunk of bytes) {
@@ -34,11 +34,11 @@ async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGe
 
   const parser = extract()
   const feeding = pipeline(Readable.from(checked()), parser)
-  // The loop below throws the error; here it only must not go unheard.
+  // The loop below throws the error. This handler only prevents an unhandled rejection.
   const fed = feeding.catch((error: Error) => void parser.destroy(error))
   try {
     for await (const item of parser) {
-      // Its types leave out that it can be iterated.
+      // Its types do not say that it is iterable.
       const body = orFaultOf(feeding, item as unknown as AsyncIterable<Uint8Array>)
       yield entryOf(item.header, body, blocks.content_lengths.shift())
       item.resume()
@@ -53,7 +53,7 @@ async function* readEntries(bytes: AsyncIterable<Buffer>, meter: Meter): AsyncGe
   }
 }
 
-/** A body that breaks off says only that it did; why is what the feeding has failed with. */
+/** The error of a body that breaks off has no cause. The cause is the failure of `feeding`. */
 async function* orFaultOf(feeding: Promise<void>, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* body
@@ -67,13 +67,13 @@ async function* orFaultOf(feeding: Promise<void>, body: AsyncIterable<Uint8Array
 
 function entryOf(header: Header, body: AsyncIterable<Uint8Array>, content_length: number | undefined): ArchiveEntry {
   const { name, size, mode, pax } = header
-  // tar-stream says null for what it does not know.
+  // tar-stream returns null for an unknown type.
   const type: string | null = header.type
-  // An extended header may name another length than the header itself; only the same one is believed.
+  // An extended header may name another length than the header. Both must be equal.
   if (content_length === undefined || size !== content_length) throw archiveRefused('size_mismatch', name)
   if (pax && Object.keys(pax).some((key) => key.startsWith('GNU.sparse'))) throw archiveRefused('sparse', name)
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') throw archiveRefused('unknown_type', name)
-  // Tars from before there was a type for folders name them with a slash at the end.
+  // Old tars have no type for folders, and mark them by a slash at the end of the name.
   const kind = type === 'directory' || (name.endsWith('/') && size === 0) ? 'directory' : 'file'
   return { name, kind, content_length, is_executable: (mode & 0o111) !== 0, body }
 }

@@ -1,27 +1,27 @@
-// Writes an unpacked build into a folder that is its own until it is complete. Every path that comes here has been
-// through paths.ts; files are created and never opened, so nothing that lies there is followed or overwritten.
+// Writes an unpacked build into a partial folder that no other process uses. paths.ts has checked every path. Files are
+// created and never opened, so no existing file is followed or overwritten.
 import { createHash } from 'node:crypto'
 import { chmod, type FileHandle, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncFolder } from '../sync-folder.ts'
 import { type ArchiveEntry, HEAD_BYTES, isExecutable } from './entry.ts'
 
-/** Anybody may read, nobody but the platform's user may write: lobbies run as other users. */
+/** Readable by all, because lobbies run as other users; writable by the platform's user only. */
 const FOLDER_MODE = 0o755
 const FILE_MODE = 0o644
 const EXECUTABLE_MODE = 0o755
-/** Files that are written and on their way to the disk. More do not make it faster. */
+/** Files flushed at once. More of them make it no faster. */
 const FLUSHES_MAX = 16
 
-/** What was written, by its path in the folder; of a folder `sha256` is null. */
+/** A written file or folder, by its path in the partial folder. `sha256` is null for a folder. */
 export type UnpackedFile = { path: string; sha256: string | null }
 
 export type FolderWriter = {
   directory: (path: string) => Promise<void>
   file: (path: string, entry: ArchiveEntry) => Promise<void>
-  /** Resolves when all of it is on the disk, with what was written. */
+  /** Resolves with all files and folders when everything is on the disk. */
   finish: () => Promise<UnpackedFile[]>
-  /** Resolves when nothing is written any more, so that the folder can be removed. */
+  /** Resolves when no write is under way, so that the folder can be removed. */
   abandon: () => Promise<void>
 }
 

@@ -1,5 +1,5 @@
-// Entries of a zip, as its central directory lists them; yauzl reads the directory. The header in front of each entry's
-// bytes must agree with it, no two entries may share bytes, and the checksum of what comes out is compared.
+// Reads the entries of a zip by its central directory, which yauzl parses. The local header of each entry must agree with
+// the directory, no two entries may share bytes, and the checksum of the unpacked bytes is compared.
 import type { FileHandle } from 'node:fs/promises'
 import { crc32, createInflateRaw } from 'node:zlib'
 import {
@@ -13,12 +13,12 @@ import { type ArchiveEntry, type ArchiveReader, inflated, parserFault, readRange
 import type { Meter } from './meter.ts'
 import { type ArchiveFault, archiveRefused } from './refusal.ts'
 
-/** Of the whole archive: names, extra fields and comments of its entries. */
+/** Bytes of the central directory: names, extra fields and comments of all entries. */
 const DIRECTORY_BYTES_MAX = 64 * 1024 * 1024
 const ENTRY_HEADER_BYTES = 46
 const STORED = 0
 const DEFLATED = 8
-/** The upper byte of "version made by" where the file mode is a Unix one: Unix, macOS. */
+/** Values of the upper byte of "version made by" for Unix and macOS, where the file mode is valid. */
 const MADE_BY_UNIX = new Set([3, 19])
 const FILE_TYPE_MASK = 0o170000
 const REGULAR = 0o100000
@@ -48,7 +48,7 @@ export const readZip: ArchiveReader = async function* ({ handle, content_length 
     const name = nameOf(entry.fileNameRaw)
     directory_bytes += ENTRY_HEADER_BYTES + entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength
     if (directory_bytes > DIRECTORY_BYTES_MAX) throw archiveRefused('too_many_entries')
-    // Before anything is inflated: entries that share bytes would let a small archive pass for a large one.
+    // Checked before anything is inflated: with shared bytes a small archive could unpack to a huge folder.
     packed_bytes += entry.compressedSize
     if (packed_bytes > content_length) throw archiveRefused('overlap', name)
     const local: LocalFileHeader = await orRefusal(zip.readLocalFileHeaderPromise(entry, { minimal: false }))
@@ -95,7 +95,7 @@ async function* bodyOf(handle: FileHandle, entry: Entry, name: string, start: nu
   if (checksum !== entry.crc32) throw archiveRefused('checksum', name)
 }
 
-/** Names are UTF-8 whatever the flag says: what is not UTF-8 could only be guessed. */
+/** Names must be UTF-8, whatever their flag says, because any other encoding would be a guess. */
 function nameOf(raw: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(raw)
@@ -114,21 +114,21 @@ function requireApart(spans: Span[], directory_start: number): void {
   }
 }
 
-/** Behind the last entry that was counted comes the end of the directory, and no entry that was not. */
+/** After the last counted entry the directory must end, without an uncounted entry. */
 async function requireNothingUnlisted(handle: FileHandle, position: number): Promise<void> {
   const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, position)
   const signature = buffer.toString('latin1')
   if (signature !== 'PK\x05\x06' && signature !== 'PK\x06\x06') throw archiveRefused('trailing_data')
 }
 
-/** Where in the file yauzl reads the directory next. Its types call this a boolean. */
+/** The position at which yauzl reads the directory next. Its types declare a boolean. */
 function directoryCursor(zip: ZipFile): number {
   const cursor: unknown = zip.readEntryCursor
-  if (typeof cursor !== 'number') throw new Error('The zip reader does not say where it is.')
+  if (typeof cursor !== 'number') throw new Error('The zip reader has no numeric position.')
   return cursor
 }
 
-/** yauzl wants a class to be derived. Its own reader falls over positions that a hostile archive can name. */
+/** yauzl requires a derived class. Its own reader crashes on positions that a hostile archive can name. */
 class HandleReader extends RandomAccessReader {
   readonly #handle: FileHandle
 
@@ -151,7 +151,7 @@ class HandleReader extends RandomAccessReader {
     this.#handle.read(buffer, offset, length, position).then(({ bytesRead }) => callback(null, bytesRead), callback)
   }
 
-  /** The handle is closed by who has opened it. */
+  /** The caller that opened the handle closes it. */
   override close(callback: (error: Error | null) => void): void {
     callback(null)
   }

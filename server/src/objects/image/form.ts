@@ -1,4 +1,4 @@
-// What the readers of the formats share: bytes that end are a refusal, never an error of ours.
+// Shared by the readers of the formats. Missing bytes are a refusal of the picture, never an internal error.
 
 /** `width` and `height`: of the picture or of its largest frame, in pixels. */
 export type Image = { content_type: ImageType; width: number; height: number }
@@ -17,7 +17,7 @@ export function malformed(what: string): ImageRefused {
   return new ImageRefused('malformed', `The picture is not well-formed: ${what}.`)
 }
 
-/** For whoever has read a picture to its end, which must be the file's. */
+/** Requires that the picture, which was read to `end`, ends with the file. */
 export function requireEnd(bytes: Buffer, end: number): void {
   if (end === bytes.length) return
   if (end > bytes.length) throw malformed('it ends too early')
@@ -25,7 +25,7 @@ export function requireEnd(bytes: Buffer, end: number): void {
   throw new ImageRefused('trailing', message)
 }
 
-/** `length` bytes at `start`, all of them there. */
+/** `length` bytes from `start`. Throws when the file is shorter. */
 export function part(bytes: Buffer, start: number, length: number): Buffer {
   if (start + length > bytes.length) throw malformed('it ends too early')
   return bytes.subarray(start, start + length)

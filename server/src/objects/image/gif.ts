@@ -6,7 +6,7 @@ const FRAME_LENGTH = 10
 const EXTENSION = 0x21
 const FRAME = 0x2c
 const TRAILER = 0x3b
-/** An animation is decoded frame by frame. */
+/** Frames of an animation. Bounds the time of a browser, which decodes frame by frame. */
 const FRAMES_MAX = 1_000
 
 export function readGif(bytes: Buffer): Image {
@@ -15,7 +15,7 @@ export function readGif(bytes: Buffer): Image {
   let [width, height] = [header.readUInt16LE(6), header.readUInt16LE(8)]
   let at = HEADER_LENGTH + tableLength(header[10]!)
   let frames = 0
-  // Each round goes on by a byte at least.
+  // Each round advances by at least one byte.
   for (;;) {
     const kind = bytes[at]
     if (kind === undefined) throw malformed('it ends too early')
@@ -32,7 +32,7 @@ export function readGif(bytes: Buffer): Image {
       const frame = part(bytes, at, FRAME_LENGTH)
       width = Math.max(width, frame.readUInt16LE(1) + frame.readUInt16LE(5))
       height = Math.max(height, frame.readUInt16LE(3) + frame.readUInt16LE(7))
-      // A byte that says how the pixels are coded stands before their blocks.
+      // One byte before the blocks says how the pixels are coded.
       at = endOfBlocks(bytes, at + FRAME_LENGTH + tableLength(frame[9]!) + 1)
     } else {
       throw malformed('a block has no kind')
@@ -40,7 +40,7 @@ export function readGif(bytes: Buffer): Image {
   }
 }
 
-/** Bytes of the colour table that follows, by the flags in front of it. */
+/** Bytes of the colour table that follows these flags. */
 function tableLength(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 0x07) + 1)
 }

@@ -1,6 +1,6 @@
-// JPEG (ITU T.81): segments, each a marker and mostly a length, and after a start of scan (SOS) coded data in which every
-// 0xFF is followed by 0x00 or by a restart marker. What cameras append behind the end, such as second pictures, is refused
-// like everything else that stands there.
+// JPEG (ITU T.81): segments, each with a marker and usually a length. A start of scan (SOS) is followed by coded data, in
+// which every 0xFF is followed by 0x00 or by a restart marker. Data after the end, such as the second picture that some
+// cameras append, is refused.
 import { type Image, malformed, part, requireEnd } from './form.ts'
 
 const SOI = 0xd8
@@ -8,9 +8,9 @@ const EOI = 0xd9
 const SOS = 0xda
 const DNL = 0xdc
 const TEM = 0x01
-/** A progressive picture has some dozens, and a colour profile some more. */
+/** Segments of one picture. A progressive one has some dozens, and a colour profile some more. */
 const SEGMENTS_MAX = 10_000
-/** Start of frame in all its kinds: 0xC0 to 0xCF but DHT (C4), JPG (C8) and DAC (CC). */
+/** Every kind of start of frame: 0xC0 to 0xCF without DHT (C4), JPG (C8) and DAC (CC). */
 const isFrame = (marker: number): boolean => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 const isRestart = (marker: number): boolean => marker >= 0xd0 && marker <= 0xd7
 
@@ -20,7 +20,7 @@ export function readJpeg(bytes: Buffer): Image {
   let at = 2
   for (let count = 0; count < SEGMENTS_MAX; count++) {
     if (bytes[at] !== 0xff) throw malformed('a marker is missing')
-    // Fill bytes may stand before it.
+    // Fill bytes may precede a marker.
     while (bytes[at + 1] === 0xff) at++
     const marker = part(bytes, at, 2)[1]!
     at += 2
@@ -29,7 +29,7 @@ export function readJpeg(bytes: Buffer): Image {
       requireEnd(bytes, at)
       return { content_type: 'image/jpeg', ...size }
     }
-    // Another picture begins, a height that comes later than the pixels, or what only stands inside of scans.
+    // The start of another picture, a height after the pixels, or a marker that is valid only inside scans.
     if (marker === SOI || marker === DNL || marker === TEM || marker === 0 || isRestart(marker)) {
       throw malformed(`a marker ${marker.toString(16)}`)
     }
@@ -49,7 +49,7 @@ export function readJpeg(bytes: Buffer): Image {
   throw malformed(`it has more than ${SEGMENTS_MAX} segments`)
 }
 
-/** Where the next marker stands that is not part of the coded data. */
+/** The position of the next marker that is not part of the coded data. */
 function endOfScan(bytes: Buffer, start: number): number {
   for (let at = start; at + 1 < bytes.length; at++) {
     if (bytes[at] !== 0xff) continue

@@ -7,7 +7,7 @@ const SIGNATURE_LENGTH = 8
 /** Length, type and checksum. */
 const CHUNK_FRAME_LENGTH = 12
 const IHDR_LENGTH = 13
-/** Encoders write pixels in chunks of 8 KB and more. */
+/** Chunks of one picture. Encoders write pixels in chunks of 8 KB and more. */
 const CHUNKS_MAX = 20_000
 
 export function readPng(bytes: Buffer): Image {

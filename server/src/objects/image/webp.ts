@@ -6,8 +6,9 @@ type Size = { width: number; height: number }
 
 const RIFF_LENGTH = 12
 const CHUNK_HEAD_LENGTH = 8
-/** An animation is decoded frame by frame. */
+/** Frames of an animation. Bounds the time of a browser, which decodes frame by frame. */
 const FRAMES_MAX = 1_000
+/** Chunks of one picture: its frames and its metadata. */
 const CHUNKS_MAX = 4_096
 const ANMF_HEAD_LENGTH = 16
 const LOSSY_START = 0x9d012a
@@ -39,7 +40,7 @@ function chunksOf(bytes: Buffer, start: number): Chunk[] {
     if (chunks.length === CHUNKS_MAX) throw malformed(`it has more than ${CHUNKS_MAX} chunks`)
     const length = part(bytes, at, CHUNK_HEAD_LENGTH).readUInt32LE(4)
     chunks.push({ type: bytes.toString('latin1', at, at + 4), data: part(bytes, at + CHUNK_HEAD_LENGTH, length) })
-    // Odd lengths are filled up.
+    // Odd lengths are padded.
     at += CHUNK_HEAD_LENGTH + length + (length % 2)
   }
   requireEnd(bytes, at)

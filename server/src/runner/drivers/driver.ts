@@ -1,4 +1,4 @@
-// A driver starts one lobby, reports what the operating system knows of it, and ends it. Which lobbies are wanted is
+// A driver starts one lobby, reports its state as the operating system sees it, and ends it. Which lobbies are wanted is
 // decided by the reconcile loop, which reads the database. A run outlives the process that started it; `list` finds it.
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { ListeningSocket } from '../sockets.ts'

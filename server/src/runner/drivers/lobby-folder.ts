@@ -1,14 +1,14 @@
 // The folder of a lobby, `<data>/lobbies/<lobby id>/`. The monitor and the logger, which outlive the runner, write it. The
 // runner reads it after a restart.
 //
-//   run.json     written before the start: boot id, uid, sandbox, control group
-//   launch       the script by which the monitor becomes the lobby (monitor.ts)
-//   launched     the monitor's line of /proc/PID/stat, which it writes first: its time of change is the lobby's start
-//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}: its last change is the lobby's end
+//   run.json     written before the start: boot id, uid, sandbox, control group.
+//   launch       the script by which the monitor becomes the lobby (monitor.ts).
+//   launched     the monitor's line of /proc/PID/stat, which it writes first. Its time of change is the lobby's start.
+//   status       JSON lines: {"child-pid": N}, and at the end {"exit-code": N}. Its last change is the lobby's end.
 //   stdout.1.log, ...         the kept output (lobby-logs/files.ts). The pipes of the output are in another folder, so that a
 //                             program that reads all files of this one neither blocks nor consumes output
-//   metrics.json what it has used over its life (lobby-logs/lobby-metrics.ts)
-//   ended.json   the exit as first determined, so that it does not change when the control group is gone
+//   metrics.json what it has used over its life (lobby-logs/lobby-metrics.ts).
+//   ended.json   the exit as first determined, so that it does not change when the control group is gone.
 //
 // When the lobby is over, its log, metrics and exit stay, and the rest is removed (logs/ended-logs.ts). Until then the
 // lobby is listed in `<data>/lobbies/.unfinished/` (unfinished.ts).

@@ -33,7 +33,7 @@ export function createLines(now_ms: number): Lines {
   }
 }
 
-/** Takes output and returns the whole lines to keep of it, with their times. */
+/** Takes output and returns its whole lines to keep, with their times. */
 export function takeChunk(lines: Lines, chunk: Buffer, now_ms: number): Buffer {
   refill(lines, now_ms)
   const kept: Buffer[] = []

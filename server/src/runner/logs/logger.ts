@@ -4,7 +4,7 @@
 // the runner breaks them. Without a reader they fill up (64 KiB), and the lobby waits in its next write until there is one.
 // The logger outlives the runner and needs no memory of its own: at its start it opens every pipe it finds, and later ones
 // are named to it through its control pipe. A pipe ends with the last process of its lobby. Then the logger removes it,
-// which tells readers that the log is whole.
+// which shows readers that the log is whole.
 //
 //   node logger.ts <lobbies folder>       messages: `attach <lobby id>`, `runner <pid> <start time>`, `bye`
 //
@@ -36,7 +36,7 @@ import { createLogWriter } from './log-writer.ts'
 const READ_BYTES_PER_SECOND_MAX = 4 * 1024 * 1024
 /** Bytes a second read from all streams. Bounds the processor time of the logger. */
 const READ_BYTES_PER_SECOND_OF_ALL_MAX = 32 * 1024 * 1024
-/** Bytes a stream may read in each tick, however many streams share the rate. One pipe holds as many. */
+/** Bytes a stream may read in each tick, whatever the number of streams: the content of one pipe. */
 const READ_BYTES_PER_TICK_MIN = 64 * 1024
 /** Reads of a newly opened pipe. Together they take more than a pipe holds, so a longer output has a living writer. */
 const READS_AT_OPEN_MAX = 32

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { cpuMsOf } from '../../test/cpu-time.ts'
+import { cpuMsOf } from '../../../test/cpu-time.ts'
 import {
   GIF,
   HTML,
@@ -16,7 +16,7 @@ import {
   WEBP,
   WEBP_ANIMATED,
   WEBP_LOSSY,
-} from '../../test/images.ts'
+} from '../../../test/images.ts'
 import { IMAGE_PIXELS_MAX, IMAGE_SIDE_MAX, ImageRefused, readImage } from './image.ts'
 
 const PICTURES = { PNG, JPEG, GIF, WEBP, WEBP_LOSSY, WEBP_ANIMATED }
@@ -32,7 +32,7 @@ function reasonOf(bytes: Buffer): string {
   return 'taken'
 }
 
-test('each format is known by its bytes, with its size', () => {
+test('each format is recognised by its bytes, with its size', () => {
   const types = Object.fromEntries(Object.entries(PICTURES).map(([name, bytes]) => [name, readImage(bytes)]))
   const size = { width: 3, height: 2 }
   assert.deepEqual(types, {
@@ -45,7 +45,7 @@ test('each format is known by its bytes, with its size', () => {
   })
 })
 
-test('what is no picture is refused, whatever it calls itself', () => {
+test('a file that is no picture is refused', () => {
   const bmp = Buffer.from('BM')
   const icon = Buffer.from('00000100', 'hex')
   const avif = Buffer.from('\0\0\0\x20ftypavif', 'latin1')
@@ -62,7 +62,7 @@ test('what is no picture is refused, whatever it calls itself', () => {
   }
 })
 
-test('nothing may come after the end of a picture, nor may its end be missing', () => {
+test('data after the end of a picture, and a missing end, are refused', () => {
   for (const [name, bytes] of Object.entries(PICTURES)) {
     for (const tail of [HTML, '\0', SVG, 'PK\x05\x06']) {
       assert.equal(reasonOf(Buffer.concat([bytes, Buffer.from(tail)])), 'trailing', name)
@@ -74,7 +74,7 @@ test('nothing may come after the end of a picture, nor may its end be missing', 
   }
 })
 
-test('a picture that claims too many pixels is refused before anybody decodes it', () => {
+test('a picture that claims too many pixels is refused without decoding', () => {
   assert.equal(reasonOf(pngOf(100_000, 100_000)), 'too_many_pixels')
   assert.equal(reasonOf(pngOf(0xffffffff, 0xffffffff)), 'too_many_pixels')
   assert.equal(reasonOf(jpegOf(65_535, 65_535)), 'too_many_pixels')
@@ -116,7 +116,7 @@ test('parts that contradict each other are refused', () => {
   )
 })
 
-test('metadata is not looked at, however it would unpack, and is bounded by the file', () => {
+test('metadata is not unpacked, and is bounded by the file', () => {
   const exif = Buffer.concat([Buffer.from('MM\0*\0\0\0\b\xff\xff', 'latin1'), Buffer.alloc(60_000, 0xff)])
   assert.equal(reasonOf(pngOf(3, 2, pngChunk('eXIf', exif))), 'taken')
   const length = Buffer.alloc(2)
@@ -125,7 +125,7 @@ test('metadata is not looked at, however it would unpack, and is bounded by the 
   assert.equal(reasonOf(Buffer.concat([JPEG.subarray(0, 2), app1, JPEG.subarray(2)])), 'taken')
 })
 
-test('ten million bytes of nothing but structure are read in no time', () => {
+test('ten million bytes of structure are read quickly', () => {
   const LENGTH = 9_999_000
   const many = (start: Buffer, unit: string, end: Buffer) =>
     Buffer.concat([start, Buffer.alloc(LENGTH, Buffer.from(unit, 'hex')), end])
@@ -144,7 +144,7 @@ test('ten million bytes of nothing but structure are read in no time', () => {
   }
 })
 
-test('any bytes are an image or are refused; a byte that is changed breaks nothing', () => {
+test('any bytes are an image or are refused, also with a changed byte', () => {
   const picture = fc.constantFrom(...Object.values(PICTURES))
   const change = fc.record({ at: fc.nat(), value: fc.nat(255) })
   fc.assert(

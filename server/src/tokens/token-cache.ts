@@ -1,15 +1,15 @@
-// The tokens that were verified a while ago, by the hash of their text. Two halves: what is asked for moves to the
-// younger one; when that is full, the older one is forgotten at once. So a look-up never sorts and never scans.
+// A cache of verified tokens, by the hash of their text. It has two generations: a read moves an entry to the younger one,
+// and when that is full, the older one is dropped at once. So no operation sorts or scans.
 import type { Token } from './claims.ts'
 
-export type Memory = {
+export type TokenCache = {
   get: (digest: string) => Token | undefined
   set: (digest: string, token: Token) => void
   size: () => number
 }
 
-/** Holds `entries_max` at most, and the half of it that was asked for last for certain. */
-export function createMemory(entries_max: number): Memory {
+/** Holds `entries_max` at most. The half of it that was read last is always kept. */
+export function createTokenCache(entries_max: number): TokenCache {
   let younger = new Map<string, Token>()
   let older = new Map<string, Token>()
 

@@ -1,20 +1,21 @@
-// Unpacking what strangers have packed. A tar, tar.gz or zip becomes a folder of plain files and folders, or nothing:
-// it is unpacked beside its place and renamed when it is complete. The parsers only say what the archive claims; which
-// path, mode and length becomes true is decided here, and what is not plainly harmless is refused, never repaired.
+// Unpacks untrusted archives. A tar, tar.gz or zip becomes a folder of plain files and folders, or nothing: it is unpacked
+// into a partial folder, which is renamed when it is complete. The parsers report the claims of the archive. Paths, modes
+// and lengths are decided here, and an entry that is not plainly harmless is refused, never repaired.
 import { mkdir, mkdtemp, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, HEAD_BYTES, isExecutable } from './archive/entry.ts'
-import { createMeter, type MeterLimits } from './archive/meter.ts'
-import { createPathTree, type PathLimits } from './archive/paths.ts'
-import { archiveRefused } from './archive/refusal.ts'
-import { readTar, readTarGz } from './archive/tar.ts'
-import { isTarHeader } from './archive/tar-blocks.ts'
-import { createFolderWriter, type FolderWriter, type UnpackedFile } from './archive/writer.ts'
-import { readZip } from './archive/zip.ts'
-import { syncFolder } from './sync-folder.ts'
+import { syncFolder } from '../sync-folder.ts'
+import { type ArchiveEntry, type ArchiveFile, type ArchiveReader, HEAD_BYTES, isExecutable } from './entry.ts'
+import { createMeter, type MeterLimits } from './meter.ts'
+import { createPathTree, type PathLimits } from './paths.ts'
+import { archiveRefused } from './refusal.ts'
+import { readTar, readTarGz } from './tar.ts'
+import { isTarHeader } from './tar-blocks.ts'
+import { createFolderWriter, type FolderWriter, type UnpackedFile } from './writer.ts'
+import { readZip } from './zip.ts'
 
 export type ArchiveLimits = MeterLimits & PathLimits
 
+/** Limits of one archive. `bytes_max` is larger than any build of a game server, and bounds the disk. */
 export const ARCHIVE_LIMITS: Readonly<ArchiveLimits> = {
   entries_max: 100_000,
   bytes_max: 8 * 1024 ** 3,
@@ -24,22 +25,22 @@ export const ARCHIVE_LIMITS: Readonly<ArchiveLimits> = {
   depth_max: 64,
 }
 
-/** A file as it would be unpacked. */
+/** A file of the archive, with its path and mode after unpacking. */
 export type CheckedFile = { path: string; is_executable: boolean }
 
-/** Files and folders, and the bytes of the files. */
+/** `entries`: files and folders. `bytes`: of all files. */
 export type Unpacked = { entries: number; bytes: number }
 
 type Destination = Pick<FolderWriter, 'directory' | 'file'>
 
-/** `files`: everything that was written into `folder`, with hashes. */
+/** `files`: all files and folders written into `folder`, with hashes. */
 type Accept = (folder: string, files: readonly UnpackedFile[]) => Promise<void>
 
 const PARTIAL = '.partial-'
 
 /**
- * Reads the whole archive and writes nothing. Throws ApiError ARCHIVE_INVALID with `metadata: { entry, reason }`: what
- * passes here, unpackArchive takes. `onFile` is called for each file.
+ * Reads the whole archive and writes nothing. Throws ApiError ARCHIVE_INVALID with `metadata: { entry, reason }`. An archive
+ * that passes is accepted by unpackArchive. `onFile` is called for each file.
  */
 export async function checkArchive(
   path: string,
@@ -49,7 +50,7 @@ export async function checkArchive(
   return await walk(path, { ...ARCHIVE_LIMITS, ...limits }, createFileReader(onFile))
 }
 
-/** Reads what a writer would write. */
+/** A destination that reads every entry and writes nothing. */
 function createFileReader(onFile: (file: CheckedFile) => void): Destination {
   return {
     async directory() {},
@@ -64,10 +65,10 @@ function createFileReader(onFile: (file: CheckedFile) => void): Destination {
 }
 
 /**
- * Unpacks a local file into `target_folder`, which appears complete and durable, or not at all. Its files are 0644, or
- * 0755 where the archive says executable, its folders 0755. When the folder is there already, because someone else was
- * faster, it stays as it is. Throws ApiError ARCHIVE_INVALID like checkArchive, or the system's error. `accept` is asked
- * when all of it is on the disk: when it throws, the folder does not appear.
+ * Unpacks a local file into `target_folder`, which appears complete and durable, or not at all. Its files have mode 0644,
+ * or 0755 where the archive says executable; its folders have 0755. An existing folder, of a process that was faster, is
+ * kept. Throws ApiError ARCHIVE_INVALID like checkArchive, or the system's error. `accept` is called when everything is on
+ * the disk: when it throws, the folder does not appear.
  */
 export async function unpackArchive(
   source: { path: string },
@@ -93,8 +94,8 @@ export async function unpackArchive(
 }
 
 /**
- * Removes what an unpacking that was killed has left in the folder of the targets. For a process that knows itself to
- * be the only one that unpacks there, before its first.
+ * Removes partial folders of a killed process. To be called before the first unpacking, by the only process that unpacks
+ * into `parent_folder`.
  */
 export async function removePartialFolders(parent_folder: string): Promise<void> {
   for (const name of await readdir(parent_folder)) {
@@ -121,13 +122,13 @@ async function walkEntries(
   let bytes = 0
   let files = 0
   for await (const entry of entries) {
-    const place = tree.add(entry.name, entry.kind)
-    for (const directory of place?.new_directories ?? []) await destination.directory(directory)
-    if (place === null || entry.kind === 'directory') {
+    const added = tree.add(entry.name, entry.kind)
+    for (const directory of added?.new_directories ?? []) await destination.directory(directory)
+    if (added === null || entry.kind === 'directory') {
       for await (const chunk of entry.body) if (chunk.length > 0) throw archiveRefused('size_mismatch', entry.name)
       continue
     }
-    await destination.file(place.path, entry)
+    await destination.file(added.path, entry)
     bytes += entry.content_length
     files += 1
   }
@@ -135,7 +136,7 @@ async function walkEntries(
   return { entries: tree.count(), bytes }
 }
 
-/** By the first bytes; what the file is called, and what its uploader says it is, count for nothing. */
+/** Chooses the reader by the first bytes. The name of the file and the type of the upload are ignored. */
 async function readerOf({ handle }: ArchiveFile): Promise<ArchiveReader> {
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(512), 0, 512, 0)
   const head = buffer.subarray(0, bytesRead)
@@ -151,7 +152,7 @@ async function putInPlace(partial: string, target: string): Promise<void> {
     await rename(partial, target)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
-    // Someone else was faster. What is there is complete, because only renaming makes it appear, and is never empty.
+    // Another process was faster. Its folder is complete, because only a rename makes it appear, and is never empty.
     if (code !== 'ENOTEMPTY' && code !== 'EEXIST') throw error
   }
 }

@@ -1,18 +1,17 @@
-// Pictures that people upload, looked at byte by byte: what they are is what they say of themselves from the first byte to
-// the last, and nothing may come after it. They are never decoded, so a picture that unpacks to gigabytes costs us nothing;
-// it is refused for the size that it claims, for it would cost those who look at it. Formats that can carry scripts (SVG)
-// are none of these.
-import { type Image, ImageRefused, type ImageType } from './image/form.ts'
-import { readGif } from './image/gif.ts'
-import { readJpeg } from './image/jpeg.ts'
-import { readPng } from './image/png.ts'
-import { readWebp } from './image/webp.ts'
+// Reads type and size of uploaded pictures. A picture is parsed from its first byte to its last, and nothing may follow.
+// Pixels are never decoded, so a picture that unpacks to gigabytes costs the platform nothing. It is refused for the size
+// that it claims, because it would cost the browsers that show it. Formats that can contain scripts (SVG) are refused.
+import { type Image, ImageRefused, type ImageType } from './form.ts'
+import { readGif } from './gif.ts'
+import { readJpeg } from './jpeg.ts'
+import { readPng } from './png.ts'
+import { readWebp } from './webp.ts'
 
-export { type Image, ImageRefused, type ImageType } from './image/form.ts'
+export { type Image, ImageRefused, type ImageType } from './form.ts'
 
-/** Pixels of a side. */
+/** Pixels of one side. Common browsers and graphics cards show that size. */
 export const IMAGE_SIDE_MAX = 8_192
-/** Pixels of the whole: 64 MB in the memory of who looks at it. */
+/** Pixels of the whole picture: 64 MB in the memory of a browser. */
 export const IMAGE_PIXELS_MAX = 4_096 * 4_096
 
 const FORMATS = [
@@ -38,7 +37,7 @@ export function readImage(bytes: Buffer): Image {
 
 const EXTENSIONS = { 'image/png': 'png', 'image/jpeg': 'jpg', 'image/gif': 'gif', 'image/webp': 'webp' } as const
 
-/** Where a picture is on the host of all games' pictures (config.ts: mediaHost). */
+/** The path of a picture on the host of all games' pictures (config.ts: mediaHost). */
 export function imagePath({ sha256, content_type }: { sha256: string; content_type: ImageType }): string {
   return `/${sha256}.${EXTENSIONS[content_type]}`
 }
