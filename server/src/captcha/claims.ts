@@ -1,7 +1,7 @@
-// The responses of captchas that clients have sent to this platform. Each is valid once, for the request that sent it first,
-// in any namespace. A response is claimed before its provider is asked: of a hundred at once only one is sent on. A claim is
-// settled once the provider has decided; until then the same request may ask again. Only the hash is kept, and longer than
-// any provider would accept the response.
+// The captcha responses that were sent to this platform. Each is valid once, for the first request with it, in any
+// namespace. A response is claimed before its provider is asked, so the provider is asked once for a hundred simultaneous
+// requests. A claim is answered once the provider has returned its result; until then the same request may repeat it. Only
+// the hash is kept, for longer than any provider accepts a response.
 import { createHash, randomBytes } from 'node:crypto'
 import type { CaptchaProvider } from '@muster/contract'
 import { sql } from 'kysely'
@@ -9,12 +9,12 @@ import type { Context } from '../context.ts'
 
 const CLAIM_MS = 24 * 3_600_000
 const SWEEP_EVERY_MS = 10 * 60_000
-/** Rows of one sweep and table; the rest is for the next. */
+/** Rows that one sweep removes from each table. Bounds its time. */
 const SWEPT_MAX = 10_000
 
 export type Claim = { response_hash: Buffer; claimed_by: Buffer }
 
-/** Null: it has been used, or somebody else is using it. `request` names the request when it may be repeated. */
+/** Null: the response was used, or another request is using it. `request`: identifies a request that may be repeated. */
 export async function claimResponse(
   ctx: Context,
   provider: CaptchaProvider,
@@ -32,7 +32,7 @@ export async function claimResponse(
   return rows.length === 1 ? claim : null
 }
 
-/** False: the same request, repeated meanwhile, was answered before. */
+/** False: a repetition of the same request was answered before. */
 export async function answerClaim(ctx: Context, claim: Claim): Promise<boolean> {
   const { rows } = await sql`
     update captcha_claims set is_answered = true
@@ -45,12 +45,12 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Removes claims and solved captchas that are over, now and then, until it is stopped. */
+/** Removes expired claims and solved captchas periodically, until it is stopped. */
 export function startCaptchaSweep(ctx: Context): { stop: () => Promise<void> } {
   let sweeping: Promise<void> | null = null
   const timer = setInterval(() => {
     sweeping ??= sweepCaptchas(ctx)
-      .catch((error: unknown) => ctx.log.warn({ err: error }, 'old captchas could not be removed; trying again'))
+      .catch((error: unknown) => ctx.log.warn({ err: error }, 'expired captchas could not be removed; retrying'))
       .finally(() => {
         sweeping = null
       })

@@ -1,6 +1,6 @@
-// The providers of captchas, which verify a response. They fail closed: without a documented answer no client is admitted. A
-// provider that keeps failing is not called for a while (open), then by one request at a time until it works again.
-// Meanwhile clients receive an error that says when to try again.
+// Asks captcha providers whether a response is valid. It fails closed: without a documented answer of the provider, no
+// request passes. After repeated failures a provider is not asked for a time (the circuit is open). Then one request at a
+// time asks it until it answers again. Refused clients receive the time to retry after.
 import { ApiError, CAPTCHA_TEST_SECRETS, type CaptchaProvider } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { CircuitBreaker } from '../outbound/circuit-breaker.ts'
@@ -8,17 +8,17 @@ import { createDns } from '../outbound/dns.ts'
 import { parseNetworks } from '../outbound/public-address.ts'
 import { FetchFailure, type FetchRules, safeFetch } from '../outbound/safe-fetch.ts'
 
-/** For the whole call to a captcha provider. */
+/** Time limit of the whole call to a captcha provider, for which a player waits. */
 const ANSWER_MS_MAX = 5_000
-/** Body of a provider's response. */
+/** Bytes of a provider's response, which has some hundred. */
 const ANSWER_BYTES_MAX = 64 * 1024
-/** Questions to one provider that are under way. */
+/** Requests to one provider under way. Bounds memory and connections. */
 const QUESTIONS_MAX = 256
 /** Failures in a row after which a provider is skipped for OPEN_MS. */
 const FAILURES_MAX = 5
 const OPEN_MS = 10_000
 const RETRY_AFTER_S = 2
-/** The game's developer must mend it: players need not hurry. */
+/** Retry time for a wrong secret, which the game's developer must correct. */
 const MISCONFIGURED_RETRY_AFTER_S = 60
 
 export type Question = {
@@ -30,10 +30,10 @@ export type Question = {
   address: string
 }
 
-/** What the provider says of a good response: on which page it was solved, for which action. */
+/** A valid response: the page on which it was solved, and its action. */
 export type Solved = { hostname: string | null; action: string | null }
 
-/** Null when the response is not good. Throws CAPTCHA_PROVIDER_FAILED when that cannot be found out. */
+/** Returns null when the response is not valid. Throws CAPTCHA_PROVIDER_FAILED when the provider does not answer. */
 export type AskProvider = (provider: CaptchaProvider, question: Question) => Promise<Solved | null>
 
 export function createAskProvider(ctx: Context): AskProvider {
@@ -43,7 +43,7 @@ export function createAskProvider(ctx: Context): AskProvider {
   const rules: FetchRules = {
     schemes: ['http', 'https'],
     names: createDns(ctx.config.dns_servers),
-    // Where providers are is the operator's own word.
+    // The addresses of providers come from the operator's settings.
     private_networks: parseNetworks(['0.0.0.0/0', '::/0']),
     own_ports: [],
     trust: ctx.trust,
@@ -61,12 +61,12 @@ export function createAskProvider(ctx: Context): AskProvider {
     try {
       const answer = await ask(ctx.config.captcha_urls[provider], question, rules)
       call.succeeded()
-      if (answer.blames_us) throw misconfigured(ctx, provider, question, answer.error_codes)
+      if (answer.is_misconfigured) throw misconfigured(ctx, provider, question, answer.error_codes)
       return answer.solved
     } catch (error) {
       if (error instanceof ApiError) throw error
       call.failed()
-      ctx.log.warn({ provider, is_open: breaker.isOpen(), reason: sentenceOf(error) }, 'a captcha provider failed')
+      ctx.log.warn({ provider, is_open: breaker.isOpen(), reason: sentenceOf(error) }, 'captcha provider failed')
       throw failed(breaker.isOpen() ? OPEN_MS / 1000 : RETRY_AFTER_S)
     } finally {
       question_counts[provider]--
@@ -74,9 +74,9 @@ export function createAskProvider(ctx: Context): AskProvider {
   }
 }
 
-type Answer = { solved: Solved | null; blames_us: boolean; error_codes: string }
+type Answer = { solved: Solved | null; is_misconfigured: boolean; error_codes: string }
 
-/** Both providers speak the same form, and answer JSON of which `success` decides. */
+/** Both providers accept the same form, and return JSON with `success`. */
 async function ask(url: string, question: Question, rules: FetchRules): Promise<Answer> {
   const form = new URLSearchParams({
     secret: question.secret_key,
@@ -112,7 +112,7 @@ function answerOf(text: string): Answer {
   if (error_codes.includes('internal-error')) throw new FetchFailure('protocol', 'It has an error of its own.')
   return {
     solved: success ? { hostname: textOf(hostname), action: textOf(action) } : null,
-    blames_us: !success && error_codes.some(isAboutSecret),
+    is_misconfigured: !success && error_codes.some(isAboutSecret),
     error_codes: error_codes.join(' '),
   }
 }
@@ -121,13 +121,13 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** The secret is missing, wrong or of another site: no player can do anything about that. */
+/** The secret is missing, wrong or of another site, which no player can change. */
 function isAboutSecret(code: string): boolean {
   return code.includes('secret')
 }
 
-function misconfigured(ctx: Context, provider: CaptchaProvider, { namespace_id }: Question, why: string): ApiError {
-  ctx.log.error({ provider, namespace_id, why }, 'a captcha cannot work: the provider does not accept its secret key')
+function misconfigured(ctx: Context, provider: CaptchaProvider, { namespace_id }: Question, reason: string): ApiError {
+  ctx.log.error({ provider, namespace_id, reason }, 'captcha provider does not accept the secret key of a captcha')
   return failed(MISCONFIGURED_RETRY_AFTER_S)
 }
 

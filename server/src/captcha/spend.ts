@@ -1,4 +1,4 @@
-// One response of a captcha, spent: claimed, then checked by its provider. A response is good once.
+// Spends one captcha response: it is claimed, then checked by its provider. A response is valid once.
 import type { CaptchaProvider } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { answerClaim, claimResponse } from './claims.ts'
@@ -7,8 +7,8 @@ import type { AskProvider, Question, Solved } from './provider.ts'
 const LOOPBACK = /^(?:(?:[a-z0-9-]+\.)*localhost|127\.0\.0\.1|\[::1\])$/
 
 /**
- * Null unless the response is good and this request is the first to use it. `request` names the request when it may be
- * repeated. Throws CAPTCHA_PROVIDER_FAILED.
+ * Returns null unless the response is valid and this request is the first with it. `request`: identifies a request that may
+ * be repeated. Throws CAPTCHA_PROVIDER_FAILED.
  */
 export async function spendResponse(
   { ctx, askProvider }: { ctx: Context; askProvider: AskProvider },

@@ -1,13 +1,14 @@
-// Logging in with the operator's access token: a session of an administrator, known by the token's name.
+// Logging in with the operator's access token. It opens a session of the administrator with the token's name.
 import { ApiError } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { newId } from '../ids.ts'
 import { openSession, type Session } from './sessions.ts'
 
 /** Characters of a display name. */
+/** Characters of a display name, as in the contract. */
 const NAME_LENGTH_MAX = 24
 
-/** Throws TOKEN_INVALID (for a token of another kind too) TOKEN_EXPIRED or TOKEN_REVOKED. */
+/** Throws TOKEN_INVALID (also for a token of another kind), TOKEN_EXPIRED or TOKEN_REVOKED. */
 export async function loginByAccessToken(ctx: Context, access_token: string): Promise<Session> {
   const now = ctx.now()
   const token = ctx.keys.verify(access_token, now)

@@ -1,5 +1,5 @@
-// Members of every profile that clients of the reference system require, and whose value is the same for everybody here:
-// identities have no pictures, do not follow each other, and have no groups or statistics that players see.
+// Members of a profile that clients of the reference system require, with the same value for every identity. Identities have
+// no pictures, do not follow each other, and have no groups or statistics for players.
 import type { getSelfProfile, ResponseOf } from '@muster/contract'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'

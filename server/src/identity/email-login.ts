@@ -1,9 +1,9 @@
-// Logging in by e-mail: a code is sent to an address, and whoever shows it is the person of that address. Both steps do
-// the same work for an address that is known and for one that is not; who has not been here before becomes a person
-// with the code, not before. A verification: open -> complete, or out of attempts, or expired.
+// Logging in by e-mail. A code is sent to an address, and a client that sends the code back is logged in as the user of that
+// address. Both steps do the same work for known and unknown addresses. A new user is created with the right code, not
+// before. A verification is: open -> complete, or out of attempts, or expired.
 //
-// Codes are counted by the client that asks, and by client and address together, so nobody can use up the codes of another
-// person from elsewhere. Guesses count against the verification, whose id only the client that asked knows.
+// Codes are counted by client key, and by client key and address together, so a client cannot use up the codes of another
+// user. Guesses count against the verification, whose id only the requesting client knows.
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type completeEmailVerification, type ResponseOf } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
@@ -19,11 +19,11 @@ const CODE_LENGTH = 8
 const CODE_LIFETIME_MS = 15 * 60_000
 /** Guesses of one login code. */
 const ATTEMPTS_MAX = 4
-/** In which codes are counted. */
+/** The window in which codes are counted. */
 const WINDOW_MS = 15 * 60_000
-/** To one address for one client. With four guesses each: twenty of 34^8 for a client in a quarter of an hour. */
+/** Codes to one address for one client key in the window. With four guesses each: twenty guesses out of 34^8. */
 const CODES_PER_EMAIL_AND_CLIENT_MAX = 5
-/** To one address for all clients; beyond it a client gets a single code, so the mails to an address stay bounded. */
+/** Codes to one address for all clients in the window. Beyond it each client key gets one code, to bound the mails. */
 const CODES_PER_EMAIL_MAX = 20
 /** Characters of a display name. */
 const NAME_LENGTH_MAX = 24
@@ -31,24 +31,24 @@ const BUSY_RETRY_AFTER_S = 5
 
 type Status = ResponseOf<typeof completeEmailVerification>['status']
 
-/** Throws API_FORBIDDEN where nobody would receive a code. */
+/** Throws API_FORBIDDEN where codes cannot be sent. */
 export function requireEmailLogin(ctx: Context): void {
   if (hasEmailLogin(ctx.config)) return
   const message = 'This platform sends no e-mail (MUSTER_SMTP_URL is not set). Log in with an access token.'
   throw new ApiError('API_FORBIDDEN', {}, { message })
 }
 
-/** Throws API_RATE_LIMIT, or API_NOT_AVAILABLE when the mail cannot be sent. `client`: who asks (addresses/client-ip.ts). */
+/** Throws API_RATE_LIMIT, or API_NOT_AVAILABLE when the mail cannot be sent. `client_key`: from addresses/client-ip.ts. */
 export async function startEmailLogin(
   ctx: Context,
-  client: string,
+  client_key: string,
   given_email: string,
 ): Promise<{ verification_id: string }> {
   const email = given_email.toLowerCase()
   const now = ctx.now()
   const verification_id = newId(now)
   const code = newCode(CODE_LENGTH)
-  const networks = clientNetworks(client)
+  const networks = clientNetworks(client_key)
   await ctx.db.transaction().execute(async (trx) => {
     await requireRate(ctx, trx, networks, email)
     await trx
@@ -56,7 +56,7 @@ export async function startEmailLogin(
       .values({
         verification_id,
         email,
-        client,
+        client: client_key,
         networks: networks.map(({ key }) => key),
         code_hash: hashOf(ctx, verification_id, code),
         create_ts: new Date(now),
@@ -64,11 +64,11 @@ export async function startEmailLogin(
       })
       .execute()
   })
-  await deliver(ctx, client, email, code)
+  await deliver(ctx, client_key, email, code)
   return { verification_id }
 }
 
-/** With the session when the status is switch_identity, and none otherwise. */
+/** `session`: null unless the status is `switch_identity`. */
 export async function completeEmailLogin(
   ctx: Context,
   verification_id: string,
@@ -84,7 +84,7 @@ export async function completeEmailLogin(
     .where('attempt_count', '<', ATTEMPTS_MAX)
     .returning(['email', 'code_hash'])
     .executeTakeFirst()
-  if (attempt === undefined) return { status: await whyClosed(ctx, verification_id), session: null }
+  if (attempt === undefined) return { status: await closedStatusOf(ctx, verification_id), session: null }
   if (!timingSafeEqual(attempt.code_hash, hashOf(ctx, verification_id, readCode(typed_code)))) {
     return { status: 'incorrect', session: null }
   }
@@ -96,13 +96,13 @@ export async function completeEmailLogin(
       .where('complete_ts', 'is', null)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return null
-    return openSession(ctx, trx, await personOf(ctx, trx, attempt.email))
+    return openSession(ctx, trx, await userIdOf(ctx, trx, attempt.email))
   })
   return session === null ? { status: 'already_complete', session } : { status: 'switch_identity', session }
 }
 
-/** One that has been forgotten, or never was, has expired. */
-async function whyClosed(ctx: Context, verification_id: string): Promise<Status> {
+/** An unknown or removed verification has expired. */
+async function closedStatusOf(ctx: Context, verification_id: string): Promise<Status> {
   const row = await ctx.db
     .selectFrom('email_verifications')
     .select(['complete_ts', 'expire_ts'])
@@ -113,7 +113,8 @@ async function whyClosed(ctx: Context, verification_id: string): Promise<Status>
   return row.expire_ts.getTime() <= ctx.now() ? 'expired' : 'too_many_attempts'
 }
 
-async function personOf(ctx: Context, trx: Transaction<Schema>, email: string): Promise<string> {
+/** The user of the address, created if there is none. */
+async function userIdOf(ctx: Context, trx: Transaction<Schema>, email: string): Promise<string> {
   const now = ctx.now()
   const display_name = email.slice(0, email.indexOf('@')).slice(0, NAME_LENGTH_MAX)
   await trx
@@ -129,7 +130,7 @@ async function personOf(ctx: Context, trx: Transaction<Schema>, email: string): 
   return user_id
 }
 
-/** Throws API_RATE_LIMIT when the client, or one of its networks, has asked for too many codes. */
+/** Throws API_RATE_LIMIT when the client key, or one of its networks, has requested too many codes. */
 async function requireRate(
   ctx: Context,
   trx: Transaction<Schema>,
@@ -137,21 +138,22 @@ async function requireRate(
   email: string,
 ): Promise<void> {
   const { logins_per_quarter_hour } = ctx.config.rate_limits
-  // Counted where every process sees it, and exactly: those of one key come one after the other. Keys are taken from the
-  // smallest network to the largest and the address last, so nobody waits in a circle.
+  // Counted in the database, exactly and for all processes: requests of one key run one after the other. Keys are locked
+  // from the smallest network to the largest, and the address last, so no deadlock is possible.
   for (const key of [...networks.map((network) => network.key), email]) {
     await sql`select pg_advisory_xact_lock(hashtextextended(${`login ${key}`}, 0))`.execute(trx)
   }
   const is_flooded = (await nthCode(ctx, trx, { email }, CODES_PER_EMAIL_MAX)) !== null
   const per_email_max = is_flooded ? 1 : CODES_PER_EMAIL_AND_CLIENT_MAX
   for (const { key, factor } of networks) {
-    if (logins_per_quarter_hour > 0)
-      refuseAfter(ctx, await nthCode(ctx, trx, { key }, logins_per_quarter_hour * factor))
-    refuseAfter(ctx, await nthCode(ctx, trx, { key, email }, per_email_max * factor))
+    if (logins_per_quarter_hour > 0) {
+      throwIfFull(ctx, await nthCode(ctx, trx, { key }, logins_per_quarter_hour * factor))
+    }
+    throwIfFull(ctx, await nthCode(ctx, trx, { key, email }, per_email_max * factor))
   }
 }
 
-/** When the n-th of the latest codes was asked for; null when there are fewer in the window. */
+/** When the n-th latest code was requested; null when the window has fewer. */
 async function nthCode(
   ctx: Context,
   trx: Transaction<Schema>,
@@ -171,7 +173,8 @@ async function nthCode(
   return row?.create_ts ?? null
 }
 
-function refuseAfter(ctx: Context, nth_ts: Date | null): void {
+/** Throws API_RATE_LIMIT unless `nth_ts` is null. */
+function throwIfFull(ctx: Context, nth_ts: Date | null): void {
   if (nth_ts === null) return
   const retry_after_s = Math.max(1, Math.ceil((nth_ts.getTime() + WINDOW_MS - ctx.now()) / 1000))
   throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s })
@@ -181,8 +184,8 @@ function hashOf(ctx: Context, verification_id: string, code: string): Buffer {
   return ctx.keys.mac('email-code', `${verification_id} ${code}`)
 }
 
-/** In development without a mail server, the supervisor shows the code on the terminal, as it does all warnings. */
-async function deliver(ctx: Context, client: string, email: string, code: string): Promise<void> {
+/** In development without a mail server the code is logged as a warning, which the supervisor shows on the terminal. */
+async function deliver(ctx: Context, client_key: string, email: string, code: string): Promise<void> {
   if (ctx.mailer === null) {
     ctx.log.warn(`The login code for ${email} is ${code}. It is shown here because MUSTER_SMTP_URL is not set.`)
     return
@@ -193,12 +196,12 @@ async function deliver(ctx: Context, client: string, email: string, code: string
       to: email,
       subject: `${code} is your login code`,
       text:
-        `Your code for ${mainUrl(ctx.config)} is\n\n    ${code}\n\nIt is good for 15 minutes. ` +
-        'If you did not ask for it, somebody typed your address; you need not do anything.\n',
+        `Your code for ${mainUrl(ctx.config)} is\n\n    ${code}\n\nIt is valid for 15 minutes. ` +
+        'If you did not request it, another person entered your address; you need not do anything.\n',
     }
-    outcome = await ctx.mailer.send(mail, client)
+    outcome = await ctx.mailer.send(mail, client_key)
   } catch (error) {
-    ctx.log.warn({ err: error }, 'A login code could not be sent by e-mail.')
+    ctx.log.warn({ err: error }, 'login code could not be sent by e-mail')
     throw new ApiError('API_NOT_AVAILABLE', {}, { message: 'The code could not be sent; try again later.' })
   }
   if (outcome === 'busy') throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: BUSY_RETRY_AFTER_S })

@@ -1,5 +1,5 @@
-// How many guests may be made: by a client in a time, and in a namespace at all. A namespace that is full makes room by
-// forgetting guests that were never used, so guests that somebody makes in great numbers keep no player out.
+// Limits the guests that are made: for each client key in a time, and in each namespace in all. A full namespace removes
+// guests that were never used, so a client that makes many guests does not lock other players out.
 import { ApiError } from '@muster/contract'
 import { createClientRateLimiter } from '../addresses/client-rate.ts'
 import type { RateLimiter } from '../addresses/rate-limit.ts'
@@ -7,18 +7,18 @@ import type { Context } from '../context.ts'
 import { removeOldSql } from '../database/remove-old.ts'
 import { UNUSED_GUESTS } from '../database/unused-guests.ts'
 
-/** New guests of one client at once: a school in which everybody begins to play. */
+/** New guests of one client key at once: a school in which all pupils begin to play. */
 const CLIENT_GUESTS_AT_ONCE = 512
 /** Clients whose rate is remembered. */
 const CLIENTS_MAX = 100_000
-/** How long a count of a namespace's guests is used; those that are made meanwhile are added to it. */
+/** How long a count of a namespace's guests is used. New guests of this process are added to it. */
 const COUNT_MS = 60_000
 /** Namespaces whose number of guests is remembered. */
 const COUNTS_MAX = 10_000
-/** A guest that is younger may be about to play. */
+/** A younger guest may be about to play, and is not removed. */
 const YOUNG_MS = 60 * 60_000
 /** Unused guests removed at once from a full namespace. */
-const FORGOTTEN_AT_ONCE_MAX = 1_000
+const REMOVED_AT_ONCE_MAX = 1_000
 
 const REMOVE_UNUSED_SQL = removeOldSql({ ...UNUSED_GUESTS, only: `${UNUSED_GUESTS.only} and namespace_id = $3` })
 
@@ -35,14 +35,14 @@ export class GuestQuota {
     this.#clients = createClientRateLimiter({ per_minute, burst: CLIENT_GUESTS_AT_ONCE, keys_max: CLIENTS_MAX })
   }
 
-  /** For a guest that is about to be made. Throws API_RATE_LIMIT and QUOTA_REACHED. */
+  /** Counts a guest that is about to be made. Throws API_RATE_LIMIT or QUOTA_REACHED. */
   async take(namespace_id: string, client_key: string): Promise<void> {
     const wait_ms = this.#clients.take(client_key, this.#ctx.elapsed())
     if (wait_ms > 0) throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: Math.ceil(wait_ms / 1000) })
     const { guests_max } = this.#ctx.config
     if (guests_max === null) return
     const count = await this.#countOf(namespace_id)
-    if (count.guests >= guests_max) count.guests -= await this.#forgetUnused(namespace_id)
+    if (count.guests >= guests_max) count.guests -= await this.#removeUnused(namespace_id)
     if (count.guests >= guests_max) {
       const message = `The namespace has ${count.guests} of ${guests_max} guests.`
       throw new ApiError('QUOTA_REACHED', { quota: 'guests', limit: guests_max, used: count.guests }, { message })
@@ -65,10 +65,10 @@ export class GuestQuota {
     return count
   }
 
-  /** Returns how many it has removed. */
-  async #forgetUnused(namespace_id: string): Promise<number> {
+  /** Returns how many were removed. */
+  async #removeUnused(namespace_id: string): Promise<number> {
     const before = new Date(this.#ctx.now() - YOUNG_MS)
-    const { rowCount } = await this.#ctx.pool.query(REMOVE_UNUSED_SQL, [before, FORGOTTEN_AT_ONCE_MAX, namespace_id])
+    const { rowCount } = await this.#ctx.pool.query(REMOVE_UNUSED_SQL, [before, REMOVED_AT_ONCE_MAX, namespace_id])
     return rowCount ?? 0
   }
 }

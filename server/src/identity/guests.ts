@@ -1,7 +1,6 @@
-// Identities of games' players: guests, each of one namespace, known by a token that the player's device keeps. A guest
-// is made when a game asks for one (guest-quota.ts says how many), is seen whenever his device comes back, and is forgotten
-// once no token of his can be good any more; after a day when it never came back and never played
-// (matchmaker/retention.ts).
+// Identities of players: guests, each of one namespace. The player's device keeps the guest's token. A game creates a guest,
+// within the limits of guest-quota.ts, and every later use of the token is recorded. A guest is removed when no token of it
+// can be valid any more, or after a day when it was never used again and never played (matchmaker/retention.ts).
 import { randomInt } from 'node:crypto'
 import { ApiError, type BodyOf, type ResponseOf, type setupIdentity, type updateProfile } from '@muster/contract'
 import type { CallerOf } from '../caller.ts'
@@ -12,11 +11,11 @@ import type { GuestQuota } from './guest-quota.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const IDENTITY_TOKEN_LIFETIME_MS = 180 * DAY_MS
-/** From this age on a token is replaced by a new one. */
+/** An older token is replaced by a new one. */
 const IDENTITY_TOKEN_FRESH_MS = 30 * DAY_MS
-/** How exactly it is known when a guest was seen: a row is not written for every visit. */
+/** Precision of the time of the last visit: the row is not written at every visit. */
 const SEEN_MS = DAY_MS
-/** A guest that comes back after this is used, and kept. */
+/** A guest that returns after this time counts as used, and is kept. */
 const CAME_BACK_MS = 60 * 60_000
 const DISPLAY_NAME = 'Guest'
 /** Largest number that is shown beside a display name. */
@@ -26,8 +25,8 @@ type Guest = ResponseOf<typeof setupIdentity>
 type KnownToken = { text: string; identity_id: string; expire_ms: number; is_fresh: boolean }
 
 /**
- * The guest of the kept token, or who calls with his identity's token, or a new one. Throws NAMESPACE_NOT_FOUND when the
- * namespace is gone; API_RATE_LIMIT or QUOTA_REACHED when no guest may be made.
+ * Returns the guest of the device's token, the calling identity, or a new guest. Throws NAMESPACE_NOT_FOUND when the
+ * namespace is gone, and API_RATE_LIMIT or QUOTA_REACHED when no guest may be made.
  */
 export async function setUpGuest(
   ctx: Context,
@@ -40,32 +39,32 @@ export async function setUpGuest(
       .selectFrom('namespaces')
       .select('game_id')
       .where('namespace_id', '=', namespace_id)
-      .executeTakeFirst()) ?? refuse('NAMESPACE_NOT_FOUND')
+      .executeTakeFirst()) ?? throwNotFound('NAMESPACE_NOT_FOUND')
   const known = existing_token === undefined ? null : readToken(ctx, namespace_id, existing_token)
   const claimed_id = known?.identity_id ?? identity_id
-  const seen = claimed_id === null ? null : await see(ctx, claimed_id)
+  const seen = claimed_id === null ? null : await recordVisit(ctx, claimed_id)
   if (seen === null) await quota.take(namespace_id, client_key)
   const identity = seen ?? (await makeGuest(ctx, namespace_id))
-  if (known !== null && seen !== null && known.is_fresh) return answer(known.text, known.expire_ms, identity, game_id)
+  if (known !== null && seen !== null && known.is_fresh) return guestOf(known.text, known.expire_ms, identity, game_id)
   const now_ms = ctx.now()
   const token = ctx.keys.issue(
     { kind: 'game_user', identity_id: identity.identity_id, namespace_id },
     { now_ms, lifetime_ms: IDENTITY_TOKEN_LIFETIME_MS },
   )
-  return answer(token, now_ms + IDENTITY_TOKEN_LIFETIME_MS, identity, game_id)
+  return guestOf(token, now_ms + IDENTITY_TOKEN_LIFETIME_MS, identity, game_id)
 }
 
-/** Throws IDENTITY_NOT_FOUND when the guest has been forgotten. */
+/** Throws IDENTITY_NOT_FOUND when the guest has been removed. */
 export async function findGuest(ctx: Context, { identity_id }: CallerOf<'identity'>): Promise<Profile> {
   const row = await ctx.db
     .selectFrom('identities')
     .select(['identity_id', 'display_name', 'account_number', 'create_ts'])
     .where('identity_id', '=', identity_id)
     .executeTakeFirst()
-  return row === undefined ? refuse('IDENTITY_NOT_FOUND') : profileOf(ctx, row)
+  return row === undefined ? throwNotFound('IDENTITY_NOT_FOUND') : profileOf(ctx, row)
 }
 
-/** Throws IDENTITY_NOT_FOUND when the guest has been forgotten. */
+/** Throws IDENTITY_NOT_FOUND when the guest has been removed. */
 export async function renameGuest(
   ctx: Context,
   { identity_id }: CallerOf<'identity'>,
@@ -76,14 +75,14 @@ export async function renameGuest(
     .set({ display_name })
     .where('identity_id', '=', identity_id)
     .executeTakeFirst()
-  if (numUpdatedRows === 0n) refuse('IDENTITY_NOT_FOUND')
+  if (numUpdatedRows === 0n) throwNotFound('IDENTITY_NOT_FOUND')
 }
 
-function answer(identity_token: string, expire_ms: number, identity: Profile, game_id: string): Guest {
+function guestOf(identity_token: string, expire_ms: number, identity: Profile, game_id: string): Guest {
   return { identity_token, identity_token_expire_ts: new Date(expire_ms).toISOString(), identity, game_id }
 }
 
-/** Null for what is no good token of the namespace's: a page that has kept an old one is to be served all the same. */
+/** Null for a token that is invalid in this namespace: a page with an old token gets a new guest instead of an error. */
 function readToken(ctx: Context, namespace_id: string, text: string): KnownToken | null {
   try {
     const now_ms = ctx.now()
@@ -98,7 +97,8 @@ function readToken(ctx: Context, namespace_id: string, text: string): KnownToken
   }
 }
 
-async function see(ctx: Context, identity_id: string): Promise<Profile | null> {
+/** Returns the profile; null when the guest has been removed. */
+async function recordVisit(ctx: Context, identity_id: string): Promise<Profile | null> {
   const now_ms = ctx.now()
   const row = await ctx.db
     .selectFrom('identities')
@@ -146,6 +146,6 @@ function profileOf(ctx: Context, { identity_id, display_name, account_number, cr
   }
 }
 
-function refuse(code: 'NAMESPACE_NOT_FOUND' | 'IDENTITY_NOT_FOUND'): never {
+function throwNotFound(code: 'NAMESPACE_NOT_FOUND' | 'IDENTITY_NOT_FOUND'): never {
   throw new ApiError(code)
 }

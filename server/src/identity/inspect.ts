@@ -1,4 +1,4 @@
-// Who the caller is, as he is told it himself.
+// Describes the caller to itself.
 import type { inspectAuth, ResponseOf } from '@muster/contract'
 import type { Caller } from '../caller.ts'
 

@@ -6,8 +6,8 @@ import { isDevelopmentHost, spendResponse } from '../captcha/spend.ts'
 import type { Context } from '../context.ts'
 
 /**
- * `response`: of the widget; null: none was sent. Throws CAPTCHA_CAPTCHA_INVALID, CAPTCHA_CAPTCHA_FAILED or
- * CAPTCHA_PROVIDER_FAILED.
+ * `response`: of the captcha's widget; null when the client sent none. Throws CAPTCHA_CAPTCHA_INVALID,
+ * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_PROVIDER_FAILED.
  */
 export async function requireLoginCaptcha(
   ctx: Context,
@@ -24,7 +24,7 @@ export async function requireLoginCaptcha(
   }
   const failed = (reason: 'response' | 'hostname') => new ApiError('CAPTCHA_CAPTCHA_FAILED', { turnstile, reason })
   const question = { ...keys, namespace_id: null, response, address: client_ip }
-  // Responses of published test keys share one text, and were solved nowhere.
+  // Responses of published test keys share one text and belong to no page.
   if (CAPTCHA_TEST_SECRETS.has(keys.secret_key)) {
     if ((await askProvider('turnstile', question)) === null) throw failed('response')
     return

@@ -1,4 +1,4 @@
-// What people say of themselves: a name, which the members of their groups see.
+// The profile of a user: a display name, which the members of their groups see.
 import { ApiError, type BodyOf, updateProfile } from '@muster/contract'
 import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
@@ -6,17 +6,18 @@ import { createShapeCheck } from '../schema-check.ts'
 import { constantMembers, type Profile } from './constant-members.ts'
 
 /** Largest number that is shown beside a display name. */
+/** Account numbers have four digits. */
 const ACCOUNT_NUMBER_MAX = 9_999
 
-/** What is wrong with a profile that somebody wants to have. */
+/** Returns what is wrong with a new profile. */
 export const checkProfile = createShapeCheck(updateProfile.body)
 
-/** Throws API_FORBIDDEN when no person calls. */
+/** Throws API_FORBIDDEN when the caller is not a user. */
 export async function findProfile(ctx: Context, caller: Caller): Promise<Profile> {
   const { user_id, display_name, create_ts, email, access_name } = await ctx.db
     .selectFrom('users')
     .select(['user_id', 'display_name', 'create_ts', 'email', 'access_name'])
-    .where('user_id', '=', requirePerson(caller))
+    .where('user_id', '=', requireUser(caller))
     .executeTakeFirstOrThrow()
   return {
     ...constantMembers(ctx),
@@ -33,23 +34,23 @@ export async function findProfile(ctx: Context, caller: Caller): Promise<Profile
   }
 }
 
-/** Throws API_FORBIDDEN when no person calls. */
+/** Throws API_FORBIDDEN when the caller is not a user. */
 export async function changeProfile(
   ctx: Context,
   caller: Caller,
   profile: BodyOf<typeof updateProfile>,
 ): Promise<void> {
-  const user_id = requirePerson(caller)
+  const user_id = requireUser(caller)
   await ctx.db.updateTable('users').set(profile).where('user_id', '=', user_id).execute()
 }
 
-/** People have no number of their own: it is taken from the random part of the id, and stays the same. */
+/** The account number is not stored: it is derived from the random part of the id, and does not change. */
 function accountNumberOf(user_id: string): number {
   return 1 + (Number.parseInt(user_id.slice(-12), 16) % ACCOUNT_NUMBER_MAX)
 }
 
-function requirePerson(caller: Caller): string {
+function requireUser(caller: Caller): string {
   const user_id = userOf(caller)
-  if (user_id === null) throw new ApiError('API_FORBIDDEN', {}, { message: 'This is for people who have logged in.' })
+  if (user_id === null) throw new ApiError('API_FORBIDDEN', {}, { message: 'This is for users who have logged in.' })
   return user_id
 }

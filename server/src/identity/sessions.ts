@@ -1,7 +1,7 @@
-// Sessions of people. A session is opened by logging in and ended by logging out, by a refresh token that was used
-// twice, or by time. The refresh token is good for one refresh: it is the session, its generation and a MAC over both,
-// and each refresh moves the session to the next generation. So the database holds no secret, and an answer that was
-// lost on its way, or a second tab that asks at the same moment, is answered with the very same next token.
+// Sessions of users. A session is opened by logging in. It ends by logging out, by a refresh token that is used twice, or by
+// time. A refresh token is valid for one refresh: it consists of the session, its generation and a MAC over both, and each
+// refresh moves the session to the next generation. So the database contains no secret. When a response is lost, or a second
+// tab refreshes at the same moment, the request returns the same next token again.
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError } from '@muster/contract'
 import type { Transaction } from 'kysely'
@@ -11,14 +11,14 @@ import { newId } from '../ids.ts'
 
 export const SESSION_LIFETIME_MS = 90 * 24 * 60 * 60_000
 const USER_TOKEN_LIFETIME_MS = 15 * 60_000
-/** For so long after a refresh the token before it still gets the answer of that refresh. */
+/** For this time after a refresh, the token before it returns the result of that refresh. */
 const REFRESH_GRACE_MS = 30_000
-/** Of one person; beyond it those that were used longest ago end. */
+/** Sessions of one user. Beyond it the least recently used ones end. */
 const SESSIONS_MAX = 50
 
 export type Session = { session_id: string; user_id: string; refresh_token: string }
 
-/** `access_token_id`: the access token that opened it, null when a code did. */
+/** `access_token_id`: the access token that opened it; null when a code did. */
 export async function openSession(
   ctx: Context,
   trx: Transaction<Schema>,
@@ -93,11 +93,11 @@ export async function refreshSession(ctx: Context, refresh_token: string | undef
   }
   await endSession(ctx, session_id)
   const { user_id } = session
-  ctx.log.warn({ user_id, session_id }, 'A refresh token was used twice: its session has been ended.')
+  ctx.log.warn({ user_id, session_id }, 'refresh token was used twice; its session was ended')
   throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
 }
 
-/** By the refresh token that a browser has. Whatever it is, nobody is logged in with it afterwards. */
+/** Ends the session of a browser's refresh token. An invalid token is ignored. */
 export async function closeSession(ctx: Context, refresh_token: string | undefined): Promise<void> {
   const shown = readRefreshToken(ctx, refresh_token)
   if (shown !== null) await endSession(ctx, shown.session_id)
@@ -112,7 +112,7 @@ async function endSession(ctx: Context, session_id: string): Promise<void> {
     .execute()
 }
 
-/** A new user token of a session. */
+/** Issues a new user token of a session. */
 export function issueUserToken(ctx: Context, session: Session): { token: string; expire_ms: number } {
   const now_ms = ctx.now()
   const { user_id, session_id } = session
@@ -120,7 +120,7 @@ export function issueUserToken(ctx: Context, session: Session): { token: string;
   return { token, expire_ms: now_ms + USER_TOKEN_LIFETIME_MS }
 }
 
-/** Who a user token speaks for, asked at every call: a session that has ended ends at once. Throws TOKEN_REVOKED. */
+/** The user of a session. Read at every call, so that an ended session is refused at once. Throws TOKEN_REVOKED. */
 export async function requireSession(
   ctx: Context,
   session_id: string,
@@ -137,7 +137,7 @@ export async function requireSession(
   return row
 }
 
-/** With the access token that opened it, a session ends. */
+/** A session ends when the access token that opened it is revoked. */
 function isRevoked(ctx: Context, { access_token_id }: { access_token_id: string | null }): boolean {
   return access_token_id !== null && ctx.revoked.has(access_token_id)
 }
@@ -145,8 +145,8 @@ function isRevoked(ctx: Context, { access_token_id }: { access_token_id: string 
 const REFRESH_TOKEN = /^([0-9a-f-]{36})\.(\d{1,9})\.([A-Za-z0-9_-]{43})$/
 
 function refreshToken(ctx: Context, session_id: string, generation: number): string {
-  const said = `${session_id}.${generation}`
-  return `${said}.${ctx.keys.mac('session', said).toString('base64url')}`
+  const text = `${session_id}.${generation}`
+  return `${text}.${ctx.keys.mac('session', text).toString('base64url')}`
 }
 
 function readRefreshToken(ctx: Context, text: string | undefined): { session_id: string; generation: number } | null {

@@ -1,5 +1,5 @@
-// The operations on entries, behind the question whose they are (namespace.ts). Whoever watches is woken by the words of
-// those who write.
+// The operations on entries, once their namespace is known (namespace.ts). Writers notify the channel, which wakes the
+// watching requests.
 import {
   ApiError,
   type BodyOf,
@@ -17,125 +17,141 @@ import {
   validationError,
 } from '@muster/contract'
 import type { Context } from '../context.ts'
-import { createLongPoll } from '../database/long-poll.ts'
+import { createLongPoll, type LongPoll } from '../database/long-poll.ts'
 import { type Prepared, prepare } from '../json-text.ts'
+import { createKeyQueue, type KeyQueue } from './key-queue.ts'
 import { requireBatch, requireKey, requireKeys } from './keys.ts'
 import { type Found, indexOf, readDirectory, readEntries, readIndex, readRevisions } from './reads.ts'
-import { createTurns } from './turns.ts'
 import { deleteEntries, requireEntry, writeEntries } from './writes.ts'
 
 const CHANNEL = 'kv'
-/** How often a watcher looks by himself. */
+/** How often a watch reads its entries without a notification. */
 const LOOK_MS = 10_000
-/** All that http/watches.ts lets wait, and those that are just ending. */
+/** Watches of this process: the limit of http/watches.ts, and those that are just ending. */
 const WATCHING_MAX = 10_000
 const RETRY_AFTER_S = 5
 
 type Answer<O extends Operation> = Promise<Prepared<ResponseOf<O>>>
 
-export type Kv = {
-  /** Watches until `gone` is aborted. */
-  get: (namespace_id: string, query: QueryOf<typeof getKvEntry>, gone: AbortSignal) => Answer<typeof getKvEntry>
-  getBatch: (namespace_id: string, query: QueryOf<typeof getKvBatch>, gone: AbortSignal) => Answer<typeof getKvBatch>
-  list: (namespace_id: string, query: QueryOf<typeof listKvEntries>) => Answer<typeof listKvEntries>
-  put: (namespace_id: string, body: BodyOf<typeof putKvEntry>) => Promise<void>
-  putBatch: (namespace_id: string, body: BodyOf<typeof putKvBatch>) => Promise<void>
-  remove: (namespace_id: string, key: string) => Promise<void>
-  removeBatch: (namespace_id: string, query: QueryOf<typeof deleteKvBatch>) => Promise<void>
-  /** Answers everybody who watches. */
-  close: () => void
+export function openKv(ctx: Context): Kv {
+  return new Kv(ctx)
 }
 
-export function openKv(ctx: Context): Kv {
-  const waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
-  const inTurn = createTurns()
+export class Kv {
+  readonly #ctx: Context
+  readonly #waiting: LongPoll
+  readonly #inQueue: KeyQueue = createKeyQueue()
 
-  const topic = (namespace_id: string, key: string): string => `${namespace_id} ${key}`
-
-  async function tell(namespace_id: string, keys: readonly string[]): Promise<void> {
-    await Promise.all(keys.map((key) => ctx.listener.notify(CHANNEL, topic(namespace_id, key))))
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+    this.#waiting = createLongPoll(ctx, { channel: CHANNEL, look_ms: LOOK_MS, waiting_max: WATCHING_MAX })
   }
 
-  async function write(namespace_id: string, entries: readonly { key: string; text: string }[]): Promise<void> {
-    await inTurn(namespace_id, () => writeEntries(ctx, namespace_id, entries))
-    await tell(
+  /** Watches until `gone` is aborted. */
+  async get(
+    namespace_id: string,
+    { key, watch_index }: QueryOf<typeof getKvEntry>,
+    gone: AbortSignal,
+  ): Answer<typeof getKvEntry> {
+    requireKey(key, ['query', 'key'])
+    const { found, deleted, index } = await this.#read(namespace_id, [key], watch_index, gone)
+    const mark = deleted.length > 0 ? '"deleted":true,' : ''
+    return prepare(`{"value":${found[0]?.value ?? 'null'},${mark}${watch(index)}}`)
+  }
+
+  /** Watches until `gone` is aborted. */
+  async getBatch(
+    namespace_id: string,
+    { keys = [], watch_index }: QueryOf<typeof getKvBatch>,
+    gone: AbortSignal,
+  ): Answer<typeof getKvBatch> {
+    const requested = requireKeys(keys, watch_index === undefined ? KV_BATCH_MAX : KV_BATCH_WATCH_MAX)
+    const { changed, deleted, index } = await this.#read(namespace_id, requested, watch_index, gone)
+    const entries = [...changed.map(entryText), ...deleted.map(deletedText)]
+    return prepare(`{"entries":[${entries.join(',')}],${watch(index)}}`)
+  }
+
+  async list(namespace_id: string, { directory, anchor }: QueryOf<typeof listKvEntries>): Answer<typeof listKvEntries> {
+    for (const [name, text] of Object.entries({ directory, anchor: anchor ?? '' })) requireNoNul(text, name)
+    const { entries, has_more } = await readDirectory(this.#ctx, namespace_id, directory, anchor)
+    const next = has_more ? `,"anchor":${JSON.stringify(entries.at(-1)!.key)}` : ''
+    return prepare(`{"entries":[${entries.map(entryText).join(',')}]${next}}`)
+  }
+
+  async put(namespace_id: string, body: BodyOf<typeof putKvEntry>): Promise<void> {
+    await this.#write(namespace_id, [requireEntry(body, [])])
+  }
+
+  async putBatch(namespace_id: string, { entries }: BodyOf<typeof putKvBatch>): Promise<void> {
+    if (entries.length === 0) throw new ApiError('KV_ENTRIES_MISSING', { path: ['entries'] })
+    requireBatch(entries, ['entries'], KV_BATCH_MAX)
+    const checked = entries.map((entry, i) => requireEntry(entry, ['entries', String(i)]))
+    requireOnce(checked)
+    await this.#write(namespace_id, checked)
+  }
+
+  async remove(namespace_id: string, key: string): Promise<void> {
+    requireKey(key, ['query', 'key'])
+    await this.#remove(namespace_id, [key])
+  }
+
+  async removeBatch(namespace_id: string, { keys = [] }: QueryOf<typeof deleteKvBatch>): Promise<void> {
+    await this.#remove(namespace_id, requireKeys(keys))
+  }
+
+  /** Ends every watch, whose client then receives a response. */
+  close(): void {
+    this.#waiting.close()
+  }
+
+  async #write(namespace_id: string, entries: readonly { key: string; text: string }[]): Promise<void> {
+    await this.#inQueue(namespace_id, () => writeEntries(this.#ctx, namespace_id, entries))
+    await this.#notify(
       namespace_id,
       entries.map(({ key }) => key),
     )
   }
 
-  async function remove(namespace_id: string, keys: readonly string[]): Promise<void> {
-    await inTurn(namespace_id, () => deleteEntries(ctx, namespace_id, keys))
-    await tell(namespace_id, keys)
+  async #remove(namespace_id: string, keys: readonly string[]): Promise<void> {
+    await this.#inQueue(namespace_id, () => deleteEntries(this.#ctx, namespace_id, keys))
+    await this.#notify(namespace_id, keys)
   }
 
-  /** Returns when one of the keys is another than in `known`, or after a while. */
-  async function untilChanged(
-    namespace_id: string,
-    keys: readonly string[],
-    known: string,
-    gone: AbortSignal,
-  ): Promise<void> {
-    const look = async (): Promise<true | null> =>
-      indexOf(keys, await readRevisions(ctx, namespace_id, keys)) === known ? null : true
-    const topics = keys.map((key) => topic(namespace_id, key))
-    if ((await waiting.until(topics, look, () => gone.aborted, gone)) !== 'busy') return
-    throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
+  async #notify(namespace_id: string, keys: readonly string[]): Promise<void> {
+    await Promise.all(keys.map((key) => this.#ctx.listener.notify(CHANNEL, topicOf(namespace_id, key))))
   }
 
-  /** What is there now, and what of it is not as in `watch_index`; without one all is news. */
-  async function read(
+  /** The current entries, and those that differ from `watch_index`. Without an index all of them count as changed. */
+  async #read(
     namespace_id: string,
     keys: readonly string[],
     watch_index: string | undefined,
     gone: AbortSignal,
-  ): Promise<{ found: Found[]; news: Found[]; deleted: string[]; index: string }> {
+  ): Promise<{ found: Found[]; changed: Found[]; deleted: string[]; index: string }> {
     const known = watch_index === undefined ? null : readIndex(watch_index, keys)
-    if (known !== null) await untilChanged(namespace_id, keys, indexOf(keys, known), gone)
-    const found = await readEntries(ctx, namespace_id, keys)
+    if (known !== null) await this.#untilChanged(namespace_id, keys, indexOf(keys, known), gone)
+    const found = await readEntries(this.#ctx, namespace_id, keys)
     const revisions = new Map(found.map(({ key, revision }) => [key, revision]))
     return {
       found,
-      news: found.filter(({ key, revision }) => known?.get(key) !== revision),
+      changed: found.filter(({ key, revision }) => known?.get(key) !== revision),
       deleted: keys.filter((key) => (known?.get(key) ?? 0) !== 0 && !revisions.has(key)),
       index: indexOf(keys, revisions),
     }
   }
 
-  return {
-    async get(namespace_id, { key, watch_index }, gone) {
-      requireKey(key, ['query', 'key'])
-      const { found, deleted, index } = await read(namespace_id, [key], watch_index, gone)
-      const mark = deleted.length > 0 ? '"deleted":true,' : ''
-      return prepare(`{"value":${found[0]?.value ?? 'null'},${mark}${watch(index)}}`)
-    },
-    async getBatch(namespace_id, { keys = [], watch_index }, gone) {
-      const asked = requireKeys(keys, watch_index === undefined ? KV_BATCH_MAX : KV_BATCH_WATCH_MAX)
-      const { news, deleted, index } = await read(namespace_id, asked, watch_index, gone)
-      const entries = [...news.map(entryText), ...deleted.map(deletedText)]
-      return prepare(`{"entries":[${entries.join(',')}],${watch(index)}}`)
-    },
-    async list(namespace_id, { directory, anchor }) {
-      for (const [name, text] of Object.entries({ directory, anchor: anchor ?? '' })) requireNoNul(text, name)
-      const { entries, has_more } = await readDirectory(ctx, namespace_id, directory, anchor)
-      const next = has_more ? `,"anchor":${JSON.stringify(entries.at(-1)!.key)}` : ''
-      return prepare(`{"entries":[${entries.map(entryText).join(',')}]${next}}`)
-    },
-    put: (namespace_id, body) => write(namespace_id, [requireEntry(body, [])]),
-    async putBatch(namespace_id, { entries }) {
-      if (entries.length === 0) throw new ApiError('KV_ENTRIES_MISSING', { path: ['entries'] })
-      requireBatch(entries, ['entries'], KV_BATCH_MAX)
-      const checked = entries.map((entry, i) => requireEntry(entry, ['entries', String(i)]))
-      requireOnce(checked)
-      await write(namespace_id, checked)
-    },
-    remove(namespace_id, key) {
-      requireKey(key, ['query', 'key'])
-      return remove(namespace_id, [key])
-    },
-    removeBatch: async (namespace_id, { keys = [] }) => remove(namespace_id, requireKeys(keys)),
-    close: () => waiting.close(),
+  /** Returns when a key has another revision than in `known`, or after the time of a long poll. */
+  async #untilChanged(namespace_id: string, keys: readonly string[], known: string, gone: AbortSignal): Promise<void> {
+    const check = async (): Promise<true | null> =>
+      indexOf(keys, await readRevisions(this.#ctx, namespace_id, keys)) === known ? null : true
+    const topics = keys.map((key) => topicOf(namespace_id, key))
+    if ((await this.#waiting.until(topics, check, () => gone.aborted, gone)) !== 'busy') return
+    throw new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
   }
+}
+
+function topicOf(namespace_id: string, key: string): string {
+  return `${namespace_id} ${key}`
 }
 
 function entryText({ key, value }: Found): string {
@@ -150,19 +166,19 @@ function watch(index: string): string {
   return `"watch":{"index":${JSON.stringify(index)}}`
 }
 
-/** Of two values for one key none is meant more than the other. */
+/** Throws VALIDATION_ERROR when a key occurs twice. */
 function requireOnce(entries: readonly { key: string }[]): void {
   const seen = new Set<string>()
   for (const [i, { key }] of entries.entries()) {
     if (seen.has(key)) {
       const path = ['entries', String(i), 'key']
-      throw validationError([{ path, reason: 'duplicate', message: `${path.join('.')} is there twice.` }])
+      throw validationError([{ path, reason: 'duplicate', message: `${path.join('.')} occurs twice.` }])
     }
     seen.add(key)
   }
 }
 
-/** No key has one, and the database takes none. */
+/** Keys contain no NUL, and the database accepts none. */
 function requireNoNul(text: string, name: string): void {
   if (!text.includes('\0')) return
   throw validationError([{ path: ['query', name], reason: 'invalid', message: `${name} must not contain NUL.` }])

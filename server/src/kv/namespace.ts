@@ -1,14 +1,14 @@
-// Whose entries a call is about: those of the namespace that the token stands for, or of the one that it names.
+// Determines the namespace of a call: the one of the token, or the one that the call names.
 import { ApiError, validationError } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Caller } from '../caller.ts'
 import type { Context } from '../context.ts'
 
-/** Throws unless the caller may act for the game; NAMESPACE_NOT_FOUND for one who shall not know of it. */
+/** Throws unless the caller may act for the game. Throws NAMESPACE_NOT_FOUND when the caller may not know of the game. */
 export type RequireGame = (game_id: string) => Promise<void>
 
 /**
- * The namespace, when it keeps entries and the caller has to do with it. Throws VALIDATION_ERROR, NAMESPACE_NOT_FOUND,
+ * Returns the namespace when its version has `kv` and the caller may use it. Throws VALIDATION_ERROR, NAMESPACE_NOT_FOUND,
  * API_FORBIDDEN (its version has no `kv`), or TOKEN_REVOKED for a lobby that has ended.
  */
 export async function requireKvNamespace(
@@ -35,7 +35,7 @@ export async function requireKvNamespace(
   throw new ApiError('API_FORBIDDEN', {}, { message })
 }
 
-/** A lobby's token dies with its process, not with the lobby: a server that is told to end may write what it knows. */
+/** A lobby's token ends with its process, not with the lobby, so that a stopping server may still write entries. */
 async function requireLiving(ctx: Context, lobby_id: string): Promise<void> {
   const lobby = await ctx.db
     .selectFrom('lobbies')

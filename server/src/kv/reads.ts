@@ -1,5 +1,5 @@
-// Reading entries. A value is answered as the text that is stored. What a watcher shows is what he has: the revision of
-// each key that he asks for, in their order, so nobody remembers him, and a key that went and came back is another one.
+// Reads entries. A value is returned as its stored text. A watching client sends an index of its own state: the revision of
+// each requested key, in order. So the platform keeps no state for it, and a key that was deleted and written again differs.
 import { validationError } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Context } from '../context.ts'
@@ -12,7 +12,7 @@ const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 export type Found = { key: string; value: string; revision: number }
 
-/** Those of the keys that are there. */
+/** The existing entries of these keys. */
 export async function readEntries(ctx: Context, namespace_id: string, keys: readonly string[]): Promise<Found[]> {
   return ctx.db
     .selectFrom('kv_entries')
@@ -23,7 +23,7 @@ export async function readEntries(ctx: Context, namespace_id: string, keys: read
     .execute()
 }
 
-/** The revisions of those of the keys that are there: what a watcher looks at again and again. */
+/** The revisions of existing keys, which a watch reads repeatedly. */
 export async function readRevisions(
   ctx: Context,
   namespace_id: string,
@@ -38,22 +38,22 @@ export async function readRevisions(
   return new Map(rows.map(({ key, revision }) => [key, revision]))
 }
 
-/** 0 stands for a key that is not there. */
+/** 0 stands for a key without an entry. */
 export function indexOf(keys: readonly string[], revisions: ReadonlyMap<string, number>): string {
   return keys.map((key) => (revisions.get(key) ?? 0).toString(36)).join('.')
 }
 
-/** Throws VALIDATION_ERROR when the index is not one of so many keys. */
+/** Throws VALIDATION_ERROR when the index does not fit the keys. */
 export function readIndex(index: string, keys: readonly string[]): Map<string, number> {
   const parts = index.split('.')
   if (parts.length !== keys.length || parts.some((part) => !/^(0|[1-9a-z][0-9a-z]{0,10})$/.test(part))) {
-    const message = 'watch_index is not what was answered for these keys.'
+    const message = 'watch_index was not returned for these keys.'
     throw validationError([{ path: ['query', 'watch_index'], reason: 'invalid', message }])
   }
   return new Map(keys.map((key, i) => [key, Number.parseInt(parts[i]!, 36)]))
 }
 
-/** The entries of a directory behind a key, and whether there are more. */
+/** The entries of a directory after the key `anchor`, and whether there are more. */
 export async function readDirectory(
   ctx: Context,
   namespace_id: string,

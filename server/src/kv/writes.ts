@@ -1,5 +1,5 @@
-// Writing entries. All that one call writes is one transaction, which holds the namespace's row of usage: its limits are
-// exact, and its revisions stand in the order of the commits.
+// Writes entries. One call is one transaction, which locks the namespace's row of usage. So limits are exact, and revisions
+// are in the order of commits.
 import { ApiError, KV_VALUE_BYTES_MAX } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
 import type { Context } from '../context.ts'
@@ -9,7 +9,7 @@ import { directoryOf, requireKey } from './keys.ts'
 export type Entry = { key: string; value: unknown }
 type Trx = Transaction<Schema>
 
-/** Throws KV_KEY_VALIDATION_ERROR or KV_VALUE_TOO_LONG, with the path of the member. Answers the value's text. */
+/** Returns the value's text. Throws KV_KEY_VALIDATION_ERROR or KV_VALUE_TOO_LONG, with the path of the member. */
 export function requireEntry({ key, value }: Entry, path: readonly string[]): { key: string; text: string } {
   requireKey(key, [...path, 'key'])
   const text = JSON.stringify(value)
@@ -18,14 +18,14 @@ export function requireEntry({ key, value }: Entry, path: readonly string[]): { 
   throw new ApiError('KV_VALUE_TOO_LONG', { path: [...path, 'value'], bytes, bytes_max: KV_VALUE_BYTES_MAX })
 }
 
-/** Throws NAMESPACE_NOT_FOUND or QUOTA_REACHED, and then nothing is written. Each key is there once. */
+/** Keys are distinct. Throws NAMESPACE_NOT_FOUND or QUOTA_REACHED, and then nothing is written. */
 export async function writeEntries(
   ctx: Context,
   namespace_id: string,
   entries: readonly { key: string; text: string }[],
 ): Promise<void> {
   await ctx.db.transaction().execute(async (trx) => {
-    const usage = await holdUsage(trx, namespace_id)
+    const usage = await lockUsage(trx, namespace_id)
     const before = await sizeOf(
       trx,
       namespace_id,
@@ -64,10 +64,10 @@ export async function writeEntries(
   })
 }
 
-/** Those of the keys that are there. Throws NAMESPACE_NOT_FOUND. */
+/** Deletes the existing entries of these keys. Throws NAMESPACE_NOT_FOUND. */
 export async function deleteEntries(ctx: Context, namespace_id: string, keys: readonly string[]): Promise<void> {
   await ctx.db.transaction().execute(async (trx) => {
-    const usage = await holdUsage(trx, namespace_id)
+    const usage = await lockUsage(trx, namespace_id)
     const before = await sizeOf(trx, namespace_id, keys)
     if (before.entry_count === 0) return
     await trx.deleteFrom('kv_entries').where('namespace_id', '=', namespace_id).where('key', 'in', keys).execute()
@@ -82,12 +82,12 @@ export async function deleteEntries(ctx: Context, namespace_id: string, keys: re
 
 type Usage = Schema['kv_usage']
 
-async function holdUsage(trx: Trx, namespace_id: string): Promise<Usage> {
-  const held = () =>
+async function lockUsage(trx: Trx, namespace_id: string): Promise<Usage> {
+  const lock = () =>
     trx.selectFrom('kv_usage').selectAll().where('namespace_id', '=', namespace_id).forUpdate().executeTakeFirst()
-  const usage = await held()
+  const usage = await lock()
   if (usage !== undefined) return usage
-  // The row of the namespace is held as well, so that it cannot be deleted in between.
+  // The row of the namespace is locked too, so that it cannot be deleted in between.
   await trx
     .insertInto('kv_usage')
     .columns(['namespace_id', 'entry_count', 'byte_count', 'revision'])
@@ -105,7 +105,7 @@ async function holdUsage(trx: Trx, namespace_id: string): Promise<Usage> {
     )
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  const made = await held()
+  const made = await lock()
   if (made === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
   return made
 }
@@ -126,7 +126,7 @@ async function sizeOf(trx: Trx, namespace_id: string, keys: readonly string[]) {
     .executeTakeFirstOrThrow()
 }
 
-/** A namespace that has more than a lowered limit may still become smaller. */
+/** A namespace above a lowered limit may still become smaller. */
 function requireRoom(quota: string, { used, wanted, limit }: { used: number; wanted: number; limit: number }): void {
   if (wanted <= limit || wanted <= used) return
   const message = `The namespace keeps ${used} of ${limit} ${quota === 'kv_bytes' ? 'bytes' : 'entries'}, and ${wanted} are too many.`

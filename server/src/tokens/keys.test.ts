@@ -241,7 +241,7 @@ test('a text above 2 KiB is refused by its length alone', () => {
       {
         get: (target, member) => {
           if (member === 'length') return target.length
-          throw new Error(`${String(member)} was looked at`)
+          throw new Error(`${String(member)} was read`)
         },
       },
     ) as unknown as string

@@ -35,7 +35,7 @@ test('the first start makes the ring, readable by its owner only, and later star
 
 test('processes that start at once have the same keys', async (t) => {
   const folder = await temporaryFolder(t)
-  // Each says that it is loaded, and goes on when it is told.
+  // Each reports that it is loaded, and continues on a message.
   const source = `
     const { openRing } = await import(process.argv[1])
     process.stdout.write('loaded;')

@@ -1,5 +1,5 @@
-// The checker finds what is wrong: on a platform that nothing has harmed, one damage after the other is planted in a
-// transaction, found, and undone.
+// The checker finds damage: on an unharmed platform, one kind of damage after the other is planted in a transaction, found,
+// and undone.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { ClientBase } from 'pg'
@@ -15,7 +15,7 @@ import { acknowledge } from './run.ts'
 
 const OPERATIONS = 150
 const SEED = 1
-/** Of these kinds at least one operation must have been acknowledged before damage can be planted. */
+/** At least one operation of each of these kinds must be acknowledged before damage can be planted. */
 const KINDS: readonly Kind[] = [
   'seat',
   'connect',
@@ -90,7 +90,7 @@ const DAMAGES: readonly Damage[] = [
   },
 ]
 
-test('whatever is planted, the checker finds it; and without it, nothing', async (t) => {
+test('the checker finds every kind of planted damage, and nothing without it', async (t) => {
   const checked = await loadedPlatform(t)
   assert.deepEqual(await checkPlatform(checked), [])
   for (const { what, plant, found } of DAMAGES) {

@@ -8,7 +8,7 @@ import { roundLine } from './report.ts'
 const ROUNDS = 2
 const SEED = 20
 
-test('nothing acknowledged is lost on a full disk, and all goes on once there is room', async (t) => {
+test('no acknowledged operation is lost on a full disk, and the platform recovers once there is room', async (t) => {
   const disk = await mountSmallDisk(t, DISK_BYTES)
   if (disk === null) return
   t.after(() => disk.unmount())
@@ -16,6 +16,6 @@ test('nothing acknowledged is lost on a full disk, and all goes on once there is
     t.diagnostic(roundLine(number, ROUNDS, round)),
   )
   assert.deepEqual(findings, [])
-  // A round goes on only when a write has failed.
+  // A round continues only when a write has failed.
   assert.equal(rounds.length, ROUNDS)
 })

@@ -1,5 +1,5 @@
-// A disk without a free byte, under the full load: the database, uploads, logs and lobbies share it. Once there is room
-// again, everything goes on without an operator.
+// A full disk under the full load. The database, uploads, logs and lobbies share it. Once there is room again, the platform
+// recovers without an operator.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { putKvEntry } from '@muster/contract'
@@ -15,9 +15,9 @@ import { acknowledge, type Harm, playRounds, type RunOptions, type RunResult, ra
 export const DISK_BYTES = 1024 * 1024 * 1024
 
 const BEFORE_ACKNOWLEDGED_MAX = 100
-/** Of an entry that uses up what PostgreSQL has reserved ahead. */
+/** Bytes of an entry that uses up the space that PostgreSQL has reserved. */
 const VALUE_BYTES = 150_000
-/** The disk is full until an entry cannot be written, and a random while longer. */
+/** Fills the disk until an entry cannot be written, and keeps it full for a random time. */
 const FULL_MS_MAX = 3_000
 const WRITE_MS_MAX = 10_000
 /** On a full disk any part may end, and is started again. */
@@ -48,7 +48,7 @@ export function runDiskFull(
   })
 }
 
-/** A large one that cannot be compressed, in a namespace whose entries nobody else writes. */
+/** A large incompressible entry, in a namespace without other writers. */
 function writeEntry(platform: FaultyPlatform): Promise<Outcome> {
   const { cloud_token, namespaces } = platform.game
   const body = { namespace_id: namespaces.probes, key: 'large', value: randomBytes(VALUE_BYTES).toString('base64') }

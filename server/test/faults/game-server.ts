@@ -1,5 +1,5 @@
-// The lobby server that the load plays: a real process that relays what its players ask of the matchmaker. It calls with
-// its own token, as a game's server does, and hands the response back unchanged.
+// The lobby server of the load: a real process that relays its players' calls to the matchmaker. It calls with its own token,
+// as a game's server does, and returns the response unchanged.
 
 /**
  * MATCHMAKERS: addresses of several matchmakers, comma-separated, where PLATFORM_API_URL is not the only one. The server
@@ -29,7 +29,7 @@ const ask = (address, path, body, key) => new Promise((resolve) => {
   request.on('error', () => resolve({ status: 502, text: '{}' }))
   request.end(body)
 })
-// All at once: one that is stopped by a signal must not keep the call from the other.
+// Asks all matchmakers at once: a suspended one must not delay the call to the other.
 const askAny = (path, body, key) => new Promise((resolve) => {
   let left = addresses.length
   for (const address of addresses) {

@@ -3,7 +3,7 @@
 // nothing (5xx). The checks compare this history with the tables.
 import { ApiError } from '@muster/contract'
 
-/** What a run may record: a bound of memory. */
+/** Operations that a run may record. Bounds its memory. */
 const ENTRIES_MAX = 1_000_000
 const FINDINGS_MAX = 1_000
 
@@ -12,7 +12,7 @@ export type Outcome<R = unknown> =
   | { status: 'refused'; code: string }
   | { status: 'unknown'; reason: string }
 
-/** By kind: what was asked for, and what an acknowledgement returns. */
+/** By kind: the request, and what an acknowledgement returns. */
 type Kinds = {
   /** find, join or create, known by its Idempotency-Key. `party_size`: 1 without a party. */
   seat: { asked: { namespace_id: string; key: string; party_size: number }; result: SeatResult }
@@ -66,7 +66,7 @@ export class History {
     return (this.#entries.get(kind) ?? []) as unknown as readonly Entry<K>[]
   }
 
-  /** What the load itself saw and no order of the operations explains. */
+  /** Faults that the load itself found, which no order of the operations explains. */
   contradiction(text: string): void {
     if (this.#findings.length < FINDINGS_MAX) this.#findings.push(text)
   }
@@ -118,7 +118,7 @@ export async function outcomeOf<R>(call: Promise<R>): Promise<Outcome<R>> {
   }
 }
 
-/** What fetch throws when a connection breaks or a time is over; anything else is a fault of the load itself. */
+/** Errors of fetch for a broken connection or a timeout. Any other error is a fault of the load itself. */
 function isTransportError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error.name === 'TimeoutError' || error.name === 'AbortError') return true

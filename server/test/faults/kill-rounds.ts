@@ -1,5 +1,5 @@
 // Rounds of kill -9 under the full load. A round lets the load run until a random number of operations was acknowledged,
-// kills one part or two, and waits until the supervisor says that all parts are back.
+// kills one part or two, and waits until the supervisor reports that all parts run again.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
-// Parts of the platform that are killed with SIGKILL, alone and in pairs, and how it is seen that the platform is whole
-// again: by what the supervisor prints of each part.
+// Kills parts of the platform with SIGKILL, alone and in pairs. The output of the supervisor shows when all parts run again.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,11 +14,11 @@ type Victim = (typeof VICTIMS)[number]
 export type Strike = { victims: readonly Victim[]; gap_ms: number }
 
 const GAP_MS_MAX = 1_500
-/** An operator, or systemd, starts the platform again after so long at most. */
+/** Longest time after which an operator, or systemd, starts the platform again. */
 const ABSENCE_MS_MAX = 500
 
 /**
- * The strikes of a run, without an end: single ones and pairs in turn. Six in a row hit every part at least once.
+ * An endless sequence of strikes: single ones and pairs in turn. Six in a row hit every part at least once.
  */
 export function* strikesOf(random: Random): Generator<Strike, never> {
   let singles: Victim[] = []
@@ -51,7 +50,7 @@ export async function strike(platform: FaultyPlatform, { victims, gap_ms }: Stri
   })
 }
 
-/** Parts that ended though nothing killed them, by what the supervisor has printed since. */
+/** Parts that ended though nothing killed them, by the supervisor's output since the fault. */
 export function endedUnharmed(said: string, killed: readonly string[]): Victim[] {
   return VICTIMS.filter((part) => wentDown(said, part) && !killed.includes(part))
 }

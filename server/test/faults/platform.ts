@@ -1,6 +1,6 @@
-// The platform that is harmed: started by `muster start` in a data folder of its own, with a game in three namespaces.
-// `prod` has tight limits and a game's backend asks for its players' seats; `staging` is for parties and deploys; in
-// `probes` each find needs a lobby of its own, so a find there shows that every part of the platform works.
+// The platform under test: started by `muster start` in its own data folder, with a game in three namespaces.
+// `prod` has tight limits, and a game's backend requests its players' seats. `staging` is for parties and deploys. In
+// `probes` each find needs a new lobby, so a find there shows that every part of the platform works.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ const SETTINGS = {
   MUSTER_LOBBY_DISK_FREE_MB_MIN: '0',
   MUSTER_RETENTION_JOURNAL_HOURS: '0',
   MUSTER_IP_SEED: 'off',
-  // Nobody listens there: claims to domains ask no name server of this machine.
+  // A port without a listener, so that claims of domains ask no name server of this machine.
   MUSTER_DNS_SERVERS: '127.0.0.1:1',
 }
 
@@ -62,9 +62,9 @@ export type Game = {
   game_id: string
   build_id: string
   namespaces: Record<NamespaceName, string>
-  /** What the game's backend calls with. */
+  /** The token of the game's backend. */
   cloud_token: string
-  /** What the game's clients call with. */
+  /** The token of the game's clients. */
   public_tokens: Record<NamespaceName, string>
 }
 
@@ -126,7 +126,7 @@ export class FaultyPlatform {
     return edgeUrl(this.settings)
   }
 
-  /** A caller with this token, by way of the edge. */
+  /** A caller with this token, through the edge. */
   as(token: string): Client {
     return createClient({ url: this.edge_url, token })
   }
@@ -149,14 +149,14 @@ export class FaultyPlatform {
     await this.#started.ready
   }
 
-  /** As Ctrl-C does: everything ends, lobbies too. */
+  /** Ends everything, lobbies too, as Ctrl-C does. */
   async stop(): Promise<void> {
     this.#started.signalGroup('SIGINT')
     const { code } = await this.#started.ended
     if (code !== 0) throw new Error(`muster start ended with ${code}:\n${this.#started.output()}`)
   }
 
-  /** Whatever still runs of it is killed. The folder stays. */
+  /** Kills its remaining processes. The folder stays. */
   close(): Promise<void> {
     return endProcessesOf(this.folder)
   }

@@ -1,4 +1,4 @@
-// Random numbers that follow from a seed, so that a run can be repeated with the same faults at the same points.
+// Pseudorandom numbers from a seed, so that a run can be repeated with the same faults at the same points.
 
 export type Random = {
   /** A whole number from 0 to `below` - 1. */
@@ -7,7 +7,7 @@ export type Random = {
   chance: (probability: number) => boolean
   pick: <T>(items: readonly T[]) => T
   shuffle: <T>(items: readonly T[]) => T[]
-  /** An independent sequence that follows from this seed and the name. */
+  /** An independent sequence, derived from this seed and the name. */
   fork: (name: string) => Random
 }
 

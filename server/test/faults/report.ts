@@ -1,4 +1,4 @@
-// What a run prints: a line a round, and at the end two tables, of times and of operations.
+// The output of a run: a line for each round, and at the end a table of times and a table of operations.
 import type { Counts, History } from './history.ts'
 import { RECOVERY_MS_MAX } from './probe.ts'
 
@@ -6,11 +6,11 @@ const REASONS_SHOWN_MAX = 6
 
 export type Round = {
   what: string
-  /** From the fault until every part was there again, or from its end where it lasts a while. */
+  /** From the fault, or from its end, until every part worked again. */
   whole_after_ms: number
-  /** How long a find took before the fault, under the same load. */
+  /** Duration of a find before the fault, under the same load. */
   find_before_ms: number
-  /** From the moment at which everything was there again until a find succeeded. */
+  /** From the moment at which every part worked again until a find succeeded. */
   find_after_ms: number
   counts: Counts
   findings: string[]

@@ -1,5 +1,5 @@
-// Six rounds of kill -9 under load, as `npm run faults` plays them: once as the user of the tests, and some as an ordinary
-// user where that is root.
+// Six rounds of kill -9 under load, as `npm run faults` plays them: once as the user of the tests and, where that is root,
+// also as an ordinary user.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ const ROUNDS = 6
 const ORDINARY_ROUNDS = 2
 const SEED = 10
 
-test('nothing acknowledged is lost when parts of the platform are killed', async (t) => {
+test('no acknowledged operation is lost when parts of the platform are killed', async (t) => {
   const { findings, history, rounds } = await runKillRounds({ rounds: ROUNDS, seed: SEED }, (number, round) =>
     t.diagnostic(roundLine(number, ROUNDS, round)),
   )
@@ -24,7 +24,7 @@ test('nothing acknowledged is lost when parts of the platform are killed', async
 
 const ordinary = findOrdinaryUser()
 
-test('nor when all of it runs as an ordinary user', {
+test('no acknowledged operation is lost when the platform runs as an ordinary user', {
   skip: 'reason' in ordinary && ordinary.reason,
 }, async (t) => {
   assert.ok('user' in ordinary)

@@ -1,5 +1,5 @@
-// What every kind of fault begins with and ends with: a platform and the history of its load; at the end it is stopped,
-// and `muster verify` looks at what is left.
+// The frame of every kind of fault: starts a platform with a history of its load, plays the rounds, stops the platform and
+// runs `muster verify`.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,13 +25,13 @@ export type Run = Checked & { random: Random }
 export type RunOptions = { rounds: number; seed: number }
 export type RunResult = { rounds: Round[]; history: History; findings: string[]; journal_row_count: number }
 
-/** What a fault did, as the round's line says it. */
+/** The effect of a fault, for the round's line of the report. */
 export type Harm = Pick<Round, 'what' | 'whole_after_ms'> & {
   /** Parts that the fault may have ended. */
   may_end: readonly string[]
 }
 
-/** Starts the platform, has `play` play, and kills what is left in the end. */
+/** Starts the platform, runs `play`, and kills every remaining process at the end. */
 export async function withRun(
   options: FaultyPlatformOptions & { seed: number },
   play: (run: Run) => Promise<RunResult>,
@@ -45,13 +45,13 @@ export async function withRun(
   }
 }
 
-/** Rounds of one load; `harm` resolves when nothing is broken any more. `tell` hears each round. */
+/** Plays rounds of one load. `harm` resolves when nothing is broken any more. `onRound` is called after each round. */
 export async function playRounds(
   run: Run,
   load: Load,
   { rounds: round_count }: RunOptions,
   harm: () => Promise<Harm>,
-  tell: (number: number, round: Round) => void,
+  onRound: (number: number, round: Round) => void,
 ): Promise<RunResult> {
   const { platform, history, laws } = run
   const rounds: Round[] = []
@@ -63,12 +63,12 @@ export async function playRounds(
       throw error
     })
     if (number % VERIFY_EVERY_ROUNDS === 1) round.findings.push(...(await verify(platform)))
-    // What is wrong stays wrong: it belongs to the round in which it was found first.
+    // A finding repeats in later rounds. It belongs to the round in which it was found first.
     round.findings = round.findings.filter((finding) => !known.has(finding))
     for (const finding of round.findings) known.add(finding)
     rounds.push(round)
     findings.push(...round.findings.map((finding) => `round ${number}: ${finding}`))
-    tell(number, round)
+    onRound(number, round)
   }
   await platform.stop()
   findings.push(...(await verify(platform)).map((finding) => `stopped: ${finding}`))
@@ -80,29 +80,29 @@ async function playRound(run: Run, load: Load, harm: () => Promise<Harm>): Promi
   const before = { ...history.counts }
   load.resume()
   const find_before_ms = await durationOf(() => firstFind(platform))
-  const struck = platform.started
-  const heard = struck.output().length
+  const started = platform.started
+  const output_length = started.output().length
   const { may_end, ...harmed } = await harm()
   const find_after_ms = await durationOf(() => firstFind(platform))
   await acknowledge(history, AFTER_ACKNOWLEDGED)
   await load.pause()
   const findings = [...(await checkPlatform(run))]
-  if (platform.started === struck) {
-    const said = struck.output().slice(heard)
-    for (const part of endedUnharmed(said, may_end)) {
-      findings.push(`${part} ended though nothing killed it:\n${said}${lastFault(platform.folder, part)}`)
+  if (platform.started === started) {
+    const output = started.output().slice(output_length)
+    for (const part of endedUnharmed(output, may_end)) {
+      findings.push(`${part} ended though nothing killed it:\n${output}${lastFault(platform.folder, part)}`)
     }
   }
   return { ...harmed, find_before_ms, find_after_ms, counts: difference(history.counts, before), findings }
 }
 
-/** Waits until so many more operations were acknowledged. */
+/** Waits until `count` more operations were acknowledged. */
 export function acknowledge(history: History, count: number): Promise<unknown> {
   const enough = history.counts.acknowledged + count
   return until(`${count} more operations to be acknowledged`, () => history.counts.acknowledged >= enough)
 }
 
-/** A fault lasts a random while, or strikes at a random moment. */
+/** Waits a random time: for the length of a fault, or the moment of its beginning. */
 export function randomWhile(random: Random, ms_max: number): Promise<void> {
   return sleep(random.int(ms_max))
 }
@@ -111,7 +111,7 @@ export function randomWhile(random: Random, ms_max: number): Promise<void> {
 function lastFault(folder: string, part: string): string {
   const path = join(folder, 'logs', `${part}.log`)
   const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
-  return lines.findLast((line) => line.includes(FATAL)) ?? 'its log says nothing of it'
+  return lines.findLast((line) => line.includes(FATAL)) ?? 'its log has no fatal line'
 }
 
 async function durationOf(work: () => Promise<unknown>): Promise<number> {

@@ -1,5 +1,5 @@
-// Two matchmakers on one database, both asked by every player. The one that writes is stopped (SIGSTOP) until the other
-// has taken over, and goes on (SIGCONT) with all that it believed before: the fence must refuse it.
+// Two matchmakers on one database, with every player asking both. The writing one is suspended (SIGSTOP) until the other has
+// taken over. Then it continues (SIGCONT) with its old state, and the fence must refuse its writes.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -73,7 +73,7 @@ export async function runTwoMatchmakers(
   }
 }
 
-/** As on a second machine: a data folder of its own, the same keys and the same database. */
+/** Like a second machine: its own data folder, with the same keys and the same database. */
 async function startSecond(platform: FaultyPlatform, port: number): Promise<ChildProcess> {
   const folder = join(platform.folder, 'second')
   await mkdir(folder, { mode: 0o700 })
@@ -101,7 +101,7 @@ async function startSecond(platform: FaultyPlatform, port: number): Promise<Chil
   return child
 }
 
-/** It serves a read, which only a matchmaker that writes does. */
+/** Whether it serves a read, which only the writing matchmaker does. */
 async function isWriter({ game }: FaultyPlatform, { url }: Matchmaker): Promise<boolean> {
   const client = createClient({ url, token: game.public_tokens.prod })
   const outcome = await outcomeOf(client.call(listLobbies, { signal: AbortSignal.timeout(ASK_MS_MAX) }))

@@ -1,8 +1,8 @@
-// What the fuzzings have in common: how many cases, from which seed, and how a case that breaks a law is told.
+// Shared by all fuzzings: the number of cases, the seed, and the report of a case that breaks a law.
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 
-/** The same seed makes the same cases. */
+/** The same seed generates the same cases. */
 export type Campaign = { count: number; seed: number }
 
 /** Smaller forms of a case that are tried. A case that hangs takes half a minute in each. */
@@ -14,7 +14,7 @@ export type Law<T> = {
   examine: (item: T) => Promise<void>
   /** The case as a test that can be pasted. */
   toTest: (item: T) => string
-  /** Told when the first case has failed: others that run at the same time stop. */
+  /** Called when the first case has failed, so that concurrent lanes stop. */
   stop: AbortController
 }
 

@@ -16,7 +16,7 @@ const guest = (game: TestGame, client_ip: string, existing_identity_token?: stri
     ...from(client_ip),
   })
 
-/** How many guests were made; the others were refused with the code. */
+/** Returns how many guests were made. The others were refused with the code. */
 async function made(calls: readonly Promise<unknown>[], code: string): Promise<number> {
   const outcomes = await Promise.allSettled(calls)
   for (const outcome of outcomes) {
@@ -31,7 +31,7 @@ async function guestsOf({ ctx }: Platform): Promise<string[]> {
   return rows.map(({ identity_id }) => identity_id)
 }
 
-test('a client makes a limited number of guests, and another client makes its own meanwhile', async (t) => {
+test('a client makes a limited number of guests, and another client is not affected', async (t) => {
   const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_RATE_LIMIT_GUESTS: '2' } })
   const game = await platform.game()
   platform.holdClock()
@@ -39,7 +39,7 @@ test('a client makes a limited number of guests, and another client makes its ow
   const attack = Array.from({ length: AT_ONCE + 100 }, () => guest(game, '198.51.100.1'))
   assert.equal(await made(attack, 'API_RATE_LIMIT'), AT_ONCE - 1)
   await guest(game, '203.0.113.7')
-  // A guest that comes back is none that is made.
+  // A returning guest does not count as a new one.
   assert.deepEqual((await guest(game, '198.51.100.1', first.identity_token)).identity, first.identity)
   platform.advance(60_000)
   assert.equal(
@@ -51,7 +51,7 @@ test('a client makes a limited number of guests, and another client makes its ow
   )
 })
 
-test('a namespace that is full of guests that nobody uses makes room for new ones, and keeps those who play', async (t) => {
+test('a namespace full of unused guests makes room for new ones, and keeps guests that play', async (t) => {
   const GUESTS = 20
   const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_QUOTA_GUESTS: String(GUESTS) } })
   platform.playServers()
@@ -76,7 +76,7 @@ test('a namespace that is full of guests that nobody uses makes room for new one
   assert.deepEqual(left.sort(), [player.identity.identity_id, late.identity.identity_id].sort())
 })
 
-test('a guest that never came back and never played is forgotten after a day, any other is kept', async (t) => {
+test('a guest that never returned and never played is removed after a day, any other is kept', async (t) => {
   const platform = await startPlatform(t, { env: TRUSTING })
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } } })
@@ -97,7 +97,7 @@ test('a guest that never came back and never played is forgotten after a day, an
   assert.equal(await removeOld(platform.ctx.pool, UNUSED_GUESTS, platform.ctx.now() - 24 * HOUR_MS), 1)
   assert.deepEqual((await guestsOf(platform)).sort(), kept)
   await platform.as(playing.identity_token).call(getSelfProfile, {})
-  // Its device is given another one.
+  // Its device receives another guest.
   const again = await guest(game, '203.0.113.1', unused.identity_token)
   assert.notEqual(again.identity.identity_id, unused.identity.identity_id)
 })

@@ -31,7 +31,7 @@ const MODES = {
     },
   },
 }
-/** As versions of earlier releases may have it. */
+/** The form of versions of earlier releases. */
 const MEMBERS = {
   ...GUESTS,
   actions: {
@@ -52,7 +52,7 @@ async function identities({ ctx }: Platform, { namespace_id }: TestGame): Promis
   return rows.length
 }
 
-test('a guest is found again by the token that his device keeps, until it is old or was never good', async (t) => {
+test('a guest is found by the token of its device, unless the token is too old or invalid', async (t) => {
   const platform = await startPlatform(t)
   const [game, other] = [await platform.game(), await platform.game()]
   const first = await setUp(game)
@@ -63,13 +63,13 @@ test('a guest is found again by the token that his device keeps, until it is old
   assert.ok(first.identity.account_number! >= 1 && first.identity.account_number! <= 9_999)
 
   assert.deepEqual(await setUp(game, first.identity_token), first)
-  // His own token as the credential says as much.
+  // The guest's own token as the credential has the same effect.
   const player = platform.as(first.identity_token)
   assert.deepEqual((await player.call(setupIdentity, { body: {} })).identity, first.identity)
   assert.deepEqual((await player.call(getSelfProfile, {})).identity, first.identity)
   assert.equal(await identities(platform, game), 1)
 
-  // After 30 days the token is another one, the guest the same.
+  // After 30 days the same guest gets another token.
   platform.advance(31 * DAY_MS)
   const later = await setUp(game, first.identity_token)
   assert.deepEqual(later.identity, first.identity)
@@ -92,7 +92,7 @@ test('a guest is found again by the token that his device keeps, until it is old
   assert.notEqual((await setUp(game, later.identity_token)).identity.identity_id, first.identity.identity_id)
 })
 
-test('a guest renames himself, and has the members that known clients require', async (t) => {
+test('a guest changes its name, and has the members that known clients require', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
   const [own, other] = [await setUp(game), await setUp(game)]
@@ -136,7 +136,7 @@ test('a guest renames himself, and has the members that known clients require', 
   await refused(platform, 'IDENTITY_NOT_FOUND', () => player.call(updateProfile, { body: { display_name: 'Bob' } }))
 })
 
-test('the token of an identity stands for its namespace', async (t) => {
+test('the token of an identity is valid for its namespace', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const [game, other] = [await platform.game(), await platform.game()]
@@ -152,7 +152,7 @@ test('the token of an identity stands for its namespace', async (t) => {
   )
 })
 
-test('a game mode that asks who plays takes no strangers; the strictest of those asked for decides', async (t) => {
+test('a game mode that requires an identity refuses players without one; the strictest requested mode decides', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
@@ -175,7 +175,7 @@ test('a game mode that asks who plays takes no strangers; the strictest of those
   await find(game.player, 'open')
 })
 
-test('one identity has as many custom lobbies as it may have, however many it asks for at once', async (t) => {
+test('one identity has at most its number of custom lobbies under concurrent requests', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const limits = { max_players_per_client: 1_000 }

@@ -1,4 +1,4 @@
-// Events by WebSocket, through the edge as players reach them.
+// Events by WebSocket, through the edge.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
@@ -10,7 +10,7 @@ import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
 type News = { events: { event_id: string; kind: object }[]; watch: { index: string } }
 
-/** Reads what a socket is told, in order. */
+/** Reads the messages of a socket, in order. */
 function listen(url: string, options: { origin?: string } = {}) {
   const socket = new WebSocket(url, options)
   const told: News[] = []
@@ -50,7 +50,7 @@ async function tokenOf(game: TestGame): Promise<string> {
   return (await game.player.call(setupIdentity, { body: {} })).identity_token
 }
 
-test('a socket is told what a long poll would be answered, and goes on behind the index that it is opened with', async (t) => {
+test('a socket receives the events of a long poll, and continues after the index that it was opened with', async (t) => {
   const { platform, game, token } = await world(t)
   const leader = platform.as(token)
   const other = await tokenOf(game)
@@ -68,7 +68,7 @@ test('a socket is told what a long poll would be answered, and goes on behind th
     told.map(({ kind }) => (kind as { matchmaker_lobby_join: typeof one }).matchmaker_lobby_join.lobby.lobby_id),
     [one.lobby.lobby_id, two.lobby.lobby_id],
   )
-  // Without the edge, which ends before the matchmaker does.
+  // Not through the edge, which stops before the matchmaker.
   const direct = live(platform, other, `&watch_index=${first.watch.index}`).replace(
     /:\d+/,
     `:${new URL(platform.matchmaker_url).port}`,
@@ -80,7 +80,7 @@ test('a socket is told what a long poll would be answered, and goes on behind th
   assert.equal(await again.closed, 1001)
 })
 
-test('who may not listen is refused before there is a socket; who says too much loses it', async (t) => {
+test('a client without permission is refused before the upgrade, and one that sends too much is disconnected', async (t) => {
   const { platform, game, token } = await world(t)
   const other_game = await platform.game()
   const refused = async (url: string, origin?: string) => listen(url, origin === undefined ? {} : { origin }).refused
@@ -107,14 +107,14 @@ test('who may not listen is refused before there is a socket; who says too much 
   for (let count = 0; count < 40; count++) pinging.socket.ping()
   assert.equal(await pinging.closed, 1008)
 
-  // As many as an identity may have; one more is to try again.
+  // All sockets that an identity may have; one more must retry.
   const many = Array.from({ length: 8 }, () => listen(live(platform, token)))
   for (const one of many) await one.next()
   assert.equal(await listen(live(platform, token)).closed, 1013)
   for (const one of many) one.socket.terminate()
 })
 
-test('a flood of frames ends its socket with a word why, and no one else notices', async (t) => {
+test('a flood of frames ends its socket with a reason, and no other socket', async (t) => {
   const { platform, token } = await world(t)
   const { pathname, search, port } = new URL(live(platform, token))
   const quiet = listen(live(platform, token))
@@ -129,19 +129,19 @@ test('a flood of frames ends its socket with a word why, and no one else notices
   const repeatedly: Record<string, (count: number) => Buffer[]> = {
     'pieces without bytes or end': (count) => [begin('x'), ...repeated(count, piece(''))],
     pings: (count) => repeated(count, frame(PING, 'x'.repeat(125))),
-    'pongs that nobody asked for': (count) => repeated(count, frame(PONG, '')),
+    'unsolicited pongs': (count) => repeated(count, frame(PONG, '')),
     'messages without bytes': (count) => repeated(count, frame(TEXT, '')),
   }
   const floods: Record<string, [code: number | null, frames: Buffer[]]> = {
     'pieces that are together too long': [1009, [begin('x'.repeat(100)), ...repeated(20, piece('x'.repeat(100)))]],
     'a message that says it is long': [1009, [frame(BINARY, '', { length: 2 ** 40 })]],
-    // A kilobyte that would be a megabyte, were anybody to unpack it.
+    // A kilobyte that would unpack to a megabyte.
     'a packed message': [1002, [frame(TEXT, deflateRawSync(Buffer.alloc(1024 * 1024)), { is_packed: true })]],
     'half of a packed message': [1002, [frame(TEXT, 'x', { is_packed: true, is_last: false })]],
   }
   for (const [name, frames] of Object.entries(repeatedly)) {
     floods[`a few ${name}`] = [1008, frames(FEW)]
-    // Who does not stop may lose the word in what he sends.
+    // A client that keeps sending may lose the reason.
     floods[`many ${name}`] = [null, frames(MANY)]
   }
   for (const [code, frames] of Object.values(floods)) {
@@ -167,7 +167,7 @@ test('a flood of frames ends its socket with a word why, and no one else notices
 
 type FrameOptions = { is_last?: boolean; is_packed?: boolean; length?: number }
 
-/** Of a client, masked with zeros. `length`: what it says of itself. */
+/** A frame of a client, masked with zeros. `length`: the length in its header. */
 function frame(opcode: number, payload: string | Buffer, options: FrameOptions = {}): Buffer {
   const bytes = Buffer.from(payload)
   const { is_last = true, is_packed = false, length = bytes.length } = options
@@ -182,7 +182,7 @@ function frame(opcode: number, payload: string | Buffer, options: FrameOptions =
   return Buffer.concat([head.subarray(0, head_length), bytes])
 }
 
-/** How a close frame of the server's with this code begins behind its length, as it is read. */
+/** The beginning of a close frame of the server with this code, after its length. */
 function closing(code: number): string {
   return Buffer.from([code >> 8, code & 0xff]).toString('latin1')
 }

@@ -1,5 +1,5 @@
-// Somebody asks for login codes of another person's address, in as great numbers as they can, and guesses. The person
-// still logs in.
+// An attacker requests login codes for another user's address, as many as possible, and guesses them. The user can still log
+// in.
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { ApiError, completeEmailVerification, startEmailVerification } from '@muster/contract'
@@ -30,7 +30,7 @@ async function start(t: test.TestContext) {
   }
 }
 
-/** How many of the calls were answered; the others were refused for their number. */
+/** Returns how many calls succeeded. The others were refused by the rate limit. */
 async function answeredOf(calls: readonly Promise<unknown>[]): Promise<number> {
   const outcomes = await Promise.allSettled(calls)
   for (const outcome of outcomes) {
@@ -40,7 +40,7 @@ async function answeredOf(calls: readonly Promise<unknown>[]): Promise<number> {
   return outcomes.filter(({ status }) => status === 'fulfilled').length
 }
 
-test('asking for codes of another person, or guessing them, does not keep that person from logging in', async (t) => {
+test('requesting or guessing codes of another user does not keep that user from logging in', async (t) => {
   const { mail, ask, complete, mails } = await start(t)
   const attack = (client_ip: string, count: number) => answeredOf(Array.from({ length: count }, () => ask(client_ip)))
   const guessed = await ask('198.51.100.1')
@@ -48,7 +48,7 @@ test('asking for codes of another person, or guessing them, does not keep that p
   assert.equal(await attack('198.51.100.1', 8), 4)
   for (let client = 2; client <= 4; client++) assert.equal(await attack(`198.51.100.${client}`, 8), 5)
   assert.equal(mails(), 20)
-  // From now on each client gets a single code to this address.
+  // From now on each client gets one code to this address.
   for (let client = 5; client <= 9; client++) assert.equal(await attack(`198.51.100.${client}`, 8), 1)
   assert.equal(mails(), 25)
 
@@ -56,7 +56,7 @@ test('asking for codes of another person, or guessing them, does not keep that p
   assert.equal(await complete(verification_id, codeIn(mail, VICTIM)), 'switch_identity')
 })
 
-test('a network of IPv6 asks for codes as a few clients, however many addresses it has', async (t) => {
+test('an IPv6 network counts as a few clients, however many addresses it has', async (t) => {
   const { ask, mails } = await start(t)
   const attack = (addresses: string[]) => answeredOf(addresses.map((client_ip) => ask(client_ip)))
   const of_a_64 = Array.from({ length: 10 }, (_, i) => `2001:db8::${i + 1}`)
@@ -75,7 +75,7 @@ test('a few clients whose mails are slow do not keep another client from its mai
   mail.is_silent = true
   const slow = Array.from({ length: 16 }, (_, i) => ask(`198.51.100.${(i % 2) + 1}`, `slow${i}@example.com`))
   const settled = Promise.allSettled(slow)
-  await until('the mail server to have as many as it gets', () => mail.waiting >= 8)
+  await until('the mail server to have all its connections', () => mail.waiting >= 8)
   const asked = ask('203.0.113.7')
   await until('the code of the person to be made', () => has_code(VICTIM))
   mail.is_silent = false

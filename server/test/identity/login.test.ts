@@ -41,7 +41,7 @@ test('logging in by e-mail', async (t) => {
   }
   const users = async () => (await platform.ctx.db.selectFrom('users').select('email').execute()).length
 
-  await t.test('the code of the mail logs in, once, however it is typed', async () => {
+  await t.test('the code of the mail logs in once, in upper or lower case, with or without spaces', async () => {
     const { verification_id } = await start('Ada.Lovelace@Example.com')
     const code = codeIn(mail, 'ada.lovelace@example.com')
     assert.match(code, /^[A-NP-Z1-9]{8}$/)
@@ -50,7 +50,7 @@ test('logging in by e-mail', async (t) => {
     assert.deepEqual(await complete(verification_id, code), { status: 'already_complete', logged_in: false })
   })
 
-  await t.test('the same address is the same person, in whatever case, and another one is another', async () => {
+  await t.test('the same address in any case is the same user, and another address is another user', async () => {
     const before = await users()
     const first = await logIn(platform, mail, 'grace@example.com')
     const { verification_id } = await start('GRACE@example.com')
@@ -63,7 +63,7 @@ test('logging in by e-mail', async (t) => {
     assert.equal(await users(), before + 2)
   })
 
-  await t.test('four wrong guesses close a code, even to who then has the right one', async () => {
+  await t.test('four wrong guesses close a code, even for the right one', async () => {
     const before = await users()
     const { verification_id } = await start('guess@example.com')
     for (let guess = 0; guess < 4; guess++) {
@@ -74,13 +74,13 @@ test('logging in by e-mail', async (t) => {
     assert.equal(await users(), before)
   })
 
-  await t.test('many guesses at once are not more than four', async () => {
+  await t.test('of many guesses at once only four count', async () => {
     const { verification_id } = await start('race@example.com')
     const answers = await Promise.all(Array.from({ length: 20 }, () => complete(verification_id, 'OOOOOOOO')))
     assert.equal(answers.filter(({ status }) => status === 'incorrect').length, 4)
   })
 
-  await t.test('of two who show the same code at once, one is logged in', async () => {
+  await t.test('of two requests with the same code at once, one is logged in', async () => {
     const { verification_id } = await start('twice@example.com')
     const code = codeIn(mail, 'twice@example.com')
     const answers = await Promise.all([complete(verification_id, code), complete(verification_id, code)])
@@ -88,7 +88,7 @@ test('logging in by e-mail', async (t) => {
     assert.equal(answers.filter(({ logged_in }) => logged_in).length, 1)
   })
 
-  await t.test('a code is for its own verification, and one that never was has expired', async () => {
+  await t.test('a code is valid for its own verification only, and an unknown verification has expired', async () => {
     const first = await start('own@example.com')
     const code = codeIn(mail, 'own@example.com')
     const second = await start('own@example.com')
@@ -123,7 +123,7 @@ test('logging in by e-mail', async (t) => {
     },
   )
 
-  await t.test('what is not an address is refused, and nothing is sent', async () => {
+  await t.test('an invalid address is refused, and no mail is sent', async () => {
     const before = mail.letters.length
     const bad = [
       '',
@@ -145,21 +145,21 @@ test('logging in by e-mail', async (t) => {
     assert.equal(mail.letters.length, before)
   })
 
-  await t.test('when the mail server refuses, or too many mails are under way, one is told to come again', async () => {
+  await t.test('when the mail server refuses, or too many mails are under way, the client must retry', async () => {
     mail.refuses = true
     await refused('API_NOT_AVAILABLE', start('refused@example.com'))
     mail.refuses = false
     mail.is_silent = true
     const stuck = Array.from({ length: 8 }, (_, index) => start(`stuck${index}@example.com`))
     const settled = Promise.allSettled(stuck)
-    // Each of the eight connections stands before the text of its mail.
+    // Each of the eight connections waits before the text of its mail.
     for (let tries = 0; mail.waiting < 8; tries++) {
       assert.ok(tries < POLLS_MAX, `${mail.waiting} mails are under way.`)
       await delay(POLL_MS)
     }
     const error = await refused('API_NOT_AVAILABLE', start('crowd@example.com'))
     assert.ok(error.retry_after_s !== undefined)
-    // Nobody else waits for the mail server.
+    // Further requests do not wait for the mail server.
     assert.ok((await platform.client.call(listGroups, {})).groups.length >= 0)
     mail.is_silent = false
     mail.hangUp()
@@ -179,7 +179,7 @@ test('without a mail server the supervisor shows the code on the terminal', asyn
   assert.equal(said.body.status, 'switch_identity')
 })
 
-test('in production without a mail server there is no login by e-mail, and bootstrap says so', async (t) => {
+test('in production without a mail server there is no login by e-mail, and bootstrap reports it', async (t) => {
   const platform = await startPlatform(t, {
     roles: 'api',
     env: {
@@ -195,7 +195,7 @@ test('in production without a mail server there is no login by e-mail, and boots
   assert.deepEqual(await platform.ctx.db.selectFrom('email_verifications').selectAll().execute(), [])
 })
 
-test('where the operator has configured Turnstile, a code needs a captcha that was solved here, once', async (t) => {
+test('where the operator has configured Turnstile, a code needs an unused captcha of the main domain', async (t) => {
   const mail = await startMailServer(t)
   const provider = await startCaptchaServer(t)
   const platform = await startPlatform(t, {
@@ -236,7 +236,7 @@ test('where the operator has configured Turnstile, a code needs a captcha that w
   assert.equal(provider.asked.at(-1)?.remoteip, '127.0.0.1')
 })
 
-test('one client asks for so many codes and no more', async (t) => {
+test('the codes of one client are limited', async (t) => {
   const mail = await startMailServer(t)
   const env = { MUSTER_SMTP_URL: mail.url, MUSTER_RATE_LIMIT_LOGIN: '3' }
   const platform = await startPlatform(t, { roles: 'api', env })
@@ -311,7 +311,7 @@ test('sessions', async (t) => {
     assert.equal((await refresh(platform, there.cookie)).status, 200)
   })
 
-  await t.test('the cookie is for the browser alone, and only the page of the hub may use it', async () => {
+  await t.test('scripts cannot read the cookie, and only the page of the hub may use it', async () => {
     const person = await logIn(platform, mail, 'd@example.com')
     const cookie = person.cookie
     const { set_cookie } = await refresh(platform, cookie)
@@ -334,10 +334,10 @@ test('sessions', async (t) => {
       assert.ok([400, 401, 403].includes(said.status), JSON.stringify([headers, said.body]))
       assert.equal(said.cookie, null)
     }
-    // No other operation looks at the cookie.
+    // No other operation reads the cookie.
     const response = await fetch(`${platform.api_url}/group/groups`, { headers: hub(platform, cookie) })
     assert.equal(response.status, 401)
-    // A page of somebody else cannot log a person in as somebody else.
+    // A foreign page cannot log a user in as another user.
     const planted = await say(
       platform,
       completeAccessTokenVerification,
@@ -348,7 +348,7 @@ test('sessions', async (t) => {
     assert.equal(planted.cookie, null)
   })
 
-  await t.test('the operator logs in with his access token, and calls as an administrator', async () => {
+  await t.test('the operator logs in with the access token, and calls as an administrator', async () => {
     const said = await say(platform, completeAccessTokenVerification, { access_token: platform.token })
     assert.deepEqual(said.body, {})
     const refreshed = await refresh(platform, said.cookie)
@@ -390,7 +390,7 @@ test('sessions', async (t) => {
     }
   })
 
-  await t.test('of one person the fifty sessions that were used last live', async () => {
+  await t.test('the fifty most recently used sessions of one user stay', async () => {
     const person = await logIn(platform, mail, 'many@example.com')
     const { ctx } = platform
     const now = ctx.now()
@@ -416,7 +416,7 @@ test('sessions', async (t) => {
     const person = await logIn(platform, mail, 'f@example.com')
     await platform.close()
     const { data_dir } = platform
-    // The clock of the first platform had been moved, and the second one begins where it stood.
+    // The test moved the clock of the first platform, and the second one begins at the same time.
     const ahead_ms = platform.ctx.now() - Date.now()
     const later = await startPlatform(t, {
       roles: 'api',

@@ -1,5 +1,5 @@
-// A mail server that takes everything and delivers it to the test, over a real socket: as much of SMTP (RFC 5321) as a
-// client needs that has nothing to hide.
+// A mail server that accepts every mail and passes it to the test, over a real socket. It implements the part of SMTP (RFC
+// 5321) that a client without TLS and authentication needs.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
@@ -11,9 +11,9 @@ export type MailServer = {
   letters: Letter[]
   /** While true, mail is refused. */
   refuses: boolean
-  /** While true, it says nothing to whoever delivers mail. */
+  /** While true, it does not respond to deliveries. */
   is_silent: boolean
-  /** Deliveries that were met with silence. */
+  /** Deliveries without a response. */
   waiting: number
   hangUp: () => void
 }
@@ -76,7 +76,7 @@ function serve(socket: Socket, mail: MailServer): void {
       return
     }
     if (command === 'AUTH') {
-      // Some repeat what they were told.
+      // Some clients repeat the command.
       socket.write(mail.refuses ? `535 who is ${line}?\r\n` : '235 welcome\r\n')
       return
     }

@@ -1,4 +1,4 @@
-// People in tests: they log in as people do, with the code from the mail.
+// Users in tests, who log in with the code from the mail.
 import assert from 'node:assert/strict'
 import {
   completeEmailVerification,
@@ -16,7 +16,7 @@ export type Person = { user_id: string; email: string; token: string; cookie: st
 
 type Said = { status: number; body: Record<string, unknown>; cookie: string | null; set_cookie: string | null }
 
-/** Says an operation as a browser would: with the page's origin and the cookie it has, if any. */
+/** Calls an operation as a browser does: with the page's origin and its cookie, if any. */
 export async function say(
   platform: Platform,
   operation: Operation,

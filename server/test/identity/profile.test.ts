@@ -14,7 +14,7 @@ import { startPlatform } from '../platform.ts'
 import { startMailServer } from './mail-server.ts'
 import { logIn } from './people.ts'
 
-test('a person is told who he is, and renames himself; his groups see it', async (t) => {
+test('a user reads and changes their profile, and their groups see the new name', async (t) => {
   const mail = await startMailServer(t)
   const platform = await startPlatform(t, { roles: 'api', env: { MUSTER_SMTP_URL: mail.url } })
   const { client } = platform
@@ -57,7 +57,7 @@ test('a person is told who he is, and renames himself; his groups see it', async
     const body = { display_name }
     const { errors } = await ada.client.call(validateProfile, { body }).catch(() => ({ errors: null }))
     const error = await refused('VALIDATION_ERROR', ada.client.call(updateProfile, { body }))
-    // A text that no name may ever hold is refused by the door of both.
+    // A text that no name may contain is refused by both operations.
     if (errors !== null) assert.deepEqual(withoutMessages(errors), detailsOf(error), JSON.stringify(display_name))
     assert.deepEqual(detailsOf(error)[0]?.path, ['display_name'])
   }

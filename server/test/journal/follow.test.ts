@@ -1,4 +1,4 @@
-// Who follows the journal is handed every row of his shard, once and in order, and hears of it at once.
+// A follower of the journal receives every row of its shard at once, once and in order.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
@@ -48,7 +48,7 @@ test('a follower is woken by commits of its own shard only, and misses no row', 
   const after = await lastSeq(writer.pool, shard)
   const waker = wakeReaders(listener, writer.books)
   const taken: Row[] = []
-  // No look by time: what is taken was told.
+  // No poll by time: the rows come by notification.
   t.mock.timers.enable({ apis: ['setInterval'] })
   const following = followShard(ctx, { shard, after, take: (row) => void taken.push(row), onGap: assert.fail })
   t.mock.timers.reset()
@@ -116,7 +116,7 @@ test('a follower far behind reads page by page, and one behind a gap is notified
 
   await db.query('delete from journal where shard = $1 and seq <= $2', [shard, first + 10])
   const late = followShard(ctx, { shard, after: first, take: () => assert.fail(), onGap: () => void gaps++ })
-  await until('it is told', () => gaps > 0)
+  await until('it is notified', () => gaps > 0)
   // Another word wakes nobody any more.
   await ctx.listener.notify('journal', '')
   await late.close()

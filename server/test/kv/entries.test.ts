@@ -26,7 +26,7 @@ import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
 type World = { platform: Platform; game: TestGame; backend: Client; namespace_id: string }
 
-/** A game's backend, which names the namespace. */
+/** A backend of a game, which names the namespace. */
 async function start(t: TestContext, env: Record<string, string> = {}): Promise<World> {
   const platform = await startPlatform(t, { env })
   const game = await platform.game()
@@ -40,7 +40,7 @@ async function backendOf(platform: Platform, { game_id }: TestGame): Promise<Cli
 const get = async ({ backend, namespace_id }: World, key: string) =>
   (await backend.call(getKvEntry, { query: { key, namespace_id } })).value
 
-test('what was put is got, by everybody whose token stands for the namespace, and by nobody else', async (t) => {
+test('a stored entry is read by every token of its namespace, and by no other', async (t) => {
   const world = await start(t)
   const { platform, game, backend, namespace_id } = world
   const other = await platform.game()
@@ -80,7 +80,7 @@ test('what was put is got, by everybody whose token stands for the namespace, an
   assert.equal(await get(world, key), null)
 })
 
-test('any JSON comes back as it was put, and what is too much says how much', async (t) => {
+test('any JSON is returned as it was stored, and a refusal of a large value names its size', async (t) => {
   const world = await start(t)
   const { backend, namespace_id } = world
   const values = [null, 0, -1.5, 0.1, '', 'é😀', [], {}, [[null]], { a: { b: [true, false] } }, 'x'.repeat(200_000)]
@@ -93,7 +93,7 @@ test('any JSON comes back as it was put, and what is too much says how much', as
       const text = JSON.stringify(value)
       fc.pre(!text.includes('\\u') && !text.includes('__proto__'))
       const entries = [{ key: 'any', value: JSON.parse(text) as unknown }]
-      // Whole numbers that a double cannot hold are refused with their digits, here as everywhere.
+      // Integers that a double cannot represent are refused, here as everywhere.
       fc.pre(!/\d{16}|\d[eE]/.test(text))
       await backend.call(putKvBatch, { body: { namespace_id, entries } })
       assert.deepEqual(await get(world, 'any'), entries[0]!.value)
@@ -163,7 +163,7 @@ test('a batch is written whole or not at all', async (t) => {
   assert.deepEqual((await getBatch(keys)).entries, entries.slice(2))
 })
 
-test('a directory is listed by key, page after page, without the directories in it', async (t) => {
+test('a directory is listed by key, in pages, without the directories in it', async (t) => {
   const { backend, namespace_id } = await start(t)
   const list = async (directory: string): Promise<string[]> => {
     const keys: string[] = []
@@ -193,7 +193,7 @@ test('a directory is listed by key, page after page, without the directories in 
   assert.deepEqual(await list('nothing'), [])
 })
 
-test('who watches an entry is answered when it changes, goes or comes, and not before', async (t) => {
+test('a watch of an entry returns when it changes, is deleted or is created, and not before', async (t) => {
   const world = await start(t)
   const { backend, namespace_id } = world
   const watch = (watch_index: string) => backend.call(getKvEntry, { query: { namespace_id, key: 'k', watch_index } })
@@ -217,7 +217,7 @@ test('who watches an entry is answered when it changes, goes or comes, and not b
 
   const [again, changed] = [await watch(nothing.watch.index), watch(first.watch.index)]
   assert.deepEqual(again, first)
-  // The same value is written anew: that is a change.
+  // Writing the same value again is a change.
   await put(1)
   const second = await changed
   assert.notEqual(second.watch.index, first.watch.index)
@@ -233,7 +233,7 @@ test('who watches an entry is answered when it changes, goes or comes, and not b
   await refused('VALIDATION_ERROR', watch('nonsense!'))
 })
 
-test('who watches a batch is told what changed and what went', async (t) => {
+test('a watch of a batch returns the changed and the deleted entries', async (t) => {
   const { backend, namespace_id } = await start(t)
   const keys = ['a', 'b', 'c']
   const ask = (watch_index?: string) =>
@@ -257,7 +257,7 @@ test('who watches a batch is told what changed and what went', async (t) => {
   await refused('KV_BATCH_TOO_LARGE', backend.call(getKvBatch, { query: { namespace_id, keys: many, watch_index } }))
 })
 
-test('what a namespace keeps is limited exactly, however many write at once', async (t) => {
+test('the entries of a namespace are limited exactly under concurrent writes', async (t) => {
   const world = await start(t, { MUSTER_KV_ENTRIES_MAX: '20', MUSTER_KV_MB_MAX: '1' })
   const { platform, backend, namespace_id } = world
   const put = (key: string, value: unknown) => backend.call(putKvEntry, { body: { namespace_id, key, value } })
@@ -281,7 +281,7 @@ async function usageOf({ ctx }: Platform) {
   return ctx.db.selectFrom('kv_usage').select(['entry_count', 'byte_count']).execute()
 }
 
-test('entries are kept where the version says so, and go with their namespace', async (t) => {
+test('entries are kept where the version has kv, and are deleted with their namespace', async (t) => {
   const { platform, game, backend, namespace_id } = await start(t)
   const params = { game_id: game.game_id, namespace_id }
   const { version_id } = await platform.client.call(createGameVersion, {
@@ -326,7 +326,7 @@ test('a lobby writes until its process has ended, and not after', async (t) => {
   await refused('TOKEN_REVOKED', unknown.call(putKvEntry, { body: { key: 'k', value: 1 } }))
 })
 
-test('any page may read with the token of a player, and no page reads management', async (t) => {
+test('any page may read with a player’s token, and no page reads management', async (t) => {
   const { platform, game, backend, namespace_id } = await start(t)
   await backend.call(putKvEntry, { body: { namespace_id, key: 'k', value: 1 } })
   const { identity_token } = await game.player.call(setupIdentity, { body: {} })

@@ -1,11 +1,11 @@
 // Law L9: a run's time is not negative, begins before its lobby was ready and does not end while its players were in it.
-// The bill is the sum of the runs, and does not shrink when it is asked for again.
+// The bill is the sum of the runs, and does not shrink when it is read again.
 import { getUsage } from '@muster/contract'
 import type { ClientBase } from 'pg'
 import type { FaultyPlatform } from '../platform.ts'
 import type { Findings } from './findings.ts'
 
-/** The kernel tells a start to 10 ms, and a lobby's ready comes from another clock. */
+/** The kernel reports a start to 10 ms, and the time of a lobby's ready comes from another clock. */
 const CLOCK_MS_MAX = 1_000
 /** How often the bill is read again because a run ended meanwhile. */
 const READINGS_MAX = 20
@@ -52,7 +52,7 @@ async function uptimeOf({ admin, game }: FaultyPlatform): Promise<number> {
   return games.flatMap(({ regions }) => regions).reduce((sum, { uptime }) => sum + uptime, 0)
 }
 
-/** The same by plain counting, with the number of runs whose end is not recorded. */
+/** The same by plain counting, with the number of runs without a recorded end. */
 async function runTime(db: ClientBase, group_id: string): Promise<{ core_ms: number; running: number }> {
   const { rows } = await db.query<{ core_ms: number; running: number }>(
     `select coalesce(sum(extract(epoch from coalesce(exit_ts, now()) - start_ts) * 1000 * cpu_cores), 0)::float8 as core_ms,

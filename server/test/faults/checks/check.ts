@@ -1,5 +1,5 @@
-// All checks of a platform on which nothing is under way: the history against the tables, the laws against the journal,
-// and `muster verify`.
+// All checks of a platform without an operation under way: the history against the tables, the laws against the journal, and
+// `muster verify`.
 import type { ClientBase } from 'pg'
 import { runCommand } from '../../backup/commands.ts'
 import { until } from '../../until.ts'
@@ -16,7 +16,7 @@ import { checkDeploys, checkUploads } from './uploads.ts'
 
 export type Checked = { platform: FaultyPlatform; history: History; laws: JournalLaws }
 
-/** On the running platform. Returns what is wrong. */
+/** Checks the running platform. Returns its findings. */
 export async function checkPlatform(checked: Checked): Promise<readonly string[]> {
   const { platform, history } = checked
   const findings = new Findings()
@@ -28,7 +28,7 @@ export async function checkPlatform(checked: Checked): Promise<readonly string[]
   return findings.texts
 }
 
-/** Within one snapshot, in which the tables reflect the whole journal. */
+/** Runs the checks within one snapshot, in which the tables reflect the whole journal. */
 export async function checkTables(
   db: ClientBase,
   { platform, history, laws }: Checked,

@@ -1,4 +1,4 @@
-// What a check found wrong: sentences, bounded.
+// The findings of a check: a bounded list of sentences.
 const FINDINGS_MAX = 200
 
 export class Findings {

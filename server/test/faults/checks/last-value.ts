@@ -1,12 +1,12 @@
-// What a value may be that one client wrote again and again: the last acknowledged write, or one whose outcome is unknown.
+// The permitted values of a member that one client wrote repeatedly: the last acknowledged write, or an unknown one.
 import type { Entry } from '../history.ts'
 
-/** An attempt without a response may still take effect for so long: a statement lives 10 s, a held request 5 s. */
+/** Time in which an attempt without a response may still take effect: a statement runs 10 s, a held request 5 s. */
 const LATE_MS_MAX = 15_000
 
 type Write = Pick<Entry, 'begin_ms' | 'end_ms' | 'attempt_count' | 'outcome'>
 
-/** `writes`: in their order. `initial`: the value before the first. Refused writes are none. */
+/** `writes`: in order, without refused ones. `initial`: the value before the first write. */
 export function possibleValues<W extends Write, T>(writes: readonly W[], written: (write: W) => T, initial: T): Set<T> {
   const last = writes.findLastIndex(({ outcome }) => outcome.status === 'acknowledged')
   const last_begin_ms = writes[last]?.begin_ms ?? Number.NEGATIVE_INFINITY

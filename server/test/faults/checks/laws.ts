@@ -1,13 +1,13 @@
-// The laws of lobbies, seats and ports, held to every row of the journal by plain counting, without the matchmaker's
-// book. The counts go on from check to check, so that each row is read once; then the tables are compared with them.
+// The laws of lobbies, seats and ports, checked for every row of the journal by plain counting, without the matchmaker's
+// book. The counts continue from check to check, so each row is read once. Then the tables are compared with them.
 import type { ClientBase } from 'pg'
 import type { Change, LobbyRecord } from '../../../src/journal/changes.ts'
 import { decodePage } from '../../../src/journal/pages.ts'
 import type { Findings } from './findings.ts'
 
 const PAGE_ROWS_MAX = 1_000
-/** A number of the edge is not given to another lobby for so long. */
-const PORT_REST_MS = 60_000
+/** Time in which a port of the edge is not given to another lobby. */
+const QUARANTINE_MS = 60_000
 
 export type Limits = { lobby_count_max: number; max_players_per_client: number }
 type Lobby = Pick<LobbyRecord, 'lobby_id' | 'edge_ports'> & {
@@ -18,13 +18,13 @@ type Lobby = Pick<LobbyRecord, 'lobby_id' | 'edge_ports'> & {
 type Player = { lobby_id: string; client: string; is_connected: boolean }
 
 export class JournalLaws {
-  /** Of the namespaces whose limits never change. */
+  /** Limits of the namespaces whose limits never change. */
   readonly #limits: ReadonlyMap<string, Limits>
   readonly #read_seq = new Map<number, number>()
   readonly #lobbies = new Map<string, Lobby>()
   readonly #players = new Map<string, Player>()
   readonly #ended_players = new Set<string>()
-  /** By transport and number: the lobby that has it, or when one had it for the last time. */
+  /** By transport and port: the lobby that has it, or when a lobby last had it. */
   readonly #ports = new Map<string, { lobby_id: string } | { free_ms: number }>()
   #row_count = 0
 
@@ -36,7 +36,7 @@ export class JournalLaws {
     return this.#row_count
   }
 
-  /** Within a snapshot of the caller's. */
+  /** Runs within the caller's snapshot. */
   async check(db: ClientBase, findings: Findings): Promise<void> {
     let after = { shard: -1, seq: '0' }
     for (;;) {
@@ -113,7 +113,7 @@ export class JournalLaws {
       this.#ports.set(number, { lobby_id })
       if (state === undefined) continue
       if ('lobby_id' in state) return `L5: lobby ${lobby_id} gets ${number}, which lobby ${state.lobby_id} has`
-      if (ms - state.free_ms < PORT_REST_MS) {
+      if (ms - state.free_ms < QUARANTINE_MS) {
         return `L5: lobby ${lobby_id} gets ${number}, which is free since ${ms - state.free_ms} ms`
       }
     }

@@ -1,5 +1,5 @@
-// Tokens, domains, identities and parties: what was acknowledged is a row, what was taken back is none, and a revoked
-// token is refused.
+// Tokens, domains, identities and parties: an acknowledged one has a row, a removed one has none, and a revoked token is
+// refused.
 import { getGameById } from '@muster/contract'
 import type { ClientBase } from 'pg'
 import { acknowledged, type Entry, type History, type Outcome, outcomeOf } from '../history.ts'
@@ -7,7 +7,7 @@ import type { FaultyPlatform } from '../platform.ts'
 import type { Findings } from './findings.ts'
 import { possibleValues } from './last-value.ts'
 
-/** Of each kind, the newest tokens that are shown to the platform. */
+/** Newest tokens of each kind that are sent to the platform. */
 const TOKENS_SHOWN_MAX = 10
 
 export async function checkTokens(db: ClientBase, history: History, findings: Findings): Promise<void> {
@@ -26,7 +26,7 @@ export async function checkTokens(db: ClientBase, history: History, findings: Fi
   }
 }
 
-/** Shows tokens to the running platform. */
+/** Sends tokens to the running platform. */
 export async function checkTokensInUse(platform: FaultyPlatform, history: History, findings: Findings): Promise<void> {
   const { game_id } = platform.game
   const ask = (token: string) => outcomeOf(platform.as(token).call(getGameById, { params: { game_id } }))

@@ -1,5 +1,5 @@
-// Law L6: after a while of calm every lobby that lives has one process and one open run, and nothing else has. And no
-// lobby that was ready ended because a part of the platform was killed.
+// Law L6: without load, every living lobby has one process and one open run, and there is no other process or open run. And
+// no lobby that was ready ended because a part of the platform was killed.
 import { readdirSync, readFileSync } from 'node:fs'
 import type { ClientBase } from 'pg'
 import { until } from '../../until.ts'
@@ -7,7 +7,7 @@ import type { FaultyPlatform } from '../platform.ts'
 import type { Findings } from './findings.ts'
 
 const PROC = '/proc'
-/** The argv of a lobby's server; what starts and watches it has others. */
+/** The argv of a lobby's server, which differs from those of its monitors. */
 const SERVER_COMMAND = 'node server.mjs'
 
 export async function checkProcesses(platform: FaultyPlatform, findings: Findings): Promise<void> {
@@ -55,7 +55,7 @@ function serversOf({ settings }: FaultyPlatform): string[] {
   })
 }
 
-/** Nothing of a process that has ended. */
+/** Empty for a process that has ended. */
 function readProc(pid: string, file: string): string[] {
   try {
     return readFileSync(`${PROC}/${pid}/${file}`, 'utf8').split('\0')

@@ -1,5 +1,5 @@
 // Seats: every acknowledged one is a player's row, under its key, in its lobby. A key has one seat at a time; one that its
-// request never returned (taken back, or its lobby did not start) makes room for another. What was refused left no seat.
+// request never returned (taken back, or its lobby did not start) makes room for another. A refused request left no seat.
 // A party is seated as a whole or not at all.
 import type { ClientBase } from 'pg'
 import { acknowledged, type Entry, type History } from '../history.ts'

@@ -1,4 +1,4 @@
-// A writer of entries: each has keys of its own, some of which it writes one by one and the others always together.
+// A writer of entries. Each has its own keys. It writes some of them singly, and the others always together.
 import { randomUUID } from 'node:crypto'
 import { deleteKvBatch, deleteKvEntry, putKvBatch, putKvEntry } from '@muster/contract'
 import type { LoadContext, Step } from './load.ts'

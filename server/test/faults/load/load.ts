@@ -1,5 +1,5 @@
-// The load: a fixed number of clients, each of which sends one operation after the other. It can be paused, so that the
-// checks see a platform on which nothing is under way.
+// The load: a fixed number of clients, each of which sends one operation after the other. It can be paused, so that no
+// operation is under way during the checks.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { History } from '../history.ts'
 import type { FaultyPlatform } from '../platform.ts'
@@ -30,7 +30,7 @@ export class Load {
   resume(): void {
     this.#is_paused = false
     this.#running = Promise.all(this.#steps.map(({ step, random }) => this.#run(step, random)))
-    // The call that pauses the load hears of a failure; until then it must not be an unhandled one.
+    // `pause` throws the failure. Until then it must not be an unhandled rejection.
     this.#running.catch(() => {})
   }
 
@@ -69,7 +69,7 @@ export function fullLoad(context: LoadContext): Load {
   ])
 }
 
-/** Players only, who ask these callers in turn. */
+/** Players only, which use these callers in turn. */
 export function playerLoad(context: LoadContext, callers: readonly SeatCaller[]): Load {
   return new Load(
     Array.from({ length: PLAYERS }, (_, number) => {

@@ -1,4 +1,4 @@
-// Who manages a game: one developer uploads sites and builds, makes versions and deploys them; one manager gives out and
+// The management of a game. One developer uploads sites and builds, makes versions and deploys them. One manager issues and
 // revokes tokens, and claims and releases domains.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -135,7 +135,7 @@ export function manager({ platform, history, random }: LoadContext): Step {
   }
 }
 
-/** By the edge, whatever host the presigned address names. Throws as a client's call does. */
+/** Uploads through the edge, whatever host the presigned address names. Throws as a client's call does. */
 async function putFile(edge_url: string, url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
   const { pathname, search } = new URL(url)
   const response = await fetch(`${edge_url}${pathname}${search}`, {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Outcome, outcomeOf } from '../history.ts'
 import type { Random } from '../random.ts'
 
-/** Of the clients, how many give up after one attempt. */
+/** The share of clients that give up after one attempt. */
 const GIVE_UP_CHANCE = 0.25
 const REPEAT_MS_MAX = 60_000
 const REPEAT_EVERY_MS = 100

@@ -1,5 +1,5 @@
-// Players: each asks for a seat by way of the game's backend, shows its token to the lobby's server, plays and leaves.
-// The backend names the player's address, so the limits per client apply to a few addresses.
+// Players: each requests a seat through the game's backend, sends its token to the lobby's server, plays and leaves. The
+// backend names the player's address, so the limits for each client key apply to a few addresses.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -109,7 +109,7 @@ export function player(
   }
 }
 
-/** Whom a returned token speaks for. */
+/** The subject of a returned token. */
 export function seatOf({ keys }: LoadContext['platform'], answer: Seat): SeatResult {
   const { token } = answer.player
   const claims = keys.verify(token, Date.now())

@@ -1,5 +1,5 @@
-// One hostile response at a time through the edge, and what must hold for it: the client gets the response that the backend
-// sent, or an error, or a connection that visibly breaks off; and the next request gets its own response.
+// Sends one hostile response at a time through the edge, and checks its laws. The client gets the response of the backend,
+// an error, or a connection that visibly breaks off. The next request gets its own response.
 import { type ClientRequest, type IncomingMessage, request as nodeRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -151,9 +151,9 @@ async function respond(socket: Socket, hostile: Hostile): Promise<void> {
   const is_exact = isWhole(reading) && reading.length === bytes.length
   if (socket.destroyed || (end === 'keep' && is_exact)) return
   if (end === 'reset') socket.resetAndDestroy()
-  // An edge that waits for the rest of a response, or of a line of it, has to learn that it does not come.
+  // An edge that waits for the rest of a response must notice that it does not come.
   else if (end === 'finish' || !isWhole(reading)) socket.end()
-  // Where more came than a response the edge has to end the connection by itself.
+  // After bytes beyond a response the edge itself must close the connection.
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const late = setTimeout(() => reject(new Error('the edge keeps a connection that was misused')), HANG_MS)
   if (socket.closed) resolve()
@@ -198,7 +198,7 @@ function requirePowerless({ headers }: ReadResponse): void {
 /** Node's client reads the same bytes, and takes the same of them for whole. */
 async function requireSameInNode(method: string, { bytes, end }: Came, got: ReadResponse | null): Promise<void> {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
-  // It is a Socket as far as Node's client looks at it.
+  // It has the members of a Socket that Node's client uses.
   const req: ClientRequest = nodeRequest({ method, createConnection: () => socket as Socket })
   req.end()
   socket.push(Buffer.from(bytes, 'latin1'))

@@ -76,7 +76,7 @@ async function requireNoneOpen({ ctx }: TestEdge): Promise<void> {
   )
 }
 
-/** An error that nobody caught names no stream: those that were under way are told beside it. */
+/** An uncaught error names no stream, so the streams under way are added to it. */
 function reportCrash(t: TestContext, underWay: () => unknown): void {
   const report = () => console.error('under way:', literal(underWay()))
   process.on('uncaughtExceptionMonitor', report)
