@@ -103,11 +103,11 @@ async function openFeed(ctx: Context, namespace_id: string): Promise<Open> {
   function follow(): { close: () => Promise<void> } {
     return followShard(ctx, {
       shard: shardOf(namespace_id),
-      after: live.seq(),
+      after: live.seq,
       take(row) {
-        const before = live.revision()
+        const before = live.revision
         applyRow(live, namespace_id, row)
-        if (live.revision() !== before) tell()
+        if (live.revision !== before) tell()
       },
       onGap: () => void reload(),
     })

@@ -8,10 +8,10 @@ import { idOfName } from '../../ids.ts'
 import type { Change, LobbyRecord } from '../../journal/changes.ts'
 import { timestamp } from '../times.ts'
 
-/** The last stopped lobbies of a namespace. A listener that knows less gets a snapshot. */
+/** Stopped lobbies of a namespace that are remembered. A subscriber that is further behind receives a snapshot. */
 const STOPPED_MAX = 4_096
-/** Messages that are kept, each for all listeners at the same index. */
-const ANSWERS_MAX = 64
+/** Updates that are kept, each for all subscribers at the same index. */
+const UPDATES_MAX = 64
 
 type LobbyBasics = Pick<
   LobbyRecord,
@@ -36,130 +36,188 @@ type Live = LobbyBasics & {
 }
 type Seat = { lobby: Live | undefined; is_connected: boolean }
 type Stopped = { lobby_id: string; seq: number; revision: number }
-/** As the tables have it. */
+/** A lobby as the tables have it. `seats`: by player, whether the player is connected. */
 export type LoadedLobby = LobbyBasics &
   Pick<Live, 'is_ready' | 'is_closed' | 'is_stalled'> & { seats: ReadonlyMap<string, boolean> }
-/** `revision`: what a listener knows; it means nothing in another LiveLobbies. */
-export type Told = { message: LiveMessage; revision: number }
+/** `revision`: what the subscriber knows after the message; it means nothing in another LiveLobbies. */
+export type LiveUpdate = { message: LiveMessage; revision: number }
 
-export type LiveLobbies = {
-  apply(seq: number, changes: readonly Change[]): void
-  /** Returns whether that changed anything. */
-  deploy(version_id: string): boolean
-  /** Grows with each change. */
-  revision(): number
-  seq(): number
-  snapshot(): Told
-  /** What has come after a revision of this, or an index of any. */
-  since(known: number | string): Told
-  heartbeat(): LiveMessage
-}
+export class LiveLobbies {
+  readonly #lobbies = new Map<string, Live>()
+  readonly #seats = new Map<string, Seat>()
+  /** The last stopped lobbies, in the order of their end. */
+  readonly #stopped: Stopped[] = []
+  /** The last stopped lobby that is no longer remembered. */
+  #forgotten: Omit<Stopped, 'lobby_id'>
+  /** Updates of this revision, by what their subscribers know. */
+  readonly #updates = new Map<number | string, LiveUpdate>()
+  #seq: number
+  #deployed: string
+  #revision = 0
 
-export function createLiveLobbies(seq: number, version_id: string, loaded: readonly LoadedLobby[]): LiveLobbies {
-  const lobbies = new Map<string, Live>()
-  const seats = new Map<string, Seat>()
-  const stopped: Stopped[] = []
-  let [now_seq, deployed, revision] = [seq, version_id, 0]
-  /** What stopped up to here is not remembered. */
-  let forgotten: Omit<Stopped, 'lobby_id'> = { seq, revision: 0 }
-
-  for (const { seats: taken, ...one } of loaded) {
-    const lobby: Live = { ...one, total: 0, registered: 0, seq, revision }
-    lobbies.set(one.lobby_id, lobby)
-    for (const [player_id, is_connected] of taken) seat(player_id, lobby, is_connected)
+  constructor(seq: number, version_id: string, loaded: readonly LoadedLobby[]) {
+    this.#seq = seq
+    this.#deployed = version_id
+    this.#forgotten = { seq, revision: 0 }
+    for (const { seats, ...one } of loaded) {
+      const lobby: Live = { ...one, total: 0, registered: 0, seq, revision: 0 }
+      this.#lobbies.set(one.lobby_id, lobby)
+      for (const [player_id, is_connected] of seats) this.#seat(player_id, lobby, is_connected)
+    }
   }
 
-  function seat(player_id: string, lobby: Live | undefined, is_connected: boolean): void {
-    seats.set(player_id, { lobby, is_connected })
+  /** Grows with each change. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  get seq(): number {
+    return this.#seq
+  }
+
+  apply(seq: number, changes: readonly Change[]): void {
+    this.#seq = seq
+    if (changes.length === 0) return
+    this.#revise()
+    for (const change of changes) {
+      const lobby = this.#change(change)
+      if (lobby !== undefined) Object.assign(lobby, { seq, revision: this.#revision })
+    }
+    const surplus = this.#stopped.splice(0, Math.max(0, this.#stopped.length - STOPPED_MAX)).at(-1)
+    if (surplus !== undefined) this.#forgotten = surplus
+  }
+
+  /** Returns whether that changed anything. */
+  deploy(version_id: string): boolean {
+    if (version_id === this.#deployed) return false
+    this.#revise()
+    for (const lobby of this.#lobbies.values()) {
+      if (lobby.version_id === this.#deployed || lobby.version_id === version_id) lobby.revision = this.#revision
+    }
+    this.#deployed = version_id
+    return true
+  }
+
+  snapshot(): LiveUpdate {
+    return this.#shared('', () => this.#snapshot())
+  }
+
+  /** The changes after a revision of this object, or after an index of any. */
+  since(known: number | string): LiveUpdate {
+    return this.#shared(known, () => this.#since(known))
+  }
+
+  heartbeat(): LiveMessage {
+    return { kind: 'heartbeat', index: this.#index() }
+  }
+
+  #revise(): void {
+    this.#revision++
+    this.#updates.clear()
+  }
+
+  #seat(player_id: string, lobby: Live | undefined, is_connected: boolean): void {
+    this.#seats.set(player_id, { lobby, is_connected })
     if (lobby === undefined) return
     lobby.total++
     if (is_connected) lobby.registered++
   }
 
-  function setConnected(player_id: string, is_connected: boolean): Live | undefined {
-    const taken = seats.get(player_id)
-    if (taken === undefined || taken.is_connected === is_connected) return undefined
-    taken.is_connected = is_connected
-    if (taken.lobby !== undefined) taken.lobby.registered += is_connected ? 1 : -1
-    return taken.lobby
+  #setConnected(player_id: string, is_connected: boolean): Live | undefined {
+    const seat = this.#seats.get(player_id)
+    if (seat === undefined || seat.is_connected === is_connected) return undefined
+    seat.is_connected = is_connected
+    if (seat.lobby !== undefined) seat.lobby.registered += is_connected ? 1 : -1
+    return seat.lobby
   }
 
-  function unseat(player_id: string): Live | undefined {
-    const lobby = setConnected(player_id, false) ?? seats.get(player_id)?.lobby
-    if (!seats.delete(player_id) || lobby === undefined) return undefined
+  #unseat(player_id: string): Live | undefined {
+    const lobby = this.#setConnected(player_id, false) ?? this.#seats.get(player_id)?.lobby
+    if (!this.#seats.delete(player_id) || lobby === undefined) return undefined
     lobby.total--
     return lobby
   }
 
   /** Returns the running lobby that the change is about, if any. */
-  function change(told: Change): Live | undefined {
-    switch (told.kind) {
-      case 'lobby_created': {
-        const lobby: Live = {
-          ...basicsOf(told.lobby),
-          is_ready: false,
-          is_closed: false,
-          is_stalled: false,
-          total: 0,
-          registered: 0,
-          seq: now_seq,
-          revision,
-        }
-        lobbies.set(lobby.lobby_id, lobby)
-        return lobby
-      }
+  #change(change: Change): Live | undefined {
+    switch (change.kind) {
+      case 'lobby_created':
+        return this.#create(change.lobby)
       case 'lobby_ready':
-        return patch(told.lobby_id, { is_ready: true })
+        return this.#patch(change.lobby_id, { is_ready: true })
       case 'lobby_closed':
-        return patch(told.lobby_id, { is_closed: told.is_closed })
+        return this.#patch(change.lobby_id, { is_closed: change.is_closed })
       case 'lobby_stalled':
-        return patch(told.lobby_id, { is_stalled: told.is_stalled })
+        return this.#patch(change.lobby_id, { is_stalled: change.is_stalled })
       case 'lobby_stopped':
-        if (lobbies.delete(told.lobby_id)) stopped.push({ lobby_id: told.lobby_id, seq: now_seq, revision })
+        if (this.#lobbies.delete(change.lobby_id)) {
+          this.#stopped.push({ lobby_id: change.lobby_id, seq: this.#seq, revision: this.#revision })
+        }
         return undefined
       case 'player_reserved': {
-        const lobby = lobbies.get(told.player.lobby_id)
-        seat(told.player.player_id, lobby, false)
+        const lobby = this.#lobbies.get(change.player.lobby_id)
+        this.#seat(change.player.player_id, lobby, false)
         return lobby
       }
       case 'player_connected':
-        return setConnected(told.player_id, true)
+        return this.#setConnected(change.player_id, true)
       case 'player_dropped':
-        return setConnected(told.player_id, false)
+        return this.#setConnected(change.player_id, false)
       case 'player_removed':
-        return unseat(told.player_id)
+        return this.#unseat(change.player_id)
       default:
         return undefined
     }
   }
 
-  function patch(lobby_id: string, members: Partial<Live>): Live | undefined {
-    const lobby = lobbies.get(lobby_id)
+  #create(record: LobbyRecord): Live {
+    const state = { is_ready: false, is_closed: false, is_stalled: false, total: 0, registered: 0 }
+    const lobby: Live = { ...basicsOf(record), ...state, seq: this.#seq, revision: this.#revision }
+    this.#lobbies.set(lobby.lobby_id, lobby)
+    return lobby
+  }
+
+  #patch(lobby_id: string, members: Partial<Live>): Live | undefined {
+    const lobby = this.#lobbies.get(lobby_id)
     return lobby === undefined ? undefined : Object.assign(lobby, members)
   }
 
-  /** To those who know the same; of one revision. */
-  const answers = new Map<number | string, Told>()
-  function remembered(known: number | string, tell: () => Told): Told {
-    const answer = answers.get(known) ?? tell()
-    if (answers.size < ANSWERS_MAX) answers.set(known, answer)
-    return answer
+  /** Subscribers that know the same share one update of a revision. */
+  #shared(known: number | string, make: () => LiveUpdate): LiveUpdate {
+    const update = this.#updates.get(known) ?? make()
+    if (this.#updates.size < UPDATES_MAX) this.#updates.set(known, update)
+    return update
   }
 
-  const index = (): string => `${now_seq}.${deployed}`
-
-  function snapshot(): Told {
-    const all = lobbies.values().toArray().map(summaryOf)
-    return { message: { kind: 'snapshot', index: index(), lobbies: all }, revision }
+  #index(): string {
+    return `${this.#seq}.${this.#deployed}`
   }
 
-  function changes(isNew: (one: Pick<Stopped, 'seq' | 'revision'>) => boolean): Told {
-    const changed = lobbies.values().filter(isNew).map(summaryOf).toArray()
-    const stopped_lobby_ids = stopped.filter(isNew).map(({ lobby_id }) => lobby_id)
-    return { message: { kind: 'changes', index: index(), lobbies: changed, stopped_lobby_ids }, revision }
+  #snapshot(): LiveUpdate {
+    const lobbies = [...this.#lobbies.values()].map((lobby) => this.#summaryOf(lobby))
+    return { message: { kind: 'snapshot', index: this.#index(), lobbies }, revision: this.#revision }
   }
 
-  function summaryOf(lobby: Live): LobbySummaryAnalytics {
+  #since(known: number | string): LiveUpdate {
+    if (typeof known === 'number') {
+      return known < this.#forgotten.revision ? this.#snapshot() : this.#changes((one) => one.revision > known)
+    }
+    const [known_seq, known_version] = known.split('.')
+    const from_seq = Number(known_seq)
+    const is_forgotten = from_seq < this.#forgotten.seq || from_seq > this.#seq
+    if (known_version !== this.#deployed || is_forgotten) return this.#snapshot()
+    return this.#changes((one) => one.seq > from_seq)
+  }
+
+  #changes(isNew: (one: Pick<Stopped, 'seq' | 'revision'>) => boolean): LiveUpdate {
+    const changed = this.#lobbies.values().filter(isNew)
+    const lobbies = changed.map((lobby) => this.#summaryOf(lobby)).toArray()
+    const stopped_lobby_ids = this.#stopped.filter(isNew).map(({ lobby_id }) => lobby_id)
+    const message: LiveMessage = { kind: 'changes', index: this.#index(), lobbies, stopped_lobby_ids }
+    return { message, revision: this.#revision }
+  }
+
+  #summaryOf(lobby: Live): LobbySummaryAnalytics {
     return {
       lobby_id: lobby.lobby_id,
       lobby_group_id: idOfName(`${lobby.version_id}/${lobby.game_mode}`),
@@ -170,53 +228,13 @@ export function createLiveLobbies(seq: number, version_id: string, loaded: reado
       is_idle: lobby.total === 0,
       is_closed: lobby.is_closed,
       is_stalled: lobby.is_stalled,
-      is_outdated: lobby.version_id !== deployed,
+      is_outdated: lobby.version_id !== this.#deployed,
       max_players_normal: lobby.max_players_normal,
       max_players_direct: lobby.max_players_direct,
       max_players_party: lobby.max_players_party,
       total_player_count: lobby.total,
       registered_player_count: lobby.registered,
     }
-  }
-
-  return {
-    apply(row_seq, told) {
-      now_seq = row_seq
-      if (told.length === 0) return
-      revision++
-      answers.clear()
-      for (const one of told) {
-        const lobby = change(one)
-        if (lobby !== undefined) Object.assign(lobby, { seq: now_seq, revision })
-      }
-      const surplus = stopped.splice(0, Math.max(0, stopped.length - STOPPED_MAX)).at(-1)
-      if (surplus !== undefined) forgotten = surplus
-    },
-    deploy(next) {
-      if (next === deployed) return false
-      revision++
-      answers.clear()
-      for (const lobby of lobbies.values()) {
-        if (lobby.version_id === deployed || lobby.version_id === next) lobby.revision = revision
-      }
-      deployed = next
-      return true
-    },
-    revision: () => revision,
-    seq: () => now_seq,
-    snapshot: () => remembered('', snapshot),
-    since: (known) => remembered(known, () => since(known)),
-    heartbeat: () => ({ kind: 'heartbeat', index: index() }),
-  }
-
-  function since(known: number | string): Told {
-    if (typeof known === 'number') {
-      return known < forgotten.revision ? snapshot() : changes((one) => one.revision > known)
-    }
-    const [known_seq, known_version] = known.split('.')
-    const from_seq = Number(known_seq)
-    if (known_version !== deployed || from_seq < forgotten.seq || from_seq > now_seq) return snapshot()
-    return changes((one) => one.seq > from_seq)
   }
 }
 

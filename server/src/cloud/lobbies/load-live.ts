@@ -5,7 +5,7 @@ import type { PoolClient } from 'pg'
 import type { Context } from '../../context.ts'
 import { shardOf } from '../../journal/pages.ts'
 import { READ_ROWS_MAX, type Row, readRows } from '../../journal/read.ts'
-import { createLiveLobbies, type LiveLobbies, type LoadedLobby } from './live.ts'
+import { LiveLobbies, type LoadedLobby } from './live.ts'
 
 type LobbyRow = Omit<LoadedLobby, 'seats' | 'create_ms'> & {
   create_ts: Date
@@ -51,9 +51,9 @@ async function readSnapshot(client: PoolClient, namespace_id: string): Promise<L
   const [namespace] = head
   if (namespace === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
   const { rows } = await client.query<LobbyRow>(LOBBIES_SQL, [shard, namespace_id])
-  const live = createLiveLobbies(namespace.projected_seq, namespace.version_id, rows.map(loadedOf))
+  const live = new LiveLobbies(namespace.projected_seq, namespace.version_id, rows.map(loadedOf))
   for (let count = READ_ROWS_MAX; count === READ_ROWS_MAX; ) {
-    const tail = await readRows(client, { shard, after: live.seq() })
+    const tail = await readRows(client, { shard, after: live.seq })
     for (const row of tail) applyRow(live, namespace_id, row)
     count = tail.length
   }

@@ -60,7 +60,7 @@ export function liveLobbiesSocket(ctx: Context, feeds: LiveFeeds): SocketRoute {
         await sendMessage(told.message)
         while (socket.isOpen()) {
           const live = feed.live()
-          if (live !== known || live.revision() > told.revision) {
+          if (live !== known || live.revision > told.revision) {
             told = live === known ? live.since(told.revision) : live.snapshot()
             known = live
             await sendMessage(told.message)
