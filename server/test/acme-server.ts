@@ -1,5 +1,5 @@
-// A certificate authority that speaks ACME (RFC 8555) as far as one certificate for one name over HTTP goes: every request
-// is signed, every nonce is good once, and a proof is really fetched from the edge under the name that it is for.
+// A certificate authority for ACME (RFC 8555) that issues certificates of one name by the HTTP challenge. Every request must
+// be signed, and every nonce is valid once. The proof is fetched from the edge under the requested name.
 import assert from 'node:assert/strict'
 import { createHash, createPublicKey, randomBytes, verify, type webcrypto } from 'node:crypto'
 import { once } from 'node:events'

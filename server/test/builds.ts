@@ -6,7 +6,7 @@ import { completeUpload, createGameBuild } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
 import tar from 'tar-stream'
 
-/** Says that it is ready and then lives until it is told to stop: the least that a lobby server is. */
+/** The smallest lobby server: reports that it is ready, and runs until it is stopped. */
 export const LEAST_SERVER = `
 import http from 'node:http'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env

@@ -1,5 +1,5 @@
-// A fresh database for a test, copied from a template that is migrated already. The run (run.ts) has one server for
-// all files and tells its address in TEST_DATABASE_URL; a file that is run alone starts a server of its own.
+// A fresh database for a test, copied from a migrated template. The run (run.ts) has one server for all files, whose address
+// is in TEST_DATABASE_URL. A file that is run alone starts its own server.
 import { randomBytes } from 'node:crypto'
 import { after, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'

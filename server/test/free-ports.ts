@@ -1,6 +1,6 @@
-// Ports for tests. A platform that is restarted must find its ports free again while others run beside it: they are
-// none of those that the system gives to whoever asks for just any, nor those of lobbies and of the edge, and no two
-// processes of a run have the same. Each process takes a block of them for its life, by listening at the first.
+// Ports for tests. A restarted platform must find its ports free again while other tests run. So they are outside the
+// ephemeral ports and outside those of lobbies and of the edge, and no two processes of a run share one. Each process
+// reserves a block of ports by listening on the first.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'

@@ -1,5 +1,5 @@
-// At which addresses processes listen, as the kernel tells it: the sockets among their descriptors, and the lists of the
-// network that they are in.
+// Reads from the kernel at which addresses processes listen: the sockets among their descriptors, and the lists of their
+// network namespace.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { isGone } from '../src/procfs.ts'
 
@@ -46,7 +46,7 @@ function readAddress(text: string): { address: string; port: number } {
   return { address, port: Number.parseInt(port, 16) }
 }
 
-/** A process or a descriptor of it may end while it is looked at. */
+/** A process may exit, or close a descriptor, while it is read. */
 function unlessGone<T>(otherwise: T, read: () => T): T {
   try {
     return read()

@@ -47,7 +47,7 @@ function whatIsMissing(): string | null {
   }
 }
 
-/** The default route leads to an address where nobody is, so that whatever is called in the outer world would be sent. */
+/** The default route leads to an unused address, so that packets to the outside would be sent and counted. */
 function openNetwork(): void {
   ip('link set lo up')
   ip('link add out type veth peer name far')
@@ -65,7 +65,7 @@ export function ip(command: string): void {
   execFileSync('ip', command.split(' '), { stdio: 'pipe' })
 }
 
-/** Counts what asks for a TCP connection to one of these ports, wherever it goes. Answers how many packets that were. */
+/** Counts packets that open a TCP connection to one of these ports, of any address. Returns a function for the number. */
 export function countConnects(ports: readonly number[]): () => number {
   const rules = `
     add table inet watch

@@ -1,5 +1,5 @@
-// A disk that is really small: a tmpfs mounted on a folder of its own, as only root may. Whoever mounts it unmounts it,
-// after all that has files open there.
+// A disk that is really small: a tmpfs mounted on its own folder, which needs root. The caller unmounts it after all
+// processes have closed their files there.
 import { execFile } from 'node:child_process'
 import { mkdtemp, open, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -14,7 +14,7 @@ export async function until<T>(
   for (;;) {
     const answer = await ask()
     if (answer !== undefined && answer !== null && answer !== false) return answer
-    if (performance.now() > end_ms) throw new Error(`Waited ${WAIT_MS_MAX} ms in vain: ${what}.`)
+    if (performance.now() > end_ms) throw new Error(`Waited ${WAIT_MS_MAX} ms without success: ${what}.`)
     await sleep(POLL_MS)
   }
 }

@@ -61,7 +61,7 @@ async function open(t: TestContext, files: Record<string, string | Buffer>, opti
   }
 }
 
-test('without any data nothing is known of an address, and nobody is warned', async (t) => {
+test('without any data nothing is known of an address, and no warning is logged', async (t) => {
   const { data, warnings } = await open(t, {})
   const nothing = { classes: new Set(), coordinates: null, country: null, as_number: null, sources: [] }
   for (const address of ['1.1.1.1', '127.0.0.1', '10.0.0.1', '2001:db8::1', '::1', '/run/socket']) {
@@ -126,7 +126,7 @@ test('mmdb files say it too, and where an address is', async (t) => {
   assert.equal(data.factsOf('1.1.1.1').coordinates, null)
 })
 
-test('a file that changes is read again; one that breaks or goes is told of once, and what it said stays', async (t) => {
+test('a changed file is read again; a broken or removed one is reported once, and its data stay', async (t) => {
   const city = (latitude: number) => mmdbFile({ '192.0.2.0/24': { location: { latitude, longitude: 1.5 } } })
   const { folder, put, data, classesOf, warnings } = await open(t, { 'city.mmdb': city(1.5), 'tor.txt': '192.0.2.1\n' })
   const latitude = () => data.factsOf('192.0.2.1').coordinates?.latitude
@@ -155,7 +155,7 @@ test('a file that changes is read again; one that breaks or goes is told of once
   )
 })
 
-test('a database that is missing, cut off or made of anything else says nothing, and is told of once', async (t) => {
+test('a database that is missing, cut off or of another format gives no data, and is reported once', async (t) => {
   const whole = mmdbFile({ '192.0.2.0/24': { latitude: 1.5, longitude: 2.5 } })
   const { data, warnings } = await open(t, {
     'cut.mmdb': whole.subarray(0, whole.length - 20),
@@ -203,7 +203,7 @@ test('what comes with the platform knows the large hosting providers, and takes 
   assert.equal(data.factsOf('95.216.1.1').coordinates, null)
 })
 
-/** Answers what it is told to; `asked` counts. */
+/** Sends the response of the test; `asked` counts the requests. */
 async function publish(t: TestContext, answer: { status: number; body: string }) {
   const served = { answer, asked: 0, url: '' }
   const server = createServer((_req, res) => {
@@ -278,7 +278,7 @@ test('a published list is kept when what comes instead is none, and asked for ag
   assert.equal(await isAskedAfter(6 * 60), true)
   assert.equal(await held(), '192.0.2.2\n')
 
-  // Nobody is asked who is not allowed, and what is not wanted any more is forgotten.
+  // A host that is not allowed gets no request, and the data of a removed feed are deleted.
   const others = await openThese([{ ...feed, list_class: 'vpn' }], parseNetworks([]))
   assert.equal(await held(), null)
   const before = published.asked

@@ -148,7 +148,7 @@ test('analytics of some namespaces of a game are of those alone', async (t) => {
   assert.deepEqual(await Promise.all([['prod', 'staging'], ['prod'], ['staging']].map(count)), [1, 1, 0])
 })
 
-test('what is asked wrongly is told by its name; ids of others are as if there were none', async (t) => {
+test('a wrong parameter is refused by its name; ids of other groups are treated as unknown', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
   const [game, other] = [await newGame(platform), await newGame(platform)]
   const good = {

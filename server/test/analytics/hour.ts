@@ -1,5 +1,5 @@
-// An hour of traffic in three games, played on the real platform by a clock that stands still between the steps; and what
-// came of it, written down by the script as it goes: which lobbies there were, from when to when, and who was in them.
+// Plays an hour of traffic in three games on the real platform, with a clock that stands still between the steps. The script
+// records the result: which lobbies existed, from when to when, and which players were in them.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -209,7 +209,7 @@ function createScript(platform: Platform) {
       await serverOf(platform, lobby.game, lobby.lobby_id).call(setLobbyReady, {})
       lobby.ready = now()
     },
-    /** Answers who waited for it. */
+    /** Returns the players who waited for it. */
     async readyFor(lobby: Lobby): Promise<Player> {
       await this.ready(lobby)
       const { player, seat } = waiting.get(lobby)!
@@ -221,7 +221,7 @@ function createScript(platform: Platform) {
       await serverOf(platform, lobby.game, lobby.lobby_id).call(playerConnected, { body: { player_token: token } })
       player.connections.push([now(), null])
     },
-    /** `hold_ms`: his seat is kept. */
+    /** `hold_ms`: how long the seat is kept. */
     async disconnect(player: Player, hold_ms = 0): Promise<void> {
       const { lobby, token } = player
       const body = { player_token: token, hold_ms }
@@ -240,7 +240,7 @@ function createScript(platform: Platform) {
       await platform.client.call(deleteMatchmakerLobby, { params })
       end(lobby)
     },
-    /** Its process ends by itself. */
+    /** Its process exits. */
     async exit(lobby: Lobby, exit_code: number | null, exit_reason: string, failed: boolean): Promise<void> {
       await endRun(platform, lobby.lobby_id, { exit_code, exit_reason })
       await isStopped(platform, lobby, 'exited')
@@ -254,7 +254,7 @@ function createScript(platform: Platform) {
       end(lobby)
       lobby.failed = reason === 'never_ready'
     },
-    /** Time takes him out. */
+    /** The player's deadline passes. */
     async expectRemoved(player: Player): Promise<void> {
       const { player_id } = ctx.keys.verify(player.token, now()) as unknown as { player_id: string }
       await until('the player to be removed', async () => {
@@ -279,7 +279,7 @@ async function isStopped({ ctx }: Platform, { lobby_id }: Lobby, reason: string)
   assert.equal(stop_reason, reason)
 }
 
-/** Each kind of thing that is counted, at times that can be told from each other. */
+/** Every kind of event that is counted, at different times. */
 async function playSpecials(script: Script, [first, second, third]: [TestGame, TestGame, TestGame]): Promise<void> {
   const { go } = script
   const ahead = await script.expectOpened(third, 'crew', 'eu')
@@ -299,7 +299,7 @@ async function playSpecials(script: Script, [first, second, third]: [TestGame, T
   const cleo = await script.readyFor(royale)
   await script.setClosed(royale, true)
   go(2, 1)
-  // The seat is kept, and he is back.
+  // The seat is kept, and the player is back.
   await script.disconnect(ben, 120_000)
   go(2, 41)
   await script.connect(ben)
@@ -320,7 +320,7 @@ async function playSpecials(script: Script, [first, second, third]: [TestGame, T
   await script.disconnect(ben)
   go(5, 45)
   await script.expectStop(duel, 'idle')
-  // Nobody knows how it ended.
+  // Its end is unknown.
   const closed = await script.open(second, 'duel', 'eu')
   go(5, 46)
   await script.connect(await script.readyFor(closed))
@@ -342,7 +342,7 @@ async function playSpecials(script: Script, [first, second, third]: [TestGame, T
   await script.stop(royale)
   go(10, 15)
   await script.endProcess(royale, 143)
-  // They come together, and who comes next has a lobby waiting for him again.
+  // They come together. The next player finds a waiting lobby again.
   go(10, 20)
   const [leader, member, late] = await script.findTogether(third, 'crew', 'eu', 3)
   const spare = await script.expectOpened(third, 'crew', 'eu')
@@ -385,7 +385,7 @@ async function playRandomly(script: Script, game: TestGame): Promise<void> {
       await script.endProcess(lobby, 143)
     }
   }
-  // Nobody waits any more: the platform may go, and nothing ends with it.
+  // No player waits, so the platform may stop without an effect.
   for (const lobby of live()) if (lobby.ready === null) await script.readyFor(lobby)
 }
 

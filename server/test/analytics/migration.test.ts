@@ -1,4 +1,4 @@
-// Analytics of a platform that is older than its lines (migration 0027): what was added up by series is told as it was.
+// Analytics of a platform that is older than its lines (migration 0027): the sums of its series are returned unchanged.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
@@ -143,7 +143,7 @@ async function tablesOf(db: ClientBase): Promise<Record<string, unknown>> {
   }
 }
 
-test('what an older platform has added up is told as if its lines had always been', async (t) => {
+test('the sums of an older platform are returned as if its lines had always existed', async (t) => {
   const facts = makeFacts()
   const half = facts.findIndex(({ ms }) => ms >= FIRST_MS + (HOURS / 2) * 3_600_000)
   const expected = await openDatabase(t, await createDatabase(t))

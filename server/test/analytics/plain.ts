@@ -1,5 +1,5 @@
-// The data sets of an hour, counted plainly: for every bucket anew, by looking at each lobby and each player of the
-// script. It shares nothing with what it is compared with but the names of the members.
+// Counts the data sets of an hour in the simplest way: for every bucket anew, over each lobby and each player of the script.
+// It shares only the names of the members with the code that it is compared with.
 import type { AnalyticsVariant } from '@muster/contract'
 import { idOfName } from '../../src/ids.ts'
 import type { Lobby, Player } from './hour.ts'

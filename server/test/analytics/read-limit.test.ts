@@ -9,7 +9,7 @@ import { openDatabase } from '../matchmaker/writers.ts'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 
-test('of many who ask at once a few are answered at a time, and those beyond the queue are told to come back', async (t) => {
+test('of many simultaneous requests a few run at a time, and those beyond the queue are refused with Retry-After', async (t) => {
   const database_url = await createDatabase(t)
   const platform = await startPlatform(t, { roles: 'api', database_url })
   const { client } = platform

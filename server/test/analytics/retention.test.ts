@@ -60,7 +60,7 @@ async function told({ client }: Platform, game_id: string, namespace_id: string,
   return { width_s, seats, player_count: data_sets[1]!.player_count!.player_count.at(-1) }
 }
 
-test('events go by the day, with what is finer than an hour; older days are told by the hour, as they were', async (t) => {
+test('events are removed by the day, with roll-ups finer than an hour; older days are returned by the hour', async (t) => {
   const platform = await startPlatform(t, { roles: 'api', held_ms: FIRST_DAY_MS })
   const { pool } = platform.ctx
   const { game_id, prod_id, staging_id } = await newGame(platform)

@@ -1,4 +1,4 @@
-// Steps that the tests of backups take: platforms to back up and to restore into, and a look at all of their rows.
+// Steps of the tests of backups: platforms to back up and to restore into, and the comparison of all their rows.
 import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -95,7 +95,7 @@ export async function rowsOf(t: TestContext, url: string): Promise<Record<string
   return rows
 }
 
-/** Answers what makes it undone. `place` is from 0, the first byte, to 1. */
+/** Returns a function that undoes it. `place` is from 0, the first byte, to 1. */
 export async function changeByte(path: string, place: number, mask: number): Promise<() => Promise<void>> {
   const file = await open(path, 'r+')
   try {

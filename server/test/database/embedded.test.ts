@@ -1,4 +1,4 @@
-// What the embedded PostgreSQL promises while nobody is killed: who may connect, and what it refuses to start on.
+// The embedded PostgreSQL while no process is killed: which clients may connect, and on which folders it refuses to start.
 import assert from 'node:assert/strict'
 import {
   chmodSync,
@@ -91,7 +91,7 @@ test('a data folder that its user cannot reach is refused, with the way out', as
   assert.equal(statSync(closed).mode & 0o777, 0o700)
 })
 
-test('a lost password is made anew, and a wrong one is told', async (t) => {
+test('a lost password is created anew, and a wrong one is reported', async (t) => {
   const data_dir = await makeFolder(t)
   const first = await start(t, { data_dir })
   await (await openClient(t, first.url)).query('create table kept as select 1 as n')

@@ -96,7 +96,7 @@ export async function openClient(t: TestContext, url: string): Promise<pg.Client
   return client
 }
 
-/** A process that ended, but that nobody has waited for yet, does not live. */
+/** A zombie process does not count as running. */
 export function isAlive(process_id: number): boolean {
   if (!existsSync('/proc/self/stat')) return sendSignal(process_id, 0)
   try {

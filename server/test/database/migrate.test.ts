@@ -9,7 +9,7 @@ import { createDatabase } from '../database.ts'
 import { undoAfter } from './harness.ts'
 
 const FIRST = { name: '0001-first', statements: 'create table first (n integer)' }
-// It takes its time, so that whoever does not wait is caught.
+// It is slow, so that a caller that does not wait fails.
 const SECOND = { name: '0002-second', statements: 'select pg_sleep(0.3); create table second (n integer)' }
 
 test('of processes that migrate at once, one does it and the others wait', async (t) => {
@@ -19,7 +19,7 @@ test('of processes that migrate at once, one does it and the others wait', async
     Array.from({ length: 4 }, async () => {
       const { db } = open(t, url)
       const names = await migrate(db, undefined, migrations)
-      // Whoever returns finds every table.
+      // Every caller finds all tables when it returns.
       await sql`select * from first, second`.execute(db)
       return names
     }),

@@ -1,5 +1,5 @@
-// The firewall rules of docs/deploying.md, as they stand there: loaded in a network of their own, and tried from another
-// machine, which is a second network namespace.
+// Loads the firewall rules of docs/deploying.md unchanged in a network namespace, and tries them from a second one, which
+// stands for another machine.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'

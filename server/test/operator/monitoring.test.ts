@@ -41,7 +41,7 @@ function namesIn(text: string): Set<string> {
   return names
 }
 
-test('Prometheus scrapes the platform and answers how many players there are', async (t) => {
+test('Prometheus scrapes the platform and returns the number of players', async (t) => {
   if (!hasPrometheus()) return t.skip('prometheus is not installed')
   const { platform, port } = await startWatched(t)
   platform.playServers()
@@ -71,7 +71,7 @@ test('Prometheus scrapes the platform and answers how many players there are', a
   assert.ok((await numberOf('muster_journal_append_duration_seconds_count{outcome="committed"}'))! > 3)
 })
 
-test('what the dashboard and the alerts ask for is told by the platform, and Prometheus takes their files', async (t) => {
+test('the platform exports every metric of the dashboard and the alerts, and Prometheus accepts their files', async (t) => {
   const { platform, ask } = await startWatched(t, { roles: 'api,matchmaker,runner,edge' })
   await platform.game()
   const told = namesIn(await (await ask('/metrics')).text())
@@ -85,7 +85,7 @@ test('what the dashboard and the alerts ask for is told by the platform, and Pro
     const all = [name, ...['_bucket', '_sum', '_count'].map((end) => name.replace(/_(bucket|sum|count)$/, end))]
     return name.startsWith('muster_') && !all.some((one) => asked.has(one))
   })
-  assert.deepEqual(unused, [], 'everything that is told is looked at')
+  assert.deepEqual(unused, [], 'every exported metric is used')
   if (!hasPrometheus()) return t.skip('prometheus is not installed')
   execFileSync('promtool', ['check', 'config', join(DEPLOY, 'prometheus', 'prometheus.yml')], { stdio: 'pipe' })
 })
@@ -102,7 +102,7 @@ test('a process is ready while it serves and has its database, and not from the 
   })
   proxy.setAway(true)
   await until('the database is missed', async () => !(await isReady()))
-  assert.equal((await ask('/health/live')).status, 200, 'it lives all the same')
+  assert.equal((await ask('/health/live')).status, 200, 'it is still live')
   proxy.setAway(false)
   await until('it is ready again', isReady)
 
@@ -128,7 +128,7 @@ test('a lobby is counted as starting, ready, closed or stalled: in one of these'
   assert.deepEqual(await lobbies(), { starting: 0, ready: 0, closed: 0, stalled: 1 })
 })
 
-test('metrics are for whoever has the token; health is for everybody', async (t) => {
+test('metrics require the token; health requires none', async (t) => {
   const { ask } = await startWatched(t, { roles: 'api' })
   for (const token of ['', 'wrong', `${TOKEN}x`]) assert.equal((await ask('/metrics', token)).status, 401)
   assert.equal((await ask('/metrics')).status, 200)
@@ -147,7 +147,7 @@ test('a port that is taken keeps nobody from playing', async (t) => {
   assert.equal((await fetch(`${other.api_url}/cloud/region-tiers`)).status, 200)
 })
 
-test('of many places the largest are told by themselves, the others as a sum: no player is lost', async () => {
+test('of many namespaces and regions the largest are exported alone, the others as a sum: no player is lost', async () => {
   const players = (count: number) =>
     new Map(Array.from({ length: count }, (_, index) => [index, { remove_ms: null, connect_ms: 1 }]))
   const sizes = Array.from({ length: 500 }, (_, index) => (index * 7) % 41)

@@ -97,7 +97,7 @@ test('a name server that is silent, gone or confused is named in the failure', a
     await assert.rejects(update(await startServer(t, respond)), expected, what)
 })
 
-test('a real name server takes the updates: several values of one name, each removed by itself', async (t) => {
+test('a real name server accepts the updates: several values of one name, each removed alone', async (t) => {
   const obstacle = knotObstacle()
   if (obstacle !== null) return t.skip(obstacle)
   const knot = await startKnot(t, { 'lobbies.test': ['@ NS ns', 'ns A 127.0.0.1'] })

@@ -23,9 +23,9 @@ export type NameServer = {
   /** `address:port`, as the setting takes it. */
   address: string
   zones: Map<string, Entry>
-  /** Records that nobody asked for, in every answer. */
+  /** Records of other names, in every answer. */
   additionals: Answer[]
-  /** Answers of this many bytes of rubbish. */
+  /** Whether answers consist of random bytes, many of them. */
   is_flooding: boolean
   /** Names that were asked, with the type. */
   questions: string[]

@@ -87,7 +87,7 @@ test('a certificate that is not good is a failed request', async (t) => {
     },
     'of another host': { options: await authority.issue(['other.example']), why: /ERR_TLS_CERT_ALTNAME_INVALID/ },
     'of the address, asked by name': { options: await authority.issue(['127.0.0.1']), why: /ALTNAME_INVALID/ },
-    'of an authority that nobody knows': {
+    'of an unknown authority': {
       options: await stranger.issue(['game.example']),
       why: /UNABLE_TO_VERIFY|UNABLE_TO_GET/,
     },

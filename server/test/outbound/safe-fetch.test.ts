@@ -154,7 +154,7 @@ test('a name is resolved once, and only to addresses that are all public', async
     await failed('address_not_public', safeFetch(wish(`http://twice.example:${port}/`), rulesOf(names)))
   })
 
-  await t.test('troubles of name servers are told apart', async () => {
+  await t.test('errors of name servers are distinguished', async () => {
     names.zones.set('broken.example', 'SERVFAIL')
     assert.match(
       (await failed('dns', safeFetch(wish(`http://broken.example:${listener.port}/`), rules))).message,
@@ -181,7 +181,7 @@ test('a name is resolved once, and only to addresses that are all public', async
   assert.equal(listener.connections(), 0)
 })
 
-test('redirects are answers, and every status is told as it is', async (t) => {
+test('redirects are not followed, and every status is returned unchanged', async (t) => {
   const port = await startHttp(t, (req, res) => {
     const status = Number(new URL(req.url!, 'http://x').pathname.slice(1))
     res.writeHead(status, status >= 300 && status < 400 ? { location: 'http://127.0.0.1:1/' } : {}).end()
@@ -212,7 +212,7 @@ test('the body is read to its limit, never unpacked, and the host and method are
   assert.equal(said.toString(), `POST game.example:${port} identity`)
 })
 
-test('whoever is slow, endless or not HTTP is left at the deadline or before', async (t) => {
+test('a server that is slow, endless or not HTTP is given up at the deadline or before', async (t) => {
   const rules = rulesOf(null)
   const HEAD = 'HTTP/1.1 200 OK\r\n'
   const cases: Record<string, { say: string; drip?: string; reason: FetchFailureReason }> = {
@@ -266,7 +266,7 @@ test('of an endless answer nothing is read once its status is known', async (t) 
       pour()
     })
     assert.equal((await safeFetch(wish(`http://127.0.0.1:${port}/`, { body_bytes_max: 0 }), rulesOf(null))).status, 200)
-    // What the kernel holds of a connection that nobody reads.
+    // The buffers of the kernel for a connection that is not read.
     const sent_bytes = await closed
     assert.ok(sent_bytes < 16 * 1024 * 1024, `${sent_bytes} bytes`)
   }
