@@ -215,12 +215,11 @@ test('an arrow inside a room that no import needs is a fault, and so is a circle
     imports: [{ specifier: file, line: 1, is_type: false, file }],
   })
   const sources = [source('room/a.ts', 'room/b.ts'), source('room/b.ts', 'room/a.ts')]
-  assert.deepEqual(faultsInside('room', { a: ['b'], b: [] }, ['b -> a'], sources), [])
-  assert.deepEqual(faultsInside('room', { a: ['b', 'c'], b: ['a'] }, [], sources), [
+  assert.deepEqual(faultsInside('room', { a: ['b'], b: [] }, sources), ['room/b.ts:1 b -> a is no arrow of room.'])
+  assert.deepEqual(faultsInside('room', { a: ['b', 'c'], b: ['a'] }, sources), [
     'rules.ts: no import of room needs a -> c.',
     'rules.ts: a, b of room are a circle.',
   ])
-  assert.deepEqual(faultsInside('room', { a: [] }, ['b -> a'], sources), ['room/a.ts:1 a -> b is no arrow of room.'])
 })
 
 test('a check that reads hardly any files fails', (t) => {

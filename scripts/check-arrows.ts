@@ -13,7 +13,6 @@ import {
 } from './arrows/read.ts'
 import {
   ARROWS,
-  BACK,
   FILE_ARROWS,
   FILES_MIN,
   IMPORTS_MIN,
@@ -56,14 +55,7 @@ function checkArrows(root: string): { files: number; imports: number; faults: st
 
 function faultsOfRooms(sources: readonly SourceFile[]): string[] {
   const own = sources.filter(({ path }) => !isTest(path))
-  return Object.entries(INSIDE).flatMap(([room, picture]) =>
-    faultsInside(
-      room,
-      picture,
-      BACK.filter((exception) => exception.room === room).map(({ arrow }) => arrow),
-      own,
-    ),
-  )
+  return Object.entries(INSIDE).flatMap(([room, picture]) => faultsInside(room, picture, own))
 }
 
 function faultOfImport(source: SourceFile, item: Import, workspaces: readonly Workspace[], used: Used): string | null {

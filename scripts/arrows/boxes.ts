@@ -65,15 +65,14 @@ function reachableFrom(box: string, next: ReadonlyMap<string, readonly string[][
 export function faultsInside(
   room: string,
   picture: Readonly<Record<string, readonly string[]>>,
-  back: readonly string[],
   sources: readonly SourceFile[],
 ): string[] {
   const { arrows } = readBoxes(room, sources)
   const drawn = new Map<string, null>(
     Object.entries(picture).flatMap(([from, may]) => may.map((to) => [`${from} -> ${to}`, null])),
   )
-  const not_drawn = [...arrows].filter(([arrow]) => !drawn.has(arrow) && !back.includes(arrow))
-  const not_needed = [...drawn.keys(), ...back].filter((arrow) => !arrows.has(arrow))
+  const not_drawn = [...arrows].filter(([arrow]) => !drawn.has(arrow))
+  const not_needed = [...drawn.keys()].filter((arrow) => !arrows.has(arrow))
   return [
     ...not_drawn.map(([arrow, { file, line }]) => `${file}:${line} ${arrow} is no arrow of ${room}.`),
     ...not_needed.map((arrow) => `rules.ts: no import of ${room} needs ${arrow}.`),

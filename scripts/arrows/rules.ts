@@ -190,9 +190,6 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
   },
 }
 
-/** Arrows inside a room that lead back, each until it is gone. */
-export const BACK = [{ room: 'server/src/matchmaker', arrow: 'projection -> shards', why: 'load.ts.' }] as const
-
 /** Arrows of one file only. */
 export const FILE_ARROWS = [
   { file: 'examples/arena/deploy.ts', to: 'contract', why: 'It calls the public API by the typed client.' },

@@ -27,97 +27,98 @@ const UNSENT_MAX = 1_000
 
 type Wake = (payload: string) => void
 
-export type Listener = {
-  /**
-   * `wake` is called with the payload of every notification, and with an empty one whenever listening to the channel
-   * has begun, for the first time or again after a break. Returns what ends the subscription.
-   */
-  on: (channel: string, wake: Wake) => () => void
-  /**
-   * Resolves when the wake-up is sent, or kept for the next connection; never rejects because of the database. The
-   * same channel and payload, said twice before they are sent, are one notification.
-   */
-  notify: (channel: string, payload?: string) => Promise<void>
-  /** Sends what is unsent if it is connected, and ends. */
-  close: () => Promise<void>
+export type Listener = Pick<DatabaseListener, 'on' | 'notify' | 'close'>
+
+/** Returns at once and connects on its own. While the database is away it tries again for ever. */
+export function createListener(options: { url: string; log: Logger }): Listener {
+  return new DatabaseListener(options)
 }
 
-/** Returns at once and connects on its own; while the database is away it tries again for ever. */
-export function createListener(options: { url: string; log: Logger }): Listener {
-  const { log } = options
-  const subscribers = new Map<string, Set<Wake>>()
-  const unsent = new Map<string, { channel: string; payload: string }>()
-  const closing = new AbortController()
-  let connected = false
-  let batch = Promise.withResolvers<void>()
-  let poke = (): void => {}
+class DatabaseListener {
+  readonly #url: string
+  readonly #log: Logger
+  readonly #subscribers = new Map<string, Set<Wake>>()
+  readonly #unsent = new Map<string, { channel: string; payload: string }>()
+  readonly #closing = new AbortController()
+  readonly #running: Promise<void>
+  #is_connected = false
+  /** Resolves when what is unsent now has been sent, or has not. */
+  #batch = Promise.withResolvers<void>()
+  /** Ends the pause of an idle connection: there is something to do. */
+  #poke = (): void => {}
 
-  const wakeAll = (channel: string, payload: string): void => {
-    for (const wake of [...(subscribers.get(channel) ?? [])]) {
+  constructor({ url, log }: { url: string; log: Logger }) {
+    this.#url = url
+    this.#log = log
+    this.#running = this.#run()
+  }
+
+  /**
+   * `wake` is called with the payload of every notification, and with an empty one whenever listening to the channel
+   * has begun, for the first time or again after a break. Returns a function that ends the subscription.
+   */
+  on(channel: string, wake: Wake): () => void {
+    requireChannel(channel)
+    // A function of its own, so that the same `wake` subscribed twice is two subscriptions.
+    const own: Wake = (payload) => wake(payload)
+    const wakes = this.#subscribers.get(channel) ?? new Set()
+    this.#subscribers.set(channel, wakes.add(own))
+    this.#poke()
+    return () => {
+      wakes.delete(own)
+      if (wakes.size === 0 && this.#subscribers.get(channel) === wakes) this.#subscribers.delete(channel)
+      this.#poke()
+    }
+  }
+
+  /**
+   * Resolves when the notification is sent, or kept for the next connection; never rejects because of the database. The
+   * same channel and payload twice, before they are sent, are one notification.
+   */
+  async notify(channel: string, payload = ''): Promise<void> {
+    requireChannel(channel)
+    if (Buffer.byteLength(payload) > PAYLOAD_BYTES_MAX) throw new RangeError('A payload has at most 7999 bytes.')
+    const key = `${channel} ${payload}`
+    if (this.#unsent.size >= UNSENT_MAX && !this.#unsent.has(key)) {
+      this.#log.warn({ channel }, 'a wake-up is dropped: too many are unsent')
+      return
+    }
+    this.#unsent.set(key, { channel, payload })
+    this.#poke()
+    if (this.#is_connected) await this.#batch.promise
+  }
+
+  /** Sends what is unsent if it is connected, and ends. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#poke()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing
+    let retry_ms = RETRY_MS_MIN
+    while (!signal.aborted) {
       try {
-        wake(payload)
+        await this.#serve(() => {
+          retry_ms = RETRY_MS_MIN
+        })
       } catch (error) {
-        log.error({ err: error, channel }, 'a subscriber failed to wake up')
+        if (signal.aborted) return
+        this.#log.warn({ err: error }, 'not listening to the database; trying again')
+        // Half of the pause is random, so that many processes do not come back at the same moment. Only close() ends it.
+        const wait_ms = retry_ms / 2 + randomInt(retry_ms / 2)
+        await delay(wait_ms, undefined, { signal }).catch(() => undefined)
+        retry_ms = Math.min(retry_ms * 2, RETRY_MS_MAX)
       }
     }
   }
-
-  const sendBatch = async (connection: pg.Client): Promise<void> => {
-    const sent = [...unsent.entries()]
-    const { resolve } = batch
-    batch = Promise.withResolvers<void>()
-    unsent.clear()
-    try {
-      await connection.query(
-        'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as n(channel, payload)',
-        [sent.map(([, { channel }]) => channel), sent.map(([, { payload }]) => payload)],
-      )
-    } catch (error) {
-      for (const [key, notification] of sent) unsent.set(key, notification)
-      throw error
-    } finally {
-      resolve()
-    }
-  }
-
-  /** Does what is to be done on an open connection, one thing at a time, until it breaks or the listener is closed. */
-  const work = async (connection: pg.Client, broken: AbortSignal): Promise<void> => {
-    const heard = new Set<string>()
-    for (;;) {
-      broken.throwIfAborted()
-      const missing = [...subscribers.keys()].find((channel) => !heard.has(channel))
-      const idle = [...heard].find((channel) => !subscribers.has(channel))
-      if (missing !== undefined) {
-        await connection.query(`listen ${connection.escapeIdentifier(missing)}`)
-        heard.add(missing)
-        wakeAll(missing, '')
-      } else if (idle !== undefined) {
-        await connection.query(`unlisten ${connection.escapeIdentifier(idle)}`)
-        heard.delete(idle)
-      } else if (unsent.size > 0) {
-        await sendBatch(connection)
-      } else if (closing.signal.aborted) {
-        return
-      } else if (!(await pokedWithin(HEARTBEAT_MS))) {
-        await connection.query('select 1')
-      }
-    }
-  }
-
-  const pokedWithin = (ms: number): Promise<boolean> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), ms)
-      poke = () => {
-        clearTimeout(timer)
-        resolve(true)
-      }
-    })
 
   /** One connection from its opening to its end. Returns when the listener is closed, throws when the connection breaks. */
-  const serve = async (onConnected: () => void): Promise<void> => {
+  async #serve(onConnected: () => void): Promise<void> {
     const socket = new Socket()
     const connection = new pg.Client({
-      connectionString: options.url,
+      connectionString: this.#url,
       application_name: 'muster-listen',
       stream: () => socket,
       connectionTimeoutMillis: CONNECT_MS_MAX,
@@ -126,75 +127,85 @@ export function createListener(options: { url: string; log: Logger }): Listener 
     const broken = new AbortController()
     const onBreak = (error?: Error): void => {
       broken.abort(error ?? new Error('The database closed the connection.'))
-      poke()
+      this.#poke()
     }
     connection.on('error', onBreak)
     connection.on('end', () => onBreak())
-    connection.on('notification', (message) => wakeAll(message.channel, message.payload ?? ''))
+    connection.on('notification', (message) => this.#wakeAll(message.channel, message.payload ?? ''))
     try {
       await connection.connect()
-      connected = true
+      this.#is_connected = true
       onConnected()
-      await work(connection, broken.signal)
+      await this.#work(connection, broken.signal)
       await Promise.race([connection.end(), delay(GOODBYE_MS_MAX, undefined, { ref: false })])
     } finally {
-      connected = false
-      batch.resolve()
-      batch = Promise.withResolvers<void>()
+      this.#is_connected = false
+      this.#batch.resolve()
+      this.#batch = Promise.withResolvers<void>()
       socket.destroy()
     }
   }
 
-  const run = async (): Promise<void> => {
-    let retry_ms = RETRY_MS_MIN
-    while (!closing.signal.aborted) {
-      try {
-        await serve(() => {
-          retry_ms = RETRY_MS_MIN
-        })
-      } catch (error) {
-        if (closing.signal.aborted) return
-        log.warn({ err: error }, 'not listening to the database; trying again')
-        // Half of it by chance, so that many processes do not come back at the same moment. Only close interrupts it.
-        const wait_ms = retry_ms / 2 + randomInt(retry_ms / 2)
-        await delay(wait_ms, undefined, { signal: closing.signal }).catch(() => undefined)
-        retry_ms = Math.min(retry_ms * 2, RETRY_MS_MAX)
+  /** Does one thing at a time on an open connection, until it breaks or the listener is closed. */
+  async #work(connection: pg.Client, broken: AbortSignal): Promise<void> {
+    const heard = new Set<string>()
+    for (;;) {
+      broken.throwIfAborted()
+      const missing = [...this.#subscribers.keys()].find((channel) => !heard.has(channel))
+      const unused = [...heard].find((channel) => !this.#subscribers.has(channel))
+      if (missing !== undefined) {
+        await connection.query(`listen ${connection.escapeIdentifier(missing)}`)
+        heard.add(missing)
+        this.#wakeAll(missing, '')
+      } else if (unused !== undefined) {
+        await connection.query(`unlisten ${connection.escapeIdentifier(unused)}`)
+        heard.delete(unused)
+      } else if (this.#unsent.size > 0) {
+        await this.#sendBatch(connection)
+      } else if (this.#closing.signal.aborted) {
+        return
+      } else if (!(await this.#isPokedWithin(HEARTBEAT_MS))) {
+        await connection.query('select 1')
       }
     }
   }
-  const running = run()
 
-  return {
-    on(channel, wake) {
-      requireChannel(channel)
-      // A function of its own, so that the same `wake` subscribed twice is two subscriptions.
-      const own: Wake = (payload) => wake(payload)
-      const wakes = subscribers.get(channel) ?? new Set()
-      subscribers.set(channel, wakes.add(own))
-      poke()
-      return () => {
-        wakes.delete(own)
-        if (wakes.size === 0 && subscribers.get(channel) === wakes) subscribers.delete(channel)
-        poke()
+  async #sendBatch(connection: pg.Client): Promise<void> {
+    const sent = [...this.#unsent.entries()]
+    const { resolve } = this.#batch
+    this.#batch = Promise.withResolvers<void>()
+    this.#unsent.clear()
+    try {
+      await connection.query(
+        'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as n(channel, payload)',
+        [sent.map(([, { channel }]) => channel), sent.map(([, { payload }]) => payload)],
+      )
+    } catch (error) {
+      for (const [key, notification] of sent) this.#unsent.set(key, notification)
+      throw error
+    } finally {
+      resolve()
+    }
+  }
+
+  #isPokedWithin(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), ms)
+      this.#poke = () => {
+        clearTimeout(timer)
+        resolve(true)
       }
-    },
-    async notify(channel, payload = '') {
-      requireChannel(channel)
-      if (Buffer.byteLength(payload) > PAYLOAD_BYTES_MAX) throw new RangeError('A payload has at most 7999 bytes.')
-      const key = `${channel} ${payload}`
-      if (unsent.size >= UNSENT_MAX && !unsent.has(key)) {
-        log.warn({ channel }, 'a wake-up is dropped: too many are unsent')
-        return
+    })
+  }
+
+  #wakeAll(channel: string, payload: string): void {
+    for (const wake of [...(this.#subscribers.get(channel) ?? [])]) {
+      try {
+        wake(payload)
+      } catch (error) {
+        this.#log.error({ err: error, channel }, 'a subscriber failed to wake up')
       }
-      unsent.set(key, { channel, payload })
-      poke()
-      if (connected) await batch.promise
-    },
-    async close() {
-      closing.abort()
-      poke()
-      await running
-    },
+    }
   }
 }
 

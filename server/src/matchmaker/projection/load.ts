@@ -7,7 +7,6 @@ import type { Change, LobbyRecord, PlayerRecord } from '../../journal/changes.ts
 import { readPages } from '../../journal/read.ts'
 import { apply, load, postpone } from '../book/evolve.ts'
 import { Book } from '../book/state.ts'
-import type { Takeover } from '../shards/fence.ts'
 import {
   type AffectedRows,
   addAffected,
@@ -31,7 +30,7 @@ export type NewBook = () => Book
 export async function loadShard(
   pool: Pool,
   shard: number,
-  takeover: Takeover,
+  takeover: { seq: number; ms: number },
   log: Logger,
   newBook: NewBook = () => new Book(),
 ): Promise<LoadedShard> {
