@@ -7,7 +7,7 @@ export type Ask = {
   method?: string
   headers?: Record<string, string | string[]>
   body?: string | Buffer
-  /** The target as it stands, where it is none that a URL could hold. */
+  /** The target unchanged, where no URL could hold it. */
   target?: string
 }
 export type Answer = { status: number; headers: IncomingHttpHeaders; text: string }

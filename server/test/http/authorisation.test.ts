@@ -54,7 +54,7 @@ const GROUP_DEVELOPERS: Row = { ...GROUP, viewer: 'GROUP_INSUFFICIENT_PERMISSION
 const GROUP_OWNER: Row = { ...GROUP_DEVELOPERS, developer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
 const GAME: Row = { ...GROUP, cloud: 'in', other_cloud: 'GAME_NOT_FOUND', stranger: 'GAME_NOT_FOUND' }
 const GAME_DEVELOPERS: Row = { ...GAME, viewer: 'GROUP_INSUFFICIENT_PERMISSIONS' }
-/** On what is the caller's own: a stranger's find finds a lobby, but a lobby of his. */
+/** On what is the caller's own: a stranger's find finds a lobby, but one of the stranger's own namespace. */
 const NAMESPACE: Row = {
   ...NOBODY,
   namespace: 'in',
@@ -67,7 +67,7 @@ const IDENTITY: Row = { ...NOBODY, identity: 'in', other_identity: 'in' }
 /** A game's backend too. */
 const SEAT: Row = { ...NAMESPACE, cloud: 'in', other_cloud: 'NAMESPACE_NOT_FOUND' }
 const LOBBY: Row = { ...NOBODY, lobby: 'in', other_lobby: 'in', development: 'in' }
-/** Who has a namespace of his own reads and writes there. */
+/** Callers with a namespace of their own read and write there. */
 const KV_WRITERS: Row = {
   ...GAME_DEVELOPERS,
   other_cloud: 'NAMESPACE_NOT_FOUND',
@@ -206,7 +206,7 @@ const TABLE: Record<string, Row> = {
   'games.namespaces.logs.listNamespaceLobbies': GAME,
   'games.namespaces.analytics.getAnalyticsMatchmakerLive': GAME,
   'games.namespaces.logs.getNamespaceLobby': GAME_DEVELOPERS,
-  // What a ray says to whom is in http/rays.test.ts and matchmaker/explain.test.ts; here there is none.
+  // Which callers may read a ray is in http/rays.test.ts and matchmaker/explain.test.ts; here there is no ray.
   'logs.explainRay': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
   'logs.getRayPerfLogs': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
   'parties.create': IDENTITY,
@@ -225,7 +225,7 @@ const TABLE: Record<string, Row> = {
   'kv.list': KV_READERS,
 }
 
-/** What may stand between a caller who was let in and his 200. */
+/** Why a caller with the permission may still get no 200. */
 const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.builds.renameGameBuild': 'BUILD_NOT_FOUND',
   'games.cdn.renameGameCdnSite': 'SITE_NOT_FOUND',
@@ -250,7 +250,7 @@ const IN_THE_WAY: Record<string, ErrorCode> = {
   // It asks for the hub's Origin.
   'auth.tokens.refreshIdentityToken': 'API_FORBIDDEN',
 }
-/** Whoever has left may do nothing any more. */
+/** A member who has left may do nothing any more. */
 const LAST = 'groups.leave'
 
 type CellCall = { operation: Operation; caller: CallerName; cell: Cell; path: string }
@@ -294,7 +294,7 @@ test('every caller on every operation: the table decides, and who is refused cha
   }
 })
 
-test('an Authorization header that is no bearer token is refused as it stands', async (t) => {
+test('an Authorization header that is no bearer token is refused unchanged', async (t) => {
   const platform = await startPlatform(t)
   const world = await createWorld(platform)
   const admin = platform.token
@@ -317,10 +317,10 @@ test('an Authorization header that is no bearer token is refused as it stands', 
   }
 })
 
-/** To the operator every group and game is his; a development token is answered the same whatever it names. */
+/** The operator may use every group and game; a development token gets the same answer whatever id it names. */
 const UNBOUND = ['admin', 'development', 'stranger', ...FORMER]
 const BOUND = CALLERS.filter((caller) => !UNBOUND.includes(caller) && !caller.startsWith('other_'))
-/** A code of a mail is for whoever knows both; nothing else is known by it. */
+/** A caller needs both this id and the code of the mail; the id alone reveals nothing. */
 const UNBOUND_IDS = new Set(['verification_id'])
 /** Who is not in the lobby is out of it already. */
 const IDEMPOTENT = new Set(['games.matchmaker.deleteMatchmakerLobbyPlayer player_id'])
@@ -352,7 +352,7 @@ test('what is not there and what is not yours get one answer', async (t) => {
   }
   for (const { id, params, body } of OPERATIONS) {
     for (const name of [params, body].flatMap(idsOf)) {
-      assert.ok(name in foreign || UNBOUND_IDS.has(name), `nobody has tried a foreign ${name} at ${id}`)
+      assert.ok(name in foreign || UNBOUND_IDS.has(name), `no foreign ${name} is tried at ${id}`)
     }
   }
   const before = await dump(platform)
@@ -399,7 +399,7 @@ test('what is of another game is not found in this one, though both are of one g
   assert.equal(await dump(platform), before)
 })
 
-/** Asserts that the caller is told the same of that id as of one that nobody has; false when the call has no such member. */
+/** Asserts that the id gets the same answer as an id that does not exist; false when the call has no such member. */
 async function isAsUnknown(
   world: World,
   operation: Operation,
@@ -419,7 +419,7 @@ async function isAsUnknown(
   if (IDEMPOTENT.has(`${operation.id} ${name}`)) assert.deepEqual(told, { status: 200, did_remove: false }, what)
   else assert.match(String(told.code), NO_SUCH, what)
   const all = `${JSON.stringify(answer.headers)} ${answer.text}`
-  for (const canary of [...canaries, world.other.name_id]) assert.ok(!all.includes(canary), `${what} tells ${canary}`)
+  for (const canary of [...canaries, world.other.name_id]) assert.ok(!all.includes(canary), `${what} shows ${canary}`)
   return true
 }
 

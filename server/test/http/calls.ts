@@ -161,7 +161,7 @@ export async function createWorld(platform: Platform): Promise<World> {
   }
 }
 
-/** The player whom a find with a development token answers. */
+/** The player that a find with a development token returns. */
 async function developmentPlayerOf(platform: Platform, token: string): Promise<string> {
   return (await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })).player.token
 }
@@ -383,7 +383,7 @@ function naming(call: Call, { body }: Operation, { game: { namespace_id } }: Wor
   return { ...call, [part]: { ...(call[part] as object), namespace_id } }
 }
 
-/** The same as that caller makes it: a game's backend says in which namespace and for whom. */
+/** The same as that caller makes it: a game's backend names the namespace and the client. */
 export function callBy(world: World, operation: Operation, caller: CallerName): Call {
   const call = callOf(world, operation)
   if (operation.rate_limit === 'kv') return NAMELESS.includes(caller) ? naming(call, operation, world) : call

@@ -6,7 +6,7 @@ import { rawClient } from '../edge/platform.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 
-/** Every header by which somebody somewhere tells a server who the client is. */
+/** Every header that some proxy uses to name the client. */
 const FORGED: Record<string, string> = {
   ...Object.fromEntries(
     ['x-forwarded-for', 'x_forwarded_for', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'client-ip']
@@ -17,7 +17,7 @@ const FORGED: Record<string, string> = {
   'x-muster-edge': 'forged',
 }
 
-/** Under what the players are counted, when there are so many. */
+/** The client keys of the players, once there are `count` players. */
 function clientsOf({ ctx }: Platform, count: number): Promise<string[]> {
   return until('the players to be projected', async () => {
     const players = await ctx.db.selectFrom('players').select('client').execute()
@@ -80,7 +80,7 @@ test('a proxy that the operator trusts is believed by the edge, and the edge by 
   )
 })
 
-test('what is forwarded of host and scheme decides nothing, whoever forwards it', async (t) => {
+test('what is forwarded of host and scheme decides nothing, whichever client or proxy forwards it', async (t) => {
   for (const MUSTER_TRUSTED_PROXIES of ['', '127.0.0.0/8']) {
     const platform = await startPlatform(t, { roles: 'api,matchmaker,edge', env: { MUSTER_TRUSTED_PROXIES } })
     platform.playServers()

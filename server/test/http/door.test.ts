@@ -179,7 +179,7 @@ promise('a member that is unknown, missing or of the wrong type is named by its 
         assert.deepEqual(await refuse(rest), [{ path: [name], reason: 'required' }], operation.id)
       }
       for (const [name, schema] of Object.entries(membersOf(operation))) {
-        // What may be anything is looked at by its own operation.
+        // A member of any type is checked by its own operation.
         if (!('type' in schema) && !('enum' in schema) && !('const' in schema)) continue
         // A null for an optional member is as if it were absent.
         const nulls = requiredOf(operation).includes(name) ? [null] : []
@@ -289,7 +289,7 @@ promise('a malformed id in the path is refused, and named', async () => {
   })
 })
 
-promise('what nobody asks for in the query is refused', async () => {
+promise('an unknown member of the query is refused', async () => {
   await changesNothing(async () => {
     for (const operation of OPERATIONS) {
       const good = callOf(world(), operation)
@@ -362,7 +362,7 @@ promise('an address has one spelling: another one is no way in, and none around 
           await refusedAs(operation, refusals, target, answer)
         }
       }
-      // Percent signs that say the same letter lead to the same door.
+      // A path with a percent-encoded letter leads to the same endpoint.
       const same = base.pathname.replace(/^\/(\w)/, (_, letter: string) => `/%${letter.charCodeAt(0).toString(16)}`)
       const stranger = await ask(base.origin, { method: operation.method, target: same })
       if (!operation.auth.includes('anyone')) requireRefusal(stranger, 'API_UNAUTHORIZED', 'API_NOT_FOUND')
@@ -400,7 +400,7 @@ promise('only the documented method of an address answers', async () => {
   })
 })
 
-promise('a GET is answered without a look at a body', async () => {
+promise('a GET is answered without reading a body', async () => {
   for (const operation of OPERATIONS.filter(({ method }) => method === 'GET')) {
     const answer = await send(operation, '{"not":"json"')
     const [call, token] = [callOf(world(), operation), rightTokenOf(world(), operation)]
@@ -410,7 +410,7 @@ promise('a GET is answered without a look at a body', async () => {
   }
 })
 
-promise('bytes that are no request are told so, in the same five members, and the connection is closed', async () => {
+promise('bytes that are no request are refused with the same five members, and the connection is closed', async () => {
   const { platform } = world()
   const cases: [ErrorCode, string][] = [
     ['API_BAD_REQUEST', 'NONSENSE\r\n\r\n'],
@@ -450,7 +450,7 @@ promise('every code has a page where its documentation is said to be', async () 
   }
 })
 
-promise('an address that is not there says so, whoever asks and whatever it sends', async () => {
+promise('an address that is not there says so to every client, whatever is sent', async () => {
   const { platform } = world()
   for (const url of [platform.api_url, platform.matchmaker_url]) {
     for (const path of ['/nothing', '/matchmaker', '/cloud', '/v1/players/connected', '/__proto__', '/.env']) {

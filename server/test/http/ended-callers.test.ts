@@ -1,5 +1,5 @@
-// Feeds that are open when what let their caller in ends: long polls and WebSockets end too, with the refusal that a new
-// call would get. Nobody has to say anything on them for that.
+// Feeds that are open when the permission of their caller ends: long polls and WebSockets end too, with the refusal
+// that a new call would get. Nothing needs to be sent on them for that.
 import assert from 'node:assert/strict'
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'

@@ -16,7 +16,7 @@ import { journal, setLimits, UNKNOWN_ID } from './steps.ts'
 const REQUESTS = Number(process.env.TEST_FUZZ_REQUESTS ?? 60)
 const seed = process.env.TEST_FUZZ_SEED === undefined ? {} : { seed: Number(process.env.TEST_FUZZ_SEED) }
 
-/** What the door itself may answer to any operation. */
+/** What the HTTP server itself may answer to any operation. */
 const DOOR: readonly ErrorCode[] = [
   'VALIDATION_ERROR',
   'API_BAD_REQUEST',
@@ -97,7 +97,7 @@ async function tryOne(world: World, operation: Operation, checks: Checks, reques
   const { platform } = world
   const token = rightTokenOf(world, operation)
   const more = hasBody(operation) && request.body !== undefined ? { body: JSON.stringify(request.body) } : {}
-  // Of the tables it is known what the request before has left; the journal goes on by itself.
+  // The state of the tables is known from the previous request; the journal grows without requests too.
   const before = [checks.left, await journal(platform)]
   const answer = await askFor(world, operation, request, token, more)
   checks.left = await fingerprint(platform, checks.tables)
@@ -155,7 +155,7 @@ const PARTITION = /^analytics_(events_\d{8}|(roll_ups|exit_codes)_\d+s)$/
 /** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. */
 const COUNTED = ['captcha_claims', 'email_verifications']
 
-/** A job looks at each again and again, and writes what it saw. */
+/** A job checks each row periodically, and writes the result. */
 const BY_JOBS = ['domains']
 
 /** Differs when a row of one of the tables was written. */

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
 
-test('a call whose connection to the database breaks in a transaction is told to try again', async (t) => {
+test('a call whose connection to the database breaks in a transaction is asked to try again', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
   const { db } = platform.ctx
   const { group_id } = await platform.client.call(createGroup, { body: { display_name: 'Developers' } })

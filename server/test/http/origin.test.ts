@@ -185,7 +185,7 @@ test('an origin stands for nothing but the public token', async (t) => {
   assert.equal(cloud.headers['access-control-allow-origin'], undefined)
 })
 
-test('a browser may ask first, and is told what it may send', async (t) => {
+test('a browser may ask first, and learns what it may send', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
   const before = await journal(platform)

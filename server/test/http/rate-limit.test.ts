@@ -65,7 +65,7 @@ test('find, join and create of a client draw from one bucket, and say when it ha
   requireRefusal(await post(findLobby.path, wish), 'API_RATE_LIMIT')
 })
 
-test('a stranger without a credential takes nothing from the bucket of his address', async (t) => {
+test('a client without a credential takes nothing from the bucket of its address', async (t) => {
   const platform = await startPlatform(t, { env: LIMITS })
   platform.playServers()
   const game = await platform.game()
@@ -135,7 +135,7 @@ test('cloud calls are limited by the game that the token acts for', async (t) =>
   assert.deepEqual(await outcomesOf(burst(2)), { answered: 1, API_RATE_LIMIT: 1 })
 })
 
-test('one client who asks 200 times a second slows nobody: he is refused beyond his limit, and told for how long', async (t) => {
+test('one client with 200 requests a second slows no other: it is refused beyond its limit, with a retry time', async (t) => {
   const [CLIENTS, ROUNDS, ASKING_MS] = [50, 4, 5]
   const platform = await startPlatform(t, { env: { ...TRUSTING, MUSTER_RATE_LIMIT_SEATS: '120' } })
   platform.playServers()
@@ -167,24 +167,24 @@ test('one client who asks 200 times a second slows nobody: he is refused beyond 
       ),
     )
   }
-  // He has used up what he may ask for at once before anything is measured.
+  // The attacker has used up the burst of its limit before anything is measured.
   for (let count = 0; count < 130; count++) attack()
   await Promise.all(hostile)
   const begin_ms = performance.now()
   const [quiet, loud]: [number[], number[]] = [[], []]
-  // By turns, and the best of each: what else the machine does is not his doing.
+  // By turns, and the best of each: other load of the machine is not caused by the attacker.
   for (let round = 0; round < ROUNDS; round++) {
     quiet.push(await p99())
     const attacking = setInterval(attack, ASKING_MS)
     loud.push(await p99())
     // As long as it takes to have asked often enough.
     const wanted = hostile.length + 50
-    await until('his requests', () => hostile.length >= wanted)
+    await until("the attacker's requests", () => hostile.length >= wanted)
     clearInterval(attacking)
   }
   const outcomes = await Promise.all(hostile)
   const [best_quiet, best_loud] = [Math.min(...quiet), Math.min(...loud)]
-  assert.ok(best_loud < 3 * best_quiet, `${best_loud} ms beside him, ${best_quiet} ms without`)
+  assert.ok(best_loud < 3 * best_quiet, `${best_loud} ms beside the attacker, ${best_quiet} ms without`)
   const regained = Math.ceil(((performance.now() - begin_ms) / 60_000) * 120) + 10
   const passed = outcomes.filter((outcome) => outcome === null).length
   assert.ok(passed >= 120 && passed <= 120 + regained, `${passed} of ${outcomes.length}`)

@@ -1,5 +1,5 @@
-// Bytes that are nearly requests, by the thousand, on every door of the platform: each connection is answered by what is
-// no fault of ours, or closed; and the process is as it was, with as many descriptors open.
+// Thousands of byte sequences that are nearly requests, on every listener of the platform. Each connection gets an
+// answer without a 5xx status, or is closed. The process stays as it was, with the same number of open descriptors.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ import { corpusOf, nearlyRequests } from './bytes.ts'
 
 const REQUESTS = Number(process.env.TEST_RAW_REQUESTS ?? 3_000)
 const AT_ONCE = 8
-/** Whoever has said all that he has to say is answered by then. */
+/** A client that has sent everything is answered by then. */
 const ANSWER_MS_MAX = 10_000
 /** Left over by chance, of connections that the kernel has not closed yet. */
 const DESCRIPTORS_SPARE = 20
@@ -62,7 +62,7 @@ function requireAnswers(text: string, bytes: string): void {
   assert.match(head, new RegExp(`^x-ray-id: ${ray_id}$`, 'im'))
 }
 
-test('no bytes break a door of the platform, or leave anything open', async (t) => {
+test('no bytes break a listener of the platform, or leave anything open', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
   const game = await platform.game()
   const site_host = `${game.name_id}--prod.cdn.localhost`

@@ -1,5 +1,5 @@
-// Rays: the id that every answer carries, from whichever door it comes, and where the time of a request went; told to
-// whom the request belonged, and to administrators.
+// Rays: the id that every answer of every listener carries, and where the time of a request went. The caller of the
+// request and administrators may read it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
@@ -35,7 +35,7 @@ function perfFrom(platform: Platform, ray_id: string, services: string[]): Promi
 
 const microseconds = (ts: string): number => Date.parse(`${ts.slice(0, 23)}Z`) * 1_000 + Number(ts.slice(23, 26))
 
-/** That its phases follow one another, and add up to its duration. Answers their labels. */
+/** Asserts that the phases follow one another, and add up to the duration. Returns their labels. */
 function labelsOf(perf: ServicePerf): string[] {
   assert.match(perf.ts, MICROTIME)
   let at = microseconds(perf.ts)
@@ -50,7 +50,7 @@ function labelsOf(perf: ServicePerf): string[] {
   return perf.spans.map(({ label }) => label)
 }
 
-/** A find as it is written, through that door. */
+/** A find as it is written, through the listener at `url`. */
 async function findThrough(url: string, game: TestGame, body: object = {}, headers: Record<string, string> = {}) {
   return ask(`${url}${findLobby.path}`, {
     method: 'POST',
@@ -194,7 +194,7 @@ test('captcha, verification and the wait for a lobby of somebody else are phases
   }
 })
 
-test('every door gives its answers a fresh ray id, whatever id the client sends', async (t) => {
+test('every listener gives its answers a fresh ray id, whatever id the client sends', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
   const game = await platform.game()
   const { port } = new URL(platform.edge_url)
@@ -248,7 +248,7 @@ function upgradeAt(t: TestContext, url: string): Promise<{ status: number; ray_i
   })
 }
 
-test('a ray is told to whom the request belonged and to administrators; for all others there is none', async (t) => {
+test('a ray is shown to owners of the request and to administrators; for all others there is none', async (t) => {
   const platform = await startPlatform(t, { env: { MUSTER_RAYS_PER_SECOND: '100' } })
   const world = await createWorld(platform)
   await setLimits(platform, world.game, { max_players_per_client: 0 })
@@ -319,7 +319,7 @@ test('of ordinary requests a few a second are kept, of one owner a bounded numbe
   await off.close()
 })
 
-test('an owner keeps the newest of his rays only, and times follow a clock that is moved', async (t) => {
+test("an owner's newest rays only are kept, and times follow a clock that is moved", async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
   const { ctx } = platform
   await ctx.pool.query(

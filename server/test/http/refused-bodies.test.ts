@@ -1,4 +1,4 @@
-// A body that nobody wants: its sender is told why, over the edge too, where a reset connection would have to become a 503.
+// A body that is refused: its sender gets the reason, over the edge too, where a connection reset would become a 503.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -10,7 +10,7 @@ const ROUNDS = 40
 /** More than the matchmaker takes, and as much as the edge lets come behind an answer. */
 const BODY = Buffer.alloc(1_000_000, 'x')
 
-test('who sends more than is taken is told so over the edge, whatever has come of it when it is refused', async (t) => {
+test('a client that sends too large a body gets the reason over the edge, however much has arrived', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
   const { public_token } = await platform.game()
   const headers = { authorization: `Bearer ${public_token}`, 'content-type': 'application/json' }
@@ -69,7 +69,7 @@ test('a body that comes a byte at a time is given up after half a minute, at the
     socket.on('data', (text) => {
       answer += text
     })
-    // Whoever goes on sending may be answered by a reset behind the words.
+    // A client that continues to send may get a reset behind the answer.
     socket.on('error', () => {})
     await once(socket, 'close')
     clearInterval(sending)

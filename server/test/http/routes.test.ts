@@ -1,5 +1,5 @@
-// What the doors of the platform really answer to: every route that the framework knows is an operation of the contract,
-// whose caller is checked, or one of the few below. There is no other way in, for nobody.
+// Which routes the platform's HTTP servers have: every route that the framework knows is an operation of the contract,
+// whose caller is checked, or one of the few below. There is no other way in.
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { test } from 'node:test'

@@ -29,13 +29,13 @@ export type Seat = ResponseOf<typeof findLobby>
 export type GameModes = NonNullable<VersionConfig['matchmaker']>['game_modes']
 
 export const UNKNOWN_ID = '0190163d-8694-739b-aea5-966c26f8ad91'
-/** For lobbies that must not be stopped for want of players while a test looks at something else. */
+/** For lobbies that must not be stopped for want of players during a test of something else. */
 export const LONG_MS = 3_600_000
 
 type Headers = Record<string, string>
 
 export const withKey = (key: string = randomUUID()) => ({ headers: { 'idempotency-key': key } })
-/** From another machine, for a platform that trusts whoever says so (TRUSTING). */
+/** From another machine, for a platform that trusts the header of every client (TRUSTING). */
 export const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
 export const TRUSTING = { MUSTER_TRUSTED_PROXIES: '127.0.0.0/8' }
 
@@ -140,7 +140,7 @@ export function stopReasonOf(platform: Platform, lobby_id: string): Promise<stri
   })
 }
 
-/** Waits until the row of a player says why he was removed. */
+/** Waits until the row of a player has the reason of the removal. */
 export function removeReasonOf(platform: Platform, player_id: string): Promise<string> {
   return until('the player to be removed', async () => {
     const row = await platform.ctx.db
@@ -205,7 +205,7 @@ export async function deploy(platform: Platform, game: TestGame, game_modes: Gam
   return version_id
 }
 
-/** After the call the matchmaker has been told of the namespace's change: it hears it by the same listener, before us. */
+/** After the call the matchmaker knows the namespace's change: the same listener notifies it before this test. */
 export async function told(platform: Platform, call: Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const unsubscribe = platform.ctx.listener.on('namespaces', () => resolve())

@@ -9,14 +9,14 @@ import { until } from '../until.ts'
 import { identityOf } from './calls.ts'
 import { from, TRUSTING } from './steps.ts'
 
-type ConnectionLimits = { refused: Map<number, number>; waiting: () => number; end: () => void }
+type WaitingPolls = { refused: Map<number, number>; waiting: () => number; end: () => void }
 
 /** Long polls of `client_count` addresses, `each` of every address, sent and not waited for. */
-async function crowd(
+async function sendPolls(
   t: TestContext,
   url: string,
   { client_count, each, headers = {} }: { client_count: number; each: number; headers?: Record<string, string> },
-): Promise<ConnectionLimits> {
+): Promise<WaitingPolls> {
   const agent = new Agent({ keepAlive: false, maxSockets: Number.POSITIVE_INFINITY })
   const refused = new Map<number, number>()
   const open = new Set<ClientRequest>()
@@ -52,7 +52,7 @@ test('clients that wait for device links in great numbers do not keep another cl
   const { device_link_token } = await anyone.call(prepareDeviceLink, {})
   const link = new URLSearchParams({ device_link_token, watch_index: 'pending' })
   // Half of them would have been enough to take all places.
-  const attack = await crowd(t, `${platform.api_url}/cloud/devices/links?${link}`, { client_count: 25, each: 80 })
+  const attack = await sendPolls(t, `${platform.api_url}/cloud/devices/links?${link}`, { client_count: 25, each: 80 })
   await until('the attack to have all that it gets', () => attack.waiting() <= 1_000)
   assert.ok(attack.waiting() > 900, String(attack.waiting()))
 
@@ -69,7 +69,7 @@ test('clients that watch entries in great numbers do not keep another client fro
   const { namespace_id } = game
   const attacker = await identityOf(game)
   const watch = new URLSearchParams({ key: 'score', watch_index: '0' })
-  const attack = await crowd(t, `${platform.api_url}/kv/entries?${watch}`, {
+  const attack = await sendPolls(t, `${platform.api_url}/kv/entries?${watch}`, {
     client_count: 11,
     each: 500,
     headers: { authorization: `Bearer ${attacker}` },

@@ -43,7 +43,7 @@ test("a game's backend finds, joins and creates for its players, whose addresses
   // A /64 is one client.
   await backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::2') } })
   await refused(platform, CODE, () => backend.call(findLobby, { body: { ...WISH, ...on(game, '2001:db8::3') } }))
-  // The player himself is counted by the very same address; the backend's own is nobody's.
+  // A find by the player counts for the very same address; the backend's own address counts for nobody.
   await find(game)
   await find(game)
   assert.equal(await seatsTaken(game), 6)
@@ -59,7 +59,7 @@ test('of fifty finds of a backend for one player at one below the limit exactly 
   assert.deepEqual(await outcomesOf(Array.from({ length: 50 }, seat)), { answered: 1, [CODE]: 49 })
 })
 
-test('what a backend must say, and what nobody else may say, is told by name', async (t) => {
+test('what a backend must say, and what nobody else may say, is refused by name', async (t) => {
   const platform = await startPlatform(t, { env: TRUSTING })
   const game = await platform.game()
   const backend = await backendOf(platform, game)
@@ -129,7 +129,7 @@ test("another game's namespace is one that does not exist", async (t) => {
   await refused(platform, 'MATCHMAKER_LOBBY_NOT_FOUND', () => backend.call(joinLobby, { body }))
 })
 
-test("the Idempotency-Key of a backend is good for one player of it, and is not the player's own", async (t) => {
+test("the Idempotency-Key of a backend is good for one of its players, and is not the player's own", async (t) => {
   const platform = await startPlatform(t, { env: TRUSTING })
   platform.playServers()
   const game = await platform.game()

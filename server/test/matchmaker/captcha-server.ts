@@ -39,7 +39,7 @@ export async function startCaptchaServer(t: TestContext): Promise<CaptchaServer>
       res.end(JSON.stringify(said))
     }
     const refuse = (code: string) => answer({ success: false, 'error-codes': [code] })
-    // A test key passes everybody, and names a page that nobody was on.
+    // A test key passes every response, and names a page that was never open.
     if (form.secret === '1x0000000000000000000000000000000AA')
       return answer({ success: true, 'error-codes': [], hostname: 'example.com', action: 'test' })
     if (form.secret !== SECRET) return refuse('invalid-input-secret')

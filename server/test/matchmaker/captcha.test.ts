@@ -115,7 +115,7 @@ test('of many requests at once exactly as many pass as are left', async (t) => {
   assert.deepEqual(await outcomesOf(finds), { answered: 1, CAPTCHA_CAPTCHA_REQUIRED: 9 })
 })
 
-test('players behind one address share its captcha, each with a browser of his own, and are counted together', async (t) => {
+test('players behind one address share its captcha, each with an own browser, and are counted together', async (t) => {
   const PLAYERS = 500
   const { platform, server } = await startWithCaptcha(t)
   const game = await gameWith(platform, { requests_before_reverify: PLAYERS })
@@ -205,7 +205,7 @@ test('a find that is repeated with its key gets its seat again, though its respo
   await refused(platform, 'CAPTCHA_CAPTCHA_REQUIRED', () => find(game))
 })
 
-test('who has solved a captcha is remembered over a restart, with what he has left', async (t) => {
+test('a solved captcha is remembered over a restart, with the requests that are left', async (t) => {
   const server = await startCaptchaServer(t)
   const database_url = await createDatabase(t)
   const data_dir = await mkdtemp(joinPath(tmpdir(), 'muster-test-'))
@@ -289,7 +289,7 @@ test('a provider that says nothing, or a byte a second, is waited for for five s
     ['CAPTCHA_PROVIDER_FAILED', 'CAPTCHA_PROVIDER_FAILED'],
   )
   assert.ok(performance.now() - begin < 8_000)
-  // The response was not looked at: the same request may come with it again, and no other.
+  // The provider did not check the response: the same request may come with it again, and no other.
   server.misbehave(null)
   await refused(platform, 'CAPTCHA_CAPTCHA_FAILED', () => find(game, turnstile(response)))
   await find(game, turnstile(response), key)

@@ -93,7 +93,7 @@ test('the strictest limit of all classes that an address is in holds, for find, 
   for (const [address, seats] of places) {
     for (let seat = 0; seat < seats; seat++) await find(game, {}, from(address))
     const error = await refused(platform, CODE, () => find(game, {}, from(address)))
-    // Who plays must not learn what is known of an address: he would try others until one is not.
+    // A player must not learn what is known of an address, or they would try others until one is not known.
     assert.deepEqual(error.metadata, {})
     await refused(platform, CODE, () => joinLobby(game, lobby.lobby_id, from(address)))
     await refused(platform, CODE, () => create(game, {}, from(address)))
@@ -145,7 +145,7 @@ test('class data that change count for the next seat, and take none away', async
   await find(game, {}, from('198.51.100.3'))
 })
 
-test('what becomes known of an address while its captcha is looked at counts', async (t) => {
+test('what becomes known of an address while its captcha is checked counts', async (t) => {
   const server = await startCaptchaServer(t)
   const env = { MUSTER_TURNSTILE_URL: server.url }
   const limits = { max_players_per_client: 1_000, max_players_per_client_tor: 0 }
@@ -186,7 +186,7 @@ test('a seat is in the nearest region that the game mode runs in', async (t) => 
   assert.equal(await regionFor('203.0.113.7'), 'syd')
   assert.equal(await regionFor('203.0.113.7', 'west'), 'atl')
   assert.equal(await regionFor('2a02:da00::1'), 'syd')
-  // Nobody knows where that is.
+  // The place of that address is unknown.
   assert.equal(await regionFor('1.1.1.1'), 'atl')
   const created = await create(game, {}, from('81.2.69.142'))
   assert.equal(created.lobby.region.region_id, 'fra')

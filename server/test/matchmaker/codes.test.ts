@@ -40,7 +40,7 @@ type MatchmakerCode = Extract<ErrorCode, `MATCHMAKER_${string}`>
 type Case = (world: World) => Promise<unknown>
 type World = {
   platform: Platform
-  /** Of nothing but MODES and more; whoever changes it takes one of his own. */
+  /** With nothing but MODES and more; a test that changes it makes a game of its own. */
   game: TestGame
   ownGame: (options?: GameOptions) => Promise<TestGame>
   /** Addresses of endpoints that verify: one says no, at the other nobody answers. */

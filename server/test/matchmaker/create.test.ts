@@ -134,7 +134,7 @@ test('lobby_count_max is exact under 50 concurrent creates, and a lobby that end
   assert.deepEqual(await burst(2), { answered: 1, MATCHMAKER_TOO_MANY_LOBBIES: 1 })
 })
 
-test('the creator of a lobby that dies or takes too long is told so, and keeps no seat', async (t) => {
+test('the creator of a lobby that dies or takes too long gets that reason, and keeps no seat', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
   const dead = failureOf(create(game, custom))

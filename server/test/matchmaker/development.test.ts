@@ -229,7 +229,7 @@ test('development tokens', async (t) => {
     )
   })
 
-  await t.test('it is listed, and revoked it answers nothing more', async () => {
+  await t.test('it is listed, and once revoked it is refused', async () => {
     const { token } = await create({ hostname: 'a' })
     const { tokens } = await client.call(listGameNamespaceTokensDevelopment, { params })
     const { token_id } = ctx.keys.verify(token, ctx.now())

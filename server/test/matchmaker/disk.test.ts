@@ -18,7 +18,7 @@ const ENV = {
 const FINDS_MAX = 100_000
 const FULL = { region: 'local', reason: 'disk_full', setting: 'MUSTER_LOBBY_DISK_FREE_MB_MIN' }
 
-/** One lobby has room for all players of the first game; each player of the second needs a lobby of his own. */
+/** One lobby has room for all players of the first game; each player of the second needs a separate lobby. */
 async function twoGames(platform: Platform): Promise<[TestGame, TestGame]> {
   const limits = { max_players_per_client: FINDS_MAX, lobby_count_max: FINDS_MAX }
   const shared = await platform.game({ limits })
@@ -44,7 +44,7 @@ function found(game: TestGame): Promise<string> {
   return until('a lobby is opened again', () => find(game).catch(() => null))
 }
 
-test('a disk that fills up: no new lobby is opened, those that run are found, and it ends by itself', async (t) => {
+test('a disk that fills up: no new lobby is opened, those that run are found, and free space ends it', async (t) => {
   const disk = await mountSmallDisk(t, DISK_BYTES)
   if (disk === null) return
   let platform: Platform | undefined

@@ -22,7 +22,7 @@ async function reportFrom(t: TestContext, { ctx }: Platform, node_id: string) {
 }
 
 const told = (platform: Platform, count: number) =>
-  until(`the books to be told of ${count} connections`, async () =>
+  until(`the books to have ${count} reported connections`, async () =>
     (await platform.ctx.metrics.text()).text.includes(`muster_lobby_connections ${count}\n`),
   )
 

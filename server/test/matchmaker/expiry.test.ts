@@ -105,7 +105,7 @@ test('of 10,000 reservations that run out while their players connect and others
           commit((book, { now_ms: ms }) => decide.connected(book, { player_id, lobby_id, connect_key: null }, ms)),
     )
     const finds = seats.map(() => () => commit((book, env) => decide.find(book, findRequest(), freshIds(), env)))
-    // What is due is looked for by whoever comes; these come for nothing else.
+    // Every commit expires what is due; these commits do nothing else.
     const sweeps = Array.from({ length: 3 }, () => () => commit(() => ({ changes: [], result: null })))
     const order = shuffled([...connects, ...finds, ...sweeps])
     const outcomes = new Map(await Promise.all(order.map(async (call) => [call, await call()] as const)))
@@ -133,7 +133,7 @@ test('of 10,000 reservations that run out while their players connect and others
   assert.ok(Math.min(connected_sum, freed_sum) > (WAVES * WAVE) / 20, `${connected_sum} ${freed_sum}`)
 })
 
-test('when nobody has looked for ten minutes, 1,000 places that ran out are found free at once, and each is freed once', async (t) => {
+test('after ten minutes without a commit, 1,000 places that ran out are found free at once, and each is freed once', async (t) => {
   const SEATS = 1_000
   const url = await createDatabase(t)
   const db = await openDatabase(t, url)
@@ -170,7 +170,7 @@ test('when nobody has looked for ten minutes, 1,000 places that ran out are foun
   assert.deepEqual(await removals([...old, ...fresh]), new Array(2 * SEATS).fill(1))
 })
 
-test('a wish that comes first after the moment gets the place, and the player of it is told that he is late', async (t) => {
+test('a request that comes first after the deadline gets the place, and its former player is refused as late', async (t) => {
   const url = await createDatabase(t)
   let now_ms = Date.now()
   const { books } = await openLocalWriter(t, url, { now: () => now_ms })

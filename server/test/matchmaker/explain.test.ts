@@ -1,4 +1,4 @@
-// Why a request for a seat ended as it did: told of every refusal, with what was looked at and what became of the
+// Why a request for a seat ended as it did: every refusal is explained, with what was checked and what became of the
 // lobbies; to the game's developers, and to nobody else.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,7 +27,7 @@ async function refusedFind(
 const explain = async ({ client }: Platform, ray_id: string): Promise<Explanation> =>
   (await client.call(explainRay, { params: { ray_id } })).explanation
 
-test('a refusal tells which lobbies were there, why each was passed over, and the limits as they stood', async (t) => {
+test('a refusal explains which lobbies were there, why each was passed over, and the limits at that time', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const modes = {
@@ -75,7 +75,7 @@ test('a refusal tells which lobbies were there, why each was passed over, and th
   assert.deepEqual([unknown.code, unknown.attempts], ['MATCHMAKER_GAME_MODE_NOT_FOUND', []])
 })
 
-test('a seat that is told of says which lobby it is in and why, and most seats are not told of', async (t) => {
+test('a seat that is explained says which lobby it is in and why, and most seats are not explained', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
@@ -106,7 +106,7 @@ test('a seat that is told of says which lobby it is in and why, and most seats a
   assert.ok(found.includes('RAY_NOT_FOUND'))
 })
 
-test("a ray is told to the game's developers and administrators; for all others there is none", async (t) => {
+test("a ray is shown to the game's developers and administrators; for all others there is none", async (t) => {
   const platform = await startPlatform(t)
   const world = await createWorld(platform)
   await setLimits(platform, world.game, { max_players_per_client: 0 })
@@ -133,7 +133,7 @@ test("a ray is told to the game's developers and administrators; for all others 
   await assert.rejects(explain(platform, UNKNOWN_ID), { code: 'RAY_NOT_FOUND' })
 })
 
-test('a server that does not start is told of with its exit code, its reason and its last lines', async (t) => {
+test('a server that does not start is explained with its exit code, its reason and its last lines', async (t) => {
   const how = hasBubblewrap() ? 'bubblewrap' : 'no sandbox'
   t.diagnostic(`with ${how}`)
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })

@@ -1,4 +1,4 @@
-// Requests whose lobbies do not start: what the caller is told, and how often a broken version is started.
+// Requests whose lobbies do not start: what the caller receives, and how often a broken version is started.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCloudToken, explainRay, findLobby, playerConnected, playerDisconnected } from '@muster/contract'
@@ -102,7 +102,7 @@ createServer().listen(0, '127.0.0.1', function () { console.log('http ' + this.a
 process.on('SIGTERM', () => process.exit(0))
 `
 
-test('a server that is never ready is told of with the ports that it listens on, and those that it does not', async (t) => {
+test('a server that is never ready is explained with the ports that it listens on, and those that it does not', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const { ctx } = platform
   const http = { protocol: 'http' as const }
@@ -113,7 +113,7 @@ test('a server that is never ready is told of with the ports that it listens on,
   })
   const { token } = await platform.client.call(createCloudToken, { params: { game_id: game.game_id } })
   const seen = (count: number) =>
-    until(`${count} runs to be looked at`, async () => {
+    until(`the ports of ${count} runs to be checked`, async () => {
       const rows = await ctx.db.selectFrom('lobby_runs').selectAll().where('listening', 'is not', null).execute()
       return rows.filter(({ listening }) => listening!.others!.length === 1).length >= count && rows
     })

@@ -174,7 +174,7 @@ test('a find waits 50 s for a lobby to start and no longer, then its seat is fre
   assert.equal((await patient).lobby.lobby_id, lobby_id)
 })
 
-test('who hangs up while his lobby starts gives the seat back at once', async (t) => {
+test('a client that hangs up while its lobby starts gives the seat back at once', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
   const game = await platform.game()
   const ways: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
@@ -199,7 +199,7 @@ test('who hangs up while his lobby starts gives the seat back at once', async (t
   assert.equal((await listed(game)).length, 1)
 })
 
-test('a seat is kept for whoever still waits for it with the same key, whichever call hangs up', async (t) => {
+test('a seat is kept for a client that still waits for it with the same key, whichever call hangs up', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game({ limits: MANY })
   for (const leaver of [0, 1]) {
@@ -221,7 +221,7 @@ test('a seat is kept for whoever still waits for it with the same key, whichever
     const end = assert.rejects(gone!, { name: 'AbortError' })
     callers[leaver]!.abort()
     await end
-    // Another one who hangs up with him: once his seat is free, the first one's would be.
+    // Another client hangs up too: once its seat is free, the seat of the first would be.
     await hangUp(game)
     assert.equal(await seatsTaken(game), taken + 1)
     const [lobby_id] = await starting(platform, game)
@@ -242,7 +242,7 @@ test('a seat that was answered is not lost to a repetition that hangs up', async
   const key = withKey()
   const seat = await find(game, {}, key)
   for (let repetition = 0; repetition < 20; repetition++) {
-    // What others do is being written while the repetition is read: it is answered after that, when nobody is there.
+    // Changes of others are being written while the repetition is read: it is answered later, with its client gone.
     const others = [find(game), find(game), find(game)]
     await sendAndLeave(platform, game, key.headers)
     await Promise.all(others)
@@ -487,7 +487,7 @@ test('a lobby without players is stopped after its grace', async (t) => {
   assert.notEqual((await find(game)).lobby.lobby_id, lobby_id)
 })
 
-test('who waits for a lobby when the matchmaker stops is told at once to come again', async (t) => {
+test('a client that waits for a lobby when the matchmaker stops is asked at once to come again', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
   const failure = failureOf(find(game))
@@ -523,7 +523,7 @@ async function hangUp(game: TestGame): Promise<void> {
   await until('one seat less', async () => (await seatsTaken(game)) <= taken)
 }
 
-/** Sends a find and closes the connection without a look at the answer. */
+/** Sends a find and closes the connection without reading the answer. */
 function sendAndLeave(platform: Platform, game: TestGame, headers: Record<string, string>): Promise<void> {
   return new Promise((resolve) => {
     const call = request(`${platform.matchmaker_url}${findLobby.path}`, {

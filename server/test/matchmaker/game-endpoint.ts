@@ -1,10 +1,10 @@
-// A game's own endpoint, as developers run one: it says yes until it is told otherwise, and remembers what it was asked.
+// A game's own endpoint, as developers run one: it says yes until a test changes that, and remembers the requests.
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** What the tests look at of it. */
+/** The members that the tests check. */
 export type Payload = {
   verification_data: unknown
   game: Record<string, unknown> & { lobby: Record<string, unknown> | null }

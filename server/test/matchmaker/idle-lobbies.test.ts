@@ -80,7 +80,7 @@ test('idle lobbies are started ahead, replaced when players take them, kept, and
   await deploy(platform, game, idle(1, 2))
   const [ahead] = await running(platform, game, 1)
   const seat = await find(game)
-  assert.equal(seat.lobby.lobby_id, ahead!.lobby_id, 'who comes gets the lobby that waits for him')
+  assert.equal(seat.lobby.lobby_id, ahead!.lobby_id, 'a player gets the lobby that waits for one')
   await running(platform, game, 2)
 
   // Nobody plays in either now: two may stay, however long.
@@ -219,7 +219,7 @@ test('another lobby is started in the place of one that stands ready and does no
   platform.advance(60_000)
   await stallRun(platform, ahead!.lobby_id)
   const [, other] = await running(platform, game, 2)
-  assert.equal((await find(game)).lobby.lobby_id, other!.lobby_id, 'nobody is sent to it')
+  assert.equal((await find(game)).lobby.lobby_id, other!.lobby_id, 'no player is sent to it')
   platform.advance(1_000)
   assert.equal(await stopReasonOf(platform, ahead!.lobby_id), 'idle')
 })

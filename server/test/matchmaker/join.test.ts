@@ -57,7 +57,7 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
     assert.equal(status, 400)
     answers.push({ message, metadata })
   }
-  assert.deepEqual(answers[1], answers[0], "another namespace's lobby is told apart from none")
+  assert.deepEqual(answers[1], answers[0], "another namespace's lobby differs from none")
   await setLimits(platform, game, { max_players_per_client: 3 })
   await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', () => join(game, lobby.lobby_id))
   assert.equal(await seatsTaken(stranger), 1)
@@ -66,7 +66,7 @@ test('every refusal of join has its code, and changes nothing', async (t) => {
   assert.deepEqual(unshown(joinLobby, shown), ['MATCHMAKER_LOBBY_NOT_STARTED'])
 })
 
-test('a join waits for the start of its lobby, and is told when that dies or takes too long', async (t) => {
+test('a join waits for the start of its lobby, and is refused when that dies or takes too long', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
   const found = failureOf(find(game))

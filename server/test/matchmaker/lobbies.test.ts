@@ -212,7 +212,7 @@ test('the token of a lobby dies with it', async (t) => {
   assert.equal(error.status, 401)
 })
 
-/** How a game mode is named wherever its id is told. */
+/** How a game mode is named wherever its id is shown. */
 const namesOf = ({ game_id }: TestGame, name: string) => ({
   game_mode_id: idOfName(name, game_id),
   game_mode_name_id: name,
@@ -220,7 +220,7 @@ const namesOf = ({ game_id }: TestGame, name: string) => ({
 const byName = (a: { game_mode_name_id: string }, b: { game_mode_name_id: string }): number =>
   a.game_mode_name_id < b.game_mode_name_id ? -1 : 1
 
-test('find and create take a game mode by the id that list tells, and by its name', async (t) => {
+test('find and create take a game mode by the id that list returns, and by its name', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })

@@ -31,7 +31,7 @@ import {
 } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 
-const HOLD_MS = 30_000
+const SEAT_HOLD_MS = 30_000
 
 const lobbyOf = ({ game_id }: TestGame, { lobby }: Seat) => ({ game_id, lobby_id: lobby.lobby_id })
 const drain = ({ client }: Platform, game: TestGame, version_id: string, is_draining: boolean) =>
@@ -56,7 +56,7 @@ test('a developer stops a lobby: it is over when the answer comes, and once is a
   await refused(platform, 'LOBBY_NOT_FOUND', () => platform.client.call(deleteMatchmakerLobby, nowhere))
 })
 
-test('a developer sees the players of a lobby and takes one out: his seat is free, his token is refused', async (t) => {
+test('a developer sees the players of a lobby and removes one: the seat is free, the token is refused', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
@@ -135,14 +135,14 @@ test('hold_ms keeps the seat for the same token, counted like any other, and fre
   const body = { player_token: seat.player.token }
   const connect = (how: ReturnType<typeof withKey>) => server.call(playerConnected, { body, ...how })
   const hold = (how: ReturnType<typeof withKey>) =>
-    server.call(playerDisconnected, { body: { ...body, hold_ms: HOLD_MS }, ...how })
+    server.call(playerDisconnected, { body: { ...body, hold_ms: SEAT_HOLD_MS }, ...how })
 
   const [first, dropped] = [withKey(), withKey()]
   await connect(first)
   await hold(dropped)
   await refused(platform, 'MATCHMAKER_LOBBY_FULL', () => join(game, lobby_id))
   assert.equal(await seatsTaken(game), 1)
-  // The answer that got lost is asked for again: nobody is connected by that.
+  // The server asks again for the answer that got lost: that connects no player.
   await connect(first)
   await connect(withKey())
   await refused(platform, 'MATCHMAKER_PLAYER_ALREADY_CONNECTED', () => connect(withKey()))
@@ -152,7 +152,7 @@ test('hold_ms keeps the seat for the same token, counted like any other, and fre
   assert.equal(await journal(platform), before)
 
   await hold(withKey())
-  platform.advance(HOLD_MS)
+  platform.advance(SEAT_HOLD_MS)
   assert.equal(await removeReasonOf(platform, idOf(platform, seat)), 'expired')
   await refused(platform, 'MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', () => connect(withKey()))
   assert.equal((await join(game, lobby_id)).lobby.lobby_id, lobby_id)

@@ -1,4 +1,4 @@
-// What callers are told when an append fails, when nobody knows whether it did, and when the database is away: once
+// What callers receive when an append fails, when its outcome is unknown, and when the database is away: once
 // what has become true, or that it is not now, and then nothing happens on their behalf.
 import assert from 'node:assert'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -30,7 +30,7 @@ import {
 } from './writers.ts'
 
 /** Of shard.ts. */
-const HOLD_MS = 5_000
+const RECOVERY_WAIT_MS_MAX = 5_000
 const REFUSED_NOW = { code: 'API_NOT_AVAILABLE' }
 
 const freshIds = (): FreshIds => ({ lobby_id: newId(Date.now()), player_id: newId(Date.now()) })
@@ -148,7 +148,7 @@ test('beyond the hold callers get 503, and nothing happens later on their behalf
   const hasEnded = watch(lost)
   await assert.rejects(writer.pool.query('select 1'))
   const held = find('held')
-  advance(HOLD_MS - 1)
+  advance(RECOVERY_WAIT_MS_MAX - 1)
   assert.equal(hasEnded(), false)
   advance(1)
   await assert.rejects(lost, REFUSED_NOW)
@@ -219,7 +219,7 @@ test('"full" from a batch that then fails is not said: who was refused gets the 
   assert.deepEqual(await clientsInJournal(), ['early', 'third', 'fourth'])
 })
 
-test('whoever waits for a lobby hears that it is ready when that is durable, and not before', async (t) => {
+test('a caller that waits for a lobby hears that it is ready when that is durable, and not before', async (t) => {
   const { url, namespace_id, db } = await setUp(t)
   const writer = await openLocalWriter(t, url)
   const { commit, find } = createCaller(writer, namespace_id)
@@ -251,7 +251,7 @@ test('whoever waits for a lobby hears that it is ready when that is durable, and
   assert.equal(await writer.books.waitUntilReady(namespace_id, seat, patience), 'gone')
 })
 
-test('a reload tells those who wait what has become of their lobby', async (t) => {
+test('a reload notifies callers that wait of what has become of their lobby', async (t) => {
   const { url, namespace_id, db } = await setUp(t)
   const proxy = await openDatabaseProxy(t, url)
   const writer = await openLocalWriter(t, proxy.url)

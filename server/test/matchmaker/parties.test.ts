@@ -55,7 +55,7 @@ async function memberOf(platform: Platform, game: TestGame, number: number): Pro
   return { identity_id: identity.identity_id, client: platform.as(identity_token), headers }
 }
 
-/** The first leads. Each comes from an address of his own. */
+/** The first leads. Each comes from a separate address. */
 async function partyOf(platform: Platform, game: TestGame, size: number, first = 1): Promise<Member[]> {
   const members: Member[] = []
   for (let number = 0; number < size; number++) members.push(await memberOf(platform, game, first + number))
@@ -65,7 +65,7 @@ async function partyOf(platform: Platform, game: TestGame, size: number, first =
   return members
 }
 
-/** What a member is told, from the first time on that there is something. */
+/** What a member receives, once there is something. */
 async function toldTo({ client }: Member, watch_index?: string) {
   const { events, watch } = await client.call(watchEvents, watch_index === undefined ? {} : { query: { watch_index } })
   const seats = events.flatMap(({ event_id, kind }) => {
@@ -99,7 +99,7 @@ test('a party is made, joined by its code, led by another, and left', async (t) 
   await refused(platform, 'PARTY_CODE_INVALID', () => stranger.client.call(joinParty, { body: { code: party.code } }))
   const watch = await ada.client.call(getParty, {})
   const told = ada.client.call(getParty, { query: { watch_index: watch.watch.index } })
-  // As it was told by voice.
+  // As a player types a code that they heard.
   await grace.client.call(joinParty, { body: { code: ` ${party.code.toLowerCase()}` } })
   assert.equal((await told).party.members.length, 2)
   const joined = await joan.client.call(joinParty, { body: { code: party.code } })
@@ -122,7 +122,7 @@ test('a party is made, joined by its code, led by another, and left', async (t) 
   const led = await ada.client.call(setPartyLeader, { body: { identity_id: grace.identity_id } })
   assert.equal(led.party.leader_identity_id, grace.identity_id)
 
-  // Who was taken out does not come back with the code that he knows.
+  // A member who was removed does not come back with the old code.
   const before = await joan.client.call(getParty, {})
   const joan_told = failureOf(joan.client.call(getParty, { query: { watch_index: before.watch.index } }))
   const without = await grace.client.call(removePartyMember, { params: { identity_id: joan.identity_id } })
@@ -141,7 +141,7 @@ test('a party is made, joined by its code, led by another, and left', async (t) 
   await refused(platform, 'PARTY_NOT_FOUND', () => ada.client.call(getParty, {}))
 })
 
-test('a party has 32 members at most, and nobody is in two of them', async (t) => {
+test('a party has 32 members at most, and a member is never in two of them', async (t) => {
   const { platform, game } = await world(t)
   const [leader, ...others] = await partyOf(platform, game, 32)
   const { party } = await leader!.client.call(getParty, {})
@@ -153,7 +153,7 @@ test('a party has 32 members at most, and nobody is in two of them', async (t) =
   assert.equal((await failureOf(leader!.client.call(getParty, {}))).code, 'PARTY_NOT_FOUND')
 })
 
-test('each member is told of a seat of his own in the one lobby, once it is ready', async (t) => {
+test('each member receives an own seat in the one lobby, once it is ready', async (t) => {
   const { platform, game } = await world(t)
   const members = await partyOf(platform, game, 4)
   const [leader] = members
@@ -172,11 +172,11 @@ test('each member is told of a seat of his own in the one lobby, once it is read
     assert.equal(only?.event_id, idOf(platform, only!.seat))
     return only!.seat
   })
-  assert.deepEqual(seats[0], answer, "the leader's event is his answer")
+  assert.deepEqual(seats[0], answer, "the leader's event is the leader's answer")
   assert.equal(new Set(seats.map(({ lobby }) => lobby.lobby_id)).size, 1)
   assert.equal(new Set(seats.map(({ player }) => player.token)).size, 4)
 
-  // It is told again until an index from behind it is shown, and is no longer open once its token is used.
+  // It is reported again until an index from behind it is shown, and is no longer open once its token is used.
   assert.deepEqual((await toldTo(members[1]!)).seats, told[1]!.seats)
   assert.deepEqual((await toldTo(members[1]!, starts[1]!.index)).seats, told[1]!.seats)
   const server = serverOf(platform, game, lobby_id)
@@ -195,8 +195,8 @@ test('each member is told of a seat of his own in the one lobby, once it is read
 test('of a party of five with four places free nobody gets a seat; where there is room all do', async (t) => {
   const { platform, game } = await world(t)
   platform.playServers()
-  const crowd = await partyOf(platform, game, 4, 50)
-  const { lobby } = await crowd[0]!.client.call(find, { body: { ...WISH, party: true } })
+  const seated = await partyOf(platform, game, 4, 50)
+  const { lobby } = await seated[0]!.client.call(find, { body: { ...WISH, party: true } })
   const { lobby_id } = lobby
   const [five, also_five] = [await partyOf(platform, game, 5, 10), await partyOf(platform, game, 5, 20)]
   const [one, two] = [five[0]!.client, also_five[0]!.client]
@@ -242,13 +242,13 @@ test('max_players_party bounds all players of a lobby when a party enters', asyn
   await refused(platform, 'MATCHMAKER_PARTY_TOO_LARGE', () => six[0]!.client.call(find, { body: wide }))
 })
 
-test('limits count every member by the address from which he joined', async (t) => {
+test('limits count every member by the address from which they joined', async (t) => {
   const { platform, game } = await world(t, { max_players_per_client: 1 })
   platform.playServers()
   const [leader, other] = (await partyOf(platform, game, 3)) as [Member, Member, Member]
   const { party } = await leader.client.call(getParty, {})
   const ask = () => leader.client.call(find, { body: { ...WISH, party: true }, headers: leader.headers })
-  // He comes again, from the address of the third.
+  // The second member joins again, from the address of the third.
   await other.client.call(joinParty, { body: { code: party.code }, ...from('192.0.2.3') })
   await refused(platform, 'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', ask)
   await other.client.call(joinParty, { body: { code: party.code }, ...from('192.0.2.2') })
@@ -272,7 +272,7 @@ test('a repeated request of the leader is answered the same, and seats nobody tw
   for (const member of members) assert.equal((await toldTo(member)).seats.length, 1)
 })
 
-test('a leader who hangs up before the lobby is ready takes all seats back with him', async (t) => {
+test('a leader who hangs up before the lobby is ready gives all seats back', async (t) => {
   const { platform, game } = await world(t)
   const members = await partyOf(platform, game, 3)
   const hanging = new AbortController()
@@ -305,7 +305,7 @@ test('where the game verifies it is asked once, about all members, and its no is
   await refused(platform, 'MATCHMAKER_VERIFICATION_FAILED', ask)
   endpoint.answer(null)
 
-  // While the game thinks, their places are held: each counts for his own client, and another party has no room.
+  // While the game thinks, their places are held: each counts for its own client, and another party has no room.
   const { waiting, say } = endpoint.think()
   const found = ask()
   await until('the question', () => waiting() === 1)
@@ -324,7 +324,7 @@ test('where the game verifies it is asked once, about all members, and its no is
   assert.deepEqual(payload, {
     verification_data: null,
     game: { ...of_mode, lobby: null, ...asked },
-    // Of each member as he joined the party.
+    // Of each member as they joined the party.
     clients: Object.fromEntries(members.map((_, index) => [`192.0.2.${index + 1}`, { ...unknown, user_agent }])),
     join_kind: 'party',
     kind: 'find',
@@ -344,7 +344,7 @@ test('where the game verifies it is asked once, about all members, and its no is
   assert.equal((await toldTo(others[1]!)).seats.length, 0)
 })
 
-test('parties, and what their members are to be told, outlive the matchmaker', async (t) => {
+test('parties, and what their members are to receive, outlive the matchmaker', async (t) => {
   const { platform, game } = await world(t)
   platform.playServers()
   const members = await partyOf(platform, game, 3)
@@ -373,9 +373,9 @@ async function tokenOf({ ctx }: Platform, { namespace_id }: TestGame, identity_i
   return ctx.keys.issue({ kind: 'game_user', identity_id, namespace_id }, { now_ms: ctx.now(), lifetime_ms: 3_600_000 })
 }
 
-/** A matchmaker that stands by says so, until it is in office. */
+/** A matchmaker that stands by says so, until it leads. */
 function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
-  return until('the matchmaker to be in office', () =>
+  return until('the matchmaker to lead', () =>
     call().catch((error: { code?: string }) => {
       if (error.code === 'API_NOT_AVAILABLE') return null
       throw error

@@ -43,7 +43,7 @@ test('a client that fills a namespace with parties stops at its share, and they 
     player().call(joinParty, { body: { code: party.code }, ...from('198.51.100.1') }),
   )
 
-  // The honest players' page looks at their party, the attacker at none.
+  // The honest players' page reads their party, the attacker reads none.
   platform.advance(20 * 60_000)
   assert.equal((await honest.call(getParty, {})).party.members.length, 2)
   platform.advance(15 * 60_000)

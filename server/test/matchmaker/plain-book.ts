@@ -38,7 +38,7 @@ export type PlainPlayer = {
   lobby: string
   client: string
   who: string | null
-  /** The player of him who led the party that this one came with. */
+  /** The player id of the leader of the party that this player came with. */
   leader: string | null
   created: number
   deadline: number
@@ -105,7 +105,7 @@ export function emptyBook(): PlainBook {
 }
 export type Answer = { refused: ErrorCode } | { lobby: string; player: string; is_ready: boolean } | null
 
-/** `member_max`: the limit of the others of a party, each for his own client. */
+/** `member_max`: the limit of the other members of a party, each for their own client. */
 export type SeatRequest = {
   client: string
   key: string | null
@@ -155,7 +155,7 @@ export function dueOf(book: PlainBook, of: PlainLobby | PlainPlayer): number {
   return of.ready === null ? Math.min(of.ready_by, idle) : idle
 }
 
-/** Nobody is in it, as far as can be known: a server that tells of nobody may have players who are only connected. */
+/** It is empty, as far as can be known: a server that reports no players may have some who are only connected. */
 const isEmpty = (book: PlainBook, lobby: PlainLobby): boolean =>
   lobby.stopped === null && seatsOf(book, lobby.id).length === 0 && (lobby.told || lobby.open === 0)
 const isOutdated = (book: PlainBook): boolean => book.idle.version !== null && book.idle.version !== VERSION
@@ -178,7 +178,7 @@ function waitingBeside(book: PlainBook, { plan: { game_mode, region } }: PlainLo
   )
 }
 
-/** When it is stopped for want of players, if nothing else changes first: where nobody tells of them, by a report only. */
+/** When it is stopped for want of players, if nothing changes before: without reports of players, by a report only. */
 function idleDueOf(book: PlainBook, lobby: PlainLobby): number {
   const due = emptyDueOf(book, lobby)
   return lobby.told || due <= book.reported ? due : Number.POSITIVE_INFINITY
@@ -229,7 +229,7 @@ function placesOf(plan: LobbyPlan, party: number | null, alone: 'normal' | 'dire
   return party === null ? plan[`max_players_${alone}`] : plan.max_players_party
 }
 
-/** Who would sit down: the one who asks, or his party, he first. */
+/** The players who would take seats: the caller, or their party, the caller first. */
 function comersOf(book: PlainBook, request: SeatRequest, ids: Ids): Comer[] | { refused: ErrorCode } {
   const first = { player: ids.player, client: request.client, max: request.client_max, who: request.who }
   if (!request.with_party) return [first]
@@ -469,13 +469,13 @@ export function seatHeld(book: PlainBook, ids: Omit<Ids, 'lobby'>, request: Seat
     const places = placesOf(lobby.plan, sizeOf(request, comers), found.action === 'find' ? 'normal' : 'direct')
     if (takenIn(book, lobby.id) > places) return null
   } else if (lobbyCount(book) > request.lobby_max) return refused('MATCHMAKER_TOO_MANY_LOBBIES')
-  letGo(book, ids)
+  releaseHold(book, ids)
   book.seated.push(...held)
   if (lobby !== undefined) return sit(book, lobby, request, comers, now)
   return make(book, plan!.plan, request, comers, found.lobby, now)
 }
 
-export function letGo(book: PlainBook, { player, members }: Omit<Ids, 'lobby'>): void {
+export function releaseHold(book: PlainBook, { player, members }: Omit<Ids, 'lobby'>): void {
   book.holds = book.holds.filter((one) => one.player !== player && !members.includes(one.player))
 }
 
@@ -667,7 +667,7 @@ export function joinParty(book: PlainBook, member: PlainMember, code: string, no
   return null
 }
 
-/** A member looks at its party, and keeps it. */
+/** A member reads its party, and keeps it. */
 export function lookAtParty(book: PlainBook, who: string, now: number): Answer {
   const party = partyWith(book, who)
   if (party === undefined) return refused('PARTY_NOT_FOUND')

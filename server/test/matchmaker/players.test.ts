@@ -100,7 +100,7 @@ test('every refusal of connected and disconnected has its code, and changes noth
   assert.deepEqual(unshown(playerDisconnected, shown), [])
 })
 
-test('nobody connects before his lobby is ready, or after it has stopped', async (t) => {
+test('no player connects before their lobby is ready, or after it has stopped', async (t) => {
   const platform = await startPlatform(t)
   const game = await platform.game()
   const waiting = find(game)
@@ -131,7 +131,7 @@ test('nobody connects before his lobby is ready, or after it has stopped', async
   assert.deepEqual(await listed(game), [])
 })
 
-test('another lobby that reports a player changes nothing for him', async (t) => {
+test('another lobby that reports a player changes nothing for that player', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
@@ -184,7 +184,7 @@ test('a seat that is given up before its player connected is free, and its token
   await connect(server, next)
 })
 
-test('a connected player is taken out after eight hours, if nobody has reported him gone', async (t) => {
+test('a connected player is taken out after eight hours, if no server has reported them gone', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })

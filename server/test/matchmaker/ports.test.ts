@@ -109,7 +109,7 @@ test('a later life of the platform knows which lobby has which port', async (t) 
   const after = await createMany({ ...game, player }, RANGE)
   assert.strictEqual(new Set([...before.ports, ...after.ports]).size, RANGE - taken.length)
   assert.strictEqual(after.ports.length, RANGE - taken.length - 12)
-  // The lobby of before still has room, and its number is told again.
+  // The lobby of before still has room, and its number is reported again.
   const seat = await player.call(findLobby, { body: { game_modes: ['default'] } })
   assert.ok(before.ports.includes(seat.ports.game?.port ?? 0))
 })

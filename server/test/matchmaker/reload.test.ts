@@ -24,7 +24,7 @@ import {
 
 const freshIds = (): FreshIds => ({ lobby_id: newId(Date.now()), player_id: newId(Date.now()) })
 
-test('after kill -9 of a writer the next one has exactly what was acknowledged, and nobody is expired by the pause', async (t) => {
+test('after kill -9 of a writer the next one has exactly what was acknowledged, and the pause expires no player', async (t) => {
   const url = await createDatabase(t)
   const db = await openDatabase(t, url)
   const namespace_id = newNamespace()

@@ -32,7 +32,7 @@ const START_MS = 1_900_000_000_000
 const HOUR_MS = 3_600_000
 const RUNS = 3
 
-/** As old as it takes: the age of a page is told by the clock of the database. */
+/** Makes pages old enough: the database's clock decides the age of a page. */
 async function age(db: pg.Client): Promise<void> {
   await db.query("update journal set ts = ts - interval '2 hours'")
 }
@@ -117,7 +117,7 @@ async function take(
     .catch(() => {})
 }
 
-/** All that a book tells, but deadlines, which a load moves, and what it would forget at its next look. */
+/** All that a book returns, except deadlines, which a load moves, and what it would forget at its next sweep. */
 function toldOf(book: Book | undefined, now_ms: number): unknown {
   if (book !== undefined) forget(book, now_ms)
   const lobbies = [...(book?.lobbies.values() ?? [])].map(

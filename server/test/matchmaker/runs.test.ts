@@ -15,7 +15,7 @@ import { newNamespace, openLocalWriter } from './writers.ts'
 /** More than two pages of runs.ts. */
 const LOBBIES = 1_100
 
-test('all lobbies whose runs ended while nobody looked are stopped before anybody is answered, however many they are', async (t) => {
+test('all lobbies whose runs ended without a writer are stopped before any request is answered, however many', async (t) => {
   const writer = await openLocalWriter(t, await createDatabase(t))
   const namespace_id = newNamespace()
   await Promise.all(

@@ -96,7 +96,7 @@ const findThere = (url: string, game: TestGame) =>
     body: JSON.stringify({ game_modes: ['default'] }),
   })
 
-test('the game is told who asks for which seat, member for member', async (t) => {
+test('the game receives who asks for which seat, member for member', async (t) => {
   const { endpoint, game } = await startVerified(t, { taggable: true, allow_dynamic_max_players: true })
   const verification_data = { key: 'väl', list: [1, null, 'x'] }
   const common = { namespace_id: game.namespace_id, game_mode_id: gameModeId(game), game_mode_name_id: 'default' }
@@ -140,7 +140,7 @@ test('the game is told who asks for which seat, member for member', async (t) =>
   assert.equal(endpoint.asked[2]?.payload.kind, 'create')
 
   await find(game, { verification_data: 'x' })
-  assert.equal(endpoint.asked[3]?.payload.game.lobby === null, false, 'a find is told of the lobby that it gets')
+  assert.equal(endpoint.asked[3]?.payload.game.lobby === null, false, 'a find is sent with the lobby that it gets')
   await find(game, { game_modes: ['plain'] })
   assert.equal(endpoint.asked.length, 4)
 })
@@ -180,7 +180,7 @@ test('headers are sent with their values as they are, beside those of the messag
   assert.deepEqual(payload.clients, { '127.0.0.1': { user_agent: null, latitude: null, longitude: null } })
 })
 
-test('where nobody knows where a player is the game is told null, and the request goes on', async (t) => {
+test('for a player whose place is unknown the game receives null, and the request goes on', async (t) => {
   const folder = await mkdtemp(joinPath(tmpdir(), 'muster-ip-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const cities = mmdbFile({ '81.2.69.0/24': { location: { latitude: 51.51, longitude: -0.13 } } })

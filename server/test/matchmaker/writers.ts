@@ -1,4 +1,4 @@
-// Writers for a test: in this process, or each in one of its own; and a look at their journal from outside.
+// Writers for a test: in this process, or each in its own process; and reads of their journal from outside.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -58,7 +58,7 @@ const KEYS = [null, null, null, 'a', 'b', 'c']
 const MODES = [['m'], ['m'], ['n'], ['m', 'n']]
 const REGIONS = [['r'], ['r'], ['s'], ['r', 's']]
 const TAGS: Record<string, string>[] = [{}, {}, {}, { x: '1' }, { y: '1' }, { x: '1', y: '1' }, { x: '2' }]
-/** What may change with a commit; mostly nobody wants idle lobbies. */
+/** What may change with a commit; most of these ask for no idle lobbies. */
 const IDLE: plain.PlainIdle[] = [
   { version: null, max: 0 },
   { version: VERSION, max: 0 },
@@ -149,7 +149,7 @@ function createPair() {
     if (kind === 'fail') {
       for (const undo of undos.reverse()) undo()
       ;[undos, uncommitted, reference] = [[], [], plain.undone(at_commit.reference, reference)]
-      // Holds and connections are not undone; what may be told of them is compared below.
+      // Holds and connections are not undone; what may be reported of them is compared below.
       if (!at_commit.has_holds && reference.holds.length === 0 && !is_told_since) {
         assert.equal(fingerprint(book, START_MS), at_commit.print, 'an undo restores exactly what was there')
       }
@@ -312,30 +312,30 @@ function createPair() {
       case 'sit': {
         const found = pick([...reference.holds, undefined], what)
         const asked = found === undefined ? of_request : found.request
-        const sitter = {
+        const entrant = {
           ...request,
           client: asked.client,
           seat_key: found === undefined ? null : asked.key,
           identity_id: asked.who,
           party: asked.with_party ? { playersMaxOf: () => CLIENT_PLAYERS_MAX } : null,
         }
-        const of_sitter = {
+        const of_entrant = {
           ...asked,
           client_max: of_request.client_max,
           lobby_max: of_request.lobby_max,
-          key: sitter.seat_key,
+          key: entrant.seat_key,
         }
         const held_ids = idsOf(reference, found)
         return same(
-          decide.seatHeld(book, { player_id: held_ids.player, member_ids: held_ids.members }, sitter, at(now_ms)),
-          plain.seatHeld(reference, held_ids, of_sitter, now_ms),
+          decide.seatHeld(book, { player_id: held_ids.player, member_ids: held_ids.members }, entrant, at(now_ms)),
+          plain.seatHeld(reference, held_ids, of_entrant, now_ms),
         )
       }
       case 'let_go': {
         const found = pick([...reference.holds, undefined], what)
         const held_ids = idsOf(reference, found)
         dropHolds(book, { player_id: held_ids.player, member_ids: held_ids.members })
-        plain.letGo(reference, held_ids)
+        plain.releaseHold(reference, held_ids)
         return null
       }
       case 'party':
@@ -496,7 +496,7 @@ function assertSameEnd(books: readonly Book[], from_ms: number): void {
   for (const one of books) assert.equal(one.live_lobby_count, 0)
 }
 
-/** Everything that can be told of a book from outside. */
+/** Everything that can be seen of a book from outside. */
 function fingerprint(book: Book, now_ms: number): string {
   const nobody = { identity_id: null, party: null }
   const request = { client: 'x', seat_key: null, client_players_max: 1, lobby_count_max: 0, plan: null, ...nobody }

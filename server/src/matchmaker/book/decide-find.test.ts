@@ -152,7 +152,7 @@ test('a list names the public lobbies of its version and game modes once each, p
   assert.deepEqual(seen, listed)
 })
 
-test('a lobby that nobody is in is listed only when it is the only one of its game mode', () => {
+test('a lobby without players is listed only when it is the only one of its game mode', () => {
   const book = new Book()
   const ids = idSource()
   const request = { version_id: VERSION, game_modes: new Set([PLACE.game_mode, 'other']), after: null }
@@ -172,7 +172,7 @@ test('a lobby that nobody is in is listed only when it is the only one of its ga
   assert.deepEqual(listed(), [first.lobby_id, other.lobby_id])
 })
 
-test('a find among 10,000 open lobbies looks at a handful of them, and so does taking the seat', () => {
+test('a find among 10,000 open lobbies reads a handful of them, and so does taking the seat', () => {
   const cost = (count: number) => {
     const book = new Book()
     const ids = idSource()
@@ -180,7 +180,7 @@ test('a find among 10,000 open lobbies looks at a handful of them, and so does t
     for (let number = 0; number < count; number++) {
       runningLobby(book, ids, START_MS + number, { plan: { max_players_normal: 3, max_players_direct: 3 } })
     }
-    // Whoever compares lobbies asks each for its limit: that is counted.
+    // A comparison of lobbies reads the limit of each: that is counted.
     for (const lobby of book.lobbies.values()) {
       const { max_players_normal } = lobby
       Object.defineProperty(lobby, 'max_players_normal', {
@@ -204,7 +204,7 @@ test('a find among 10,000 open lobbies looks at a handful of them, and so does t
   assert.ok(many <= 4 * 2 * 14, `a find looked ${many} times at a lobby`)
 })
 
-test('a find by tags looks at no more than TAG_CANDIDATES_MAX lobbies', () => {
+test('a find by tags reads no more than TAG_CANDIDATES_MAX lobbies', () => {
   const book = new Book()
   const ids = idSource()
   let looked_at = 0
@@ -222,7 +222,7 @@ test('a find by tags looks at no more than TAG_CANDIDATES_MAX lobbies', () => {
   const tags = Object.entries({ common: 'b', rare: 'a' })
   assert.ok('changes' in decide.find(book, findRequest({ tags }), ids(), at(START_MS)))
   // Each candidate is asked for each tag: whether it has it, and its value.
-  assert.ok(looked_at > 0 && looked_at <= TAG_CANDIDATES_MAX * tags.length * 2, `${looked_at} looks at tags`)
+  assert.ok(looked_at > 0 && looked_at <= TAG_CANDIDATES_MAX * tags.length * 2, `${looked_at} reads of tags`)
 })
 
 test('a find by tags takes the same lobby before and after a load, in whichever order lobbies filled and emptied', () => {
@@ -233,7 +233,7 @@ test('a find by tags takes the same lobby before and after a load, in whichever 
   const lobbies = Array.from({ length: TAG_CANDIDATES_MAX + 20 }, (_, number) =>
     runningLobby(book, ids, START_MS + number, { plan, players: number < 10 ? 2 : 0 }),
   )
-  // The oldest leave the shelf and come back to it: behind all others, if the order were that of their coming.
+  // The oldest leave the index and return to it: behind all others, if the order were that of their return.
   for (const { lobby_id } of lobbies.slice(0, 10)) {
     const [player_id] = book.lobbies.get(lobby_id)!.players.keys()
     grantIn(book, decide.disconnected(book, { player_id: player_id!, lobby_id, disconnect_key: null }, START_MS + 500))

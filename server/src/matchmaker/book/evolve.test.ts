@@ -106,7 +106,7 @@ test('what is over is forgotten ten minutes after its end, and not while it may 
   assert.deepEqual(decide.join(book, { ...requestedSeat(), lobby_id }, ids(), START_MS), unknown)
 })
 
-test('nothing that is due hides behind something that is due later, whoever leaves whichever lobby before', () => {
+test('nothing that is due hides behind something that is due later, whichever players leave before', () => {
   const seconds = fc.integer({ min: 1, max: 1_000 }).map((count) => count * SECOND)
   const lobby = fc.record({ ready_within_ms: seconds, player_deadline_ms: seconds, idle_grace_ms: seconds })
   fc.assert(
@@ -138,7 +138,7 @@ test('nothing that is due hides behind something that is due later, whoever leav
   )
 })
 
-test('the time in which the platform was away moves every deadline by itself, and by nothing more', () => {
+test('the time in which the platform was away moves every deadline by exactly that time', () => {
   const book = new Book()
   const ids = idSource()
   const reserved = runningLobby(book, ids, START_MS)

@@ -42,7 +42,7 @@ test('the heap gives the least of what is in it, whatever was added, moved and t
   )
 })
 
-test('adding, moving and taking out look at no more items than the heap is deep', () => {
+test('adding, moving and taking out compare no more items than the heap is deep', () => {
   const COUNT = 10_000
   let comparisons = 0
   const heap = createHeap<Item>((a, b) => {

@@ -33,7 +33,7 @@ function make(parties: Parties, who: ReturnType<typeof member>) {
   return parties.create(who, { party_id: `party of ${who.identity_id}`, code: who.identity_id })
 }
 
-/** Which end by themselves until then. */
+/** Ends the parties that expire until then, and returns their ids. */
 function expireAll(parties: Parties, now_ms: number): string[] {
   const ended: string[] = []
   for (let change = parties.expire(now_ms); change !== null; change = parties.expire(now_ms)) {
@@ -98,7 +98,7 @@ test('a namespace that is full of parties that nobody plays in takes another one
   assert.deepEqual(make(parties, member('203.0.113.1', START_MS + PARTIES_MAX)), { refused: 'API_NOT_AVAILABLE' })
 })
 
-test('a party that nobody plays in and nobody looks at ends after half an hour, one that plays after a day', () => {
+test('a party that is not read and does not play ends after half an hour, one that plays after a day', () => {
   const parties = new Parties(clientNetworks)
   const [unused, looked_at, playing] = [1, 2, 3].map((i) => grant(parties, make(parties, member(`192.0.2.${i}`))))
   const later_ms = START_MS + 20 * MINUTE_MS

@@ -1,6 +1,6 @@
-// The protocol of fence.ts and of shard.ts's reload, every interleaving of it: what two or three writers, the wire and
-// the database can do, one step at a time, over all states that can be reached. A writer that is stopped (SIGSTOP) is
-// one whose next step comes late; so late steps are in it by themselves.
+// The protocol of fence.ts and of shard.ts's reload, in every interleaving: what two or three writers, the wire and the
+// database can do, one step at a time, over all states that can be reached. A writer that is stopped (SIGSTOP) is
+// one whose next step comes late, so the model covers it.
 import assert from 'node:assert'
 import { type TestContext, test } from 'node:test'
 
@@ -52,7 +52,7 @@ type State = {
   wire: Append[]
   writers: Writer[]
   acknowledged: string[]
-  /** Appends of which a writer has been told that they did not commit. */
+  /** Appends that were reported to a writer as not committed. */
   denied: string[]
   lost: number
   failed: number
@@ -139,7 +139,7 @@ function isAwaited(writer: Writer, append: Append): boolean {
     : writer.phase === 'taking' && append.what === TAKEOVER
 }
 
-/** Looks at the last row, and appends a takeover row after it; or finds that somebody else has taken over. */
+/** Reads the last row, and appends a takeover row after it; or finds that another writer has taken over. */
 function look(protocol: Protocol, writer: Writer, state: State, index: number): void {
   const [last] = state.rows.at(-1) ?? []
   if (writer.lost !== null && state.rows.length > writer.seq && !writer.names.includes(last!)) {
@@ -225,7 +225,7 @@ function read(writer: Writer, state: State): void {
   const own = state.rows.findIndex(([name]) => name === writer.name)
   // Where another has taken over since and its own row is gone, the tables are ahead of it: it reads what it may not extend.
   const rows = own === -1 ? state.rows : state.rows.slice(0, Math.max(own, state.removed) + 1)
-  // Whoever was answered before the takeover is in what is read: later answers are not this writer's to know.
+  // What was acknowledged before the takeover is in what is read; this writer need not know later acknowledgements.
   const content = contentOf(rows)
   const missing = state.acknowledged.filter((batch) => !content.includes(batch))
   require(missing.every(
@@ -284,7 +284,7 @@ function assertLaws(state: State): void {
 
 type Explored = { states: number; acknowledged: number; deposed: number; recovered: number }
 
-/** Goes to every state once. Answers what was met on the way, so that a model in which nothing happens is seen. */
+/** Visits every state once. Returns counts of what happened, so that a model in which nothing happens is noticed. */
 function explore(protocol: Protocol, bounds: Bounds): Explored {
   const start: State = {
     rows: [],
@@ -344,7 +344,7 @@ for (const bounds of BOUNDS) {
 const MISTAKES: readonly [string, Partial<Protocol>, RegExp][] = [
   ['a fence that does not fence', { append: 'wherever' }, /deposed committed again|rests on what was not so/],
   ['a reload that misses a commit in flight', { takeover: 'read only' }, /said not to have committed did|missing/],
-  ['an append that looks at its key alone', { append: 'compare keys' }, /deposed committed again|behind others/],
+  ['an append that compares its key alone', { append: 'compare keys' }, /deposed committed again|behind others/],
   ['a fate that is asked before the takeover', { ask: 'at once' }, /said not to have committed did|twice/],
 ]
 

@@ -40,7 +40,7 @@ const CASES = [
   { name: 'find, in a lobby that is there', action: 'find', is_planned: false, words: FIND_WORDS },
   { name: 'join', action: 'join', is_planned: false, words: { verification_data: 'abc' } },
   { name: 'create', action: 'create', is_planned: true, words: { ...FIND_WORDS, lobby_config: { laps: 3 } } },
-  { name: 'nothing but a wish', action: 'find', is_planned: true, words: {} },
+  { name: 'nothing but the request', action: 'find', is_planned: true, words: {} },
 ] as const
 
 test('the payload is what it has always been', () => {
