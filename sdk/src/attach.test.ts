@@ -141,6 +141,8 @@ test('a player is connected before the server sees it, and gives the seat back w
   const socket = await openSocket(t, `${url}/play?token=p1`)
   socket.send('hello')
   assert.equal(String((await once(socket, 'message'))[0]), 'echo hello')
+  // The line comes over another pipe than the message.
+  await until('the line of the connection', () => lines().length > 1)
   assert.deepEqual(lines().slice(1), ['connection /play'])
   assert.deepEqual(asked().slice(1), ['players/connected'])
   socket.close()
@@ -163,7 +165,7 @@ test('requests and connections of a player share one seat, wherever the token is
   )
   const one = await openSocket(t, `${url}/play?token=p1`)
   const other = await openSocket(t, `${url}/play?token=p1`)
-  assert.equal(lines().filter((line) => line === 'request /poll').length, 4)
+  await until('the lines of the requests', () => lines().filter((line) => line === 'request /poll').length === 4)
   assert.deepEqual(asked().slice(1), ['players/connected'])
   one.close()
   await once(one, 'close')
@@ -197,6 +199,7 @@ test('a request needs a token, but for a preflight and the paths that were opene
     assert.equal(await status(path), 401, path)
   }
   assert.deepEqual(await refusedUpgrade(`${url}/health`), [401, 'NO_PLAYER_TOKEN'])
+  await until('the lines of the requests', () => lines().length > 3)
   assert.deepEqual(lines().slice(1), ['request /', 'request /health', 'request /static/a/game.js'])
   const refused = await fetch(`${url}/`)
   assert.equal(refused.headers.get('access-control-allow-origin'), '*')

@@ -44,7 +44,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const lobby_app = createApp(options, LOBBY_APP)
   serveLobbies(lobby_app, options, operations, forwarder)
   const sockets = openSockets(app.server, options, 'matchmaker', [liveEvents(options, matchmaker)])
-  unless_it_serves.defer(sockets.close)
+  unless_it_serves.defer(() => sockets.close())
   unless_it_serves.defer(() => options.callers.close())
   const lobby_role = await listen(ctx, lobby_app, ctx.config.lobby_api_port, 'MUSTER_LOBBY_API_PORT')
   unless_it_serves.defer(() => lobby_role.stop({ end_lobbies: false }))

@@ -91,7 +91,7 @@ test('the reference in a browser: whole without a script, searched by the keyboa
       await page.keyboard.type('nothing is called so')
       assert.equal(await page.locator('#found li').count(), 0)
       assert.equal(await page.locator('.side nav').isVisible(), false)
-      assert.match((await page.locator('#search-told').textContent()) ?? '', /Nothing/)
+      assert.match((await page.locator('#search-result').textContent()) ?? '', /Nothing/)
       await page.keyboard.press('Escape')
       assert.equal(await page.locator('#search').inputValue(), '')
       assert.deepEqual(told, [])
