@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { isAlive, readBootId, readStat } from '../src/procfs.ts'
 import { until } from './until.ts'
 
-test('a process that nobody waits for is dead, and so is another one of the same pid', async (t) => {
+test('a process that its parent does not wait for is dead, and so is another one of the same pid', async (t) => {
   // sleep knows nothing of the child that the shell had before it became sleep.
   const script = 'read line <&3 & echo $!; exec sleep 60 3<&-'
   const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit', 'pipe'] })

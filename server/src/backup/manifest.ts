@@ -1,11 +1,11 @@
 // What a backup is: a folder that a person can look into.
 //
-//   manifest.json        what it is a backup of
-//   SHA256SUMS           a line for every file but itself, as `sha256sum -c SHA256SUMS` reads it
-//   tables/<name>.copy   the rows of a table, in PostgreSQL's COPY text format: a line a row
-//   jobs.copy            the jobs that were planned, one a line
-//   objects/<ab>/<key>   the bytes of completed uploads
-//   keys/, admin-token   the platform's own credentials
+//   manifest.json        what it is a backup of.
+//   SHA256SUMS           a line for every file but itself, as `sha256sum -c SHA256SUMS` reads it.
+//   tables/<name>.copy   the rows of a table, in PostgreSQL's COPY text format: a line a row.
+//   jobs.copy            the jobs that were planned, one a line.
+//   objects/<ab>/<key>   the bytes of completed uploads.
+//   keys/, admin-token   the platform's own credentials.
 //
 // It is written aside and renamed when it is complete and durable, so a folder of its name is a whole backup. A changed
 // byte shows wherever it is: in a file against its line, in SHA256SUMS as a line that fits no file.

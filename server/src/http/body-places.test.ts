@@ -15,7 +15,7 @@ const messageOf = (text: string): string => {
   }
 }
 
-test('a body that is not JSON is told with the line and column of the first mistake', () => {
+test('a body that is not JSON is reported with the line and column of the first mistake', () => {
   assert.equal(messageOf('{"a": 1,\n  "b": }'), 'The body is not valid JSON: Value expected (line 2, column 8).')
   assert.equal(messageOf('{"a": 1'), 'The body is not valid JSON: Close brace expected (line 1, column 8).')
   assert.equal(messageOf('{"a": 1,}'), 'The body is not valid JSON: Property name expected (line 1, column 9).')

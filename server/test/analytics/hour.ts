@@ -308,7 +308,7 @@ async function playSpecials(script: Script, [first, second, third]: [TestGame, T
   go(2, 50)
   const dan = await script.readyFor(other)
   await script.connect(dan)
-  // Never connected: her time is over, and that of the lobby's server.
+  // Never connected: the time of the player is over, and that of the lobby's server.
   const failing = await script.open(first, 'royale', 'eu', true)
   go(3, 35)
   await script.expectStop(failing, 'never_ready')

@@ -126,12 +126,12 @@ test('verify names what is wrong, and nothing else', async (t) => {
   const connected: Change = { kind: 'player_connected', player_id, ms: 1, deadline_ms: 2, connect_key: null }
   const removed: Change = { kind: 'player_removed', player_id, ms: 1, reason: 'disconnected', disconnect_key: null }
   const stopped: Change = { kind: 'lobby_stopped', lobby_id, ms: 1, reason: 'idle' }
-  const crowd = Array.from(
+  const many_seats = Array.from(
     { length: 28 },
     (): Change => ({ ...seat, player: { ...seat.player, player_id: randomUUID() } }),
   )
   const journals: [expected: RegExp, changes: Change[]][] = [
-    [/gets player 33 of 32$/, crowd],
+    [/gets player 33 of 32$/, many_seats],
     [/gets a second seat$/, [seat, seat]],
     [/connects twice$/, [seat, connected, connected]],
     [/connects and has no seat$/, [seat, removed, connected]],

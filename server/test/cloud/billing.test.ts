@@ -160,7 +160,7 @@ test('what the lobbies of a group used', async (t) => {
     const last_month = uptimes(await usage(platform, ours.group_id, undefined, month))
     assert.deepEqual([...last_month.values()], [5 * DAY_MS], 'the month that ends then')
     const future = await usage(platform, ours.group_id, middle + 20 * DAY_MS, middle + 30 * DAY_MS)
-    assert.deepEqual(future, { games: [], is_cut: false }, 'nobody knows what will have been used')
+    assert.deepEqual(future, { games: [], is_cut: false }, 'future usage is not known')
     const none = await usage(platform, ours.group_id, middle - 1, middle - 1)
     assert.deepEqual(none, { games: [], is_cut: false })
   })

@@ -130,7 +130,7 @@ test('deleting and renaming', async (t) => {
     const of_version = await refused('IN_USE', client.call(deleteGameVersion, { params: { game_id, version_id } }))
     assert.deepEqual(of_version.metadata, { held_by: [holder] })
 
-    // First his time to connect runs out, then the empty lobby's.
+    // First the player's time to connect runs out, then the empty lobby's.
     await until('the lobby has ended', () => {
       platform.advance(60_000)
       return ctx.db

@@ -42,7 +42,7 @@ export function createDomainSteps(platform: Platform, names: NameServer) {
   /** Adds it and waits for the worker's first look. */
   const addAndWait = async (game: TestGame, domain: string) => {
     await add(game, domain)
-    await until(`${domain} was looked at`, async () => {
+    await until(`${domain} was checked`, async () => {
       const { verification_status, failure_count } = await row(game, domain.toLowerCase())
       return verification_status !== 'pending' || failure_count > 0
     })

@@ -60,14 +60,17 @@ test('a domain that was given up while its records still lead here cannot be tak
     .execute()
   await remove(own, domain)
 
-  await t.test('another tenant is told until when it is reserved, and is not served', async () => {
-    const refusal = await refused('CLOUD_HOSTNAME_TAKEN', add(other, domain))
-    const { quarantine_end_ts } = refusal.metadata as { quarantine_end_ts: string }
-    const days = (Date.parse(quarantine_end_ts) - platform.ctx.now()) / DAY_MS
-    assert.ok(days > 29.9 && days <= 30, quarantine_end_ts)
-    assert.match(refusal.message, /reserved for it until \d{4}-/)
-    assert.equal(await servedUnder(platform, domain), null)
-  })
+  await t.test(
+    'the error for another tenant says until when it is reserved, and that tenant is not served',
+    async () => {
+      const refusal = await refused('CLOUD_HOSTNAME_TAKEN', add(other, domain))
+      const { quarantine_end_ts } = refusal.metadata as { quarantine_end_ts: string }
+      const days = (Date.parse(quarantine_end_ts) - platform.ctx.now()) / DAY_MS
+      assert.ok(days > 29.9 && days <= 30, quarantine_end_ts)
+      assert.match(refusal.message, /reserved for it until \d{4}-/)
+      assert.equal(await servedUnder(platform, domain), null)
+    },
+  )
 
   await t.test('a claim that was made before, and is proven now, waits for the end of the quarantine', async () => {
     names.zones.set(`_muster.${domain}`, { TXT: ['waiting'] })
@@ -230,7 +233,7 @@ test('a record that comes from a wildcard proves nothing', async (t) => {
   names.zones.set('*.text.com', { TXT: [above.txt_value, 'v=spf1 -all'] })
   await stays('text.com', /TXT record of _muster\.text\.com comes from a wildcard/)
 
-  // A wildcard alias into a zone of a stranger, who may answer each question as he likes.
+  // A wildcard alias into a zone of a stranger, whose name server may answer each question differently.
   const alias = await claimOf('alias.com')
   names.zones.set('alias.com', HERE)
   names.zones.set('*.alias.com', (asked) => ({

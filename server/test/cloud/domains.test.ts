@@ -196,7 +196,7 @@ test('custom domains', async (t) => {
     assert.equal((await tell(game, 'none.wrong.example.com')).verification_status, 'failed')
   })
 
-  await t.test('a record that nobody asked for, beside an answer, is no proof', async (t) => {
+  await t.test('a record that was not asked for, beside an answer, is no proof', async (t) => {
     const game = await newGame(platform)
     await addAndWait(game, 'poison.example.com')
     const { txt_value, cname_label } = await row(game, 'poison.example.com')
@@ -279,7 +279,7 @@ test('custom domains', async (t) => {
       where key = ${`domain:${domain_id}`}`.execute(ctx.db)
     const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: async () => {} })
     try {
-      await until('it was looked at again', async () => {
+      await until('it was checked again', async () => {
         return (await row(game, 'killed.example.com')).failure_count > failure_count
       })
     } finally {

@@ -20,7 +20,7 @@ test('bootstrap, groups and games', async (t) => {
   const platform = await startPlatform(t, { roles: 'api' })
   const { client } = platform
 
-  await t.test('bootstrap tells anyone where things are', async () => {
+  await t.test('bootstrap returns to anyone where things are', async () => {
     const answer = await platform.as('not a token').call(getBootstrap, {})
     assert.deepEqual(Object.keys(answer).sort(), [
       'access',
@@ -171,7 +171,7 @@ test('bootstrap, groups and games', async (t) => {
     for (const name_id of name_ids) assert.match(name_id, /^(?=.{1,16}$)[a-z0-9]+(-[a-z0-9]+)*$/)
   })
 
-  await t.test('a cloud token lists its own game and the group of it, nothing else', async () => {
+  await t.test('a cloud token lists its own game and that game’s group, nothing else', async () => {
     const own = await newGame(platform)
     await newGame(platform)
     const answer = await own.cloud.call(getGames, {})
@@ -187,7 +187,7 @@ test('bootstrap, groups and games', async (t) => {
     assert.ok(all.games.length >= 2)
   })
 
-  await t.test('unknown and malformed ids are told apart', async () => {
+  await t.test('unknown and malformed ids get different errors', async () => {
     await refused('GAME_NOT_FOUND', client.call(getGameById, { params: { game_id: UNKNOWN_ID } }))
     for (const game_id of ['x', UNKNOWN_ID.toUpperCase(), `${UNKNOWN_ID}0`, '../games', "' or 1=1"]) {
       const error = await refused('VALIDATION_ERROR', client.call(getGameById, { params: { game_id } }))

@@ -136,7 +136,7 @@ test('logos and banners', async (t) => {
     }
     const { game: after } = await client.call(getGameById, { params: { game_id } })
     assert.equal(after.logo_url, game.logo_url, 'the old one stays')
-    // HTML inside of a picture is a picture all the same, and nothing else under any address.
+    // HTML inside of a picture is still a picture, and nothing else under any address.
     const inside = pngOf(3, 2, pngChunk('tEXt', Buffer.from(`Comment\0${HTML}`)))
     const { headers } = await look(platform, await show('logo', game_id, inside))
     assert.deepEqual([headers['content-type'], headers['x-content-type-options']], ['image/png', 'nosniff'])

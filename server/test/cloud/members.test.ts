@@ -54,7 +54,7 @@ test('groups and their members', async (t) => {
     return Object.fromEntries(members.map(({ identity, role }) => [identity.email, role]))
   }
 
-  await t.test('who makes a group owns it, and sees his own groups only', async () => {
+  await t.test('the person who makes a group owns it, and sees their own groups only', async () => {
     const stranger = await person()
     const { group_id } = await newGroup()
     const { group } = await owner.client.call(getGroupSummary, { params: { group_id } })
@@ -156,7 +156,7 @@ test('groups and their members', async (t) => {
     )
   })
 
-  await t.test('a group has one owner, who hands it on before he leaves', async () => {
+  await t.test('a group has one owner, who hands it on before leaving', async () => {
     const { group_id } = await newGroup()
     const next = await join(group_id, await person(), 'viewer')
     const params = { group_id }
@@ -167,7 +167,7 @@ test('groups and their members', async (t) => {
     )
     const transfer = { params, body: { new_owner_identity_id: next.user_id } }
     await refused('GROUP_INSUFFICIENT_PERMISSIONS', next.client.call(transferGroupOwnership, transfer))
-    // Of two transfers at once by the same owner, one comes first; after it he is no owner any more.
+    // Of two transfers at once by the same owner, one comes first; after it that person is no owner any more.
     const both = await Promise.allSettled([
       owner.client.call(transferGroupOwnership, transfer),
       owner.client.call(transferGroupOwnership, transfer),
@@ -218,7 +218,7 @@ test('groups and their members', async (t) => {
   await t.test(
     'who watches groups, games, members or a profile gets the next response once it is another',
     async () => {
-      /** Of a person with a group and a game of his own, so that no case changes what another one watches. */
+      /** Of a person with their own group and game, so that no case changes what another one watches. */
       const watchOf = async (display_name: string) => {
         const { client } = await person()
         const params = await client.call(createGroup, { body: { display_name: 'Watched' } })
@@ -290,14 +290,16 @@ test('groups and their members', async (t) => {
     const { group_id } = await newGroup()
     const { ctx } = platform
     const id = (index: number) => `10000000-0000-7000-8000-0000000000${index.toString(16).padStart(2, '0')}`
-    const crowd = Array.from({ length: 254 }, (_, index) => id(index))
+    const user_ids = Array.from({ length: 254 }, (_, index) => id(index))
     await ctx.db
       .insertInto('users')
-      .values(crowd.map((user_id, index) => ({ user_id, email: `crowd${index}@example.com`, display_name: 'Crowd' })))
+      .values(
+        user_ids.map((user_id, index) => ({ user_id, email: `crowd${index}@example.com`, display_name: 'Crowd' })),
+      )
       .execute()
     await ctx.db
       .insertInto('group_members')
-      .values(crowd.map((user_id) => ({ group_id, user_id, role: 'viewer' as const, join_ts: new Date(ctx.now()) })))
+      .values(user_ids.map((user_id) => ({ group_id, user_id, role: 'viewer' as const, join_ts: new Date(ctx.now()) })))
       .execute()
     const { code } = await invite(group_id, { use_count: 5 })
     const [first, second] = [await person(), await person()]

@@ -119,7 +119,7 @@ test('the site of a namespace', async (t) => {
     }
   })
 
-  await t.test('the history says what was deployed, when and by whom, newest first', async () => {
+  await t.test('the history says what was deployed, when and by which person, newest first', async () => {
     const history = async (query: { anchor?: string; limit?: number } = {}, at = params) =>
       (await client.call(getGameNamespaceVersionHistoryList, { params: at, query })).versions
     const first = await history()

@@ -174,7 +174,7 @@ test('namespaces', async (t) => {
     assert.deepEqual(withoutMessages(errors), [{ path: ['max_players'], reason: 'too_high' }])
   })
 
-  await t.test('a version of the game is deployed, and those who keep copies are told', async (t) => {
+  await t.test('a version of the game is deployed, and those who keep copies are notified', async (t) => {
     const { version_id } = await client.call(createGameVersion, {
       params: { game_id },
       body: { display_name: 'next', config: {} },

@@ -61,7 +61,7 @@ test('regions and tiers', async (t) => {
   const platform = await startPlatform(t, options)
   const { client } = platform
 
-  await t.test('the tiers are told to anybody, with exactly the members of the interface', async () => {
+  await t.test('the tiers are returned to anybody, with exactly the members of the interface', async () => {
     const { tiers } = await createClient({ url: platform.api_url }).call(getRegionTiers, {})
     assert.deepEqual(
       tiers.map((tier) => tier.tier_name_id),

@@ -79,7 +79,7 @@ test('tokens that were given out', async (t) => {
     )
   })
 
-  await t.test('a revocation whose wake-up was lost is read all the same', async () => {
+  await t.test('a revocation whose wake-up was lost is still read', async () => {
     const { token } = await client.call(createCloudToken, { params })
     const { token_id } = platform.ctx.keys.verify(token, platform.ctx.now())
     await platform.ctx.db.insertInto('revoked_tokens').values({ token_id }).execute()

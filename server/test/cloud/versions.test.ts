@@ -311,7 +311,7 @@ test('versions', async (t) => {
     },
   )
 
-  await t.test('a mistake is told with its line, its column and what was meant, by both operations', async () => {
+  await t.test('a mistake is reported with its line, its column and what was meant, by both operations', async () => {
     const text = '{\n  "display_name": "x",\n  "config": {\n    "matchmaker": {\n      "max_playerz": 2\n    }\n  }\n}'
     const expected =
       /Line 5, column 7: (config\.)?matchmaker\.max_playerz is not a member here\. Did you mean max_players\?/

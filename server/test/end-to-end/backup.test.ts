@@ -65,7 +65,7 @@ test('a backup under load is, restored, the same seats, builds and sites', async
   const verified = await runCommand(['verify'], settings)
   assert.equal(verified.code, 0, verified.output)
 
-  // The seats, before a matchmaker has looked at them.
+  // The seats, before a matchmaker has read them.
   const source_url = await embeddedUrl(arena.folder)
   const embedded = await startEmbedded({ data_dir: data, log: pino({ level: 'silent' }) })
   try {
@@ -207,8 +207,8 @@ async function fileOf(port: string, play_url: string, path: string): Promise<Buf
 }
 
 /**
- * The restored journal is what the source's was at one moment: of every shard its first rows, to the letter, and the
- * tables reflect no more than that. Answers the players it knows.
+ * The restored journal is what the source's was at one moment: the first rows of every shard, to the letter. The
+ * tables reflect no more than that. Returns the players that the journal knows.
  */
 async function sameMoment(t: TestContext, source_url: string, restored_url: string): Promise<Set<string>> {
   const journal = `select shard, seq::int, writer, ts, encode(payload, 'escape') as payload from journal order by shard, seq`

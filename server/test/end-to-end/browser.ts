@@ -1,4 +1,4 @@
-// Real Chromium for the tests that look at the platform as a player does. Where there is none they are skipped aloud.
+// Real Chromium for the tests that see the platform as a player does. Where there is none they are skipped aloud.
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'

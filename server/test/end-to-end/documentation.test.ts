@@ -16,10 +16,10 @@ import {
   requireRegions,
   requireSameShape,
 } from './documentation/examples.ts'
+import { openAddress, type Requester } from './documentation/open-address.ts'
 import { type Block, explain, ROOT, readMark, readPage, stepsOf } from './documentation/page.ts'
 import { requireTypes, type Script } from './documentation/scripts.ts'
 import { openShell, type Shell } from './documentation/shell.ts'
-import { openAddress, type Requester } from './documentation/visitor.ts'
 
 const GUIDE = 'docs/first-game.md'
 const INDEX = 'docs/README.md'
@@ -40,11 +40,11 @@ test('every block and example of the documentation works, in order, against one 
     MUSTER_URL: `http://localhost:${port}`,
     MUSTER_TOKEN: readFileSync(join(folder, 'admin-token'), 'utf8').trim(),
   }
-  const visitor: Requester = { browser, port }
+  const requester: Requester = { browser, port }
 
   await t.test('README.md', async (page_test) => {
     for (const step of stepsOf(readPage('README.md'))) {
-      if (step.kind === 'open') await visitArena(visitor, step.url)
+      if (step.kind === 'open') await visitArena(requester, step.url)
       else if (readMark(step).name === 'printed by') requireStartLines(step.text, started)
       else explain(page_test, 'README.md', step)
     }
@@ -158,10 +158,10 @@ function requireStartLines(shown: string, started: Started): void {
 }
 
 /** The example that is deployed at the start: two windows, each with its name given and Play clicked. */
-async function visitArena(visitor: Requester, address: string): Promise<void> {
+async function visitArena(requester: Requester, address: string): Promise<void> {
   const players = []
   for (const name of ['Ada', 'Grace'])
-    players.push(await playerOf(await openAddress(visitor, `${address}?name=${name}&autoplay`)))
+    players.push(await playerOf(await openAddress(requester, `${address}?name=${name}&autoplay`)))
   const [ada, grace] = players
   assert.equal(await ada!.lobby_id(), await grace!.lobby_id())
   await ada!.seesPlayers(2)

@@ -8,9 +8,9 @@ import { freePorts } from '../free-ports.ts'
 import { freeSettings, startMuster, temporaryFolder } from '../supervisor/started.ts'
 import { until } from '../until.ts'
 import { openBrowser } from './browser.ts'
+import { openAddress, type Requester } from './documentation/open-address.ts'
 import { explain, ROOT, readPage, stepsOf } from './documentation/page.ts'
 import { openShell, type Shell } from './documentation/shell.ts'
-import { openAddress, type Requester } from './documentation/visitor.ts'
 
 const GUIDE = 'docs/first-game.md'
 const DOTS_URL = 'http://dots.cdn.localhost/'
@@ -23,16 +23,16 @@ test('the guide works to its last line in an empty folder, every block twice, an
   const folder = temporaryFolder(t)
   const settings = await freeSettings(folder)
   await startMuster(settings).ready
-  const visitor: Requester = { browser, port: settings.MUSTER_EDGE_HTTP_PORT }
+  const requester: Requester = { browser, port: settings.MUSTER_EDGE_HTTP_PORT }
   const shell = openShell(t, ROOT, {
     HOME: temporaryFolder(t),
-    MUSTER_URL: `http://localhost:${visitor.port}`,
+    MUSTER_URL: `http://localhost:${requester.port}`,
     TRY_PORT: String((await freePorts(1))[0]),
     MUSTER_TOKEN: readFileSync(join(folder, 'admin-token'), 'utf8').trim(),
   })
-  await t.test(GUIDE, (guide_test) => followGuide(guide_test, shell, visitor))
+  await t.test(GUIDE, (guide_test) => followGuide(guide_test, shell, requester))
   await t.test('the complete game of sdk/README.md, deployed as the guide deploys', (game_test) =>
-    playSdkGame(game_test, shell, visitor),
+    playSdkGame(game_test, shell, requester),
   )
 })
 
@@ -57,12 +57,12 @@ test('a refusal is shown with its code and message, and without a stack trace', 
 })
 
 /** Every block twice, as the guide promises, and both versions of the game in two windows. */
-async function followGuide(t: TestContext, shell: Shell, visitor: Requester): Promise<void> {
+async function followGuide(t: TestContext, shell: Shell, requester: Requester): Promise<void> {
   const steps = stepsOf(readPage(GUIDE))
   assert.ok(steps.length >= GUIDE_STEPS_MIN, `${GUIDE} has ${steps.length} steps`)
   const visits: Visit[] = []
   for (const step of steps) {
-    if (step.kind === 'open') visits.push(await visitDots(visitor, step.url))
+    if (step.kind === 'open') visits.push(await visitDots(requester, step.url))
     else if (step.language === 'sh' && step.mark === null) {
       await shell.run(`${GUIDE}:${step.line}`, step.text)
       await shell.run(`${GUIDE}:${step.line}, again`, step.text)
@@ -76,7 +76,7 @@ async function followGuide(t: TestContext, shell: Shell, visitor: Requester): Pr
 }
 
 /** In the folder of the guide, with its functions, and the SDK installed as its package has it. */
-async function playSdkGame(t: TestContext, shell: Shell, visitor: Requester): Promise<void> {
+async function playSdkGame(t: TestContext, shell: Shell, requester: Requester): Promise<void> {
   const folder = temporaryFolder(t)
   const blocks = stepsOf(readPage('sdk/README.md')).filter((step) => step.kind === 'block')
   const server = blocks.find(({ language, text }) => language === 'js' && text.startsWith('// server/main.js'))
@@ -92,7 +92,7 @@ async function playSdkGame(t: TestContext, shell: Shell, visitor: Requester): Pr
      cp ${folder}/index.html site/index.html
      upload_build && upload_site && deploy`,
   )
-  const windows = [await openAddress(visitor, DOTS_URL), await openAddress(visitor, DOTS_URL)]
+  const windows = [await openAddress(requester, DOTS_URL), await openAddress(requester, DOTS_URL)]
   const [ada, bob] = windows as [Page, Page]
   // A click before the page has entered its lobby sends nothing.
   await until('a click in one window to be seen in the other', async () => {
@@ -105,8 +105,8 @@ async function playSdkGame(t: TestContext, shell: Shell, visitor: Requester): Pr
 type Visit = { lobby_id: string; dot_color: string }
 
 /** Two players: both in one lobby, and a click of one is seen by the other. */
-async function visitDots(visitor: Requester, address: string): Promise<Visit> {
-  const [ada, bob] = [await openAddress(visitor, address), await openAddress(visitor, address)]
+async function visitDots(requester: Requester, address: string): Promise<Visit> {
+  const [ada, bob] = [await openAddress(requester, address), await openAddress(requester, address)]
   const lobby_id = await lobbyOf(ada)
   assert.equal(await lobbyOf(bob), lobby_id, 'both have the same lobby')
   await ada.mouse.click(100, 100)

@@ -29,7 +29,7 @@ async function hostileFiles(): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(read))
 }
 
-/** With certificates of an authority that the browser is told not to ask for. */
+/** With certificates of an authority that the browser's settings exclude. */
 async function productionEnv(t: TestContext): Promise<Record<string, string>> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-isolation-'))
   t.after(() => rm(folder, { recursive: true, force: true }))

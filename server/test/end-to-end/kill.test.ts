@@ -96,7 +96,7 @@ test('the supervisor is killed while two players play: after a new start all is 
 
   arena.started().kill('SIGKILL')
   await arena.startAgain()
-  // The edge fell with its supervisor, and the page's connection with it: the lobby server has told that she left.
+  // The edge fell with its supervisor, and the page's connection with it: the lobby server has reported that Ada left.
   await until('the seats to be as acknowledged', async () => {
     const lobbies = await arena.lobbies()
     return lobbies.length === 1 && lobbies[0]?.lobby_id === lobby_id && lobbies[0].total_player_count === 1

@@ -44,7 +44,7 @@ test('who leaves a party plays alone again, and an invitation that is over is re
   for (const player of await Promise.all([leader, friend].map(playerOf))) await player.seesPlayers(2)
 })
 
-test('the matchmaker is killed before and after the seats are ready: every member is told of his', async (t) => {
+test('the matchmaker is killed before and after the seats are ready: every member receives their own', async (t) => {
   const arena = await startArena(t, { deploy: ['--max-players', '8'] })
   const members = await Promise.all([1, 2, 3, 4].map(() => memberOf(arena)))
   const leader = members[0]!
@@ -52,7 +52,7 @@ test('the matchmaker is killed before and after the seats are ready: every membe
   for (const member of members.slice(1)) await member.call(joinParty, { body: { code: party.code } })
   const starts = await Promise.all(members.map(async (member) => (await member.call(watchEvents, {})).watch.index))
 
-  // The seats are committed and their lobby is about to start; whoever listens is cut off with the leader.
+  // The seats are committed and their lobby is about to start; every member that listens is cut off with the leader.
   const told = members.map((member, number) => seatAfter(member, starts[number]!))
   const found = repeated(() => find(leader, 'one-key'))
   await until('the lobby to be there', async () => (await arena.lobbies().catch(() => [])).length === 1)
@@ -63,14 +63,14 @@ test('the matchmaker is killed before and after the seats are ready: every membe
   assert.deepEqual([...new Set(seats.map(({ seat }) => seat.lobby.lobby_id))], [answer.lobby.lobby_id])
   assert.equal(new Set(seats.map(({ seat }) => seat.player.token)).size, 4)
 
-  // Now they are ready and the leader knows, but nobody else was told when the matchmaker falls.
+  // Now they are ready and the leader knows, but no other member does when the matchmaker falls.
   const second = await repeated(() => find(leader, 'another-key'))
   await killMatchmaker(arena)
   for (const [number, member] of members.entries()) {
     const { seat } = await seatAfter(member, seats[number]!.index)
     assert.equal(seat.lobby.lobby_id, second.lobby.lobby_id)
     assert.notEqual(seat.player.token, seats[number]!.seat.player.token)
-    // And told again, for he has not shown that he knows.
+    // The seat is sent again, for the member has not acknowledged it.
     assert.deepEqual((await seatAfter(member, seats[number]!.index)).seat, seat)
   }
 })

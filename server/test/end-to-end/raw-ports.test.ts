@@ -88,7 +88,7 @@ test('a raw TCP game is played over TLS, with a certificate that the client has 
   assert.strictEqual(await again.line(), null)
 })
 
-/** Tells what becomes of listening at each address that a line names. */
+/** Reports what becomes of listening at each address that a line names. */
 const GREEDY_SERVER = `
 import http from 'node:http'
 import net from 'node:net'

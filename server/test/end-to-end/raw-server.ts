@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 
 /**
  * TCP: the first line is the player's token; the platform is asked for it, and then every line comes back in upper case.
- * UDP: every datagram comes back with the number of bytes it had in front. Bytes that begin with PROXY v2 are told as hex.
+ * UDP: every datagram comes back with the number of bytes it had in front. Bytes that begin with PROXY v2 are returned as hex.
  */
 export const RAW_SERVER = `
 import dgram from 'node:dgram'

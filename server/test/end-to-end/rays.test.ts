@@ -8,7 +8,7 @@ import { ask, JSON_TYPE } from '../http/ask.ts'
 import { until } from '../until.ts'
 import { startArena } from './arena.ts'
 
-test('a find that started a lobby tells where its time went in every process, and that adds up', async (t) => {
+test('a find that started a lobby reports where its time went in every process, and that adds up', async (t) => {
   const arena = await startArena(t, { deploy: [] })
   const url = `http://localhost:${arena.settings.MUSTER_EDGE_HTTP_PORT}`
   const answer = await ask(`${url}${findLobby.path}`, {

@@ -41,7 +41,7 @@ test('the reference in a browser: whole without a script, searched by the keyboa
   if (browser === null) return
   const platform = await startPlatform(t, { roles: 'api,edge' })
 
-  /** A page that is told of all that is asked for and of all that goes wrong. */
+  /** A page, with a list of all that is asked for and of all that goes wrong. */
   async function open(options: BrowserContextOptions): Promise<{ page: Page; told: string[] }> {
     const context = await browser!.newContext({ ...options, reducedMotion: 'reduce' })
     const page = await context.newPage()
@@ -58,7 +58,7 @@ test('the reference in a browser: whole without a script, searched by the keyboa
   for (const { colorScheme, viewport } of LOOKS) {
     const look = `${colorScheme}, ${viewport.width} wide`
     await t.test(`${look}: nothing for axe to find, and nothing to scroll sideways`, async () => {
-      // axe is put in from outside, which the pages' own policy forbids. That they keep it is looked at below.
+      // axe is put in from outside, which the pages' own policy forbids. That they keep it is checked below.
       const { page } = await open({ colorScheme, viewport, bypassCSP: true })
       for (const path of PAGES) {
         await page.goto(`${platform.edge_url}${path}`)

@@ -39,7 +39,7 @@ import { until } from '../until.ts'
 const SITE_PASSWORD = 'planted-site-password'
 const HASH = 'a password’s hash'
 
-/** A server that tells what it was started with: its token is as secret as any. */
+/** A server that reports what it was started with: its token is as secret as any. */
 const SERVER = `
 import http from 'node:http'
 const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env

@@ -24,7 +24,7 @@ import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { dial, openDatagrams } from './raw-server.ts'
 
-/** HTTP with WebSockets, TCP and UDP; it tells the platform nothing but that it is ready. */
+/** HTTP with WebSockets, TCP and UDP; it reports nothing to the platform but that it is ready. */
 const SILENT_SERVER = `
 import { createHash } from 'node:crypto'
 import dgram from 'node:dgram'
@@ -91,7 +91,7 @@ async function openWebSocket(t: TestContext, seat: Seat): Promise<Socket> {
   return socket
 }
 
-/** Waits until the matchmaker has been told of so many open connections. */
+/** Waits until `count` open connections have been reported to the matchmaker. */
 const connections = (platform: Platform, count: number) =>
   until(`${count} connections to be reported`, async () => {
     const { text } = await platform.ctx.metrics.text()

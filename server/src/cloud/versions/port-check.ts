@@ -61,7 +61,7 @@ function checkOptions(name: string, port: Port, wrong: Wrong): ErrorDetail[] {
   }
   const is_raw = transportOf(port) === 'udp' || isTcp(port)
   if (port.proxy_protocol === true && (!is_raw || port_range !== undefined)) {
-    const message = `The proxy tells the player's address by PROXY protocol on tcp, tcp_tls and udp ports of its own; ${name} is ${protocol}${port_range ? ', a range' : ''}.`
+    const message = `The proxy sends the player's address by PROXY protocol on tcp, tcp_tls and udp ports of its own; ${name} is ${protocol}${port_range ? ', a range' : ''}.`
     errors.push(wrong(['proxy_protocol'], 'not_allowed', message))
   }
   if (port.require_player_token === true && (protocol !== 'udp' || port_range !== undefined)) {

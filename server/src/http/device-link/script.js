@@ -63,7 +63,7 @@ async function enter() {
   show(own.length === 0 ? 'You have no game that a program could be let into.' : `Choose a game.${more}`, 'choose')
 }
 
-/** Runs what a form is for; what is refused is told, and may be tried again. */
+/** Runs the action of a form. The page shows the error of a refused action, which may be tried again. */
 function on(id, act) {
   byId(id)?.addEventListener('submit', (event) => {
     event.preventDefault()

@@ -59,7 +59,7 @@ test('a lobby of another machine is read like one of this: its lines, what follo
   const said_ms = performance.now()
   await say(platform, lobby_id, 'line #\n', 100)
   const told = linesOf(await next)
-  assert.ok(performance.now() - said_ms < 4_000, 'it is told when it comes, not when the patience ends')
+  assert.ok(performance.now() - said_ms < 4_000, 'it is sent when it comes, not when the wait ends')
   let { watch } = await next
   while (told.length < 100) {
     const more = await logOf(platform, game, lobby_id, 'std_out', watch.index)
@@ -72,7 +72,7 @@ test('a lobby of another machine is read like one of this: its lines, what follo
 
   const { game_id, namespace_id } = game
   const tell = () => platform.client.call(getNamespaceLobby, { params: { game_id, namespace_id, lobby_id } })
-  const { metrics } = await until('it has been looked at', async () => {
+  const { metrics } = await until('its usage has been measured', async () => {
     const answer = await tell()
     return answer.metrics !== undefined && answer
   })
@@ -89,7 +89,7 @@ test('a lobby of another machine is read like one of this: its lines, what follo
   await until('nothing is left of the questions', async () => (await rowsLeft(platform)) === 0)
 })
 
-test('while the machine that has a log does not answer, whoever asks is told so, and then goes on where he was', async (t) => {
+test('while the machine that has a log does not answer, every reader gets that error, and then goes on at the same place', async (t) => {
   const platform = await startPlatform(t)
   const far = await startFarRunner(t, platform)
   const game = await talkingGame(platform)

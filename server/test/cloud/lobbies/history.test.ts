@@ -110,7 +110,7 @@ test('a lobby that has stopped has an exit code, also where none was seen', asyn
   )
 })
 
-test('a lobby is told of from its creation to how it ended, with its logs', async (t) => {
+test('a lobby is returned from its creation to how it ended, with its logs', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const game = await talkingGame(platform)
   const running = await talkingLobby(platform, game, { std_out: 'hello\n' })
@@ -148,7 +148,7 @@ test('a lobby is told of from its creation to how it ended, with its logs', asyn
   assert.equal(refusal.code, 'LOBBY_NOT_FOUND')
 })
 
-test('a lobby is told of with what it used over its life, and with the request that started it, also when it is over', async (t) => {
+test('a lobby is returned with what it used over its life, and with the request that started it, also when it is over', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,runner' })
   const { client } = platform
   const game = await talkingGame(platform)
@@ -156,7 +156,7 @@ test('a lobby is told of with what it used over its life, and with the request t
   const { game_id, namespace_id } = game
   const tell = () => client.call(getNamespaceLobby, { params: { game_id, namespace_id, lobby_id } })
 
-  const { metrics: first, lobby } = await until('it has been looked at', async () => {
+  const { metrics: first, lobby } = await until('its usage has been measured', async () => {
     const answer = await tell()
     return answer.metrics !== undefined && answer
   })
@@ -170,7 +170,7 @@ test('a lobby is told of with what it used over its life, and with the request t
   assert.ok(first!.cpu[0]! > 0 && first!.cpu[0]! < 8, `${first!.cpu[0]} cores`)
 
   platform.advance(10 * STEP_MS_MIN)
-  const { metrics: later, perf_lists } = await until('it has been looked at again', async () => {
+  const { metrics: later, perf_lists } = await until('its usage has been measured again', async () => {
     const answer = await tell()
     return answer.metrics!.cpu.length > 10 && answer
   })

@@ -41,7 +41,7 @@ function address(
   return `${base.replace('http', 'ws')}${path}?${new URLSearchParams({ token: platform.token, ...query })}`
 }
 
-/** What a page makes of what it is told. */
+/** What a page makes of the messages that it receives. */
 function openPage(url: string, origin?: string) {
   const socket = new WebSocket(url, origin === undefined ? {} : { origin })
   const lobbies = new Map<string, LobbySummaryAnalytics>()
@@ -180,7 +180,7 @@ test('a snapshot and what follows it are what the list says at every quiet momen
   assert.ok(seats.length > 0)
 })
 
-test('who comes back is told what changed, or all where that is not known any more', async (t) => {
+test('a page that comes back receives what changed, or all where that is not known any more', async (t) => {
   const platform = await startPlatform(t)
   platform.playServers()
   const game = await platform.game({ matchmaker: { game_modes: MODES } })
@@ -309,7 +309,7 @@ async function listenToEnd(url: string) {
   return { code, lines, index }
 }
 
-test('who does not take what he is told is ended, and costs no more than a piece of it', {
+test('a connection that does not read its messages is ended, and costs no more than a piece of them', {
   timeout: 120_000,
 }, async (t: TestContext) => {
   const platform = await startPlatform(t)
@@ -333,7 +333,7 @@ test('who does not take what he is told is ended, and costs no more than a piece
     return socket
   })
   await Promise.all(slow.map((socket) => once(socket, 'open')))
-  // Who reads nothing does not hear that he was ended either: only time tells. It is checked all along.
+  // A client that reads nothing does not see its end either, so the test waits. The memory is checked all along.
   const [start_ms, over_ms] = [performance.now(), 12_000]
   await until('they have been ended', () => {
     const held = process.memoryUsage().arrayBuffers - before

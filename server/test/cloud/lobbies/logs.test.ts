@@ -31,7 +31,7 @@ const HOSTILE = Buffer.concat([
   Buffer.from('no end of a line'),
 ])
 
-test('a log is told byte for byte, whatever a server writes, and its text drives no terminal', async (t) => {
+test('a log is returned byte for byte, whatever a server writes, and its text drives no terminal', async (t) => {
   const platform = await startPlatform(t, { roles: ROLES })
   const game = await talkingGame(platform)
   // Beside the 16 KiB of a lobby config: the long line is made by the server itself.
@@ -113,7 +113,7 @@ test('before anything runs a log is empty, and there is no file of it', async (t
   await seat
 })
 
-test('a long poll waits for what comes next, 64 lines at a time, and tells each line once', async (t) => {
+test('a long poll waits for what comes next, 64 lines at a time, and returns each line once', async (t) => {
   const platform = await startPlatform(t, { roles: ROLES })
   const game = await talkingGame(platform)
   const lobby_id = await talkingLobby(platform, game, { std_out: 'first\n' })
@@ -208,7 +208,7 @@ test('a log goes on for who follows it over kill -9 of the runner and its next l
   await say(platform, lobby_id, 'after #\n', 3)
   await until('heard', async () => (await follow()) || told.length === 9)
   await platform.client.call(deleteMatchmakerLobby, { params: { game_id: game.game_id, lobby_id } })
-  await until('its end is told', follow)
+  await until('its end is reported', follow)
   const expected = ['before', 'while it is dead', 'after'].flatMap((when) =>
     [0, 1, 2].map((count) => `${when} ${count}`),
   )
@@ -267,7 +267,7 @@ test('a caller who hangs up does not stay a reader', async (t) => {
   assert.ok(performance.now() - started < 4_000, 'the end of the role waits for nobody')
 })
 
-/** A runner in a process of its own; answers what kills it. */
+/** Starts a runner in a process of its own, and returns what kills it. */
 async function startRunnerProcess(t: TestContext, { ctx, data_dir }: Platform): Promise<() => Promise<void>> {
   const { config } = ctx
   const child = spawn(process.execPath, [fileURLToPath(new URL('../../../src/main.ts', import.meta.url))], {

@@ -1,4 +1,4 @@
-// A game whose lobbies write what they are told: when they start, by their lobby config, and later over their port.
+// A game whose lobbies write the text that they receive: when they start, by their lobby config, and later over their port.
 import assert from 'node:assert/strict'
 import { exportLobbyLogs, getLobbyLogs, type QueryOf, type ResponseOf } from '@muster/contract'
 import { create, LONG_MS } from '../../http/steps.ts'
@@ -42,7 +42,7 @@ export function talkingGame(platform: Platform): Promise<TestGame> {
   return platform.game({ files: { 'server.mjs': SERVER }, matchmaker: { game_modes } })
 }
 
-/** Answers the id of a lobby that writes it. Of one that ends at once the request for a seat is refused. */
+/** Returns the id of a lobby that writes it. Of one that ends at once the request for a seat is refused. */
 export async function talkingLobby(platform: Platform, game: TestGame, script: Script = {}): Promise<string> {
   const { std_out = '', std_err = '', exit_code } = script
   const lobby_config = {

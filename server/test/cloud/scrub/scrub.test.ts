@@ -1,4 +1,4 @@
-// The scrub: damage that nobody has read yet is found, set aside and told, and what can be repaired is repaired.
+// The scrub: damage that was not read yet is found, set aside and reported, and what can be repaired is repaired.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { copyFile, readFile, rename, stat, utimes, writeFile } from 'node:fs/promises'
@@ -37,7 +37,7 @@ async function uploadSite({ client, api_url, ctx }: Platform, game_id: string, f
   return named.map(({ path }) => rows.find((row) => row.path === path)!)
 }
 
-/** The platform scrubs by itself too when it is told of damage, and one scrub runs at a time. */
+/** The platform also scrubs without a call when damage is reported, and one scrub runs at a time. */
 function scrubUntil({ ctx }: Platform, what: string, isSo: () => Promise<boolean>): Promise<true> {
   return until(what, async () => {
     await scrub(ctx)
@@ -92,7 +92,7 @@ test('a file that changes between its arrival and complete is not completed, unt
   await completing()
 })
 
-test('damage that nobody has read is found within a week, set aside, logged with its place, counted and shown in health', async (t) => {
+test('damage that was never read is found within a week, set aside, logged with its place, counted and shown in health', async (t) => {
   const { platform, game } = await startScrubbed(t)
   const { ctx } = platform
   const [file] = await uploadSite(platform, game.game_id, { 'maps/hill.bin': LARGE })
@@ -109,7 +109,7 @@ test('damage that nobody has read is found within a week, set aside, logged with
   assert.equal(await isThere(path), false)
   assert.equal(await isThere(join(platform.data_dir, 'objects/damaged', file!.object_key)), true)
 
-  await until('the health tells', async () => (await ctx.health.readiness()).warnings.length > 0)
+  await until('the health has a warning', async () => (await ctx.health.readiness()).warnings.length > 0)
   const { is_ready, warnings } = await ctx.health.readiness()
   assert.deepEqual([is_ready, warnings], [true, ['1 stored file is damaged and not used; muster verify names them']])
   const { text } = await ctx.metrics.text()

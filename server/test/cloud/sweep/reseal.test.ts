@@ -64,7 +64,7 @@ test('a rotation reaches every secret, goes on where it was broken off, and undo
   assert.equal(await resealAll(ctx), 0, 'not before every process knows the key')
   platform.advance(SPREAD_MS)
 
-  // One row is held by somebody else: the sweep stands still in front of it, and then loses its statement.
+  // One row is held by somebody else: the sweep waits for that row, and then loses its statement.
   const [held, renewed] = [hosts[600]!, hosts[700]!]
   const holding = await ctx.db.startTransaction().execute()
   await holding.selectFrom('certificates').select('host').where('host', '=', held).forUpdate().execute()

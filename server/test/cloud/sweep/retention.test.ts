@@ -67,7 +67,7 @@ test('what is over is removed after its time, and not before', async (t) => {
   platform.advance(LONG_MS)
   await sweep(platform.ctx)
   const none = Object.fromEntries(Object.keys(FULL).map((table) => [table, 0]))
-  // Of a token of which nobody knows when it expires nobody knows when it may be forgotten.
+  // A token whose end is not known is kept, for when it may be forgotten is not known either.
   assert.deepEqual(await countsOf(platform), { ...none, revoked_tokens: 1 })
 })
 

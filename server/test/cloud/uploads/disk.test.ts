@@ -49,7 +49,7 @@ test('a disk that is nearly full', async (t) => {
   })
 
   await t.test(
-    'that fills up in the middle of a file keeps nothing of it, and takes it when there is room',
+    'that fills up in the middle of a file keeps no part of that file, and takes it when there is room',
     async () => {
       const { platform, game_id } = await start(0)
       const bytes = Buffer.alloc(6_000_000, 'x')

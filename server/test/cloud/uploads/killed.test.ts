@@ -19,7 +19,7 @@ import { arrives, newGame, type Presigned, refused } from '../steps.ts'
 const PROGRAM = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const LENGTH = 2_000_000
 const DAY_MS = 24 * 3_600_000
-/** From the first moment to the last, when the whole file has been sent and nobody has said that it is there. */
+/** From the first moment to the last, when the whole file has been sent and has not been acknowledged. */
 const POSITIONS = [0, randomInt(1, LENGTH), randomInt(1, LENGTH), LENGTH - 1, LENGTH]
 
 /** The api role of this platform as a process, ready. */

@@ -76,7 +76,7 @@ function changesOf(good: Put, other: Put, admin: string): Change[] {
   const [path = '', query = ''] = good.target.split('?')
   const members = query.split('&')
   const at = (name: string, put: Partial<Put>, code?: ErrorCode[]): Change => {
-    // Where nobody looks at the address nobody closes the connection for it.
+    // Where the address is not checked the connection is not closed for it.
     const close: Record<string, string> = code === undefined ? {} : { connection: 'close' }
     const changed = { ...good, ...put, headers: { ...(put.headers ?? good.headers), ...close } }
     return { name, put: changed, code: code ?? ['UPLOAD_FORBIDDEN'] }

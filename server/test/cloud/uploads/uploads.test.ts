@@ -79,7 +79,7 @@ test('uploads', async (t) => {
   await t.test('completing again changes nothing', async () => {
     const { upload_id, presigned_requests } = await prepareSite([{ path: 'a', content_length: 1 }])
     await arrives(platform, presigned_requests[0]!, 'a')
-    // Whoever completes a second time, at the same moment, must not even write what is there.
+    // A caller that completes a second time, at the same moment, must not even write what is there.
     await sql`
       create function refuse_change() returns trigger language plpgsql as $$ begin raise 'complete'; end $$;
       create trigger refuse_change before update on uploads
@@ -106,7 +106,7 @@ test('uploads', async (t) => {
     assert.equal(await contentOf(upload_id), 'two')
   })
 
-  await t.test('whoever races with complete is either part of it or refused', async () => {
+  await t.test('a file that races with complete is either part of it or refused', async () => {
     for (let round = 0; round < 20; round++) {
       const { upload_id, presigned_requests } = await prepareSite([{ path: 'a', content_length: 3 }])
       await arrives(platform, presigned_requests[0]!, 'old')
@@ -321,7 +321,7 @@ test('uploads', async (t) => {
     assert.equal(await countUploads(), before)
   })
 
-  await t.test('ten thousand files are prepared, and what is missing is told in short', async () => {
+  await t.test('ten thousand files are prepared, and what is missing is reported in short', async () => {
     const files = Array.from({ length: 10_000 }, (_, index) => ({ path: `files/${index}.txt`, content_length: 0 }))
     const { upload_id, presigned_requests } = await prepareSite(files)
     assert.equal(presigned_requests.length, 10_000)

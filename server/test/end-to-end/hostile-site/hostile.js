@@ -1,4 +1,4 @@
-// What a hosted page tries, each attempt a function that isolation.test.ts calls and that answers what came of it. It runs
+// What a hosted page tries, each attempt a function that isolation.test.ts calls and that returns the outcome. It runs
 // in the browser, as uploaded.
 
 /** What `look` answers, or the name of the error. */
