@@ -4,7 +4,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { BASELINE } from './prose/baseline.ts'
 import { checkFile, type Finding } from './prose/check.ts'
 import { checkDescriptions } from './prose/descriptions.ts'
 import { isReadable } from './prose/passages.ts'
@@ -24,8 +23,7 @@ const files = committedFiles(paths)
 const findings = files.flatMap((file) => checkFile(file, readFileSync(join(ROOT, file), 'utf8')))
 const sources = files.filter((file) => file.startsWith('contract/src/'))
 if (sources.length > 0) findings.push(...checkDescriptions(ROOT, sources))
-if (paths.length > 0) list(findings)
-else compareWithBaseline(findings)
+list(findings)
 console.log(`Prose: ${findings.length} findings in ${files.length} files.`)
 
 function committedFiles(within: readonly string[]): string[] {
@@ -39,28 +37,4 @@ function committedFiles(within: readonly string[]): string[] {
 function list(faults: readonly Finding[]): void {
   for (const { file, line, found, advice } of faults) console.error(`${file}:${line} "${found}" ${advice}`)
   if (faults.length > 0) process.exitCode = 1
-}
-
-/** Fails for each folder that has more findings than its number allows. */
-function compareWithBaseline(faults: readonly Finding[]): void {
-  const by_folder = Map.groupBy(faults, folderOf)
-  const counts = [...by_folder].map(([folder, found]) => `  '${folder}': ${found.length},`).sort()
-  let is_lower = false
-  for (const [folder, allowed] of Object.entries(BASELINE)) is_lower ||= (by_folder.get(folder)?.length ?? 0) < allowed
-  for (const [folder, found] of by_folder) {
-    const allowed = BASELINE[folder] ?? 0
-    if (found.length <= allowed) continue
-    if (allowed === 0) list(found)
-    console.error(
-      `${folder} has ${found.length} findings, ${allowed} at most: node scripts/check-prose.ts PATH lists them.`,
-    )
-    process.exitCode = 1
-  }
-  if (is_lower)
-    console.log(`There are fewer findings; the BASELINE of scripts/prose/baseline.ts:\n${counts.join('\n')}`)
-}
-
-function folderOf({ file }: Finding): string {
-  const slash = file.indexOf('/')
-  return slash === -1 ? '.' : file.slice(0, slash)
 }

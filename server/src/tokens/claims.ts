@@ -1,11 +1,11 @@
 // The claims of a token, and their encoding. A token belongs to exactly one subject. KINDS is the one table of the kinds,
 // so a new kind is a member of Subject and a row there. The encoding is protobuf in this layout.
 //
-//   message Claims { optional int64 expire_ms = 1; int64 issue_ms = 2; Uuid token_id = 3; Entitlement entitlement = 4 }
-//   message Uuid { bytes bytes = 1 }
-//   message Port { string name = 1; optional uint32 port = 2; optional Range port_range = 3; uint32 protocol = 4 }
-//   message Range { uint32 min = 1; uint32 max = 2 }
-//   message Entitlement { oneof kind { one message for each row of KINDS, at the number of its `entitlement` } }.
+//   `message Claims { optional int64 expire_ms = 1; int64 issue_ms = 2; Uuid token_id = 3; Entitlement entitlement = 4 }`
+//   `message Uuid { bytes bytes = 1 }`
+//   `message Port { string name = 1; optional uint32 port = 2; optional Range port_range = 3; uint32 protocol = 4 }`
+//   `message Range { uint32 min = 1; uint32 max = 2 }`
+//   `message Entitlement { oneof kind { one message for each row of KINDS, at the number of its `entitlement` } }`
 //
 // Claims have one encoding only. Bytes that differ when they are encoded again (unknown or repeated members, trailing
 // bytes, over-long numbers) are refused, even with a valid signature.
