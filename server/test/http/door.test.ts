@@ -5,11 +5,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { ERROR_CODES, type ErrorBody, type ErrorCode, type ErrorDetail, type Operation } from '@muster/contract'
+import { ERROR_CODES, type ErrorCode, type ErrorDetail, type Operation } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
-import { startPlatform } from '../platform.ts'
-import { type Answer, type Ask, ask, bearer, requireRefusal } from './ask.ts'
-import { addressOf, askFor, callOf, createWorld, dump, hasBody, rightTokenOf, type World } from './calls.ts'
+import { type Answer, ask, bearer, requireRefusal } from './ask.ts'
+import { changesNothing, detailsOf, promise, promises, refusedAs, send, startWorld, world } from './bad-input.ts'
+import { addressOf, askFor, callOf, hasBody, rightTokenOf } from './calls.ts'
 
 const WITH_BODY = OPERATIONS.filter(hasBody)
 const SMALL_BODY_BYTES = 64 * 1024
@@ -22,41 +22,6 @@ const membersOf = ({ body }: Operation): Record<string, { type?: string }> =>
   'properties' in body ? (body.properties as Record<string, { type?: string }>) : {}
 const requiredOf = ({ body }: Operation): readonly string[] =>
   'required' in body ? (body.required as readonly string[]) : []
-
-/** One world for all of them: nothing here may change it. */
-let known: World | undefined
-const world = (): World => {
-  assert.ok(known)
-  return known
-}
-const promises: [name: string, keep: () => Promise<void>][] = []
-const promise = (name: string, keep: () => Promise<void>): void => void promises.push([name, keep])
-
-function detailsOf(body: ErrorBody): Pick<ErrorDetail, 'path' | 'reason'>[] {
-  const errors = body.metadata.errors as ErrorDetail[]
-  for (const { message } of errors) assert.ok(message.length > 0)
-  return errors.map(({ path, reason }) => ({ path, reason }))
-}
-
-/** Sends a body as it is, with the right credential. */
-function send(operation: Operation, body: string | Buffer, more: Ask = {}): Promise<Answer> {
-  return askFor(world(), operation, callOf(world(), operation), rightTokenOf(world(), operation), { body, ...more })
-}
-
-async function refusedAs(operation: Operation, codes: ErrorCode[], what: string, answer: Promise<Answer>) {
-  try {
-    return requireRefusal(await answer, ...codes)
-  } catch (error) {
-    throw new Error(`${operation.id}: ${what.slice(0, 80)}`, { cause: error })
-  }
-}
-
-async function changesNothing(steps: () => Promise<void>): Promise<void> {
-  const { platform } = world()
-  const before = await dump(platform)
-  await steps()
-  assert.equal(await dump(platform), before)
-}
 
 promise('a body that is not JSON in UTF-8 is refused', async () => {
   const bodies = [
@@ -462,6 +427,6 @@ promise('an address that is not there says so to every client, whatever is sent'
 })
 
 test('bad input on every operation', async (t) => {
-  known = await createWorld(await startPlatform(t))
+  await startWorld(t)
   for (const [name, keep] of promises) await t.test(name, keep)
 })

@@ -32,8 +32,8 @@ import { startMailServer } from '../identity/mail-server.ts'
 import { hub, logIn, say } from '../identity/people.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
-import { identityOf, personOf } from './calls.ts'
 import { find, LONG_MS } from './steps.ts'
+import { identityOf, personOf } from './world.ts'
 
 /** A feed that nobody ends lasts for 30 s at least. On a machine that does nothing else it takes about 0.3 s. */
 const ENDED_MS_MAX = 15_000

@@ -10,8 +10,9 @@ import { sql } from 'kysely'
 import { type Platform, startPlatform } from '../platform.ts'
 import { arbitraryOf, type Request, requestsOf } from './arbitrary.ts'
 import { type Answer, requireRefusal } from './ask.ts'
-import { askFor, callOf, createWorld, hasBody, rightTokenOf, type World } from './calls.ts'
+import { askFor, callOf, hasBody, rightTokenOf } from './calls.ts'
 import { journal, setLimits, UNKNOWN_ID } from './steps.ts'
+import { createWorld, type World } from './world.ts'
 
 const REQUESTS = Number(process.env.TEST_FUZZ_REQUESTS ?? 60)
 const seed = process.env.TEST_FUZZ_SEED === undefined ? {} : { seed: Number(process.env.TEST_FUZZ_SEED) }

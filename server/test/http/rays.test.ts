@@ -15,8 +15,8 @@ import { startGameEndpoint } from '../matchmaker/game-endpoint.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
 import { until } from '../until.ts'
 import { ask, bearer, JSON_TYPE, requireRefusal } from './ask.ts'
-import { CALLERS, createWorld } from './calls.ts'
 import { LONG_MS, ready, setLimits, starting, TRUSTING, UNKNOWN_ID } from './steps.ts'
+import { CALLERS, createWorld } from './world.ts'
 
 const UUID4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const MICROTIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/

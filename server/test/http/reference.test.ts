@@ -21,7 +21,7 @@ import type { Schema, Schemas } from '../../src/http/reference/schema.ts'
 import { createShapeCheck } from '../../src/schema-check.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { ask } from './ask.ts'
-import { createWorld, type World } from './calls.ts'
+import { createWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
 const SECTIONS = sectionsOf(OPERATIONS).map(({ id }) => `/docs/api/${id}`)

@@ -270,8 +270,8 @@ export function unshown(operation: Operation, shown: readonly string[]): ErrorCo
 
 /**
  * cloud/tiers.test.ts has regions that are full, backend.test.ts namespaces that are not the caller's,
- * matchmaker/captcha.test.ts captchas, matchmaker/ports.test.ts ports that are all taken,
- * matchmaker/verification.test.ts games that verify, hands.test.ts versions that drain,
+ * matchmaker/captcha*.test.ts captchas, matchmaker/ports.test.ts ports that are all taken,
+ * matchmaker/verification*.test.ts games that verify, hands.test.ts versions that drain,
  * identity/guests.test.ts game modes that ask for an identity,
  * matchmaker/parties.test.ts parties.
  */

@@ -6,8 +6,8 @@ import { completeDeviceLink, getDeviceLink, getKvEntry, prepareDeviceLink, putKv
 import { createClient } from '@muster/contract/client'
 import { startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
-import { identityOf } from './calls.ts'
 import { from, TRUSTING } from './steps.ts'
+import { identityOf } from './world.ts'
 
 type WaitingPolls = { refused: Map<number, number>; waiting: () => number; end: () => void }
 

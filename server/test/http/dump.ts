@@ -1,0 +1,29 @@
+import { sql } from 'kysely'
+import type { Platform } from '../platform.ts'
+import { until } from '../until.ts'
+
+/**
+ * Every row of every table but the lease, which is renewed all the time, rays, which every request may leave, and analytics,
+ * which are folded a while after. What was committed is in the tables first.
+ */
+export async function dump({ ctx }: Platform): Promise<string> {
+  await until('the tables to be what the journal says', async () => {
+    const { rows } = await sql<{ behind: number }>`
+      select count(*)::int as behind from
+        (select shard, max(seq) as seq from journal group by shard) as written join shards using (shard)
+      where projected_seq < seq`.execute(ctx.db)
+    return rows[0]?.behind === 0
+  })
+  const tables = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables
+    where table_schema = 'public' and table_name not like 'analytics_%'
+      and table_name not in ('journal_readers', 'matchmaker_lease', 'book_time', 'explanations', 'ray_spans') order by 1`.execute(
+    ctx.db,
+  )
+  const parts = tables.rows.map(
+    ({ name }) => sql`select ${name} as name, coalesce(json_agg(r order by r), '[]')::text as content
+      from (select to_jsonb(t)::text as r from ${sql.table(name)} as t) as rows`,
+  )
+  const { rows } = await sql`${sql.join(parts, sql` union all `)}`.execute(ctx.db)
+  return rows.map((row) => JSON.stringify(row)).join('\n')
+}
