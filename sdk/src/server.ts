@@ -71,7 +71,9 @@ const SEAT_RETURN_RETRIES: RetryPolicy = {
 }
 /** For one attempt. */
 const RESPONSE_MS_MAX = 10_000
+/** Longest response of the platform that is read. */
 const RESPONSE_BYTES_MAX = 65_536
+/** Connections to the platform at once. */
 const CONNECTIONS_MAX = 8
 
 /** Reads the lobby's environment. Call it once, at the start. */

@@ -18,6 +18,7 @@ const NAMESPACE_WITHOUT_NAME = 'prod'
 
 const HOST = /^([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)\.?(?::\d{1,5})?$/
 const IPV6_HOST = /^(\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/
+/** Characters of a DNS label (RFC 1035, 2.3.4). */
 const LABEL_LENGTH_MAX = 63
 
 const NAME_ID = /^[a-z0-9]+(?:-[a-z0-9]+)*$/

@@ -113,6 +113,7 @@ export type NameTable<T> = (bytes: Buffer, start: number, end: number) => T | un
 
 /** `entries`: names in lower case. Length and first letter exclude most other headers, without making a string. */
 export function createNameTable<T>(entries: Iterable<readonly [string, T]>): NameTable<T> {
+  /** Characters of the longest header name in a table. */
   const NAME_LENGTH_MAX = 64
   const table = new Map(entries)
   const letters = new Int32Array(NAME_LENGTH_MAX + 1)

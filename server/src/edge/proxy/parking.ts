@@ -25,6 +25,7 @@ export type ParkingChannelOptions<T> = {
 
 const ACCEPTED = 'HTTP/1.1 101 '
 const HEAD_END = '\r\n\r\n'
+/** Characters of the head with which a role opens the channel. */
 const HEAD_LENGTH_MAX = 1_024
 
 export class ParkingChannel<T extends Parkable> {

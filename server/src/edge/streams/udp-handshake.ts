@@ -33,6 +33,7 @@ const HEAD_BYTES = 5
 const COOKIE_BYTES = 16
 const COOKIE_MS = 10_000
 const TOKEN_BYTES_MIN = 32
+/** Longest player token in a handshake message. */
 const TOKEN_BYTES_MAX = 1_024
 const INVALID: HandshakeMessage = { kind: 'invalid' }
 

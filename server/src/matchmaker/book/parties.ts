@@ -12,6 +12,7 @@ import type { Change, PartyMember, PartyRecord } from '../../journal/changes.ts'
 import type { Decision, Granted, Undo } from './commands.ts'
 import { createHeap } from './heap.ts'
 
+/** Members of a party. */
 export const PARTY_MEMBERS_MAX = 32
 /** Parties of a namespace, about 1 kB each. */
 export const PARTIES_MAX = 50_000

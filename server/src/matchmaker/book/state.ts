@@ -19,6 +19,7 @@ import { type NetworksOf, Parties } from './parties.ts'
 
 /** How long idempotency keys, stopped lobbies and players who left are remembered. */
 export const MEMORY_MS = 10 * 60_000
+/** Lobbies of one page of a list. */
 export const LIST_PAGE_MAX = 256
 
 export type BookOptions = {

@@ -8,6 +8,7 @@ import type { MatchmakerContext } from '../seats/context.ts'
 import { type GameModeNames, gameModeNames } from './game-mode-names.ts'
 import { answerRegions } from './regions.ts'
 
+/** Longest state of a lobby, as JSON text. */
 const STATE_BYTES_MAX = 16 * 1024
 
 export async function readyLobby(ctx: MatchmakerContext, caller: CallerOf<'lobby'>) {

@@ -10,6 +10,7 @@ import type { Decide } from '../shards/batch.ts'
 /** Letters and digits that are not confused when they are read aloud. */
 const CODE_LETTERS = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789'
 const CODE_LENGTH = 8
+/** Characters of a user agent that are stored; the rest is cut off. */
 const USER_AGENT_LENGTH_MAX = 1_024
 /** A watch of a party ends after this, changed or not. */
 const WATCH_MS = 40_000

@@ -35,11 +35,17 @@ import type { RequestWords } from './verification/payload.ts'
 
 /** A find whose lobby ends while it starts chooses again, within its deadline. */
 const FIND_ATTEMPTS_MAX = 3
+/** Tags of one request. */
 const TAGS_MAX = 8
+/** Longest name of a tag, in UTF-8. */
 const TAG_NAME_BYTES_MAX = 128
+/** Longest value of a tag, in UTF-8. */
 const TAG_VALUE_BYTES_MAX = 512
+/** Longest `lobby_config`, as JSON text. */
 const LOBBY_CONFIG_BYTES_MAX = 16 * 1024
+/** Longest `verification_data`, as JSON text. */
 const VERIFICATION_DATA_BYTES_MAX = 16 * 1024
+/** Nested levels of `verification_data`. */
 const VERIFICATION_DATA_DEPTH_MAX = 32
 
 type FindBody = BodyOf<typeof findLobby>

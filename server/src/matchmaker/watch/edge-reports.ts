@@ -14,9 +14,11 @@ import type { Books } from '../shards/books.ts'
 const READ_EVERY_MS = 1_000
 /** Reads without a new report, after which a warning is logged. */
 const SILENT_READS_MAX = 5
+/** An edge that has not reported for this long counts as gone. */
 const SILENT_HOURS_MAX = 8
 /** Fewer reports than a count of 0 stays in the table (REPORTED_ZERO_KEPT). After more, all counts are read again. */
 const MISSED_REPORTS_MAX = 30
+/** Edges whose reports are read. */
 const EDGES_MAX = 1_000
 
 /** What is known of one edge. `reported_ms`: its last report was made at this book time or later; null: it has none yet. */

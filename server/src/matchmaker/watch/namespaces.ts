@@ -8,8 +8,11 @@ import { openConfig } from '../../tokens/version-secrets.ts'
 
 /** A notification may be lost: after this a record is read again before it is used. */
 const STALE_MS = 2_000
+/** Namespaces in memory. */
 const NAMESPACES_MAX = 10_000
+/** Origins in memory, also those that stand for no namespace. */
 const ORIGINS_MAX = 10_000
+/** Versions in memory, current or not. */
 const VERSIONS_MAX = 1_000
 
 /** How many players one client may have in a namespace, by the class of its address. 0 lets nobody in. */

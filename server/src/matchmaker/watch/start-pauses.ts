@@ -2,6 +2,7 @@
 // (idle-lobbies.ts) and requests for seats (failed-starts.ts) have separate ones.
 
 export const PAUSE_MS_FIRST = 1_000
+/** Longest pause after a failed start; each pause is twice the one before. */
 const PAUSE_MS_MAX = 5 * 60_000
 /** Beyond it the key with the oldest last failure is removed. */
 const KEYS_MAX = 10_000

@@ -10,6 +10,7 @@ import { readStatus } from './lobby-folder.ts'
 import { programOf } from './program-process.ts'
 
 const POLL_MS_MIN = 5
+/** Longest pause between two checks of whether a process has ended. */
 const POLL_MS_MAX = 200
 const POLL_GROWTH = 1.5
 /** How long a process may remain after its SIGKILL: it may hang in the kernel. */
