@@ -66,6 +66,8 @@ test('logs are removed after the configured time, and the build of a lobby that 
   const living = await fixture.lobby(await fixture.version(KEEPER, MODE))
   for (const id of [forgotten, remembered]) await fixture.run(id, 'it ends', (row) => row.exit_ts !== null)
   const { handle } = await fixture.run(living, 'it starts', (row) => row.start_ts !== null)
+  // The end of a run is recorded before the logger, which may still be starting, has read the last output.
+  await until('the log is written', async () => (await fixture.log(remembered, 'stdout')).length > 0)
   await first.stop({ end_lobbies: false })
 
   const { data_dir } = fixture.ctx.config
