@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { connect } from 'node:tls'
 import { validateGameVersion } from '@muster/contract'
-import { ORDER_BACK_OFF_MS, orderCertificates } from '../../src/cloud/certificates/certificates.ts'
+import { ORDER_BACK_OFF_MS } from '../../src/cloud/certificates/certificates.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { newId } from '../../src/ids.ts'
 import { updateText } from '../../src/outbound/dns-update.ts'
@@ -19,6 +19,7 @@ import { startNameServer } from '../outbound/name-server.ts'
 import { type Pebble, pebbleObstacle, startPebble } from '../pebble.ts'
 import { type Platform, startPlatform } from '../platform.ts'
 import { until } from '../until.ts'
+import { orderDueCertificates } from './certificate-runs.ts'
 import { insertRawLobby } from './platform.ts'
 
 const MAIN = 'muster.example'
@@ -144,7 +145,7 @@ test('hosts of lobbies get a wildcard certificate by a signed DNS update', {
       .insertInto('certificates')
       .values({ host, wish_ts: new Date(ctx.now()), next_ts: new Date(ctx.now()) })
       .execute()
-    await orderCertificates(ctx)
+    await orderDueCertificates(ctx)
     assert.deepEqual([await rowOf(platform, host), await rowOf(platform, site)], [undefined, undefined])
   })
 
@@ -168,10 +169,10 @@ test('hosts of lobbies get a wildcard certificate by a signed DNS update', {
     const left = { token: 'left', host: WILDCARD, key_authorization: `${PROOF} left`, expire_ts }
     await ctx.db.insertInto('acme_challenges').values(left).execute()
 
-    await orderCertificates(ctx)
+    await orderDueCertificates(ctx)
     assert.equal((await rowOf(platform, WILDCARD))?.chain, before.chain, 'too early')
     platform.advance(before.next_ts.getTime() - ctx.now())
-    await orderCertificates(ctx)
+    await orderDueCertificates(ctx)
     assert.ok(left_ms() > 0, 'the old one has not ended')
     const after = await rowOf(platform, WILDCARD)
     assert.deepEqual([after?.failure_count, after?.error], [0, null])
@@ -237,7 +238,7 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
   const { warnings } = await ctx.health.readiness()
   assert.match(warnings.join(), /certificate for \*\.lobby\.local\.lobbies\.test could not be ordered: .*closed/)
   assert.match((await warningsOf(platform)).join(), /Its order by DNS-01 has not succeeded yet/)
-  await orderCertificates(ctx)
+  await orderDueCertificates(ctx)
   assert.equal((await calls()).length, 2, 'it is not tried again at once')
 
   const media = 'muster-game-media.pages.test'
@@ -248,7 +249,7 @@ await updateText(updater, action === 'present' ? 'add' : 'remove', { name, value
 
   await rm(broken)
   platform.advance(ORDER_BACK_OFF_MS[0]!)
-  await orderCertificates(ctx)
+  await orderDueCertificates(ctx)
   assert.equal((await rowOf(platform, WILDCARD))?.error, null)
   await until(
     'the wildcard is used',

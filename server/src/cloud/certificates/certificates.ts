@@ -100,7 +100,8 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due, signal?: AbortSigna
   if (budget.kind === 'in_hand') return null
   if (budget.kind === 'all') return budget.until_ms
   if (budget.kind === 'domain') {
-    await postpone(ctx, host, budget.until_ms, 'Enough has been ordered for this domain this week.')
+    const error = 'Enough has been ordered for this domain this week.'
+    await postpone(ctx, host, { until_ms: budget.until_ms, error, failure_count: due.failure_count })
     return null
   }
   try {
@@ -135,12 +136,11 @@ async function lookAfter(ctx: Context, acme: Acme, due: Due, signal?: AbortSigna
     }
     ctx.log.warn({ err: error, host }, 'a certificate could not be had; it is tried again')
     const pause_ms = ORDER_BACK_OFF_MS[Math.min(due.failure_count, ORDER_BACK_OFF_MS.length - 1)]!
-    await ctx.db
-      .updateTable('certificates')
-      .set({ failure_count: due.failure_count + 1 })
-      .where('host', '=', host)
-      .execute()
-    await postpone(ctx, host, ctx.now() + pause_ms, error instanceof Error ? error.message : String(error))
+    await postpone(ctx, host, {
+      until_ms: ctx.now() + pause_ms,
+      error: error instanceof Error ? error.message : String(error),
+      failure_count: due.failure_count + 1,
+    })
   }
   return null
 }
@@ -159,12 +159,14 @@ async function isCovered(ctx: Context, host: string): Promise<boolean> {
   return row !== undefined
 }
 
-async function postpone(ctx: Context, host: string, until_ms: number, error: string): Promise<void> {
+type Postponement = { until_ms: number; error: string; failure_count: number }
+
+async function postpone(ctx: Context, host: string, { until_ms, error, failure_count }: Postponement): Promise<void> {
   /** Characters of an error that are stored with the certificate. */
   const ERROR_LENGTH_MAX = 500
   await ctx.db
     .updateTable('certificates')
-    .set({ next_ts: new Date(until_ms), error: error.replaceAll('\0', '').slice(0, ERROR_LENGTH_MAX) })
+    .set({ next_ts: new Date(until_ms), error: error.replaceAll('\0', '').slice(0, ERROR_LENGTH_MAX), failure_count })
     .where('host', '=', host)
     .execute()
 }
