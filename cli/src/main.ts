@@ -2,6 +2,7 @@
 // The `muster` command: what a game developer types. A command loads its code only when it is asked for.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
+import { onPlatformNode } from './platform-node.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -20,21 +21,25 @@ program
   .command('start')
   .description('Run the whole platform on this machine: database, API, matchmaker, runner and edge.')
   .addHelpText('after', '\nSettings come from the environment, for example MUSTER_DATA and MUSTER_EDGE_HTTP_PORT.')
-  .action(async () => {
-    const { supervise } = await import('@muster/server/supervisor')
-    await supervise(process.env)
-  })
+  .action(() =>
+    onPlatformNode(process.env, async () => {
+      const { supervise } = await import('@muster/server/supervisor')
+      await supervise(process.env)
+    }),
+  )
 
 program
   .command('admin-token')
   .description("Print the operator's token of the data folder; with --rotate, revoke it and make another one.")
   .option('--rotate', 'revoke it and make another one; the platform must run')
-  .action(async ({ rotate }: { rotate?: boolean }) => {
-    const { readAdminToken, rotateAdminToken } = await import('@muster/server/supervisor/credentials')
-    if (rotate)
-      console.error(`The old token is revoked; ${(await rotateAdminToken(process.env)).file} has the new one.`)
-    else console.log(readAdminToken(process.env))
-  })
+  .action(({ rotate }: { rotate?: boolean }) =>
+    onPlatformNode(process.env, async () => {
+      const { readAdminToken, rotateAdminToken } = await import('@muster/server/supervisor/credentials')
+      if (rotate)
+        console.error(`The old token is revoked; ${(await rotateAdminToken(process.env)).file} has the new one.`)
+      else console.log(readAdminToken(process.env))
+    }),
+  )
 
 program
   .command('keys')
@@ -42,34 +47,40 @@ program
   .command('rotate')
   .description('Sign with new keys. What the old ones signed is valid for a while yet; nothing is restarted.')
   .option('--grace-days <days>', 'how long what the old keys signed stays valid', parseDays, GRACE_DAYS_DEFAULT)
-  .action(async ({ graceDays }: { graceDays: number }) => {
-    const { rotateKeys } = await import('@muster/server/supervisor/credentials')
-    const { sign_from_ms, verify_until_ms } = await rotateKeys(process.env, graceDays * DAY_MS)
-    const time = (ms: number): string => new Date(ms).toISOString()
-    console.log(`New keys sign from ${time(sign_from_ms)} on.`)
-    console.log(
-      `Tokens of the old ones are valid until ${time(verify_until_ms)}: public tokens in games, cloud tokens in CI`,
-    )
-    console.log('and the admin token (muster admin-token --rotate) must have been made anew by then.')
-  })
+  .action(({ graceDays }: { graceDays: number }) =>
+    onPlatformNode(process.env, async () => {
+      const { rotateKeys } = await import('@muster/server/supervisor/credentials')
+      const { sign_from_ms, verify_until_ms } = await rotateKeys(process.env, graceDays * DAY_MS)
+      const time = (ms: number): string => new Date(ms).toISOString()
+      console.log(`New keys sign from ${time(sign_from_ms)} on.`)
+      console.log(
+        `Tokens of the old ones are valid until ${time(verify_until_ms)}: public tokens in games, cloud tokens in CI`,
+      )
+      console.log('and the admin token (muster admin-token --rotate) must have been made anew by then.')
+    }),
+  )
 
 program
   .command('backup')
   .description('Write a backup of the platform, running or stopped: rows, stored files and keys, as of one moment.')
   .argument('<folder>', 'a folder that is not there yet')
-  .action(async (folder: string) => {
-    const { backup } = await import('@muster/server/backup')
-    tell(await backup(process.env, folder))
-  })
+  .action((folder: string) =>
+    onPlatformNode(process.env, async () => {
+      const { backup } = await import('@muster/server/backup')
+      tell(await backup(process.env, folder))
+    }),
+  )
 
 program
   .command('restore')
   .description('Restore a backup into an empty data folder (MUSTER_DATA) and an empty database.')
   .argument('<folder>', 'the backup')
-  .action(async (folder: string) => {
-    const { restore } = await import('@muster/server/backup')
-    tell(await restore(process.env, folder))
-  })
+  .action((folder: string) =>
+    onPlatformNode(process.env, async () => {
+      const { restore } = await import('@muster/server/backup')
+      tell(await restore(process.env, folder))
+    }),
+  )
 
 program
   .command('verify')
@@ -78,11 +89,13 @@ program
   )
   .argument('[folder]', 'the backup')
   .option('--json', 'the report for programs')
-  .action(async (folder: string | undefined, { json }: { json?: boolean }) => {
-    const { verify } = await import('@muster/server/backup')
-    const { report, ...outcome } = await verify(process.env, folder ?? null)
-    tell(json ? { ...outcome, lines: [JSON.stringify(report, null, 2)] } : outcome)
-  })
+  .action((folder: string | undefined, { json }: { json?: boolean }) =>
+    onPlatformNode(process.env, async () => {
+      const { verify } = await import('@muster/server/backup')
+      const { report, ...outcome } = await verify(process.env, folder ?? null)
+      tell(json ? { ...outcome, lines: [JSON.stringify(report, null, 2)] } : outcome)
+    }),
+  )
 
 try {
   await program.parseAsync()

@@ -191,7 +191,7 @@ function readPid(lobbies_folder: string): number {
 /** Whether a process of this number is a logger, and not a later process with the same number. */
 function isLogger(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('logger.ts')
+    return /\blogger\.[jt]s\b/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
   } catch (error) {
     if (isGone(error)) return false
     throw error
