@@ -31,6 +31,14 @@ export const NamespaceVersion = object(
       },
       'The caller who deployed it.',
     ),
+    message: Type.Optional(
+      Type.String({ description: 'Message of the deploy. Absent without one. Example: `Faster rounds`.' }),
+    ),
+    first_ready_ts: Type.Optional(
+      Timestamp(
+        'When the server of the first lobby of this deploy called ready. Absent when no lobby did, or when its record is no longer kept.',
+      ),
+    ),
   },
   'A deploy: from `deploy_ts` on, the namespace used this version.',
 )

@@ -8,6 +8,8 @@ import { Draft, ValidationErrors } from './validation.ts'
 
 /** Characters of the display name of a namespace. */
 export const NAMESPACE_DISPLAY_NAME_LENGTH_MAX = 128
+/** Characters of the message of a deploy. */
+export const DEPLOY_MESSAGE_LENGTH_MAX = 500
 
 const summary = {
   namespace_id: NamespaceId,
@@ -190,7 +192,15 @@ export const updateGameNamespaceVersion = operation({
   summary: 'Deploys a version of the game to the namespace. Running lobbies keep their version.',
   role: 'developer',
   params,
-  body: object({ version_id: described(VersionId, 'Id of the version to deploy.') }),
+  body: object({
+    version_id: described(VersionId, 'Id of the version to deploy.'),
+    message: Type.Optional(
+      described(
+        DisplayName(DEPLOY_MESSAGE_LENGTH_MAX),
+        'Message for people, which the history of the namespace keeps: at most 500 characters. Example: `Faster rounds`.',
+      ),
+    ),
+  }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND'],
 })

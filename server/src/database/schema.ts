@@ -187,6 +187,7 @@ type NamespaceVersionTable = {
   deploy_ts: CreateTime
   caller_kind: string
   caller_name: string | null
+  message: string | null
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   findLobby,
   getGameNamespaceById,
   getGameNamespaceVersionHistoryList,
+  getGameVersionById,
   removeNamespaceCdnAuthUser,
   setNamespaceCdnAuthType,
   toggleNamespaceDomainPublicAuth,
@@ -15,6 +16,7 @@ import {
   validateGameVersion,
 } from '@muster/contract'
 import { startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 import { newGame, newSite, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
 
 const HASH = `$2b$10$${'a'.repeat(53)}`
@@ -159,6 +161,47 @@ test('the site of a namespace', async (t) => {
     )
     for (const query of [{ limit: 0 }, { limit: 101 }, { anchor: 'x' }, { other: 1 }]) {
       await refused('VALIDATION_ERROR', history(query as never))
+    }
+  })
+
+  await t.test('the history has the message of a deploy, and when its first lobby became ready', async () => {
+    const game = await platform.game()
+    const at = { game_id: game.game_id, namespace_id: game.namespace_id }
+    const newest = async () =>
+      (await client.call(getGameNamespaceVersionHistoryList, { params: at, query: { limit: 2 } })).versions
+    const deploy = (version_id: string, message?: string) =>
+      client.call(updateGameNamespaceVersion, {
+        params: at,
+        body: message === undefined ? { version_id } : { version_id, message },
+      })
+    platform.playServers()
+    await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+    // The table of lobbies is written within a second.
+    const isReady = async () => (await newest())[0]!.first_ready_ts !== undefined
+    await until('the first lobby in the history', isReady)
+    const [played] = await newest()
+    assert.equal(played!.message, undefined)
+    assert.ok(Date.parse(played!.first_ready_ts!) >= Date.parse(played!.deploy_ts))
+
+    const { config } = (await client.call(getGameVersionById, { params: { ...at, version_id: game.version_id } }))
+      .version
+    const body = { display_name: 'next', config }
+    const { version_id } = await client.call(createGameVersion, { params: { game_id: game.game_id }, body })
+    await deploy(version_id, 'Faster rounds')
+    const [next, before] = await newest()
+    assert.equal(next!.message, 'Faster rounds')
+    assert.equal(next!.first_ready_ts, undefined, 'the lobby of the version before does not count')
+    assert.equal(before!.first_ready_ts, played!.first_ready_ts)
+
+    await game.player.call(findLobby, { body: { game_modes: ['default'] } })
+    await until('a lobby of the second deploy in the history', isReady)
+    const ready = (await newest())[0]!.first_ready_ts
+    await deploy(version_id, 'Again')
+    const [again, earlier] = await newest()
+    assert.equal(again!.first_ready_ts, undefined, 'a second deploy of the version begins without a lobby')
+    assert.equal(earlier!.first_ready_ts, ready)
+    for (const message of ['', 'x'.repeat(501), 'one\ntwo']) {
+      await refused('VALIDATION_ERROR', deploy(version_id, message))
     }
   })
 

@@ -1,8 +1,10 @@
 // The deploys of a namespace: one row each, with the time and the user, written in the transaction that changes the
 // namespace's version. So the newest row is always the current version. A rollback is a deploy like any other.
 import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@muster/contract'
+import { type ExpressionBuilder, sql } from 'kysely'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
+import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import { cut } from '../lists.ts'
@@ -14,16 +16,16 @@ const HISTORY_DEFAULT = 100
 export async function recordDeploys(
   trx: Database,
   caller: Caller,
-  deploys: readonly { namespace_id: string; version_id: string }[],
+  deploys: readonly { namespace_id: string; version_id: string; message?: string | undefined }[],
   now: number,
 ): Promise<void> {
   const caller_name = 'name' in caller ? caller.name : null
   await trx
     .insertInto('namespace_versions')
     .values(
-      deploys.map(({ namespace_id, version_id }) => ({
+      deploys.map(({ namespace_id, version_id, message = null }) => ({
         ...{ deploy_id: newId(now), namespace_id, version_id, deploy_ts: new Date(now) },
-        ...{ caller_kind: caller.kind, caller_name },
+        ...{ caller_kind: caller.kind, caller_name, message },
       })),
     )
     .execute()
@@ -40,7 +42,8 @@ export async function listDeploys(
   await requireNamespace(ctx, game_id, namespace_id)
   const found = await ctx.db
     .selectFrom('namespace_versions')
-    .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'caller_name'])
+    .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'caller_name', 'message'])
+    .select(firstReady)
     .where('namespace_id', '=', namespace_id)
     .$if(anchor !== undefined, (query) =>
       query.where('deploy_number', '<', (of) =>
@@ -55,10 +58,40 @@ export async function listDeploys(
     .limit(limit + 1)
     .execute()
   const { rows, is_cut } = cut(found, limit)
-  const versions = rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, ...row }) => ({
+  const versions = rows.map(({ caller_kind: kind, caller_name: name, deploy_ts, message, first_ready_ts, ...row }) => ({
     ...row,
     deploy_ts: timestamp(deploy_ts),
     deployed_by: name === null ? { kind } : { kind, name },
+    ...(message === null ? {} : { message }),
+    ...(first_ready_ts === null ? {} : { first_ready_ts: timestamp(first_ready_ts) }),
   }))
   return { versions, is_cut }
+}
+
+/**
+ * When the first lobby of a deploy became ready: of the lobbies of its version that were created between it and the next
+ * deploy. The window ends that late, and is read by its index, so only lobbies of this deploy are read.
+ */
+function firstReady(of: ExpressionBuilder<Schema, 'namespace_versions'>) {
+  return of
+    .selectFrom('lobbies')
+    .select('ready_ts')
+    .whereRef('lobbies.namespace_id', '=', 'namespace_versions.namespace_id')
+    .whereRef('lobbies.version_id', '=', 'namespace_versions.version_id')
+    .whereRef('lobbies.create_ts', '>=', 'namespace_versions.deploy_ts')
+    .where('lobbies.create_ts', '<', ({ fn, selectFrom }) =>
+      fn.coalesce(
+        selectFrom('namespace_versions as later')
+          .select('later.deploy_ts')
+          .whereRef('later.namespace_id', '=', 'namespace_versions.namespace_id')
+          .whereRef('later.deploy_number', '>', 'namespace_versions.deploy_number')
+          .orderBy('later.deploy_number')
+          .limit(1),
+        sql<Date>`'infinity'::timestamptz`,
+      ),
+    )
+    .where('ready_ts', 'is not', null)
+    .orderBy('lobbies.create_ts')
+    .limit(1)
+    .as('first_ready_ts')
 }

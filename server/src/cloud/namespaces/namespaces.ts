@@ -10,6 +10,7 @@ import {
   type NamespaceFull,
   type NamespaceSummary,
   updateGameNamespaceMatchmakerConfig,
+  type updateGameNamespaceVersion,
   type validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
 import type { Static } from 'typebox'
@@ -146,7 +147,7 @@ export async function setVersion(
   caller: Caller,
   game_id: string,
   namespace_id: string,
-  version_id: string,
+  { version_id, message }: BodyOf<typeof updateGameNamespaceVersion>,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
@@ -160,7 +161,7 @@ export async function setVersion(
       .where('namespace_id', '=', namespace_id)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
-    await recordDeploys(trx, caller, [{ namespace_id, version_id }], now)
+    await recordDeploys(trx, caller, [{ namespace_id, version_id, message }], now)
   })
   await deploy.catch((error: unknown) => {
     // It was deleted a moment ago.

@@ -22,7 +22,7 @@ export const namespaces = [
     namespace: await cloud.findNamespace(ctx, caller, params.game_id, params.namespace_id),
   })),
   implement(updateGameNamespaceVersion, async ({ ctx, caller, params, body }) => {
-    await cloud.setVersion(ctx, caller, params.game_id, params.namespace_id, body.version_id)
+    await cloud.setVersion(ctx, caller, params.game_id, params.namespace_id, body)
     return {}
   }),
   implement(updateGameNamespaceMatchmakerConfig, async ({ ctx, caller, params, body }) => {
