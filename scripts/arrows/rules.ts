@@ -105,7 +105,10 @@ export const ARROWS: Record<string, readonly string[]> = {
   observe: ['config', 'batch-writer'],
   database: ['start-error', 'contract'],
 
-  cli: ['supervisor', 'backup'],
+  // It runs the checks of a start: the roles' own code, which it calls and does not start.
+  doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
+
+  cli: ['supervisor', 'backup', 'doctor'],
   'examples/arena': ['sdk'],
   // Code of a third party: it uses openapi.json and no module of the platform.
   'examples/generated-client': [],

@@ -1,6 +1,7 @@
 // Sends mail through the operator's SMTP server: one connection for each mail, a few at once, the rest in a queue. Clients
 // share the places in that queue (addresses/client-share.ts). So a slow mail server delays only callers that wait for mail,
 // and a few clients cannot keep others from their mail.
+import type { Transporter } from 'nodemailer'
 import { ClientShare } from './addresses/client-share.ts'
 import { Semaphore } from './semaphore.ts'
 
@@ -49,15 +50,29 @@ export function createMailer({ url, from }: { url: string; from: string }): Mail
   }
 }
 
-async function deliver({ url, from }: { url: string; from: string }, mail: Mail): Promise<void> {
+/** Connects and logs in, and sends nothing. Throws what failed. */
+export async function requireMailServer(url: string): Promise<void> {
+  const transport = await openTransport(url)
+  try {
+    await transport.verify()
+  } finally {
+    transport.close()
+  }
+}
+
+async function openTransport(url: string): Promise<Transporter> {
   // Loaded when it is needed: only the api role sends mail.
   const { createTransport } = await import('nodemailer')
-  const transport = createTransport({
+  return createTransport({
     url,
     connectionTimeout: CONNECT_MS_MAX,
     greetingTimeout: CONNECT_MS_MAX,
     socketTimeout: SILENCE_MS_MAX,
   })
+}
+
+async function deliver({ url, from }: { url: string; from: string }, mail: Mail): Promise<void> {
+  const transport = await openTransport(url)
   // Texts only: nothing in a mail may ever be read from a file or an address.
   await transport.sendMail({ ...mail, from, disableFileAccess: true, disableUrlAccess: true })
 }

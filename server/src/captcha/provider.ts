@@ -40,14 +40,7 @@ export function createAskProvider(ctx: Context): AskProvider {
   const newBreaker = () => new CircuitBreaker({ failures_max: FAILURES_MAX, open_ms: OPEN_MS }, ctx.elapsed)
   const breakers: Record<CaptchaProvider, CircuitBreaker> = { hcaptcha: newBreaker(), turnstile: newBreaker() }
   const question_counts: Record<CaptchaProvider, number> = { hcaptcha: 0, turnstile: 0 }
-  const rules: FetchRules = {
-    schemes: ['http', 'https'],
-    names: createDns(ctx.config.dns_servers),
-    // The addresses of providers come from the operator's settings.
-    private_networks: parseNetworks(['0.0.0.0/0', '::/0']),
-    own_ports: [],
-    trust: ctx.trust,
-  }
+  const rules = rulesOf(ctx)
 
   return async (provider, question) => {
     if (ctx.config.mode === 'production' && CAPTCHA_TEST_SECRETS.has(question.secret_key)) {
@@ -71,6 +64,28 @@ export function createAskProvider(ctx: Context): AskProvider {
     } finally {
       question_counts[provider]--
     }
+  }
+}
+
+/** Asks about a response that no captcha has, so only the secret key decides. Throws a FetchFailure. */
+export async function isSecretAccepted(
+  ctx: Pick<Context, 'config' | 'trust'>,
+  provider: CaptchaProvider,
+  keys: Pick<Question, 'site_key' | 'secret_key'>,
+): Promise<boolean> {
+  const question: Question = { ...keys, namespace_id: null, response: 'muster-doctor', address: '127.0.0.1' }
+  const { is_misconfigured } = await ask(ctx.config.captcha_urls[provider], question, rulesOf(ctx))
+  return !is_misconfigured
+}
+
+function rulesOf({ config, trust }: Pick<Context, 'config' | 'trust'>): FetchRules {
+  return {
+    schemes: ['http', 'https'],
+    names: createDns(config.dns_servers),
+    // The addresses of providers come from the operator's settings.
+    private_networks: parseNetworks(['0.0.0.0/0', '::/0']),
+    own_ports: [],
+    trust,
   }
 }
 

@@ -8,7 +8,7 @@
 //
 // The holder is written to a file beside it, for the error message and for `previous`. After a `kill -9` of the supervisor
 // its roles need a moment to end, and the next supervisor waits for those processes.
-import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { identityOf, type ProcessId } from '../procfs.ts'
@@ -35,13 +35,8 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
   const start_ts = new Date(now_ms).toISOString()
   const file = join(folder, 'lock')
   makePrivate(file)
-  const database = new DatabaseSync(file)
-  try {
-    // The journal stays in memory: an empty transaction needs no second file.
-    database.exec('pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive')
-  } catch (error) {
-    database.close()
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
+  const database = tryLock(file)
+  if (database === null) {
     const holder = readHolder(holder_file)
     const who = holder ? `process ${holder.pid}, since ${holder.start_ts}` : 'another process'
     throw new StartError(
@@ -57,6 +52,34 @@ export function lockFolder(folder: string, now_ms: number): FolderLock {
   // Until the first role starts, the processes of the previous holder stay in the file.
   record(previous?.roles ?? [])
   return { previous, record, release: () => database.close() }
+}
+
+/** Whether a platform has the lock now. Takes it for a moment when none has. */
+export function isLocked(folder: string): boolean {
+  const file = join(folder, 'lock')
+  if (!existsSync(file)) return false
+  const database = tryLock(file)
+  database?.close()
+  return database === null
+}
+
+/** The holder of the lock, or the last one; null when the folder never had one. */
+export function holderOf(folder: string): Pick<Holder, 'pid' | 'start_ts'> | null {
+  return readHolder(join(folder, 'lock-holder.json'))
+}
+
+/** The open transaction that is the lock; null while another process has it. */
+function tryLock(file: string): DatabaseSync | null {
+  const database = new DatabaseSync(file)
+  try {
+    // The journal stays in memory: an empty transaction needs no second file.
+    database.exec('pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive')
+    return database
+  } catch (error) {
+    database.close()
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
+    return null
+  }
 }
 
 /**

@@ -82,7 +82,7 @@ export async function openFileCertificates(
 }
 
 /** Finds pairs in the folder and in its direct subfolders: certbot has one for each certificate. */
-async function findPairs(folder: string): Promise<Pair[]> {
+export async function findPairs(folder: string): Promise<Pair[]> {
   const names = (await readdir(folder)).sort()
   const pairs = pairsOf(folder, names)
   for (const name of names) {
@@ -120,14 +120,19 @@ async function fingerprintOf({ chain, key }: Pair): Promise<string> {
 
 async function readPair(ctx: Context, pair: Pair, fingerprint: string, before: Read | undefined): Promise<Read> {
   try {
-    const [chain, key] = await Promise.all([readPem(pair.chain), readPem(pair.key)])
-    const certificate = readCertificate(chain, key)
-    if (certificate.names.length === 0) throw new Error('The certificate names no host.')
-    return { fingerprint, certificate }
+    return { fingerprint, certificate: await loadPair(pair) }
   } catch (error) {
     ctx.log.warn({ err: error, file: pair.chain }, 'certificate cannot be used')
     return { fingerprint, certificate: before?.certificate ?? null }
   }
+}
+
+/** Throws an Error when the pair cannot be used. Its validity in time is not checked. */
+export async function loadPair(pair: Pair): Promise<Certificate> {
+  const [chain, key] = await Promise.all([readPem(pair.chain), readPem(pair.key)])
+  const certificate = readCertificate(chain, key)
+  if (certificate.names.length === 0) throw new Error('The certificate names no host.')
+  return certificate
 }
 
 async function readPem(path: string): Promise<string> {

@@ -1,0 +1,95 @@
+// The data folder, its disk and the sandbox of lobbies.
+import { accessSync, chmodSync, constants, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { freeBytes } from '../observe/disk.ts'
+import { createLog } from '../observe/log.ts'
+import { prepareHost } from '../runner/drivers/host.ts'
+import { StartError } from '../start-error.ts'
+import { requireFinishedRestore } from '../supervisor/folders.ts'
+import { type Finding, failed, ok, skipped, warning } from './finding.ts'
+
+const MB = 1024 * 1024
+/** Folders above the data folder that are checked. */
+const PARENTS_MAX = 64
+
+export async function examineDataFolder({ data_dir }: Config): Promise<Finding[]> {
+  try {
+    requireFinishedRestore(data_dir)
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    return [failed('data folder', error.message, 'muster restore FOLDER')]
+  }
+  const folder = existingFolder(data_dir)
+  const remedy = `export MUSTER_DATA=/var/lib/muster    (a folder that this user may write)`
+  if (!statSync(folder).isDirectory()) return [failed('data folder', `${folder} is a file.`, remedy)]
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return [failed('data folder', `${folder} cannot be written (${code}).`, remedy)]
+  }
+  return [ok('data folder', existsSync(data_dir) ? data_dir : `${data_dir} will be made`)]
+}
+
+export async function examineDisk({ data_dir, uploads, lobbies }: Config): Promise<Finding[]> {
+  const free = await freeBytes(existingFolder(data_dir))
+  const size = `${Math.floor(free / MB)} MB are free at ${data_dir}`
+  const remedy = `du -xh --max-depth=2 ${existingFolder(data_dir)} | sort -h | tail`
+  const limits = [
+    { bytes: uploads.disk_free_bytes_min, what: 'Uploads are refused', setting: 'MUSTER_UPLOAD_DISK_FREE_MB_MIN' },
+    { bytes: lobbies.disk_free_bytes_min, what: 'No lobby starts', setting: 'MUSTER_LOBBY_DISK_FREE_MB_MIN' },
+  ]
+  const findings = limits
+    .filter(({ bytes }) => free < bytes)
+    .map(({ bytes, what, setting }) =>
+      failed('disk', `${what} below ${bytes / MB} MB (${setting}), and ${size}.`, remedy),
+    )
+  return findings.length > 0 ? findings : [ok('disk', size)]
+}
+
+/** Runs a program under bubblewrap, as the runner does at its start, with a folder of its own. */
+export async function examineSandbox({ data_dir, sandbox, roles }: Config): Promise<Finding[]> {
+  if (!roles.includes('runner')) return [skipped('sandbox', 'this machine runs no lobbies')]
+  const parent = existingFolder(data_dir)
+  const warnings: { msg: string; reason?: string }[] = []
+  const log = createLog({ who: 'doctor', level: 'warn', to: { write: (line) => void warnings.push(JSON.parse(line)) } })
+  let folder: string
+  try {
+    folder = mkdtempSync(join(parent, '.muster-doctor-'))
+  } catch (error) {
+    return [skipped('sandbox', `no trial folder can be made in ${parent} (${(error as NodeJS.ErrnoException).code})`)]
+  }
+  try {
+    // The users of lobbies must be able to enter it.
+    chmodSync(folder, 0o711)
+    const host = await prepareHost({ data_dir: folder, sandbox, log })
+    host.cgroups?.close()
+    const found = warnings.map(({ msg, reason }) =>
+      warning('sandbox', reason === undefined ? msg : `${msg}: ${reason}`, sandboxRemedy(`${msg} ${reason}`, parent)),
+    )
+    return found.length > 0 ? found : [ok('sandbox', 'bubblewrap and control groups work')]
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    return [failed('sandbox', error.message, sandboxRemedy(error.message, parent))]
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function sandboxRemedy(message: string, folder: string): string {
+  if (message.includes('MUSTER_SANDBOX=off')) return 'unset MUSTER_SANDBOX'
+  if (message.includes('Linux')) return 'export MUSTER_ROLES=api,matchmaker,edge    (and a runner on a Linux machine)'
+  if (message.startsWith('setpriv (of')) return 'sudo apt-get install util-linux'
+  if (message.includes('limits'))
+    return 'run the platform as root, or under systemd with Delegate=yes (docs/deploying.md)'
+  if (/source path .*Permission denied/.test(message)) return `chmod o+x ${folder}    (and the folders above it)`
+  return 'sudo apt-get install bubblewrap && bwrap --unshare-user --ro-bind / / true'
+}
+
+/** The folder itself, or the nearest one above it that exists. */
+function existingFolder(path: string): string {
+  let folder = path
+  for (let parents = 0; parents < PARENTS_MAX && !existsSync(folder); parents++) folder = dirname(folder)
+  return folder
+}

@@ -1,0 +1,41 @@
+// Servers of others that logins need: the mail server and the captcha provider.
+import { isSecretAccepted } from '../captcha/provider.ts'
+import type { Config } from '../config/config.ts'
+import { requireMailServer } from '../mail.ts'
+import { readCertificateAuthorities } from '../outbound/certificate-authorities.ts'
+import { type Finding, failed, messageOf, ok, skipped, warning } from './finding.ts'
+
+export async function examineMail({ mail, mode }: Config): Promise<Finding[]> {
+  if (mail === null) {
+    if (mode === 'development') return [skipped('mail', 'login codes are written to the log')]
+    const remedy = 'export MUSTER_SMTP_URL=smtps://USER:PASSWORD@HOST'
+    return [warning('mail', 'There is no mail server: nobody can log in by e-mail.', remedy)]
+  }
+  const { hostname, port, protocol } = new URL(mail.smtp_url)
+  const server = `${hostname}:${port || (protocol === 'smtps:' ? 465 : 587)}`
+  try {
+    await requireMailServer(mail.smtp_url)
+    return [ok('mail', `${server} accepts the login`)]
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string }
+    const remedy =
+      code === 'EAUTH' ? 'export MUSTER_SMTP_URL=smtps://USER:PASSWORD@HOST' : `nc -vz ${server.replace(':', ' ')}`
+    return [failed('mail', `The mail server ${server} cannot be used: ${message.split('\n')[0]}`, remedy)]
+  }
+}
+
+/** Only the captcha of logins is a setting; those of games are in their versions. */
+export async function examineCaptcha(config: Config): Promise<Finding[]> {
+  if (config.login_turnstile === null) return [skipped('captcha provider', 'logins require no captcha')]
+  const url = config.captcha_urls.turnstile
+  try {
+    const trust = readCertificateAuthorities(config.fetch_authorities)
+    if (await isSecretAccepted({ config, trust }, 'turnstile', config.login_turnstile)) {
+      return [ok('captcha provider', `${new URL(url).host} accepts the secret key`)]
+    }
+    const remedy = 'export MUSTER_LOGIN_TURNSTILE_SECRET_KEY=KEY'
+    return [failed('captcha provider', `${url} does not accept the secret key of logins.`, remedy)]
+  } catch (error) {
+    return [failed('captcha provider', `${url} does not work: ${messageOf(error)}`, `curl -sS -X POST ${url}`)]
+  }
+}
