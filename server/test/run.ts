@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -73,11 +73,13 @@ async function runFiles(
   failed_to: string | null,
 ): Promise<number> {
   const outcome_file = join(server.data_dir, 'outcome.jsonl')
+  const temporary = await makeTemporaryFolder(server.data_dir)
   const child = spawn(process.execPath, [...flagsOf(outcome_file), ...files], {
     stdio: 'inherit',
     env: {
       ...process.env,
       TEST_DATABASE_URL: server.url,
+      TMPDIR: temporary,
       // Hundreds of processes load the same modules; this is a third of what loading takes them.
       NODE_COMPILE_CACHE: join(server.data_dir, 'compile-cache'),
     },
@@ -96,6 +98,18 @@ async function runFiles(
   printOutcome(outcome, files)
   if (interrupt.aborted) return UNFINISHED
   return code === 0 && outcome.executed === 0 ? 1 : (code ?? UNFINISHED)
+}
+
+/**
+ * Folders of tests lie beside the server's data, in memory where there is room: platforms of tests write with fsync, and on
+ * a slow disk that took most of the run. Lobbies and PostgreSQL, which are other users, pass through.
+ */
+async function makeTemporaryFolder(data_dir: string): Promise<string> {
+  const temporary = join(data_dir, 'tmp')
+  await mkdir(temporary)
+  await chmod(temporary, 0o1777)
+  await chmod(data_dir, 0o711)
+  return temporary
 }
 
 function flagsOf(outcome_file: string): string[] {

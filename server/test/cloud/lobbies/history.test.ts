@@ -165,9 +165,7 @@ test('a lobby is returned with what it used over its life, and with the request 
   const allocated = region!.tiers.find(({ tier_name_id }) => tier_name_id === region!.default_tier)!.memory * 1024 ** 2
   assert.deepEqual([first!.job, first!.start_ts, first!.step], [lobby_id, lobby.start_ts, STEP_MS_MIN])
   assert.equal(first!.allocated_memory, allocated)
-  // A server that does nothing is a few megabytes, and few of its milliseconds were busy.
-  assert.ok(first!.memory[0]! > 1e6 && first!.memory[0]! < allocated, `${first!.memory[0]} bytes`)
-  assert.ok(first!.cpu[0]! > 0 && first!.cpu[0]! < 8, `${first!.cpu[0]} cores`)
+  assert.ok(first!.memory[0]! > 0 && first!.memory[0]! < allocated, `${first!.memory[0]} bytes`)
 
   platform.advance(10 * STEP_MS_MIN)
   const { metrics: later, perf_lists } = await until('its usage has been measured again', async () => {
@@ -175,6 +173,10 @@ test('a lobby is returned with what it used over its life, and with the request 
     return answer.metrics!.cpu.length > 10 && answer
   })
   assert.equal(later!.memory.length, later!.cpu.length)
+  // A server that does nothing takes a few megabytes, and little processor time. The first measurement may see its start.
+  const [memory, cpu] = [Math.max(...later!.memory), Math.max(...later!.cpu)]
+  assert.ok(memory > 1e6 && memory < allocated, `${memory} bytes`)
+  assert.ok(cpu > 0 && cpu < 8, `${cpu} cores`)
   const services = perf_lists.map(({ svc_name, operation }) => [svc_name, operation])
   assert.deepEqual(services, [
     ['matchmaker', 'lobbies.create'],
