@@ -149,6 +149,7 @@ function isPure(path: string): boolean {
 function isTest(path: string): boolean {
   return (
     path.startsWith('server/test/') ||
+    path.startsWith('cli/test/') ||
     /\.test\.[a-z]+$/.test(path) ||
     (TEST_SUPPORT as readonly string[]).includes(path)
   )

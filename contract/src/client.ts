@@ -30,10 +30,11 @@ function toApiError(status: number, body: unknown, retry_after: string | null): 
     return new ApiError('INTERNAL_ERROR', {}, { message: `The platform returned status ${status}.` })
   const seconds = Number(retry_after)
   const retry = retry_after !== null && Number.isFinite(seconds) ? { retry_after_s: seconds } : {}
+  const options = { ...retry, ray_id: body.ray_id, documentation: body.documentation }
   if (!(body.code in ERRORS)) {
-    return new ApiError('INTERNAL_ERROR', body.metadata, { message: `${body.code}: ${body.message}`, ...retry })
+    return new ApiError('INTERNAL_ERROR', body.metadata, { message: `${body.code}: ${body.message}`, ...options })
   }
-  return new ApiError(body.code as ErrorCode, body.metadata, { message: body.message, ...retry })
+  return new ApiError(body.code as ErrorCode, body.metadata, { message: body.message, ...options })
 }
 
 export function createClient(options: ClientOptions): Client {

@@ -190,17 +190,23 @@ export class ApiError extends Error {
   readonly metadata: ErrorMetadata
   /** Retry-After of the response, in whole seconds. */
   readonly retry_after_s: number | undefined
+  /** Ray id of the response. Undefined in the server, where the response has it. */
+  readonly ray_id: string | undefined
+  /** Address of the page that explains the code, as the response has it. Undefined in the server. */
+  readonly documentation: string | undefined
 
   constructor(
     code: ErrorCode,
     metadata: ErrorMetadata = {},
-    options: { message?: string; retry_after_s?: number } = {},
+    options: { message?: string; retry_after_s?: number; ray_id?: string; documentation?: string } = {},
   ) {
     super(options.message ?? ERRORS[code].message)
     this.name = 'ApiError'
     this.code = code
     this.metadata = metadata
     this.retry_after_s = options.retry_after_s
+    this.ray_id = options.ray_id
+    this.documentation = options.documentation
   }
 
   get status(): number {

@@ -108,7 +108,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
 
-  cli: ['supervisor', 'backup', 'doctor'],
+  cli: ['config', 'contract', 'suggestion', 'supervisor', 'backup', 'doctor'],
   'examples/arena': ['sdk'],
   // Code of a third party: it uses openapi.json and no module of the platform.
   'examples/generated-client': [],
@@ -260,6 +260,7 @@ export const WORDS: readonly WordRule[] = [
       { file: 'server/src/supervisor/credentials.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/backup/command.ts', why: 'Separate commands: there is no context.' },
       { file: 'server/src/runner/logs/logger.ts', why: 'A separate process that outlives the runner: no context.' },
+      { file: 'cli/src/terminal.ts', why: 'The clock of the commands: Terminal.now().' },
     ],
   },
   {

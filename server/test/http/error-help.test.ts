@@ -149,7 +149,7 @@ async function requireOwnCommand(code: ErrorCode, words: readonly string[]): Pro
   const [program, ...rest] = words
   assert.equal(program, 'npm', `${code}: ${words.join(' ')}`)
   assert.deepEqual(rest.slice(0, 3), ['run', 'muster', '--'], code)
-  const cli = await readFile(new URL('../../../cli/src/main.ts', import.meta.url), 'utf8')
+  const cli = await readFile(new URL('../../../cli/src/commands/platform.ts', import.meta.url), 'utf8')
   assert.ok(cli.includes(`.command('${rest[3]}')`), `${code}: muster has no command ${rest[3]}`)
 }
 

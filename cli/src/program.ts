@@ -1,0 +1,35 @@
+// The program with all its commands, in the groups of its help. A command's code is loaded when it runs.
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { addLoginCommands } from './commands/login.ts'
+import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
+import type { Terminal } from './terminal.ts'
+
+type AddCommands = (program: Command, terminal: Terminal) => void
+
+/** Each group in the order of the help. A new command is a file in commands/ and an entry here. */
+const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
+  'Getting started': [addLoginCommands],
+  Deploy: [],
+  Watch: [],
+  Manage: [],
+  Operate: [addStartCommand, addPlatformCommands],
+}
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+
+export function createProgram(terminal: Terminal): Command {
+  const program = new Command('muster')
+    .description('A self-hosted multiplayer game hosting platform.')
+    .version(version, '-v, --version')
+    .showHelpAfterError('Add --help to see what the command takes.')
+    .exitOverride()
+    .addHelpCommand(
+      new Command('help').argument('[command]').description('Show the help of a command.').helpGroup('Operate:'),
+    )
+  for (const [group, families] of Object.entries(GROUPS)) {
+    program.commandsGroup(`${group}:`)
+    for (const addCommands of families) addCommands(program, terminal)
+  }
+  return program
+}

@@ -1,0 +1,115 @@
+// The commands as a person types them: real processes of `muster`, with pipes or in a pseudo-terminal.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import { until } from '../../server/test/until.ts'
+
+const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const COLUMNS = 100
+const ROWS = 40
+const CTRL_C = '\u0003'
+
+export type Env = Readonly<Record<string, string>>
+export type Ended = { code: number | null; stdout: string; stderr: string }
+export type Muster = {
+  /** A folder of this test, where the commands run. */
+  cwd: string
+  env: Env
+  /** Runs a command to its end, with pipes. `input` is its standard input. */
+  run: (args: readonly string[], options?: { env?: Env; input?: string; cwd?: string }) => Promise<Ended>
+  /** Runs a command, expects exit code 0, and returns its `--json` output. */
+  json: (args: readonly string[], options?: { env?: Env; input?: string }) => Promise<unknown>
+  /** Starts a command with pipes. */
+  start: (args: readonly string[], options?: { env?: Env; cwd?: string }) => ChildProcess
+}
+
+/** Commands with contexts and a working folder of their own, and nothing of the environment of the tests. */
+export function createMuster(t: TestContext, env: Env = {}): Muster {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-cli-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const own = { PATH: process.env.PATH ?? '', HOME: folder, MUSTER_CONFIG_DIR: join(folder, 'contexts'), ...env }
+  const start: Muster['start'] = (args, options = {}) => {
+    const child = spawn(process.execPath, [PROGRAM, ...args], {
+      cwd: options.cwd ?? folder,
+      env: { ...own, ...options.env },
+    })
+    t.after(() => child.kill('SIGKILL'))
+    return child
+  }
+  const run: Muster['run'] = async (args, options = {}) => {
+    const child = start(args, options)
+    const [stdout, stderr] = [gather(child.stdout), gather(child.stderr)]
+    child.stdin?.end(options.input ?? '')
+    const [code] = (await once(child, 'close')) as [number | null]
+    return { code, stdout: stdout(), stderr: stderr() }
+  }
+  return {
+    cwd: folder,
+    env: own,
+    start,
+    run,
+    async json(args, options) {
+      const { code, stdout, stderr } = await run([...args, '--json'], options)
+      if (code !== 0) throw new Error(`muster ${args.join(' ')} ended with ${code}: ${stderr}`)
+      return JSON.parse(stdout)
+    },
+  }
+}
+
+export type Screen = {
+  /** What was written so far, without colours. */
+  text: () => string
+  type: (keys: string) => void
+  ctrlC: () => void
+  /** Waits until the screen has the words. */
+  shows: (words: string) => Promise<void>
+  ended: Promise<number | null>
+}
+
+/** A command in a pseudo-terminal of 100 columns; null, and the test says so, where `script` of util-linux is missing. */
+export function openScreen(t: TestContext, muster: Muster, args: readonly string[], env: Env = {}): Screen | null {
+  if (spawnSync('script', ['--version']).error !== undefined) {
+    t.diagnostic('script of util-linux is not installed: no pseudo-terminal')
+    return null
+  }
+  const command = `stty cols ${COLUMNS} rows ${ROWS}; exec "$MUSTER_TEST_NODE" "$MUSTER_TEST_PROGRAM" ${args.join(' ')}`
+  const child = spawn('script', ['-qefc', command, '/dev/null'], {
+    cwd: muster.cwd,
+    env: { TERM: 'xterm', SHELL: '/bin/sh', ...muster.env, ...env, ...programNames() },
+  })
+  t.after(() => child.kill('SIGKILL'))
+  const output = gather(child.stdout)
+  const text = (): string => stripVTControlCharacters(output()).replaceAll('\r\n', '\n')
+  const ended = once(child, 'close').then(([code]) => code as number | null)
+  return {
+    text,
+    type: (keys) => void child.stdin.write(keys),
+    ctrlC: () => void child.stdin.write(CTRL_C),
+    shows: async (words) => {
+      await until(`the screen shows "${words}"`, () => {
+        if (text().includes(words)) return true
+        if (child.exitCode !== null) throw new Error(`The command ended without "${words}": ${text()}`)
+        return false
+      })
+    },
+    ended,
+  }
+}
+
+/** In variables, because `script` takes a command as one text. */
+function programNames(): Env {
+  return { MUSTER_TEST_NODE: process.execPath, MUSTER_TEST_PROGRAM: PROGRAM }
+}
+
+function gather(stream: NodeJS.ReadableStream | null): () => string {
+  let text = ''
+  stream?.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  return () => text
+}
