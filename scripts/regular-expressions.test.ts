@@ -20,7 +20,7 @@ const MADE = new Map([
   ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
   ['contract/src/visible-text.ts', 'From another expression, with other flags.'],
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
-  ['server/src/cloud/lobbies/exports.ts', 'From fixed parts.'],
+  ['server/src/cloud/exports.ts', 'From fixed parts.'],
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
   ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],

@@ -2,6 +2,7 @@
 // reference.
 import type { TSchema } from 'typebox'
 import { AnalyticsDataSet } from './cloud/analytics.ts'
+import { AuditEvent } from './cloud/audit.ts'
 import { BillingUsage } from './cloud/billing.ts'
 import { Bootstrap } from './cloud/bootstrap.ts'
 import { BuildSummary } from './cloud/builds.ts'
@@ -32,6 +33,7 @@ import { GameMode, VersionConfig } from './version-config.ts'
 
 export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   AnalyticsDataSet,
+  AuditEvent,
   BillingUsage,
   Bootstrap,
   BuildSummary,

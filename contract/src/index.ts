@@ -1,5 +1,6 @@
 export * from './captcha-config.ts'
 export * from './cloud/analytics.ts'
+export * from './cloud/audit.ts'
 export * from './cloud/billing.ts'
 export * from './cloud/bootstrap.ts'
 export * from './cloud/builds.ts'

@@ -1,5 +1,6 @@
 // Every operation, in the order in which openapi.json lists them.
 import { getAnalytics } from './cloud/analytics.ts'
+import { exportAuditEvents, exportGroupAuditEvents, listAuditEvents, listGroupAuditEvents } from './cloud/audit.ts'
 import { getUsage } from './cloud/billing.ts'
 import { getBootstrap } from './cloud/bootstrap.ts'
 import { createGameBuild, listGameBuilds } from './cloud/builds.ts'
@@ -164,6 +165,8 @@ export const OPERATIONS: readonly Operation[] = [
   getGroupInvite,
   consumeGroupInvite,
   getUsage,
+  listGroupAuditEvents,
+  exportGroupAuditEvents,
   createGame,
   validateGame,
   getGames,
@@ -193,6 +196,8 @@ export const OPERATIONS: readonly Operation[] = [
   revokeGameNamespaceTokenDevelopment,
   getAnalytics,
   revokeToken,
+  listAuditEvents,
+  exportAuditEvents,
   createGameVersion,
   validateGameVersion,
   reserveVersionName,

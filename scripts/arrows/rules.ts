@@ -77,17 +77,19 @@ export const ARROWS: Record<string, readonly string[]> = {
 
   // Readers of the journal: roles that may not import each other.
   journal: ['context', 'database'],
+  // The transaction of a change with its event, and refusals.
+  audit: ['context', 'caller', 'ids', 'batch-writer', 'tokens', 'database', 'contract'],
   // Captcha providers: seats and logins may require a captcha.
   captcha: ['context', 'outbound', 'contract'],
   // Each role opens its parts in order, and closes them in reverse.
   roles: [...ROOM, 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
-  http: [...ROOM, 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
-  cloud: [...ROOM, 'journal', 'analytics'],
+  http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
+  cloud: [...ROOM, 'journal', 'analytics', 'audit'],
   // The journal folded into facts and roll-ups, and the queries over them.
   analytics: [...ROOM, 'journal'],
-  identity: [...ROOM, 'captcha'],
+  identity: [...ROOM, 'captcha', 'audit'],
   kv: ROOM,
-  matchmaker: [...ROOM, 'journal', 'captcha'],
+  matchmaker: [...ROOM, 'journal', 'captcha', 'audit'],
   runner: ROOM,
   edge: ROOM,
   // The roles are its child processes. Their code does not run in it.

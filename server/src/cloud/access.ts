@@ -98,7 +98,7 @@ async function requireRight(
   assert(needed !== null, 'An operation on a group or a game says in the contract what it asks of a member.')
   if (suffices(member.role, needed)) return
   const message = `This takes the role ${needed} in the group; yours is ${member.role}.`
-  throw new ApiError('GROUP_INSUFFICIENT_PERMISSIONS', { role: member.role, needed }, { message })
+  throw new ApiError('GROUP_INSUFFICIENT_PERMISSIONS', { role: member.role, needed, group_id }, { message })
 }
 
 function suffices(role: GroupRole, needed: GroupRole): boolean {

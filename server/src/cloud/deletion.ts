@@ -3,8 +3,9 @@
 // row that others depend on is not deleted: the error names them.
 import { ApiError } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
+import { type ChangeContext, changes } from '../audit/changes.ts'
+import type { Members } from '../audit/members.ts'
 import type { Caller } from '../caller.ts'
-import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { lockDomains, releaseDomains } from './domains/ownership.ts'
@@ -18,9 +19,9 @@ type Trx = Transaction<Schema>
 type Holder = { kind: 'game' | 'namespace' | 'version' | 'lobby'; id: string }
 
 /** Throws GROUP_NOT_FOUND or IN_USE. */
-export async function deleteGroup(ctx: Context, caller: Caller, group_id: string): Promise<void> {
+export async function deleteGroup(ctx: ChangeContext, caller: Caller, group_id: string): Promise<void> {
   await requireGroup(ctx, caller, group_id)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { group_id }, async (trx) => {
     await lockGroup(trx, group_id)
     const games = await trx
       .selectFrom('games')
@@ -29,13 +30,18 @@ export async function deleteGroup(ctx: Context, caller: Caller, group_id: string
       .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The group', holders('game', games))
-    await trx.deleteFrom('groups').where('group_id', '=', group_id).execute()
+    const removed = await trx
+      .deleteFrom('groups')
+      .where('group_id', '=', group_id)
+      .returning('display_name')
+      .executeTakeFirst()
+    return { before: { ...removed }, after: {} }
   })
 }
 
 /** Throws GAME_NOT_FOUND or IN_USE. */
-export async function deleteGame(ctx: Context, caller: Caller, game_id: string): Promise<void> {
-  await inGame(ctx, caller, game_id, async (trx) => {
+export async function deleteGame(ctx: ChangeContext, caller: Caller, game_id: string): Promise<void> {
+  await inGame(ctx, caller, { game_id }, async (trx) => {
     const deployed = await trx
       .selectFrom('namespaces')
       .innerJoin('versions', 'versions.version_id', 'namespaces.version_id')
@@ -70,7 +76,11 @@ export async function deleteGame(ctx: Context, caller: Caller, game_id: string):
       trx,
       uploads.map((upload) => upload.upload_id),
     )
-    await trx.deleteFrom('games').where('game_id', '=', game_id).execute()
+    return trx
+      .deleteFrom('games')
+      .where('game_id', '=', game_id)
+      .returning(['display_name', 'name_id'])
+      .executeTakeFirstOrThrow()
   })
   await ctx.listener.notify('namespaces', '')
 }
@@ -80,12 +90,12 @@ export async function deleteGame(ctx: Context, caller: Caller, game_id: string):
  * lives until it is empty; no request finds it.
  */
 export async function deleteNamespace(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   namespace_id: string,
 ): Promise<void> {
-  await inGame(ctx, caller, game_id, async (trx) => {
+  await inGame(ctx, caller, { game_id, namespace_id }, async (trx) => {
     const lobbies = await trx
       .selectFrom('lobbies')
       .select('lobby_id as id')
@@ -102,14 +112,23 @@ export async function deleteNamespace(
     refuseHeld('The namespace', holders('lobby', lobbies))
     await lockDomains(trx)
     await releaseDomains(ctx, trx, { namespace_id })
-    await trx.deleteFrom('namespaces').where('namespace_id', '=', namespace_id).execute()
+    return trx
+      .deleteFrom('namespaces')
+      .where('namespace_id', '=', namespace_id)
+      .returning(['display_name', 'name_id', 'version_id'])
+      .executeTakeFirstOrThrow()
   })
   await ctx.listener.notify('namespaces', namespace_id)
 }
 
 /** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND or IN_USE. */
-export async function deleteVersion(ctx: Context, caller: Caller, game_id: string, version_id: string): Promise<void> {
-  await inGame(ctx, caller, game_id, async (trx) => {
+export async function deleteVersion(
+  ctx: ChangeContext,
+  caller: Caller,
+  game_id: string,
+  version_id: string,
+): Promise<void> {
+  await inGame(ctx, caller, { game_id }, async (trx) => {
     // Held against a deploy at the same time, whose row would rest on it.
     const version = await trx
       .selectFrom('versions')
@@ -133,13 +152,22 @@ export async function deleteVersion(ctx: Context, caller: Caller, game_id: strin
       .limit(HOLDERS_NAMED_MAX + 1)
       .execute()
     refuseHeld('The version', [...holders('namespace', namespaces), ...holders('lobby', lobbies)])
-    await trx.deleteFrom('versions').where('version_id', '=', version_id).execute()
+    return trx
+      .deleteFrom('versions')
+      .where('version_id', '=', version_id)
+      .returning(['version_id', 'display_name'])
+      .executeTakeFirstOrThrow()
   })
 }
 
 /** Throws GAME_NOT_FOUND, BUILD_NOT_FOUND or IN_USE. */
-export async function deleteBuild(ctx: Context, caller: Caller, game_id: string, build_id: string): Promise<void> {
-  await inGame(ctx, caller, game_id, async (trx) => {
+export async function deleteBuild(
+  ctx: ChangeContext,
+  caller: Caller,
+  game_id: string,
+  build_id: string,
+): Promise<void> {
+  await inGame(ctx, caller, { game_id }, async (trx) => {
     const build = await trx
       .selectFrom('builds')
       .select('upload_id')
@@ -159,14 +187,19 @@ export async function deleteBuild(ctx: Context, caller: Caller, game_id: string,
       .execute()
     refuseHeld('The build', holders('version', versions))
     await lockUpload(trx, build.upload_id)
-    await trx.deleteFrom('builds').where('build_id', '=', build_id).execute()
+    const removed = await trx
+      .deleteFrom('builds')
+      .where('build_id', '=', build_id)
+      .returning(['build_id', 'display_name', 'image_tag'])
+      .executeTakeFirst()
     await deleteUploads(ctx, trx, [build.upload_id])
+    return { ...removed }
   })
 }
 
 /** Throws GAME_NOT_FOUND, SITE_NOT_FOUND or IN_USE. */
-export async function deleteSite(ctx: Context, caller: Caller, game_id: string, site_id: string): Promise<void> {
-  await inGame(ctx, caller, game_id, async (trx) => {
+export async function deleteSite(ctx: ChangeContext, caller: Caller, game_id: string, site_id: string): Promise<void> {
+  await inGame(ctx, caller, { game_id }, async (trx) => {
     const site = await trx
       .selectFrom('sites')
       .select('upload_id')
@@ -183,21 +216,28 @@ export async function deleteSite(ctx: Context, caller: Caller, game_id: string, 
       .execute()
     refuseHeld('The site', holders('version', versions))
     await lockUpload(trx, site.upload_id)
-    await trx.deleteFrom('sites').where('site_id', '=', site_id).execute()
+    const removed = await trx
+      .deleteFrom('sites')
+      .where('site_id', '=', site_id)
+      .returning(['site_id', 'display_name'])
+      .executeTakeFirst()
     await deleteUploads(ctx, trx, [site.upload_id])
+    return { ...removed }
   })
 }
 
+/** `remove` returns the members of what it removed, for the audit log. */
 async function inGame(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
-  game_id: string,
-  remove: (trx: Trx) => Promise<void>,
+  place: { game_id: string; namespace_id?: string },
+  remove: (trx: Trx) => Promise<Members>,
 ): Promise<void> {
-  await requireGame(ctx, caller, game_id)
-  await ctx.db.transaction().execute(async (trx) => {
-    await lockGroupOf(trx, game_id)
-    await remove(trx)
+  await requireGame(ctx, caller, place.game_id)
+  await changes(ctx, place, async (trx) => {
+    // The game itself may be gone when the event is written.
+    const group_id = await lockGroupOf(trx, place.game_id)
+    return { before: await remove(trx), after: {}, scope: { group_id } }
   })
 }
 

@@ -2,6 +2,7 @@
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
 import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, type ResponseOf } from '@muster/contract'
+import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Caller } from '../caller.ts'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
@@ -46,14 +47,14 @@ export function prepareLink(ctx: Context): {
 
 /** Throws CLOUD_DEVICE_LINK_INVALID, CLOUD_DEVICE_LINK_ALREADY_COMPLETE, GAME_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
 export async function completeLink(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   { device_link_token, game_id }: BodyOf<typeof completeDeviceLink>,
 ): Promise<void> {
   const device_link_id = readLink(ctx, device_link_token)
   await requireGame(ctx, caller, game_id)
   const now = ctx.now()
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { game_id }, async (trx) => {
     const { numInsertedOrUpdatedRows } = await trx
       .insertInto('device_links')
       .values({ device_link_id, game_id, complete_ts: new Date(now) })
@@ -63,16 +64,18 @@ export async function completeLink(
     // The id of the link is the id of its cloud token.
     const options = { token_id: device_link_id, now_ms: now, lifetime_ms: CLOUD_TOKEN_LIFETIME_MS }
     await recordToken(trx, { kind: 'cloud', game_id }, options)
+    const expire_ts = new Date(now + CLOUD_TOKEN_LIFETIME_MS)
+    return { before: {}, after: { token_id: device_link_id, kind: 'cloud', expire_ts } }
   })
   await ctx.listener.notify(CHANNEL, device_link_id)
 }
 
 /** Throws CLOUD_DEVICE_LINK_INVALID or CLOUD_DEVICE_LINK_ALREADY_COMPLETE. */
-export async function refuseLink(ctx: Context, device_link_token: string): Promise<void> {
+export async function refuseLink(ctx: ChangeContext, device_link_token: string): Promise<void> {
   const device_link_id = readLink(ctx, device_link_token)
   if ((await cloudTokenOf(ctx, device_link_id)) !== null) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
   // Should somebody complete it at this moment, the cloud token has the same id and is revoked too.
-  await revokeById(ctx, device_link_id, ctx.now() + CLOUD_TOKEN_LIFETIME_MS)
+  await revokeById(ctx, device_link_id, { expire_ms: ctx.now() + CLOUD_TOKEN_LIFETIME_MS, kind: 'device' })
 }
 
 /** A link for people: how to recognise the program, and since when it asks. Null when the link is not valid. */

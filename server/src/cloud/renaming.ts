@@ -1,7 +1,7 @@
 // Renaming: the display name of a row, and nothing else.
 import { ApiError, type ErrorCode } from '@muster/contract'
+import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Caller } from '../caller.ts'
-import type { Context } from '../context.ts'
 import { requireGame } from './access.ts'
 import { notUnique, orNameTaken } from './field-errors.ts'
 
@@ -13,14 +13,25 @@ const THINGS = {
 } as const satisfies Record<string, { id: string; unknown: ErrorCode }>
 
 /** Throws GAME_NOT_FOUND. */
-export async function renameGame(ctx: Context, caller: Caller, game_id: string, display_name: string): Promise<void> {
+export async function renameGame(
+  ctx: ChangeContext,
+  caller: Caller,
+  game_id: string,
+  display_name: string,
+): Promise<void> {
   await requireGame(ctx, caller, game_id)
-  await ctx.db.updateTable('games').set({ display_name }).where('game_id', '=', game_id).execute()
+  await changes(ctx, { game_id }, async (trx) => {
+    const game = trx.selectFrom('games').select('display_name').where('game_id', '=', game_id)
+    const before = await game.forNoKeyUpdate().executeTakeFirst()
+    if (before === undefined) throw new ApiError('GAME_NOT_FOUND')
+    await trx.updateTable('games').set({ display_name }).where('game_id', '=', game_id).execute()
+    return { before, after: { display_name } }
+  })
 }
 
 /** Throws GAME_NOT_FOUND, the not-found code of the thing, or NAME_TAKEN (versions). */
 export async function renameThing(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   table: keyof typeof THINGS,
   place: { game_id: string; id: string },
@@ -29,13 +40,22 @@ export async function renameThing(
   await requireGame(ctx, caller, place.game_id)
   const { id, unknown } = THINGS[table]
   const taken = notUnique(['display_name'], `The game has one called ${JSON.stringify(display_name)} already.`)
-  const result = await orNameTaken(taken, () =>
-    ctx.db
-      .updateTable(table)
-      .set({ display_name })
-      .where('game_id', '=', place.game_id)
-      .where(id as never, '=', place.id as never)
-      .executeTakeFirst(),
+  const { game_id } = place
+  const namespace = table === 'namespaces' ? { namespace_id: place.id } : {}
+  await orNameTaken(taken, () =>
+    changes(ctx, { game_id, ...namespace }, async (trx) => {
+      const row = trx.selectFrom(table).select('display_name').where('game_id', '=', game_id)
+      const before = await row
+        .where(id as never, '=', place.id as never)
+        .forNoKeyUpdate()
+        .executeTakeFirst()
+      if (before === undefined) throw new ApiError(unknown)
+      await trx
+        .updateTable(table)
+        .set({ display_name })
+        .where(id as never, '=', place.id as never)
+        .execute()
+      return { before, after: { [id]: place.id, display_name } }
+    }),
   )
-  if (result.numUpdatedRows === 0n) throw new ApiError(unknown)
 }

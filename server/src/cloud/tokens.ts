@@ -3,6 +3,8 @@
 import { ApiError, type TokenSummary } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../audit/changes.ts'
+import type { Scope } from '../audit/events.ts'
 import type { Caller } from '../caller.ts'
 import type { Context, Database } from '../context.ts'
 import { REVOKED_CHANNEL } from '../database/revoked.ts'
@@ -22,14 +24,18 @@ export type TokenList =
   | { kind: 'public' | 'development'; game_id: string; namespace_id: string }
 
 /** For CI: acts for this game only. Throws GAME_NOT_FOUND. */
-export async function createCloudToken(ctx: Context, caller: Caller, game_id: string): Promise<{ token: string }> {
+export async function createCloudToken(
+  ctx: ChangeContext,
+  caller: Caller,
+  game_id: string,
+): Promise<{ token: string }> {
   await requireGame(ctx, caller, game_id)
   return issueToken(ctx, { kind: 'cloud', game_id }, { kind: 'cloud', game_id }, CLOUD_TOKEN_LIFETIME_MS)
 }
 
 /** For game clients. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
 export async function createPublicToken(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   namespace_id: string,
@@ -42,7 +48,7 @@ export async function createPublicToken(
 
 /** A new token that can be listed and revoked: its row is written before the token is returned. */
 export async function issueToken(
-  ctx: Context,
+  ctx: ChangeContext,
   list: TokenList,
   subject: Subject,
   lifetime_ms: number,
@@ -53,7 +59,11 @@ export async function issueToken(
   const options = { now_ms, lifetime_ms, token_id, ...(name === undefined ? {} : { name }) }
   const token = ctx.keys.issue(subject, options)
   const hostname = subject.kind === 'development' ? subject.hostname.toLowerCase() : null
-  await recordToken(ctx.db, list, { token_id, now_ms, lifetime_ms, hostname })
+  const { kind, ...scope } = list
+  await changes(ctx, scope, async (trx) => {
+    await recordToken(trx, list, { token_id, now_ms, lifetime_ms, hostname })
+    return { before: {}, after: { token_id, kind, expire_ts: new Date(now_ms + lifetime_ms), hostname } }
+  })
   return { token }
 }
 
@@ -96,28 +106,41 @@ export async function listTokens(
 }
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or TOKEN_NOT_FOUND, also for a token of another kind or namespace. */
-export async function revokeToken(ctx: Context, caller: Caller, list: TokenList, token_id: string): Promise<void> {
+export async function revokeToken(
+  ctx: ChangeContext,
+  caller: Caller,
+  list: TokenList,
+  token_id: string,
+): Promise<void> {
   await requireShelf(ctx, caller, list)
   const row = await tokensOf(ctx, list)
     .select('tokens.token_id')
     .where('tokens.token_id', '=', token_id)
     .executeTakeFirst()
   if (row === undefined) throw new ApiError('TOKEN_NOT_FOUND')
-  await revokeById(ctx, token_id)
+  const { kind, ...scope } = list
+  await revokeById(ctx, token_id, { scope, kind })
 }
 
 /**
  * Whatever token has this id, if any. A second time it changes nothing. `expire_ms`: when a token that was not recorded
- * expires, so that its revocation is forgotten afterwards.
+ * expires, so that its revocation is forgotten afterwards. `scope` and `kind`: of the token, where they are known.
  */
-export async function revokeById(ctx: Context, token_id: string, expire_ms?: number): Promise<void> {
+export async function revokeById(
+  ctx: ChangeContext,
+  token_id: string,
+  { expire_ms, scope = {}, kind }: { expire_ms?: number; scope?: Scope; kind?: string } = {},
+): Promise<void> {
   const unrecorded = expire_ms === undefined ? null : new Date(expire_ms)
   const of_token = sql<Date | null>`coalesce((select expire_ts from tokens where token_id = ${token_id}), ${unrecorded})`
-  await ctx.db
-    .insertInto('revoked_tokens')
-    .values({ token_id, expire_ts: of_token })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute()
+  await changes(ctx, scope, async (trx) => {
+    await trx
+      .insertInto('revoked_tokens')
+      .values({ token_id, expire_ts: of_token })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+    return { before: { token_id, kind }, after: {} }
+  })
   await ctx.revoked.refresh()
   await ctx.listener.notify(REVOKED_CHANNEL)
 }

@@ -127,6 +127,7 @@ export type Config = {
   rays_per_second: number | null
   /** How long things are kept after they are over; null: forever. */
   retention: {
+    audit_ms: number | null
     abandoned_uploads_ms: number | null
     /** Files of something deleted. */
     removed_objects_ms: number

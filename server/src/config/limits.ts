@@ -44,6 +44,7 @@ export function readRetention(read: SettingsReader): Config['retention'] {
     abandoned_uploads_ms: read.numberOrNull('MUSTER_RETENTION_UPLOADS_HOURS'),
     removed_objects_ms: read.number('MUSTER_RETENTION_OBJECTS_HOURS'),
     journal_ms: read.numberOrNull('MUSTER_RETENTION_JOURNAL_HOURS'),
+    audit_ms: read.numberOrNull('MUSTER_RETENTION_AUDIT_DAYS'),
     players_ms: read.numberOrNull('MUSTER_RETENTION_PLAYERS_DAYS'),
     identities_ms: read.numberOrNull('MUSTER_RETENTION_IDENTITIES_DAYS'),
     lobbies_ms: read.numberOrNull('MUSTER_RETENTION_LOBBIES_DAYS'),

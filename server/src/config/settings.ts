@@ -433,6 +433,12 @@ export const SETTINGS = {
     max: HOURS_MAX,
     doc: 'How long uploads that were never completed are kept.',
   },
+  MUSTER_RETENTION_AUDIT_DAYS: {
+    kind: 'days',
+    default: 365,
+    max: DAYS_MAX,
+    doc: 'Events of the audit log. They outlive the group and the game that they are about.',
+  },
   MUSTER_RETENTION_PLAYERS_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Players, after they left.' },
   MUSTER_RETENTION_LOBBIES_DAYS: { kind: 'days', default: 30, max: DAYS_MAX, doc: 'Lobbies, after they stopped.' },
   MUSTER_RETENTION_IDENTITIES_DAYS: {

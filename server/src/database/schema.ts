@@ -1,7 +1,7 @@
 // The tables, as Kysely sees them. A column is named like the member of the record that carries it, so that a row
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
-import type { GroupRole, PortProtocol } from '@muster/contract'
+import type { AuditChange, AuditOutcome, GroupRole, PortProtocol } from '@muster/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */
@@ -28,6 +28,7 @@ export type Schema = {
   sites: SiteTable
   game_images: GameImageTable
   tokens: TokenTable
+  audit_events: AuditEventTable
   revoked_tokens: RevokedTokenTable
   removed_objects: RemovedObjectTable
   damaged_objects: DamagedObjectTable
@@ -93,6 +94,26 @@ type LogQuestionTable = {
 
 /** What the entries of a namespace come to; `revision` counts its writes. */
 type KvUsageTable = { namespace_id: string; entry_count: number; byte_count: number; revision: number }
+
+/** Its ids refer to nothing: an event outlives its group, game and user. `token_id`: of a user, the session. */
+type AuditEventTable = {
+  event_id: string
+  create_ts: Date
+  group_id: string | null
+  game_id: string | null
+  namespace_id: string | null
+  actor_kind: string
+  user_id: string | null
+  actor_name: string | null
+  token_id: string | null
+  client_ip: string
+  ray_id: string
+  operation: string
+  outcome: AuditOutcome
+  code: string | null
+  changes: JsonColumn<AuditChange[]>
+  dropped_count: number
+}
 
 type GroupTable = { group_id: string; display_name: string; create_ts: CreateTime }
 

@@ -8,6 +8,7 @@ import { parseTrustedProxies } from '../addresses/client-ip.ts'
 import { createClientRateLimiter } from '../addresses/client-rate.ts'
 import { ClientShare } from '../addresses/client-share.ts'
 import { OwnAddresses } from '../addresses/own-addresses.ts'
+import { Refusals } from '../audit/refusals.ts'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context, RunningRole } from '../context.ts'
 import type { RayService } from '../observe/ray.ts'
@@ -21,6 +22,7 @@ import type { FreeJson } from './exact-json.ts'
 import type { MountOptions } from './implement.ts'
 import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
+import { recordRefusal } from './refusals.ts'
 import { isSocketUpgrade } from './sockets.ts'
 import { compileValidator } from './validator.ts'
 import { createWatchShares } from './watches.ts'
@@ -75,11 +77,13 @@ export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup
     namespaceOfOrigin,
     watches: createWatchShares(),
     callers: new CallerWatch(ctx),
+    refusals: new Refusals(ctx),
   }
 }
 
-export function createApp({ ctx, parking }: MountOptions, options: AppOptions): FastifyInstance {
-  const handleError = createErrorHandler(ctx)
+export function createApp(mounting: MountOptions, options: AppOptions): FastifyInstance {
+  const { ctx, parking } = mounting
+  const handleError = createErrorHandler(ctx, (request, refusal) => recordRefusal(mounting, request, refusal))
   const app = Fastify({
     logger: false,
     bodyLimit: options.body_bytes_max,

@@ -82,7 +82,8 @@ function isOutage({ code, message }: Error & { code?: unknown }): boolean {
   return (typeof code === 'string' && OUTAGE.test(code)) || LOST_CONNECTION.test(message)
 }
 
-export function createErrorHandler(ctx: Context) {
+/** `onRefusal` receives every error with the code that the client gets. */
+export function createErrorHandler(ctx: Context, onRefusal: (request: FastifyRequest, refusal: ApiError) => void) {
   const main_url = mainUrl(ctx.config)
   return function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const { document = null, operation = 'none' } = configOf(request)
@@ -94,6 +95,7 @@ export function createErrorHandler(ctx: Context) {
     }
     endRay(ctx, request, reply, refusal.code)
     ctx.metrics.requests.inc({ operation, code: refusal.code })
+    onRefusal(request, refusal)
     if (!request.raw.complete && reply.getHeader('connection') === 'close') lingerClose(request.raw)
     const retry_after_s = refusal.retry_after_s ?? (refusal.status === 503 ? RETRY_AFTER_S : undefined)
     if (retry_after_s !== undefined) reply.header('retry-after', String(retry_after_s))

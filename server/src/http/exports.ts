@@ -1,10 +1,10 @@
-// GET /exports/...: files that are generated while they are sent (cloud/lobbies/exports.ts). It is not an operation of the
+// GET /exports/...: files that are generated while they are sent (cloud/exports.ts). It is not an operation of the
 // contract: a presigned address is the only credential. A limited number is sent at once, and a client that stops reading is
 // cut off.
 import { Readable } from 'node:stream'
 import { ApiError } from '@muster/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { openExport } from '../cloud/lobbies/exports.ts'
+import { openExport } from '../cloud/exports.ts'
 import type { Context } from '../context.ts'
 
 /** Exports that are being fetched at once. */

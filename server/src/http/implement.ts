@@ -19,6 +19,9 @@ import { clientIp, clientKey, type TrustedProxies } from '../addresses/client-ip
 import type { ClientShare } from '../addresses/client-share.ts'
 import type { OwnAddresses } from '../addresses/own-addresses.ts'
 import type { RateLimiter } from '../addresses/rate-limit.ts'
+import type { ChangeContext } from '../audit/changes.ts'
+import type { Refusals } from '../audit/refusals.ts'
+import { areRefusalsAudited, isAudited } from '../audit/unaudited.ts'
 import type { Caller, CallerOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { type Prepared, preparedText } from '../json-text.ts'
@@ -33,7 +36,7 @@ import { endRay, ownerOf, type RayIds, rayOf } from './ray.ts'
 import { answerWatch, isWatch, type WatchShares } from './watches.ts'
 
 export type OperationRequest<O extends Operation, K extends CallerKind = CallerKind> = {
-  ctx: Context
+  ctx: ChangeContext
   caller: CallerOf<K>
   params: ParamsOf<O>
   query: QueryOf<O>
@@ -96,6 +99,8 @@ export type MountOptions = {
   edge_proof: string
   rayIdOf: RayIds
   parking: Parking
+  /** Refusals for the audit log. */
+  refusals: Refusals
   /** Places for requests that did not come through the edge. */
   direct: ClientShare
   limiters: Record<Exclude<RateLimit, 'none'>, RateLimiter>
@@ -162,6 +167,7 @@ export function createAdmission(options: MountOptions, operation: Operation): On
 
 export function mount(app: FastifyInstance, options: MountOptions, { operation, handle }: Implementation): void {
   const { ctx } = options
+  const contextOf = createContextOf(ctx, operation)
   const { requests, request_seconds } = ctx.metrics
   const [by_operation, as_ok] = [{ operation: operation.id }, { operation: operation.id, code: 'ok' }]
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
@@ -172,7 +178,7 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
     const isGone = stay?.isGone ?? (() => request.raw.socket.destroyed && !reply.raw.writableEnded)
     const onGone = stay?.onGone ?? ((listener: () => void) => void reply.raw.once('close', listener))
     const call: OperationRequest<Operation> = {
-      ctx,
+      ctx: contextOf(request),
       ...request.admitted!,
       params: request.params as never,
       query: request.query as never,
@@ -214,6 +220,7 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
       config: {
         document: operation.document,
         operation: operation.id,
+        are_refusals_audited: areRefusalsAudited(operation),
         free_json: freeJsonOf(operation.body),
       } as object,
       ...(operation.auth.includes('anyone') ? { bodyLimit: STRANGER_BODY_BYTES_MAX } : {}),
@@ -221,6 +228,18 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
       ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),
       handler,
     })
+  }
+}
+
+/** Only an operation that is audited gets a context of its own for each request: the others are called all the time. */
+function createContextOf(ctx: Context, operation: Operation): (request: FastifyRequest) => ChangeContext {
+  const unaudited: ChangeContext = { ...ctx, audit: null }
+  if (!isAudited(operation)) return () => unaudited
+  return (request) => {
+    const { caller, address } = request.admitted!
+    const { authorization } = request.headers
+    const audit = { operation: operation.id, caller, authorization, client_ip: address, ray_id: request.id }
+    return { ...ctx, audit }
   }
 }
 

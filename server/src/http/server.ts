@@ -9,6 +9,7 @@ import type { GuestQuota } from '../identity/guest-quota.ts'
 import type { Kv } from '../kv/entries.ts'
 import type { Matchmaker } from '../matchmaker/start.ts'
 import { analytics } from './cloud/analytics.ts'
+import { audit } from './cloud/audit.ts'
 import { billing } from './cloud/billing.ts'
 import { bootstrap } from './cloud/bootstrap.ts'
 import { builds } from './cloud/builds.ts'
@@ -65,6 +66,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...devices(device_links),
     ...groups(records),
     ...billing,
+    ...audit,
     ...members(records),
     ...invites,
     ...games(records),

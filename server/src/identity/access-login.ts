@@ -1,6 +1,6 @@
 // Logging in with the operator's access token. It opens a session of the administrator with the token's name.
 import { ApiError } from '@muster/contract'
-import type { Context } from '../context.ts'
+import { type ChangeContext, changes } from '../audit/changes.ts'
 import { newId } from '../ids.ts'
 import { openSession, type Session } from './sessions.ts'
 
@@ -9,13 +9,13 @@ import { openSession, type Session } from './sessions.ts'
 const NAME_LENGTH_MAX = 24
 
 /** Throws TOKEN_INVALID (also for a token of another kind), TOKEN_EXPIRED or TOKEN_REVOKED. */
-export async function loginByAccessToken(ctx: Context, access_token: string): Promise<Session> {
+export async function loginByAccessToken(ctx: ChangeContext, access_token: string): Promise<Session> {
   const now = ctx.now()
   const token = ctx.keys.verify(access_token, now)
   if (ctx.revoked.has(token.token_id)) throw new ApiError('TOKEN_REVOKED')
   if (token.kind !== 'access') throw new ApiError('TOKEN_INVALID', {}, { message: 'This is not an access token.' })
   const { name, token_id } = token
-  return ctx.db.transaction().execute(async (trx) => {
+  const { session } = await changes(ctx, {}, async (trx) => {
     await trx
       .insertInto('users')
       .values({
@@ -31,6 +31,9 @@ export async function loginByAccessToken(ctx: Context, access_token: string): Pr
       .select('user_id')
       .where('access_name', '=', name)
       .executeTakeFirstOrThrow()
-    return openSession(ctx, trx, user_id, token_id)
+    const session = await openSession(ctx, trx, user_id, token_id)
+    const actor = { actor_kind: 'admin', user_id, actor_name: name, token_id }
+    return { before: {}, after: { session_id: session.session_id }, actor, session }
   })
+  return session
 }

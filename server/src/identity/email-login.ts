@@ -8,6 +8,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { ApiError, type completeEmailVerification, type ResponseOf } from '@muster/contract'
 import { sql, type Transaction } from 'kysely'
 import { type ClientNetwork, clientNetworks } from '../addresses/client-networks.ts'
+import { type ChangeContext, changes, recordFailure } from '../audit/changes.ts'
 import { hasEmailLogin, mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
@@ -40,7 +41,7 @@ export function requireEmailLogin(ctx: Context): void {
 
 /** Throws API_RATE_LIMIT, or API_NOT_AVAILABLE when the mail cannot be sent. `client_key`: from addresses/client-ip.ts. */
 export async function startEmailLogin(
-  ctx: Context,
+  ctx: ChangeContext,
   client_key: string,
   given_email: string,
 ): Promise<{ verification_id: string }> {
@@ -49,7 +50,7 @@ export async function startEmailLogin(
   const verification_id = newId(now)
   const code = newCode(CODE_LENGTH)
   const networks = clientNetworks(client_key)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, {}, async (trx) => {
     await requireRate(ctx, trx, networks, email)
     await trx
       .insertInto('email_verifications')
@@ -63,6 +64,7 @@ export async function startEmailLogin(
         expire_ts: new Date(now + CODE_LIFETIME_MS),
       })
       .execute()
+    return { before: {}, after: { email } }
   })
   await deliver(ctx, client_key, email, code)
   return { verification_id }
@@ -70,7 +72,7 @@ export async function startEmailLogin(
 
 /** `session`: null unless the status is `switch_identity`. */
 export async function completeEmailLogin(
-  ctx: Context,
+  ctx: ChangeContext,
   verification_id: string,
   typed_code: string,
 ): Promise<{ status: Status; session: Session | null }> {
@@ -86,17 +88,21 @@ export async function completeEmailLogin(
     .executeTakeFirst()
   if (attempt === undefined) return { status: await closedStatusOf(ctx, verification_id), session: null }
   if (!timingSafeEqual(attempt.code_hash, hashOf(ctx, verification_id, readCode(typed_code)))) {
+    await recordFailure(ctx, 'incorrect', { email: attempt.email })
     return { status: 'incorrect', session: null }
   }
-  const session = await ctx.db.transaction().execute(async (trx) => {
+  const { session } = await changes(ctx, {}, async (trx) => {
     const { numUpdatedRows } = await trx
       .updateTable('email_verifications')
       .set({ complete_ts: now })
       .where('verification_id', '=', verification_id)
       .where('complete_ts', 'is', null)
       .executeTakeFirst()
-    if (numUpdatedRows === 0n) return null
-    return openSession(ctx, trx, await userIdOf(ctx, trx, attempt.email))
+    if (numUpdatedRows === 0n) return { before: {}, after: {}, session: null }
+    const session = await openSession(ctx, trx, await userIdOf(ctx, trx, attempt.email))
+    const { session_id, user_id } = session
+    const actor = { actor_kind: 'user', user_id, token_id: session_id }
+    return { before: {}, after: { email: attempt.email, session_id }, actor, session }
   })
   return session === null ? { status: 'already_complete', session } : { status: 'switch_identity', session }
 }

@@ -1,5 +1,6 @@
 // The profile of a user: a display name, which the members of their groups see.
 import { ApiError, type BodyOf, updateProfile } from '@muster/contract'
+import { type ChangeContext, changes } from '../audit/changes.ts'
 import { type Caller, userOf } from '../caller.ts'
 import type { Context } from '../context.ts'
 import { createShapeCheck } from '../schema-check.ts'
@@ -36,12 +37,21 @@ export async function findProfile(ctx: Context, caller: Caller): Promise<Profile
 
 /** Throws API_FORBIDDEN when the caller is not a user. */
 export async function changeProfile(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   profile: BodyOf<typeof updateProfile>,
 ): Promise<void> {
   const user_id = requireUser(caller)
-  await ctx.db.updateTable('users').set(profile).where('user_id', '=', user_id).execute()
+  await changes(ctx, {}, async (trx) => {
+    const before = await trx
+      .selectFrom('users')
+      .select('display_name')
+      .where('user_id', '=', user_id)
+      .forNoKeyUpdate()
+      .executeTakeFirstOrThrow()
+    await trx.updateTable('users').set(profile).where('user_id', '=', user_id).execute()
+    return { before, after: profile }
+  })
 }
 
 /** The account number is not stored: it is derived from the random part of the id, and does not change. */

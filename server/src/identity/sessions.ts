@@ -5,6 +5,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError } from '@muster/contract'
 import type { Transaction } from 'kysely'
+import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
@@ -54,7 +55,7 @@ export async function openSession(
 }
 
 /** Throws TOKEN_REFRESH_NOT_FOUND. A token that has been used before ends the session: one of the two was stolen. */
-export async function refreshSession(ctx: Context, refresh_token: string | undefined): Promise<Session> {
+export async function refreshSession(ctx: ChangeContext, refresh_token: string | undefined): Promise<Session> {
   const shown = readRefreshToken(ctx, refresh_token)
   if (shown === null) throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
   const { session_id, generation } = shown
@@ -91,25 +92,35 @@ export async function refreshSession(ctx: Context, refresh_token: string | undef
   if (session.generation === generation + 1 && now - session.refresh_ts.getTime() < REFRESH_GRACE_MS) {
     return next(session.user_id)
   }
-  await endSession(ctx, session_id)
+  await endSession(ctx, session_id, 'refresh_token_reused')
   const { user_id } = session
   ctx.log.warn({ user_id, session_id }, 'refresh token was used twice; its session was ended')
   throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
 }
 
 /** Ends the session of a browser's refresh token. An invalid token is ignored. */
-export async function closeSession(ctx: Context, refresh_token: string | undefined): Promise<void> {
+export async function closeSession(ctx: ChangeContext, refresh_token: string | undefined): Promise<void> {
   const shown = readRefreshToken(ctx, refresh_token)
-  if (shown !== null) await endSession(ctx, shown.session_id)
+  if (shown !== null) await endSession(ctx, shown.session_id, 'logout')
 }
 
-async function endSession(ctx: Context, session_id: string): Promise<void> {
-  await ctx.db
-    .updateTable('user_sessions')
-    .set({ end_ts: new Date(ctx.now()) })
-    .where('session_id', '=', session_id)
-    .where('end_ts', 'is', null)
-    .execute()
+async function endSession(
+  ctx: ChangeContext,
+  session_id: string,
+  end_reason: 'logout' | 'refresh_token_reused',
+): Promise<void> {
+  await changes(ctx, {}, async (trx) => {
+    const ended = await trx
+      .updateTable('user_sessions')
+      .set({ end_ts: new Date(ctx.now()) })
+      .where('session_id', '=', session_id)
+      .where('end_ts', 'is', null)
+      .returning('user_id')
+      .executeTakeFirst()
+    const person = ended === undefined ? {} : { user_id: ended.user_id }
+    const actor = { actor_kind: 'user', ...person, token_id: session_id }
+    return { before: { session_id }, after: { end_reason }, actor }
+  })
 }
 
 /** Issues a new user token of a session. */

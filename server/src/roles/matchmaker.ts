@@ -46,6 +46,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
   const sockets = openSockets(app.server, options, 'matchmaker', [liveEvents(options, matchmaker)])
   unless_it_serves.defer(() => sockets.close())
   unless_it_serves.defer(() => options.callers.close())
+  unless_it_serves.defer(() => options.refusals.close())
   const lobby_role = await listen(ctx, lobby_app, ctx.config.lobby_api_port, 'MUSTER_LOBBY_API_PORT')
   unless_it_serves.defer(() => lobby_role.stop({ end_lobbies: false }))
   const role = await listen(ctx, app, ctx.config.matchmaker_port, 'MUSTER_MATCHMAKER_PORT')
@@ -59,6 +60,7 @@ export async function startMatchmaker(ctx: Context): Promise<RunningRole> {
       await options.parking.close()
       await Promise.all([role.stop(how), lobby_role.stop(how)])
       forwarder.close()
+      await options.refusals.close()
       await matchmaker.close()
     },
   }

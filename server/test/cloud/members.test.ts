@@ -133,7 +133,7 @@ test('groups and their members', async (t) => {
     const params = { group_id, identity_id: member.user_id }
     const refusal = await refused('GROUP_INSUFFICIENT_PERMISSIONS', create())
     assert.equal(refusal.status, 403)
-    assert.deepEqual(refusal.metadata, { role: 'viewer', needed: 'developer' })
+    assert.deepEqual(refusal.metadata, { role: 'viewer', needed: 'developer', group_id })
     await owner.client.call(setGroupMemberRole, { params, body: { role: 'developer' } })
     await create()
     await refused(

@@ -153,8 +153,9 @@ const BEHIND = [
 ]
 /** A day, or a width, of a table of these. */
 const PARTITION = /^analytics_(events_\d{8}|(roll_ups|exit_codes)_\d+s)$/
-/** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. */
-const COUNTED = ['captcha_claims', 'email_verifications']
+/** What was claimed stays claimed, whatever comes after: a code of a mail counts the tries, a captcha is good once. The audit
+ * log records refusals. */
+const COUNTED = ['captcha_claims', 'email_verifications', 'audit_events']
 
 /** A job checks each row periodically, and writes the result. */
 const BY_JOBS = ['domains']

@@ -16,6 +16,7 @@ import { createClient } from '@muster/contract/client'
 import { pino } from 'pino'
 import { startEmailLogin } from '../../src/identity/email-login.ts'
 import { warningOf } from '../../src/supervisor/role-log.ts'
+import { audited } from '../audited.ts'
 import { refused } from '../cloud/steps.ts'
 import { createDatabase } from '../database.ts'
 import { SECRET, SITE_KEY, startCaptchaServer } from '../matchmaker/captcha-server.ts'
@@ -172,7 +173,7 @@ test('without a mail server the supervisor shows the code on the terminal', asyn
   const platform = await startPlatform(t, { roles: 'api' })
   const lines: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
-  const { verification_id } = await startEmailLogin({ ...platform.ctx, log }, '127.0.0.1', 'me@example.com')
+  const { verification_id } = await startEmailLogin({ ...audited(platform.ctx), log }, '127.0.0.1', 'me@example.com')
   const shown = warningOf(lines[0] ?? '') ?? ''
   const code = /^The login code for me@example\.com is ([A-NP-Z1-9]{8})\./.exec(shown)?.[1]
   const said = await say(platform, completeEmailVerification, { verification_id, code })

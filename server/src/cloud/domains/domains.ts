@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { ApiError, type CdnDomain } from '@muster/contract'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -25,7 +26,7 @@ const CNAME_LABEL_BYTES = 15
  * when this namespace has claimed it already.
  */
 export async function addDomain(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   namespace_id: string,
@@ -34,7 +35,7 @@ export async function addDomain(
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
   const domain = requireDomain(ctx.config.domains, text)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { game_id, namespace_id }, async (trx) => {
     const group_id = await lockGroupOf(trx, game_id)
     await requireNamespace(ctx, game_id, namespace_id, trx)
     const own = await trx.selectFrom('domains').select('domain').where('namespace_id', '=', namespace_id).execute()
@@ -74,12 +75,13 @@ export async function addDomain(
       })
       .execute()
     await addDomainCheck(trx, domain_id, null)
+    return { before: {}, after: { domain } }
   })
 }
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or CDN_DOMAIN_NOT_FOUND. */
 export async function removeDomain(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   namespace_id: string,
@@ -87,7 +89,7 @@ export async function removeDomain(
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   await requireNamespace(ctx, game_id, namespace_id)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { game_id, namespace_id }, async (trx) => {
     await lockDomains(trx)
     await releaseDomains(ctx, trx, { namespace_id, domain })
     const removed = await trx
@@ -96,6 +98,7 @@ export async function removeDomain(
       .where('domain', '=', domain)
       .executeTakeFirst()
     if (removed.numDeletedRows === 0n) throw new ApiError('CDN_DOMAIN_NOT_FOUND')
+    return { before: { domain }, after: {} }
   })
   await ctx.listener.notify('namespaces', namespace_id)
 }

@@ -11,6 +11,7 @@ import {
   type ResponseOf,
 } from '@muster/contract'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import { type Caller, userOf } from '../../caller.ts'
 import { publicUrl } from '../../config/addresses.ts'
 import type { Config } from '../../config/config.ts'
@@ -39,7 +40,7 @@ const nameTaken = (name_id: string): ErrorDetail =>
 
 /** Throws GROUP_NOT_FOUND, NAME_TAKEN or QUOTA_REACHED. Without a name id the game gets one from its display name. */
 export async function createGame(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   body: BodyOf<typeof createGameOperation>,
 ): Promise<{ game_id: string }> {
@@ -53,7 +54,7 @@ export async function createGame(
   const game_id = newId(now)
   const version_id = newId(now)
   await orNameTaken(nameTaken(name_id), () =>
-    ctx.db.transaction().execute(async (trx) => {
+    changes(ctx, { group_id: developer_group_id, game_id }, async (trx) => {
       await lockGroup(trx, developer_group_id)
       await requireQuota(ctx, trx, developer_group_id, 'games')
       await requireQuota(ctx, trx, developer_group_id, 'namespaces', FIRST_NAMESPACES.length)
@@ -71,6 +72,7 @@ export async function createGame(
       }))
       await trx.insertInto('namespaces').values(first).execute()
       await recordDeploys(trx, caller, first, now)
+      return { before: {}, after: { display_name, name_id } }
     }),
   )
   return { game_id }

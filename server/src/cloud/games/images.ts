@@ -4,6 +4,7 @@
 import { buffer } from 'node:stream/consumers'
 import { ApiError, type BodyOf, type gameLogoUploadPrepare, type ResponseOf } from '@muster/contract'
 import type { Transaction } from 'kysely'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import { mediaHost, publicUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
@@ -21,7 +22,7 @@ const PREPARED_MAX = 8
 
 /** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function prepareImage(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   kind: ImageKind,
@@ -30,12 +31,15 @@ export async function prepareImage(
   await requireGame(ctx, caller, game_id)
   const files = [{ path, content_length, ...(mime === undefined ? {} : { content_type: mime }) }]
   const pathOf = (): string[] => ['path']
-  return ctx.db.transaction().execute(async (trx) => {
+  const { response } = await changes(ctx, { game_id }, async (trx) => {
     await lockGroupOf(trx, game_id)
     await abandonOldest(ctx, trx, game_id, kind)
     const upload = await prepareUpload(ctx, trx, { game_id, kind, files, in_parts: false, pathOf })
-    return { upload_id: upload.upload_id, presigned_request: upload.presigned_requests[0]! }
+    const { upload_id } = upload
+    const after = { upload_id, kind, path, content_length }
+    return { before: {}, after, response: { upload_id, presigned_request: upload.presigned_requests[0]! } }
   })
+  return response
 }
 
 async function abandonOldest(ctx: Context, trx: Transaction<Schema>, game_id: string, kind: ImageKind): Promise<void> {
@@ -61,7 +65,7 @@ async function abandonOldest(ctx: Context, trx: Transaction<Schema>, game_id: st
  * picture has been replaced), UPLOAD_INCOMPLETE, or IMAGE_INVALID with the reason.
  */
 export async function completeImage(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   params: { game_id: string; upload_id: string },
   kind: ImageKind,
@@ -81,7 +85,7 @@ export async function completeImage(
   const { object_key } = file
   const { image, digest } = await look(ctx, object_key)
   const { sha256, block_hashes } = digest
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { game_id }, async (trx) => {
     await lockGroupOf(trx, game_id)
     // A file that is being published locks this row in share mode; a later publication finds the upload complete.
     const upload = await trx
@@ -91,7 +95,7 @@ export async function completeImage(
       .forUpdate()
       .executeTakeFirst()
     if (upload === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
-    if (upload.complete_ts !== null) return
+    if (upload.complete_ts !== null) return { before: {}, after: {} }
     if ((await ctx.objects.stat(object_key))?.sha256 !== sha256) {
       throw new ApiError(
         'UPLOAD_INCOMPLETE',
@@ -103,7 +107,8 @@ export async function completeImage(
     const hashes = { sha256, block_hashes, checked_ts: complete_ts }
     await trx.updateTable('upload_files').set(hashes).where('upload_id', '=', upload_id).execute()
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
-    await replaceImage(ctx, trx, { game_id, kind, upload_id, sha256, ...image })
+    const replaced = await replaceImage(ctx, trx, { game_id, kind, upload_id, sha256, ...image })
+    return { before: { [kind]: replaced }, after: { [kind]: upload_id } }
   })
 }
 
@@ -123,7 +128,8 @@ async function look(ctx: Context, object_key: string): Promise<{ image: Image; d
 
 type NewImage = Image & { game_id: string; kind: ImageKind; upload_id: string; sha256: string }
 
-async function replaceImage(ctx: Context, trx: Transaction<Schema>, image: NewImage): Promise<void> {
+/** Returns the upload of the picture before; null when there was none. */
+async function replaceImage(ctx: Context, trx: Transaction<Schema>, image: NewImage): Promise<string | null> {
   const { game_id, kind } = image
   const before = await trx
     .deleteFrom('game_images')
@@ -137,6 +143,7 @@ async function replaceImage(ctx: Context, trx: Transaction<Schema>, image: NewIm
     trx,
     before.map((row) => row.upload_id),
   )
+  return before[0]?.upload_id ?? null
 }
 
 export type ImageUrls = { logo_url?: string; banner_url?: string }

@@ -11,6 +11,7 @@ import {
   NO_OWNER_ID,
 } from '@muster/contract'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import { type Caller, userOf } from '../../caller.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
@@ -24,7 +25,7 @@ type Summary = Static<typeof GroupSummary>
 
 /** Throws API_FORBIDDEN when only administrators may make groups and the caller is none. */
 export async function createGroup(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   body: BodyOf<typeof createGroupOperation>,
 ): Promise<{ group_id: string }> {
@@ -35,16 +36,18 @@ export async function createGroup(
   const now = ctx.now()
   const group_id = newId(now)
   const owner = userOf(caller)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { group_id }, async (trx) => {
     await trx
       .insertInto('groups')
       .values({ group_id, display_name: body.display_name, create_ts: new Date(now) })
       .execute()
-    if (owner === null) return
+    const after = { display_name: body.display_name, owner_user_id: owner }
+    if (owner === null) return { before: {}, after }
     await trx
       .insertInto('group_members')
       .values({ group_id, user_id: owner, role: 'owner', join_ts: new Date(now) })
       .execute()
+    return { before: {}, after }
   })
   return { group_id }
 }
@@ -82,9 +85,20 @@ export async function findGroup(ctx: Context, caller: Caller, group_id: string):
 }
 
 /** Throws GROUP_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
-export async function renameGroup(ctx: Context, caller: Caller, group_id: string, display_name: string): Promise<void> {
+export async function renameGroup(
+  ctx: ChangeContext,
+  caller: Caller,
+  group_id: string,
+  display_name: string,
+): Promise<void> {
   await requireGroup(ctx, caller, group_id)
-  await ctx.db.updateTable('groups').set({ display_name }).where('group_id', '=', group_id).execute()
+  await changes(ctx, { group_id }, async (trx) => {
+    const group = trx.selectFrom('groups').select('display_name').where('group_id', '=', group_id)
+    const before = await group.forNoKeyUpdate().executeTakeFirst()
+    if (before === undefined) throw new ApiError('GROUP_NOT_FOUND')
+    await trx.updateTable('groups').set({ display_name }).where('group_id', '=', group_id).execute()
+    return { before, after: { display_name } }
+  })
 }
 
 /** Names of groups need not be unique: nothing is addressed by them. */

@@ -2,6 +2,7 @@
 // kept as a hash; nobody can be shown it a second time.
 import { ApiError, type BodyOf, type createGroupInvite, type GroupHandle, INVITE_TTL_MS_MAX } from '@muster/contract'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller, CallerOf } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newCode } from '../../tokens/codes.ts'
@@ -13,26 +14,25 @@ const CODE_LENGTH = 12
 
 /** Throws GROUP_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
 export async function createInvite(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   group_id: string,
   body: BodyOf<typeof createGroupInvite>,
 ): Promise<{ code: string }> {
   const code = newCode(CODE_LENGTH)
   const now = ctx.now()
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { group_id }, async (trx) => {
     await requireGroup(ctx, caller, group_id, trx)
+    const invite = {
+      role: body.role ?? 'developer',
+      use_count_max: body.use_count ?? 1,
+      expire_ts: new Date(now + (body.ttl ?? INVITE_TTL_MS_MAX)),
+    }
     await trx
       .insertInto('group_invites')
-      .values({
-        code_hash: hashOf(ctx, code),
-        group_id,
-        role: body.role ?? 'developer',
-        use_count_max: body.use_count ?? 1,
-        create_ts: new Date(now),
-        expire_ts: new Date(now + (body.ttl ?? INVITE_TTL_MS_MAX)),
-      })
+      .values({ code_hash: hashOf(ctx, code), group_id, ...invite, create_ts: new Date(now) })
       .execute()
+    return { before: {}, after: invite }
   })
   return { code }
 }
@@ -51,14 +51,14 @@ export async function findInvite(ctx: Context, code: string): Promise<Static<typ
 
 /** Throws what findInvite throws, GROUP_ALREADY_MEMBER or QUOTA_REACHED; then no use of the invite is counted. */
 export async function consumeInvite(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: CallerOf<'user'>,
   code: string,
 ): Promise<{ group_id: string }> {
   const { user_id } = caller
   const code_hash = hashOf(ctx, code)
   const { group_id } = await findInvite(ctx, code)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { group_id }, async (trx) => {
     // First the group, as everybody who changes its members does.
     await trx.selectFrom('groups').select('group_id').where('group_id', '=', group_id).forNoKeyUpdate().execute()
     const invite = await trx
@@ -85,6 +85,7 @@ export async function consumeInvite(
       .set({ use_count: invite.use_count + 1 })
       .where('code_hash', '=', code_hash)
       .execute()
+    return { before: {}, after: { member_user_id: user_id, role: invite.role } }
   })
   return { group_id }
 }

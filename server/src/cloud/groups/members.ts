@@ -2,6 +2,7 @@
 // rights that the caller has at that moment. They hold for the very next request.
 import { ApiError, GROUP_MEMBERS_MAX, type GroupRole, type getGroupMembers, type ResponseOf } from '@muster/contract'
 import type { Transaction } from 'kysely'
+import { type Change, type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller, CallerOf } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
@@ -35,22 +36,23 @@ export async function listMembers(
 
 /** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS, GROUP_NOT_MEMBER or GROUP_OWNER_REQUIRED. */
 export async function setMemberRole(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   group_id: string,
   user_id: string,
   role: Exclude<GroupRole, 'owner'>,
 ): Promise<void> {
   await changing(ctx, caller, group_id, async (trx) => {
-    await requireNotOwner(trx, group_id, user_id)
+    const before = await requireNotOwner(trx, group_id, user_id)
     await setRole(trx, group_id, user_id, role)
+    return { before: { role: before }, after: { role, member_user_id: user_id } }
   })
 }
 
 /** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS, GROUP_NOT_MEMBER or GROUP_OWNER_REQUIRED. */
-export async function kickMember(ctx: Context, caller: Caller, group_id: string, user_id: string): Promise<void> {
+export async function kickMember(ctx: ChangeContext, caller: Caller, group_id: string, user_id: string): Promise<void> {
   await changing(ctx, caller, group_id, async (trx) => {
-    await requireNotOwner(trx, group_id, user_id)
+    const role = await requireNotOwner(trx, group_id, user_id)
     await removeMember(trx, group_id, user_id)
     await trx
       .updateTable('group_invites')
@@ -58,45 +60,49 @@ export async function kickMember(ctx: Context, caller: Caller, group_id: string,
       .where('group_id', '=', group_id)
       .where('revoke_ts', 'is', null)
       .execute()
+    return { before: { member_user_id: user_id, role }, after: {} }
   })
 }
 
 /** Throws GROUP_NOT_FOUND or GROUP_OWNER_REQUIRED. */
-export async function leaveGroup(ctx: Context, caller: CallerOf<'user'>, group_id: string): Promise<void> {
+export async function leaveGroup(ctx: ChangeContext, caller: CallerOf<'user'>, group_id: string): Promise<void> {
   await changing(ctx, caller, group_id, async (trx) => {
-    await requireNotOwner(trx, group_id, caller.user_id)
+    const role = await requireNotOwner(trx, group_id, caller.user_id)
     await removeMember(trx, group_id, caller.user_id)
+    return { before: { member_user_id: caller.user_id, role }, after: {} }
   })
 }
 
 /** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS or GROUP_NOT_MEMBER. A transfer to the owner changes nothing. */
 export async function transferOwnership(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   group_id: string,
   user_id: string,
 ): Promise<void> {
   await changing(ctx, caller, group_id, async (trx) => {
     await requireMember(trx, group_id, user_id)
-    await trx
+    const owners = await trx
       .updateTable('group_members')
       .set({ role: 'developer' })
       .where('group_id', '=', group_id)
       .where('role', '=', 'owner')
+      .returning('user_id')
       .execute()
     await setRole(trx, group_id, user_id, 'owner')
+    return { before: { owner_user_id: owners[0]?.user_id }, after: { owner_user_id: user_id } }
   })
 }
 
-function changing(
-  ctx: Context,
+async function changing(
+  ctx: ChangeContext,
   caller: Caller,
   group_id: string,
-  change: (trx: Transaction<Schema>) => Promise<void>,
+  change: (trx: Transaction<Schema>) => Promise<Change>,
 ): Promise<void> {
-  return ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { group_id }, async (trx) => {
     await requireGroup(ctx, caller, group_id, trx)
-    await change(trx)
+    return change(trx)
   })
 }
 
@@ -111,8 +117,10 @@ async function requireMember(trx: Transaction<Schema>, group_id: string, user_id
   return row.role
 }
 
-async function requireNotOwner(trx: Transaction<Schema>, group_id: string, user_id: string): Promise<void> {
-  if ((await requireMember(trx, group_id, user_id)) === 'owner') throw new ApiError('GROUP_OWNER_REQUIRED')
+async function requireNotOwner(trx: Transaction<Schema>, group_id: string, user_id: string): Promise<GroupRole> {
+  const role = await requireMember(trx, group_id, user_id)
+  if (role === 'owner') throw new ApiError('GROUP_OWNER_REQUIRED')
+  return role
 }
 
 async function setRole(trx: Transaction<Schema>, group_id: string, user_id: string, role: GroupRole): Promise<void> {

@@ -13,11 +13,11 @@ import { exitCodeOf } from '../../database/exit-code.ts'
 import { idOfName } from '../../ids.ts'
 import { busyCores } from '../../lobby-logs/lobby-metrics.ts'
 import { requireGame, requireNamespace } from '../access.ts'
+import { historyUrl, logUrl } from '../exports.ts'
 import { cut } from '../lists.ts'
 import { startPerf } from '../rays.ts'
 import { timestamp } from '../times.ts'
 import type { Window } from './csv.ts'
-import { historyUrl, logUrl } from './exports.ts'
 import { hasFailed, LOBBY_COLUMNS, type LobbyRow } from './rows.ts'
 
 /** Cores in use are rounded to a ten-thousandth. */

@@ -17,8 +17,8 @@ import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { LogPart } from '../../lobby-logs/lobby-logs.ts'
 import type { LogPlace } from '../../lobby-logs/read.ts'
 import { requireGame } from '../access.ts'
+import { logUrl } from '../exports.ts'
 import { timestamp } from '../times.ts'
-import { logUrl } from './exports.ts'
 
 /** Who asks for more and gets nothing is answered after this. */
 const WAIT_MS = 40_000

@@ -1,6 +1,8 @@
 // How a namespace's site may be visited. The edge and the matchmaker keep copies: a change is announced on the channel
 // 'namespaces'. Passwords arrive as bcrypt hashes and are never returned.
 import { ApiError, AUTH_USERS_MAX } from '@muster/contract'
+import { type Change, type ChangeContext, changes } from '../../audit/changes.ts'
+import { SECRET } from '../../audit/members.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
 import { requireGame } from '../access.ts'
@@ -15,38 +17,41 @@ const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/
 
 /** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND, like the functions below. */
 export async function setAuthType(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   namespace: NamespaceOf,
   cdn_auth_type: 'none' | 'basic',
 ): Promise<void> {
-  await change(ctx, caller, namespace, async (trx) => {
+  await change(ctx, caller, namespace, async (trx, before) => {
     await trx
       .updateTable('namespaces')
       .set({ cdn_auth_type })
       .where('namespace_id', '=', namespace.namespace_id)
       .execute()
+    return { before: { cdn_auth_type: before.cdn_auth_type }, after: { cdn_auth_type } }
   })
 }
 
 export async function setDomainPublicAuth(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   namespace: NamespaceOf,
   enable_domain_public_auth: boolean,
 ): Promise<void> {
-  await change(ctx, caller, namespace, async (trx) => {
+  await change(ctx, caller, namespace, async (trx, before) => {
     await trx
       .updateTable('namespaces')
       .set({ enable_domain_public_auth })
       .where('namespace_id', '=', namespace.namespace_id)
       .execute()
+    const { enable_domain_public_auth: was_enabled } = before
+    return { before: { enable_domain_public_auth: was_enabled }, after: { enable_domain_public_auth } }
   })
 }
 
 /** Adds the user or replaces its hash. Throws CDN_INVALID_AUTH_USER_PASSWORD or CDN_TOO_MANY_AUTH_USERS. */
 export async function setAuthUser(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   namespace: NamespaceOf,
   { user, password: password_hash }: { user: string; password: string },
@@ -67,22 +72,25 @@ export async function setAuthUser(
       .values({ namespace_id, user, password_hash, create_ts: new Date(ctx.now()) })
       .onConflict((conflict) => conflict.columns(['namespace_id', 'user']).doUpdateSet({ password_hash }))
       .execute()
+    const is_known = users.some((row) => row.user === user)
+    return { before: is_known ? { user } : {}, after: { user, password: SECRET } }
   })
 }
 
 /** A user that is not there is removed already. */
 export async function removeAuthUser(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   namespace: NamespaceOf,
   user: string,
 ): Promise<void> {
   await change(ctx, caller, namespace, async (trx) => {
-    await trx
+    const { numDeletedRows } = await trx
       .deleteFrom('namespace_auth_users')
       .where('namespace_id', '=', namespace.namespace_id)
       .where('user', '=', user)
-      .execute()
+      .executeTakeFirst()
+    return { before: numDeletedRows === 0n ? {} : { user }, after: {} }
   })
 }
 
@@ -102,24 +110,26 @@ function isBcryptHash(text: string): boolean {
   return cost >= BCRYPT_COST_MIN && cost <= BCRYPT_COST_MAX
 }
 
+type Before = { cdn_auth_type: 'none' | 'basic'; enable_domain_public_auth: boolean }
+
 /** One after the other for a namespace, so that a count stays true until what rests on it is written. */
 async function change(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   { game_id, namespace_id }: NamespaceOf,
-  write: (trx: Database) => Promise<void>,
+  write: (trx: Database, before: Before) => Promise<Change>,
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
-  await ctx.db.transaction().execute(async (trx) => {
+  await changes(ctx, { game_id, namespace_id }, async (trx) => {
     const row = await trx
       .selectFrom('namespaces')
-      .select('namespace_id')
+      .select(['cdn_auth_type', 'enable_domain_public_auth'])
       .where('game_id', '=', game_id)
       .where('namespace_id', '=', namespace_id)
       .forUpdate()
       .executeTakeFirst()
     if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
-    await write(trx)
+    return write(trx, row)
   })
   await ctx.listener.notify('namespaces', namespace_id)
 }

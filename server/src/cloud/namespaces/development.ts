@@ -11,6 +11,7 @@ import {
   HOSTNAME_LENGTH_MAX,
   type VersionConfig,
 } from '@muster/contract'
+import type { ChangeContext } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { createShapeCheck } from '../../schema-check.ts'
@@ -33,7 +34,7 @@ const checkShape = createShapeCheck(DevelopmentPorts)
 
 /** Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or VALIDATION_ERROR. */
 export async function createDevelopmentToken(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   { game_id, namespace_id }: NamespaceKey,
   body: BodyOf<typeof createGameNamespaceTokenDevelopment>,

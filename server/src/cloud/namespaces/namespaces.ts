@@ -14,6 +14,7 @@ import {
   type validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -33,7 +34,7 @@ const nameTaken = (name_id: string): ErrorDetail =>
 
 /** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND, NAME_TAKEN or QUOTA_REACHED. */
 export async function createNamespace(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   body: BodyOf<typeof createGameNamespace>,
@@ -44,7 +45,7 @@ export async function createNamespace(
   const now = ctx.now()
   const namespace_id = newId(now)
   await orNameTaken(nameTaken(body.name_id), () =>
-    ctx.db.transaction().execute(async (trx) => {
+    changes(ctx, { game_id, namespace_id }, async (trx) => {
       await requireQuota(ctx, trx, await lockGroupOf(trx, game_id), 'namespaces')
       await requireVersion({ ...ctx, db: trx }, game_id, body.version_id)
       await trx
@@ -52,6 +53,7 @@ export async function createNamespace(
         .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })
         .execute()
       await recordDeploys(trx, caller, [{ namespace_id, version_id: body.version_id }], now)
+      return { before: {}, after: body }
     }),
   )
   // Somebody may have asked for its host a moment ago, and remember that there is none.
@@ -143,7 +145,7 @@ export async function findNamespace(
 
 /** Deploys a version. Throws GAME_NOT_FOUND, NAMESPACE_NOT_FOUND or VERSION_NOT_FOUND. */
 export async function setVersion(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   namespace_id: string,
@@ -153,15 +155,18 @@ export async function setVersion(
   await requireNamespace(ctx, game_id, namespace_id)
   await requireVersion(ctx, game_id, version_id)
   const now = ctx.now()
-  const deploy = ctx.db.transaction().execute(async (trx) => {
-    const { numUpdatedRows } = await trx
-      .updateTable('namespaces')
-      .set({ version_id })
+  const deploy = changes(ctx, { game_id, namespace_id }, async (trx) => {
+    const before = await trx
+      .selectFrom('namespaces')
+      .select('version_id')
       .where('game_id', '=', game_id)
       .where('namespace_id', '=', namespace_id)
+      .forNoKeyUpdate()
       .executeTakeFirst()
-    if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+    if (before === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    await trx.updateTable('namespaces').set({ version_id }).where('namespace_id', '=', namespace_id).execute()
     await recordDeploys(trx, caller, [{ namespace_id, version_id, message }], now)
+    return { before, after: { version_id, message } }
   })
   await deploy.catch((error: unknown) => {
     // It was deleted a moment ago.
@@ -191,7 +196,7 @@ export async function validateMatchmakerLimits(
 
 /** Sets the limits that are named; `max_players` names all of a client. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */
 export async function setMatchmakerLimits(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   namespace_id: string,
@@ -199,12 +204,18 @@ export async function setMatchmakerLimits(
 ): Promise<void> {
   await requireGame(ctx, caller, game_id)
   const of_all = max_players === undefined ? {} : Object.fromEntries(CLIENT_LIMITS.map((name) => [name, max_players]))
-  const { numUpdatedRows } = await ctx.db
-    .updateTable('namespaces')
-    .set({ ...of_all, ...limits })
-    .where('game_id', '=', game_id)
-    .where('namespace_id', '=', namespace_id)
-    .executeTakeFirst()
-  if (numUpdatedRows === 0n) throw new ApiError('NAMESPACE_NOT_FOUND')
+  const after = { ...of_all, ...limits }
+  await changes(ctx, { game_id, namespace_id }, async (trx) => {
+    const row = await trx
+      .selectFrom('namespaces')
+      .select(['lobby_count_max', ...CLIENT_LIMITS])
+      .where('game_id', '=', game_id)
+      .where('namespace_id', '=', namespace_id)
+      .forNoKeyUpdate()
+      .executeTakeFirst()
+    if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    await trx.updateTable('namespaces').set(after).where('namespace_id', '=', namespace_id).execute()
+    return { before: row, after: { ...row, ...after } }
+  })
   await ctx.listener.notify('namespaces', namespace_id)
 }

@@ -1,6 +1,7 @@
 // Builds: what a lobby runs. A build is as complete as its upload.
 import type { BodyOf, createGameBuild, ErrorDetail, listGameBuilds, QueryOf, ResponseOf } from '@muster/contract'
 import { sql } from 'kysely'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -15,7 +16,7 @@ const tagTaken = (image_tag: string): ErrorDetail =>
 
 /** Throws GAME_NOT_FOUND, VALIDATION_ERROR, NAME_TAKEN, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function createBuild(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   body: BodyOf<typeof createGameBuild>,
@@ -38,8 +39,8 @@ export async function createBuild(
   const now = ctx.now()
   const build_id = newId(now)
   const create_ts = new Date(now)
-  return orNameTaken(tagTaken(image_tag), () =>
-    ctx.db.transaction().execute(async (trx) => {
+  const { response } = await orNameTaken(tagTaken(image_tag), () =>
+    changes(ctx, { game_id }, async (trx) => {
       const { upload_id, presigned_requests } = await prepareUpload(ctx, trx, plan)
       await trx
         .insertInto('builds')
@@ -55,10 +56,14 @@ export async function createBuild(
           tags: JSON.stringify(tags),
         })
         .execute()
-      if (in_parts) return { build_id, upload_id, image_presigned_requests: presigned_requests }
-      return { build_id, upload_id, image_presigned_request: presigned_requests[0]! }
+      const addresses = in_parts
+        ? { image_presigned_requests: presigned_requests }
+        : { image_presigned_request: presigned_requests[0]! }
+      const after = { build_id, display_name, image_tag, kind, upload_id }
+      return { before: {}, after, response: { build_id, upload_id, ...addresses } }
     }),
   )
+  return response
 }
 
 const lz4Archive = (): ErrorDetail => ({

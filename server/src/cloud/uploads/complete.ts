@@ -4,6 +4,7 @@
 // be unpacked never becomes complete.
 import { ApiError } from '@muster/contract'
 import { type Kysely, sql } from 'kysely'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
@@ -34,7 +35,7 @@ type BlockHashes = ReadonlyMap<string, Buffer>
  * join parts or to compress texts.
  */
 export async function completeUpload(
-  ctx: Context,
+  ctx: ChangeContext,
   packer: TextPacker,
   caller: Caller,
   upload_id: string,
@@ -64,7 +65,8 @@ export async function completeUpload(
     await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
     const is_read = (part: Part): boolean => upload.build_kind === 'archive' || block_hashes.has(part.object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
-    is_kept = await finish(ctx, upload_id, parts, { looked_at, before, block_hashes, file_list }, { joined, packed })
+    const target = { upload_id, game_id: upload.game_id, kind: upload.kind }
+    is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, file_list }, { joined, packed })
   } finally {
     if (!is_kept) {
       const object_keys = [...joined, ...packed].map((file) => file.object_key)
@@ -74,14 +76,14 @@ export async function completeUpload(
 }
 
 /** False when somebody else was faster. */
-function finish(
-  ctx: Context,
-  upload_id: string,
+async function finish(
+  ctx: ChangeContext,
+  { upload_id, game_id, kind }: { upload_id: string; game_id: string; kind: string },
   parts: readonly Part[],
   seen: { looked_at: readonly Part[]; before: Hashes; block_hashes: BlockHashes; file_list: string | null },
   { joined, packed }: { joined: readonly WholeFile[]; packed: readonly PackedFile[] },
 ): Promise<boolean> {
-  return ctx.db.transaction().execute(async (trx) => {
+  const { is_kept } = await changes(ctx, { game_id }, async (trx) => {
     // Files that are being published lock this row in share mode; a later publication finds the upload complete.
     const row = await trx
       .selectFrom('uploads')
@@ -90,7 +92,7 @@ function finish(
       .forUpdate()
       .executeTakeFirst()
     if (row === undefined) throw new ApiError('UPLOAD_NOT_FOUND')
-    if (row.complete_ts !== null) return false
+    if (row.complete_ts !== null) return { before: {}, after: {}, is_kept: false }
     const hashes = new Map(await requireArrived(ctx, parts))
     if (seen.looked_at.some(({ object_key }) => hashes.get(object_key) !== seen.before.get(object_key))) {
       const message = 'A file was replaced while it was checked; complete again.'
@@ -110,8 +112,9 @@ function finish(
     }
     await insertPacked(trx, upload_id, packed, complete_ts)
     await trx.updateTable('uploads').set({ complete_ts }).where('upload_id', '=', upload_id).execute()
-    return true
+    return { before: {}, after: { upload_id, kind, complete_ts }, is_kept: true }
   })
+  return is_kept
 }
 
 function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {

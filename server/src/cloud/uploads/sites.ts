@@ -1,6 +1,7 @@
 // Sites: the files that the CDN serves. A site is as complete as its upload; a version names it, and a namespace that
 // runs the version serves it.
 import type { BodyOf, createGameCdnSite, listGameCdnSites, ResponseOf } from '@muster/contract'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -11,7 +12,7 @@ import { prepareUpload } from './uploads.ts'
 
 /** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function createSite(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   body: BodyOf<typeof createGameCdnSite>,
@@ -21,15 +22,17 @@ export async function createSite(
   const site_id = newId(now)
   const { display_name, files, multipart_upload: in_parts = false } = body
   const pathOf = (index: number): string[] => ['files', String(index), 'path']
-  return ctx.db.transaction().execute(async (trx) => {
+  const { response } = await changes(ctx, { game_id }, async (trx) => {
     const upload = await prepareUpload(ctx, trx, { game_id, kind: 'site', files, in_parts, pathOf })
     const { upload_id } = upload
     await trx
       .insertInto('sites')
       .values({ site_id, game_id, upload_id, display_name, create_ts: new Date(now) })
       .execute()
-    return { site_id, ...upload }
+    const after = { site_id, display_name, file_count: files.length, upload_id }
+    return { before: {}, after, response: { site_id, ...upload } }
   })
+  return response
 }
 
 /** Throws GAME_NOT_FOUND. */

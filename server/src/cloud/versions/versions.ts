@@ -14,6 +14,7 @@ import {
 } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
+import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
@@ -35,7 +36,7 @@ const nameTaken = (display_name: string): ErrorDetail =>
 
 /** Throws GAME_NOT_FOUND, VALIDATION_ERROR or NAME_TAKEN. */
 export async function createVersion(
-  ctx: Context,
+  ctx: ChangeContext,
   caller: Caller,
   game_id: string,
   body: BodyOf<typeof createGameVersion>,
@@ -46,7 +47,7 @@ export async function createVersion(
   const version_id = newId(now)
   const { display_name } = body
   await orNameTaken(nameTaken(display_name), () =>
-    ctx.db.transaction().execute(async (trx) => {
+    changes(ctx, { game_id }, async (trx) => {
       // The deletion of a build or a site locks the group as well: what was checked before is checked again.
       await lockGroupOf(trx, game_id)
       refuse(await checkConfig({ ...ctx, db: trx }, game_id, body.config))
@@ -62,6 +63,7 @@ export async function createVersion(
           create_ts: new Date(now),
         })
         .execute()
+      return { before: {}, after: { version_id, display_name } }
     }),
   )
   warnOfTestSecrets(ctx, version_id, body.config)

@@ -11,20 +11,20 @@ import type { Matchmaker } from '../../matchmaker/start.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const lobbyAdmin = (ctx: Context, matchmaker: Matchmaker): Implementation[] => [
-  implement(deleteMatchmakerLobby, async ({ caller, params }) => {
+  implement(deleteMatchmakerLobby, async ({ ctx: { audit }, caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
-    return stopLobby(matchmaker.context(), params)
+    return stopLobby({ ...matchmaker.context(), audit }, params)
   }),
   implement(listMatchmakerLobbyPlayers, async ({ caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
     return playersOfLobby(matchmaker.context(), params)
   }),
-  implement(deleteMatchmakerLobbyPlayer, async ({ caller, params }) => {
+  implement(deleteMatchmakerLobbyPlayer, async ({ ctx: { audit }, caller, params }) => {
     await requireGame(ctx, caller, params.game_id)
-    return removePlayer(matchmaker.context(), params)
+    return removePlayer({ ...matchmaker.context(), audit }, params)
   }),
-  implement(setMatchmakerVersionDraining, async ({ caller, params, body }) => {
+  implement(setMatchmakerVersionDraining, async ({ ctx: { audit }, caller, params, body }) => {
     await requireGame(ctx, caller, params.game_id)
-    return drainVersion(matchmaker.context(), params, body.is_draining)
+    return drainVersion({ ...matchmaker.context(), audit }, params, body.is_draining)
   }),
 ]

@@ -1,18 +1,21 @@
 // What developers do to running lobbies: stop one, remove a player, drain a version. The HTTP operation has checked that the
 // caller may manage the game; lobbies of other games are not found. Each is a command of a book, and durable when it returns.
 import { ApiError, type listMatchmakerLobbyPlayers, type ResponseOf } from '@muster/contract'
+import { type ChangeContext, command } from '../../audit/changes.ts'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
 
+type AdminContext = MatchmakerContext & Pick<ChangeContext, 'audit'>
 type OfGame = { game_id: string }
 type OfLobby = OfGame & { lobby_id: string }
 
 /** `did_remove`: the lobby was running. Throws LOBBY_NOT_FOUND. */
-export async function stopLobby(ctx: MatchmakerContext, params: OfLobby): Promise<{ did_remove: boolean }> {
+export async function stopLobby(ctx: AdminContext, params: OfLobby): Promise<{ did_remove: boolean }> {
   const { lobby_id } = params
   const namespace_id = await namespaceOfLobby(ctx, params)
-  const did_remove = await ctx.books.commit(namespace_id, (book, { now_ms }) =>
-    decide.stop(book, lobby_id, 'requested', now_ms),
+  const change = { before: { lobby_id }, after: {} }
+  const did_remove = await command(ctx, { game_id: params.game_id, namespace_id }, change, () =>
+    ctx.books.commit(namespace_id, (book, { now_ms }) => decide.stop(book, lobby_id, 'requested', now_ms)),
   )
   return { did_remove }
 }
@@ -38,17 +41,20 @@ export async function playersOfLobby(
 
 /** `did_remove`: the player was in the lobby. Throws LOBBY_NOT_FOUND. */
 export async function removePlayer(
-  ctx: MatchmakerContext,
+  ctx: AdminContext,
   params: OfLobby & { player_id: string },
 ): Promise<{ did_remove: boolean }> {
   const namespace_id = await namespaceOfLobby(ctx, params)
-  const did_remove = await ctx.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms))
+  const change = { before: { player_id: params.player_id, lobby_id: params.lobby_id }, after: {} }
+  const did_remove = await command(ctx, { game_id: params.game_id, namespace_id }, change, () =>
+    ctx.books.commit(namespace_id, (book, { now_ms }) => decide.expel(book, params, now_ms)),
+  )
   return { did_remove }
 }
 
 /** Throws NAMESPACE_NOT_FOUND, VERSION_NOT_FOUND, or QUOTA_REACHED when too many versions drain. */
 export async function drainVersion(
-  ctx: MatchmakerContext,
+  ctx: AdminContext,
   { game_id, namespace_id, version_id }: OfGame & { namespace_id: string; version_id: string },
   is_draining: boolean,
 ): Promise<Record<string, never>> {
@@ -60,7 +66,11 @@ export async function drainVersion(
     .select('version_id')
     .executeTakeFirst()
   if (version === undefined) throw new ApiError('VERSION_NOT_FOUND')
-  await ctx.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))
+  const change = { before: {}, after: { version_id, is_draining } }
+  await command(ctx, { game_id, namespace_id }, change, async () => {
+    await ctx.books.commit(namespace_id, (book) => decide.setDraining(book, version_id, is_draining))
+    return true
+  })
   return {}
 }
 

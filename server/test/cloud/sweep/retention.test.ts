@@ -3,6 +3,7 @@ import test from 'node:test'
 import { OLD_ROWS } from '../../../src/cloud/sweep/retention.ts'
 import { sweep } from '../../../src/cloud/sweep/sweep.ts'
 import { revokeById } from '../../../src/cloud/tokens.ts'
+import { audited } from '../../audited.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 import { newGame } from '../steps.ts'
 
@@ -14,7 +15,7 @@ const LONG_MS = 400 * DAY_MS
 async function fill({ ctx }: Platform, game_id: string): Promise<void> {
   // The cloud token that the game was made with.
   const { token_id } = await ctx.db.selectFrom('tokens').select('token_id').executeTakeFirstOrThrow()
-  await revokeById(ctx, token_id)
+  await revokeById(audited(ctx), token_id)
   const now = new Date(ctx.now())
   await ctx.pool.query(`insert into users values (gen_random_uuid(), 'a@example.com', null, 'a')`)
   await ctx.pool.query(
@@ -47,6 +48,7 @@ async function countsOf({ ctx }: Platform): Promise<Record<string, number>> {
 }
 
 const FULL = {
+  audit_events: 4,
   tokens: 1,
   revoked_tokens: 1,
   user_sessions: 2,
@@ -60,9 +62,9 @@ test('what is over is removed after its time, and not before', async (t) => {
   const platform = await startPlatform(t, { roles: 'api', env: { MUSTER_RETENTION_JOBS_DAYS: '101' } })
   const { game_id } = await newGame(platform)
   await fill(platform, game_id)
-  await revokeById(platform.ctx, '00000000-0000-7000-8000-000000000001')
+  await revokeById(audited(platform.ctx), '00000000-0000-7000-8000-000000000001')
   await sweep(platform.ctx)
-  assert.deepEqual(await countsOf(platform), { ...FULL, revoked_tokens: 2 })
+  assert.deepEqual(await countsOf(platform), { ...FULL, revoked_tokens: 2, audit_events: 5 })
   await platform.ctx.pool.query(`update graphile_worker._private_jobs set updated_at = updated_at - interval '2 days'`)
   platform.advance(LONG_MS)
   await sweep(platform.ctx)
@@ -72,7 +74,15 @@ test('what is over is removed after its time, and not before', async (t) => {
 })
 
 test('where nothing is to be removed nothing is', async (t) => {
-  const names = ['TOKENS_DAYS', 'SESSIONS_DAYS', 'LOGIN_CODES_HOURS', 'DEVICE_LINKS_HOURS', 'INVITES_DAYS', 'JOBS_DAYS']
+  const names = [
+    'AUDIT_DAYS',
+    'TOKENS_DAYS',
+    'SESSIONS_DAYS',
+    'LOGIN_CODES_HOURS',
+    'DEVICE_LINKS_HOURS',
+    'INVITES_DAYS',
+    'JOBS_DAYS',
+  ]
   const env = Object.fromEntries(names.map((name) => [`MUSTER_RETENTION_${name}`, '0']))
   const platform = await startPlatform(t, { roles: 'api', env })
   const { game_id } = await newGame(platform)

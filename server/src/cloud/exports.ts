@@ -1,16 +1,19 @@
 // Files that are generated while they are sent, from an address that is signed for an hour: a lobby's log as text, and the
-// history of a game's lobbies as CSV. The address is the only credential, and everything that decides the content is part of
+// history of a game's lobbies or an audit log as CSV. The address is the only credential, and everything that decides the content is part of
 // it. Nothing is stored for it.
 //
 //   <main>/exports/lobbies/<lobby_id>/stdout.txt?expires=1767225600000&signature=<hex>
 //   <main>/exports/games/<game_id>/export.csv?query_start=...&query_end=...&expires=...&signature=...
+//   <main>/exports/audit/<group_id, or none>/audit.csv?query_start=...&query_end=...&expires=...&signature=...
 import { timingSafeEqual } from 'node:crypto'
 import { ApiError, visibleText } from '@muster/contract'
-import { mainUrl } from '../../config/addresses.ts'
-import type { Context } from '../../context.ts'
-import type { LogStream } from '../../lobby-logs/files.ts'
-import { wholeLog } from '../../lobby-logs/lobby-logs.ts'
-import { lobbyCsv, type Window } from './csv.ts'
+import { mainUrl } from '../config/addresses.ts'
+import type { Context } from '../context.ts'
+import type { LogStream } from '../lobby-logs/files.ts'
+import { wholeLog } from '../lobby-logs/lobby-logs.ts'
+import { auditCsv } from './audit/csv.ts'
+import type { AuditWindow } from './audit/rows.ts'
+import { lobbyCsv, type Window } from './lobbies/csv.ts'
 
 const LIFETIME_MS = 60 * 60_000
 /** More than is kept of any log. */
@@ -24,7 +27,8 @@ const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 const MS = '(?:0|[1-9]\\d{0,14})'
 const SIGNED = new RegExp(
   `^(?<address>/exports/(?:lobbies/(?<lobby_id>${ID})/(?<stream>stdout|stderr)\\.txt\\?` +
-    `|games/(?<game_id>${ID})/export\\.csv\\?query_start=(?<query_start>${MS})&query_end=(?<query_end>${MS})&)` +
+    `|(?:games/(?<game_id>${ID})/export|audit/(?<audit>none|${ID})/audit)\\.csv\\?` +
+    `query_start=(?<query_start>${MS})&query_end=(?<query_end>${MS})&)` +
     `expires=(?<expires>${MS}))&signature=(?<signature>[0-9a-f]{64})$`,
 )
 
@@ -34,6 +38,11 @@ export function logUrl(ctx: Context, lobby_id: string, stream: LogStream): strin
 
 export function historyUrl(ctx: Context, { game_id, query_start, query_end }: Window): string {
   return presigned(ctx, `/exports/games/${game_id}/export.csv?query_start=${query_start}&query_end=${query_end}&`)
+}
+
+export function auditUrl(ctx: Context, { group_id, query_start, query_end }: AuditWindow): string {
+  const path = `/exports/audit/${group_id ?? 'none'}/audit.csv`
+  return presigned(ctx, `${path}?query_start=${query_start}&query_end=${query_end}&`)
 }
 
 function presigned(ctx: Context, path: string): string {
@@ -49,7 +58,7 @@ function signatureOf(ctx: Context, address: string): Buffer {
 export function openExport(ctx: Context, url: string): ExportFile {
   const parts = url.length > ADDRESS_LENGTH_MAX ? undefined : SIGNED.exec(url)?.groups
   if (parts === undefined) throw refused('This is not an address that the platform has signed.')
-  const { address = '', signature = '', expires, lobby_id, stream, game_id = '', query_start, query_end } = parts
+  const { address = '', signature = '', expires, lobby_id, stream, game_id = '', audit, query_start, query_end } = parts
   if (!timingSafeEqual(Buffer.from(signature, 'hex'), signatureOf(ctx, address))) {
     throw refused('The signature is not that of this address.')
   }
@@ -58,8 +67,11 @@ export function openExport(ctx: Context, url: string): ExportFile {
     const content = logText(ctx, lobby_id, stream as LogStream)
     return { name: `${stream}.txt`, content_type: 'text/plain; charset=utf-8', content }
   }
-  const window = { game_id, query_start: Number(query_start), query_end: Number(query_end) }
-  return { name: 'export.csv', content_type: 'text/csv; charset=utf-8', content: lobbyCsv(ctx, window) }
+  const window = { query_start: Number(query_start), query_end: Number(query_end) }
+  const content_type = 'text/csv; charset=utf-8'
+  if (audit === undefined) return { name: 'export.csv', content_type, content: lobbyCsv(ctx, { game_id, ...window }) }
+  const group_id = audit === 'none' ? null : audit
+  return { name: 'audit.csv', content_type, content: auditCsv(ctx, { group_id, ...window }) }
 }
 
 async function* logText(ctx: Context, lobby_id: string, stream: LogStream): AsyncGenerator<string> {

@@ -1,0 +1,179 @@
+// A call of every audited operation that succeeds, in an order in which none prevents the next.
+import { randomUUID } from 'node:crypto'
+import {
+  createGame,
+  createGameCdnSite,
+  createGameNamespace,
+  createGameVersion,
+  createGroup,
+  gameBannerUploadPrepare,
+  gameLogoUploadPrepare,
+} from '@muster/contract'
+import { mainUrl } from '../../src/config/addresses.ts'
+import type { Call } from '../http/calls.ts'
+import { idOf } from '../http/steps.ts'
+import { personOf, type World } from '../http/world.ts'
+import { PNG } from '../images.ts'
+import { arrives, newBuild, newSite } from './steps.ts'
+
+/** What the calls send that no log may show, beside tokens and codes. */
+const [CAPTCHA_SECRET, HEADER_SECRET, LOGIN_CODE] = [
+  'planted-captcha-secret',
+  'planted-header-secret',
+  'ABCDEFGH',
+] as const
+export const SECRETS = [CAPTCHA_SECRET, HEADER_SECRET, LOGIN_CODE]
+
+/** `token`: another caller than the first of the contract. */
+export type AuditCall = Call & { token?: string | null; headers?: Record<string, string> }
+
+const ORDER = [
+  ...['auth.identity.email.startVerification', 'auth.identity.email.completeVerification'],
+  ...['auth.identity.accessToken.completeVerification', 'auth.tokens.refreshIdentityToken'],
+  ...['identities.updateProfile', 'devices.links.complete', 'devices.links.refuse', 'admin.revokeToken'],
+  ...['groups.create', 'groups.updateProfile', 'groups.invites.createInvite', 'groups.invites.consumeInvite'],
+  ...['groups.setMemberRole', 'groups.kickMember', 'groups.transferOwnership', 'groups.leave'],
+  ...['games.createGame', 'games.renameGame', 'games.tokens.createCloudToken', 'games.tokens.revokeCloudToken'],
+  ...['games.versions.createGameVersion', 'games.versions.renameGameVersion', 'games.versions.deleteGameVersion'],
+  ...['games.builds.createGameBuild', 'games.builds.renameGameBuild', 'games.builds.deleteGameBuild'],
+  ...['games.cdn.createGameCdnSite', 'games.cdn.renameGameCdnSite', 'games.cdn.deleteGameCdnSite'],
+  'uploads.completeUpload',
+  ...['games.gameLogoUploadPrepare', 'games.gameLogoUploadComplete'],
+  ...['games.gameBannerUploadPrepare', 'games.gameBannerUploadComplete'],
+  ...['games.namespaces.createGameNamespace', 'games.namespaces.renameGameNamespace'],
+  ...['games.namespaces.updateGameNamespaceVersion', 'games.namespaces.updateGameNamespaceMatchmakerConfig'],
+  ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
+  ...['games.namespaces.createGameNamespaceTokenPublic', 'games.namespaces.revokeGameNamespaceTokenPublic'],
+  'games.namespaces.createGameNamespaceTokenDevelopment',
+  'games.namespaces.revokeGameNamespaceTokenDevelopment',
+  ...['games.namespaces.setNamespaceCdnAuthType', 'games.namespaces.toggleNamespaceDomainPublicAuth'],
+  ...['games.namespaces.updateNamespaceCdnAuthUser', 'games.namespaces.removeNamespaceCdnAuthUser'],
+  'games.matchmaker.deleteMatchmakerLobbyPlayer',
+  ...['games.matchmaker.setMatchmakerVersionDraining', 'games.matchmaker.deleteMatchmakerLobby'],
+  ...['games.namespaces.deleteGameNamespace', 'games.deleteGame', 'groups.delete'],
+]
+
+const DOMAIN = 'audit.example.com'
+
+export async function auditCallsOf(
+  world: World,
+): Promise<{ order: readonly string[]; callOf: (id: string) => Promise<AuditCall> }> {
+  const { platform, game, seat } = world
+  const { client } = platform
+  const { game_id, group_id, namespace_id, version_id } = game
+  const params = { game_id }
+  const namespace = { game_id, namespace_id }
+  const lobby = { game_id, lobby_id: seat.lobby.lobby_id }
+  const memberOf = async (role: 'developer' | 'viewer') => userOf(world, await personOf(platform, group_id, role))
+  // One that can be deleted.
+  const spare_group = await client.call(createGroup, { body: { display_name: 'Spare' } })
+  const spare_body = { display_name: 'Spare', developer_group_id: spare_group.group_id }
+  const spare_game = await client.call(createGame, { body: spare_body })
+  const display_name = 'Spare'
+  const version = await client.call(createGameVersion, { params, body: { display_name, config: {} } })
+  const spare_namespace = await client.call(createGameNamespace, {
+    params,
+    body: { display_name, name_id: 'spare', version_id },
+  })
+  const calls: Record<string, () => AuditCall | Promise<AuditCall>> = {
+    'auth.identity.email.completeVerification': () => loginCall(world),
+    'auth.tokens.refreshIdentityToken': () => logoutCall(world),
+    'groups.setMemberRole': async () => ({
+      params: { group_id, identity_id: await memberOf('developer') },
+      body: { role: 'viewer' },
+    }),
+    'groups.kickMember': async () => ({ params: { group_id, identity_id: await memberOf('viewer') } }),
+    'groups.transferOwnership': async () => ({
+      params: { group_id },
+      body: { new_owner_identity_id: userOf(world, world.tokens.developer!) },
+    }),
+    'groups.leave': () => ({ token: world.tokens.owner }),
+    'groups.invites.consumeInvite': () => ({ token: world.tokens.stranger }),
+    'groups.delete': () => ({ params: { group_id: spare_group.group_id } }),
+    'games.deleteGame': () => ({ params: { game_id: spare_game.game_id } }),
+    'games.versions.createGameVersion': async () => ({
+      params,
+      body: { display_name: 'Secrets', config: configOf(await newBuild(platform, game_id)) },
+    }),
+    'games.versions.deleteGameVersion': () => ({ params: { game_id, version_id: version.version_id } }),
+    'games.builds.renameGameBuild': async () => ({ params: { game_id, build_id: await newBuild(platform, game_id) } }),
+    'games.builds.deleteGameBuild': async () => ({ params: { game_id, build_id: await newBuild(platform, game_id) } }),
+    'games.cdn.renameGameCdnSite': async () => ({ params: { game_id, site_id: await newSite(platform, game_id) } }),
+    'games.cdn.deleteGameCdnSite': async () => ({ params: { game_id, site_id: await newSite(platform, game_id) } }),
+    'uploads.completeUpload': async () => ({ params: { upload_id: await arrivedSite(world) } }),
+    'games.gameLogoUploadComplete': async () => ({ params: { game_id, upload_id: await arrivedImage(world, 'logo') } }),
+    'games.gameBannerUploadComplete': async () => ({
+      params: { game_id, upload_id: await arrivedImage(world, 'banner') },
+    }),
+    'games.namespaces.addNamespaceDomain': () => ({ params: namespace, body: { domain: DOMAIN } }),
+    'games.namespaces.removeNamespaceDomain': () => ({ params: { ...namespace, domain: DOMAIN } }),
+    'games.namespaces.deleteGameNamespace': () => ({
+      params: { game_id, namespace_id: spare_namespace.namespace_id },
+    }),
+    'games.matchmaker.deleteMatchmakerLobby': () => ({ params: lobby }),
+    'games.matchmaker.deleteMatchmakerLobbyPlayer': () => ({
+      params: { ...lobby, player_id: idOf(platform, seat) },
+    }),
+  }
+  return { order: ORDER, callOf: async (id) => (await calls[id]?.()) ?? {} }
+}
+
+function userOf({ platform }: World, token: string): string {
+  const person = platform.ctx.keys.verify(token, platform.ctx.now())
+  return person.kind === 'user' ? person.user_id : ''
+}
+
+function configOf(image_id: string): object {
+  const url = 'https://gate.example.org/'
+  const verification = { url, headers: { 'x-gate': HEADER_SECRET } }
+  return {
+    matchmaker: {
+      captcha: {
+        requests_before_reverify: 10,
+        verification_ttl: 240_000,
+        hcaptcha: { site_key: 'a', secret_key: CAPTCHA_SECRET },
+      },
+      docker: { image_id, args: ['node', 'server.js'], ports: { game: { protocol: 'http' } } },
+      game_modes: { default: { actions: { find: { enabled: true, verification } } } },
+    },
+  }
+}
+
+/** The right code of a login that has begun. The table has only its hash, so this one is put there. */
+async function loginCall({ platform: { ctx } }: World): Promise<AuditCall> {
+  const verification_id = randomUUID()
+  const code_hash = ctx.keys.mac('email-code', `${verification_id} ${LOGIN_CODE}`)
+  const [create_ts, expire_ts] = [new Date(ctx.now()), new Date(ctx.now() + 60_000)]
+  const row = { verification_id, email: 'ada@example.com', client: '127.0.0.1', networks: [], code_hash }
+  await ctx.db
+    .insertInto('email_verifications')
+    .values({ ...row, create_ts, expire_ts })
+    .execute()
+  return { body: { verification_id, code: LOGIN_CODE } }
+}
+
+async function logoutCall({ platform }: World): Promise<AuditCall> {
+  const origin = mainUrl(platform.ctx.config)
+  const login = await fetch(`${platform.api_url}/auth/identity/access-token/complete-verification`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin },
+    body: JSON.stringify({ access_token: platform.token }),
+  })
+  const cookie = login.headers.get('set-cookie')?.split(';')[0] ?? ''
+  return { body: { logout: true }, headers: { origin, cookie } }
+}
+
+async function arrivedSite({ platform, game: { game_id } }: World): Promise<string> {
+  const body = { display_name: 'Site', files: [{ path: 'index.html', content_length: 2 }] }
+  const site = await platform.client.call(createGameCdnSite, { params: { game_id }, body })
+  await arrives(platform, site.presigned_requests[0]!, 'hi')
+  return site.upload_id
+}
+
+async function arrivedImage({ platform, game: { game_id } }: World, kind: 'logo' | 'banner'): Promise<string> {
+  const prepare = kind === 'logo' ? gameLogoUploadPrepare : gameBannerUploadPrepare
+  const body = { path: 'picture.png', content_length: PNG.length }
+  const { upload_id, presigned_request } = await platform.client.call(prepare, { params: { game_id }, body })
+  await arrives(platform, presigned_request, PNG)
+  return upload_id
+}

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  type AuditEvent,
+  completeAccessTokenVerification,
+  createGame,
+  createGroup,
+  exportAuditEvents,
+  exportGroupAuditEvents,
+  getGameById,
+  listAuditEvents,
+  listGroupAuditEvents,
+  type Operation,
+  renameGame,
+  updateGameNamespaceVersion,
+} from '@muster/contract'
+import { OPERATIONS } from '@muster/contract/operations'
+import { sql } from 'kysely'
+import { REFUSALS_PER_CLIENT_MAX } from '../../src/audit/refusals.ts'
+import { isAudited, UNAUDITED } from '../../src/audit/unaudited.ts'
+import { type Answer, ask } from '../http/ask.ts'
+import { askFor, callBy, rightTokenOf } from '../http/calls.ts'
+import { TRUSTING } from '../http/steps.ts'
+import { createWorld, personOf, type World } from '../http/world.ts'
+import { type Platform, startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
+import { auditCallsOf, SECRETS } from './audit-calls.ts'
+import { refused } from './steps.ts'
+
+const WINDOW_MS = 10 * 60_000
+const QUERY = { query_start: 0, query_end: 253_402_300_799_999 }
+
+function eventsOf({ ctx }: Platform, ray_id: string) {
+  return ctx.db.selectFrom('audit_events').selectAll().where('ray_id', '=', ray_id).execute()
+}
+
+const rayOf = ({ headers }: Answer): string => String(headers['x-ray-id'])
+
+test('the list of operations without an audit event names only operations that are not GET, each with a reason', () => {
+  const changing = new Map(
+    OPERATIONS.filter(({ method }) => method !== 'GET').map((operation) => [operation.id, operation]),
+  )
+  for (const [id, reason] of Object.entries(UNAUDITED)) {
+    assert.ok(changing.has(id), `unaudited.ts names ${id}, which is no operation that is not GET`)
+    assert.match(reason, /^[A-Z].{10,}\.$/)
+  }
+})
+
+test('the audit log', async (t) => {
+  const platform = await startPlatform(t, { env: TRUSTING })
+  const world = await createWorld(platform)
+
+  await t.test('every operation that changes something leaves an event, and no event has a secret', () =>
+    walkContract(platform, world),
+  )
+  await t.test('a change and its event are committed together, or neither is', () => commitTogether(platform, world))
+  await t.test('the audit log of a group is closed to other groups', () => separateGroups(platform))
+  await t.test('refusals are recorded with their caller, and a flood is counted', () => countRefusals(platform, world))
+})
+
+async function walkContract(platform: Platform, world: World): Promise<void> {
+  const calls = await auditCallsOf(world)
+  const audited = OPERATIONS.filter(isAudited)
+  const missing = audited.filter(({ id }) => !calls.order.includes(id)).map(({ id }) => id)
+  assert.deepEqual(missing, [], 'audit-calls.ts needs a call of these that succeeds, at its place in the order')
+  const secrets = new Set<string>(SECRETS)
+  for (const token of Object.values(world.tokens)) if (token !== null && token.length > 20) secrets.add(token)
+  for (const id of calls.order) {
+    const operation = audited.find((one) => one.id === id)
+    assert.ok(operation, `audit-calls.ts has a call of ${id}, which is not audited`)
+    const { token = rightTokenOf(world, operation), headers = {}, ...call } = await calls.callOf(id)
+    const whole = { ...callBy(world, operation, 'admin'), ...call }
+    const answer = await askFor(world, operation, whole, token, { headers })
+    assert.equal(answer.status, 200, `audit-calls.ts needs a call of ${id} that succeeds: ${answer.text}`)
+    for (const secret of secretsIn([whole, JSON.parse(answer.text)])) secrets.add(secret)
+    await requireEvent(platform, operation, answer)
+  }
+  const { rows } = await sql<{ text: string }>`select row_to_json(e)::text as text from audit_events e`.execute(
+    platform.ctx.db,
+  )
+  assert.ok(secrets.size > 30, String(secrets.size))
+  const text = rows.map((row) => row.text).join('\n')
+  for (const secret of secrets) assert.ok(!text.includes(secret), `an event shows the secret ${secret}`)
+}
+
+async function requireEvent(platform: Platform, { id }: Operation, answer: Answer): Promise<void> {
+  const events = (await eventsOf(platform, rayOf(answer))).filter(({ operation }) => operation === id)
+  assert.equal(
+    events.length,
+    1,
+    `${id} left ${events.length} audit events. An operation that changes something opens its transaction with changes() ` +
+      'of server/src/audit/changes.ts; one that changes nothing is listed in server/src/audit/unaudited.ts with the reason.',
+  )
+  const [event] = events
+  assert.equal(event!.outcome, 'done', id)
+  assert.equal(event!.client_ip, '127.0.0.1')
+}
+
+/** Values of members that no log may show, wherever they are. */
+function secretsIn(value: unknown, name = ''): string[] {
+  if (typeof value === 'string') {
+    if (/^(token|code|password|access_token|device_link_token|cloud_token|group_invite_code)$/.test(name))
+      return [value]
+    const signature = /signature=([0-9a-f]{20,})/.exec(value)?.[1]
+    return signature === undefined ? [] : [signature]
+  }
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, member]) => secretsIn(member, Array.isArray(value) ? name : key))
+}
+
+async function commitTogether(platform: Platform, { other }: World): Promise<void> {
+  const { client, ctx } = platform
+  const { game_id } = other
+  const nameOf = async () => (await client.call(getGameById, { params: { game_id } })).game.display_name
+  const rename = (display_name: string) => client.call(renameGame, { params: { game_id }, body: { display_name } })
+  const renamed = () =>
+    ctx.db
+      .selectFrom('audit_events')
+      .selectAll()
+      .where('game_id', '=', game_id)
+      .where('operation', '=', 'games.renameGame')
+  await rename('Before')
+  const count = (await renamed().execute()).length
+
+  // The connection dies after the change and before its event.
+  await onWrite(platform, 'audit_events', `perform pg_terminate_backend(pg_backend_pid())`, async () => {
+    await assert.rejects(rename('Killed'))
+  })
+  assert.deepEqual([await nameOf(), (await renamed().execute()).length], ['Before', count])
+
+  // The event cannot be written.
+  await onWrite(platform, 'audit_events', `raise exception 'no room'`, async () => {
+    await refused('INTERNAL_ERROR', rename('Unrecorded'))
+  })
+  assert.deepEqual([await nameOf(), (await renamed().execute()).length], ['Before', count])
+
+  // The change fails.
+  await onWrite(platform, 'games', `raise exception 'no'`, async () => {
+    await refused('INTERNAL_ERROR', rename('Unchanged'))
+  })
+  assert.deepEqual([await nameOf(), (await renamed().execute()).length], ['Before', count])
+
+  await rename('After')
+  const last = await renamed().orderBy('event_id', 'desc').executeTakeFirstOrThrow()
+  assert.deepEqual(last.changes, [{ member: 'display_name', before: 'Before', after: 'After' }])
+  assert.equal(last.group_id, other.group_id)
+}
+
+/** Runs the statement at every write to the table, as long as `work` takes. */
+async function onWrite({ ctx }: Platform, table: string, statement: string, work: () => Promise<void>): Promise<void> {
+  await ctx.pool.query(`
+    create function at_write() returns trigger language plpgsql as $$ begin ${statement}; return new; end $$;
+    create trigger at_write before insert or update on ${table} for each row execute function at_write()`)
+  try {
+    await work()
+  } finally {
+    await until('the trigger to be removed', () =>
+      ctx.pool.query(`drop trigger if exists at_write on ${table}; drop function if exists at_write()`).then(
+        () => true,
+        () => false,
+      ),
+    )
+  }
+}
+
+async function separateGroups(platform: Platform): Promise<void> {
+  const { client } = platform
+  const [one, two] = [await groupOf(platform, 'One'), await groupOf(platform, 'Two')]
+  const read = (group: typeof one, token: string, query: object = {}) =>
+    platform.as(token).call(listGroupAuditEvents, { params: { group_id: group.group_id }, query })
+  for (const [own, foreign] of [
+    [one, two],
+    [two, one],
+  ] as const) {
+    for (const token of [own.owner, own.developer]) {
+      const { events, is_cut } = await read(own, token)
+      assert.ok(events.length >= 4 && !is_cut)
+      assert.ok(events.every(({ group_id }) => group_id === own.group_id))
+      assert.ok(!JSON.stringify(events).includes(foreign.group_id) && !JSON.stringify(events).includes(foreign.game_id))
+      await refused('GROUP_NOT_FOUND', read(foreign, token))
+      const { events: none } = await read(own, token, { game_id: foreign.game_id })
+      assert.deepEqual(none, [])
+      await refused('API_FORBIDDEN', platform.as(token).call(listAuditEvents, {}))
+      await refused('API_FORBIDDEN', platform.as(token).call(exportAuditEvents, { body: QUERY }))
+      const params = { group_id: foreign.group_id }
+      await refused('GROUP_NOT_FOUND', platform.as(token).call(exportGroupAuditEvents, { params, body: QUERY }))
+    }
+    await refused('GROUP_INSUFFICIENT_PERMISSIONS', read(own, own.viewer))
+  }
+  await readFilters(platform, one)
+
+  const { events: of_none } = await client.call(listAuditEvents, {})
+  assert.ok(of_none.length > 0 && of_none.every(({ group_id }) => group_id === undefined))
+  const of_two = await client.call(listAuditEvents, { query: { group_id: two.group_id } })
+  assert.ok(of_two.events.length >= 4 && of_two.events.every(({ group_id }) => group_id === two.group_id))
+}
+
+type Group = Awaited<ReturnType<typeof groupOf>>
+
+async function groupOf(platform: Platform, display_name: string) {
+  const { client } = platform
+  const { group_id } = await client.call(createGroup, { body: { display_name } })
+  const owner = await personOf(platform, group_id, 'owner')
+  const people = { owner, developer: await personOf(platform, group_id, 'developer') }
+  const viewer = await personOf(platform, group_id, 'viewer')
+  const as_owner = platform.as(owner)
+  const { game_id } = await as_owner.call(createGame, { body: { display_name, developer_group_id: group_id } })
+  for (const name of ['A', '=B()'])
+    await as_owner.call(renameGame, { params: { game_id }, body: { display_name: name } })
+  return { group_id, game_id, viewer, ...people }
+}
+
+async function readFilters(platform: Platform, { group_id, game_id, owner }: Group): Promise<void> {
+  const client = platform.as(owner)
+  const params = { group_id }
+  const list = async (query: object): Promise<AuditEvent[]> =>
+    (await client.call(listGroupAuditEvents, { params, query })).events
+  const all = await list({})
+  const ids = all.map(({ event_id }) => event_id)
+  assert.deepEqual(ids, [...ids].sort().reverse())
+  const paged: string[] = []
+  for (let before: object = {}; ; ) {
+    const page = await client.call(listGroupAuditEvents, { params, query: { ...before, limit: 1 } })
+    paged.push(...page.events.map(({ event_id }) => event_id))
+    if (!page.is_cut) break
+    before = { before_event_id: page.events.at(-1)!.event_id }
+  }
+  assert.deepEqual(paged, ids)
+
+  const renames = await list({ operation: 'games.renameGame', game_id, outcome: 'done' })
+  assert.deepEqual(
+    renames.map(({ changes }) => changes),
+    [[{ member: 'display_name', before: 'A', after: '=B()' }], [{ member: 'display_name', before: 'One', after: 'A' }]],
+  )
+  const { actor } = renames[0]!
+  assert.deepEqual([actor.kind, actor.name], ['user', 'owner'])
+  assert.equal((await list({ actor_id: actor.user_id })).length, 3)
+  assert.equal((await list({ actor_id: actor.token_id })).length, 3)
+  assert.equal(
+    (await list({ query_end: renames[1]!.create_ts })).some(({ event_id }) => event_id === ids[0]),
+    false,
+  )
+  assert.deepEqual(await list({ query_start: String(platform.ctx.now() + 1_000) }), [])
+
+  const { url } = await client.call(exportGroupAuditEvents, { params, body: QUERY })
+  const { pathname, search } = new URL(url)
+  const { status, text } = await ask(`${platform.api_url}${pathname}${search}`)
+  assert.equal(status, 200, text)
+  const lines = text.trimEnd().split('\r\n')
+  assert.deepEqual(
+    lines.slice(1).map((line) => line.slice(0, 36)),
+    ids.toReversed(),
+  )
+  assert.match(lines.at(-1)!, /games\.renameGame,done,,/)
+  assert.equal((await ask(`${platform.api_url}${pathname.replace(group_id, 'none')}${search}`)).status, 403)
+}
+
+async function countRefusals(platform: Platform, world: World): Promise<void> {
+  const { ctx, client } = platform
+  const operation = OPERATIONS.find(({ id }) => id === updateGameNamespaceVersion.id)!
+  const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
+  const { game_id, group_id } = world.other
+  const call = {
+    params: { game_id, namespace_id: world.other.namespace_id },
+    body: { version_id: world.other.version_id },
+  }
+  const refusal = async (token: string, address: string) => {
+    const ray_id = rayOf(await askFor(world, operation, call, token, from(address)))
+    return until('the refusal to be recorded', async () => (await eventsOf(platform, ray_id))[0])
+  }
+  const viewer = await refusal(await personOf(platform, group_id, 'viewer'), '192.0.2.1')
+  assert.deepEqual(
+    [viewer.outcome, viewer.code, viewer.group_id, viewer.game_id, viewer.actor_kind, viewer.client_ip],
+    ['refused', 'GROUP_INSUFFICIENT_PERMISSIONS', group_id, game_id, 'user', '192.0.2.1'],
+  )
+  // Of what the token stands for, and not of what the caller has named.
+  const { game_id: own_id, group_id: own_group_id } = world.game
+  const player = await refusal(world.game.public_token, '192.0.2.1')
+  assert.deepEqual([player.code, player.game_id, player.group_id], ['API_FORBIDDEN', own_id, own_group_id])
+  const revoked = await refusal(world.tokens.revoked!, '192.0.2.1')
+  assert.deepEqual([revoked.code, revoked.actor_kind, revoked.group_id], ['TOKEN_REVOKED', 'cloud', own_group_id])
+  const expired = await refusal(world.tokens.expired!, '192.0.2.1')
+  assert.deepEqual([expired.code, expired.actor_kind, expired.actor_name], ['TOKEN_EXPIRED', 'admin', 'x'])
+  assert.ok(expired.token_id)
+  await refused('TOKEN_INVALID', client.call(completeAccessTokenVerification, { body: { access_token: 'nonsense' } }))
+
+  const flooded = '192.0.2.99'
+  const rows = () => ctx.db.selectFrom('audit_events').selectAll().where('client_ip', '=', flooded).execute()
+  for (let n = 0; n < REFUSALS_PER_CLIENT_MAX + 7; n++) {
+    await askFor(world, operation, call, world.tokens.expired!, from(flooded))
+  }
+  // What follows is written after it.
+  await refusal(world.tokens.expired!, '192.0.2.2')
+  assert.equal((await rows()).length, REFUSALS_PER_CLIENT_MAX)
+  platform.advance(WINDOW_MS)
+  await refusal(world.tokens.expired!, '192.0.2.3')
+  const all = await rows()
+  assert.equal(all.length, REFUSALS_PER_CLIENT_MAX + 1)
+  assert.deepEqual(all.map(({ dropped_count }) => dropped_count).filter(Boolean), [6])
+}
