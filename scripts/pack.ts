@@ -23,8 +23,8 @@ const MANIFEST = join(ROOT, 'package.json')
 /** The manifest of the checkout, while `npm pack` reads another. */
 const MANIFEST_KEPT = join(ROOT, 'package.json.kept')
 const WORKSPACES = ['contract', 'server', 'sdk', 'cli']
-/** Read at run time beside the code: the API reference, and what `muster init` copies. */
-const DATA = ['contract/openapi.json', 'cli/templates']
+/** Read at run time beside the code: the API reference, the schema of muster.yaml, and what `muster init` copies. */
+const DATA = ['contract/openapi.json', 'contract/muster.schema.json', 'cli/templates']
 /** npm leaves files of these names out of every package, or obeys them. `muster init` gives them their names back. */
 const RENAMED = ['.gitignore', '.npmignore', '.npmrc']
 

@@ -30,3 +30,11 @@ export function csvCell(text: string): string {
   const inert = FORMULA.test(visible) ? `'${visible}` : visible
   return /[",'\s]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert
 }
+
+/** Characters of a member's name that an error repeats. No name that the platform knows is longer. */
+const NAME_SHOWN_MAX = 256
+
+/** What an error repeats of the name that a client gave a member. */
+export function shownName(name: string): string {
+  return name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : name
+}

@@ -110,7 +110,7 @@ export const ARROWS: Record<string, readonly string[]> = {
   // It runs the checks of a start: the roles' own code, which it calls and does not start.
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
 
-  cli: ['config', 'contract', 'suggestion', 'supervisor', 'backup', 'doctor'],
+  cli: ['config', 'contract', 'schema-check', 'suggestion', 'supervisor', 'backup', 'doctor'],
   'examples/arena': ['sdk'],
   // Code of a third party: it uses openapi.json and no module of the platform.
   'examples/generated-client': [],

@@ -1,6 +1,6 @@
 // Checks a value against a schema of the contract, and names the members that are wrong and why. One place serves both the
 // requests, which are refused, and the validate operations, which only report.
-import { type ErrorDetail, FORMATS } from '@muster/contract'
+import { type ErrorDetail, FORMATS, shownName } from '@muster/contract'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { removeAbsentNulls, unescapePointer } from './absent-nulls.ts'
@@ -8,8 +8,6 @@ import { didYouMean } from './suggestion.ts'
 
 /** A value may be wrong in very many places; the first ones help most. */
 const ERROR_DETAILS_MAX = 32
-/** Of the name of a member; no name that the platform knows is longer. */
-const NAME_SHOWN_MAX = 256
 
 const REASONS: Readonly<Record<string, string>> = {
   required: 'required',
@@ -88,17 +86,12 @@ export function toDetails(faults: readonly Fault[]): ErrorDetail[] {
     const { missingProperty, additionalProperty } = fault.params as Record<string, unknown>
     const member = missingProperty ?? additionalProperty
     if (typeof member === 'string') names.push(member)
-    const path = names.map(shown)
+    const path = names.map(shownName)
     const reason = REASONS[fault.keyword] ?? 'invalid'
     const key = path.join('\n')
     if (!details.has(key)) details.set(key, { path, reason, message: sentence(path, reason, fault, faults) })
   }
   return [...details.values()]
-}
-
-/** What is repeated of the name that somebody gave a member. */
-export function shown(name: string): string {
-  return name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : name
 }
 
 function sentence(path: readonly string[], reason: string, fault: Fault, faults: readonly Fault[]): string {

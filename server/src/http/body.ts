@@ -1,8 +1,7 @@
 // Parses the bytes of a JSON body, or refuses them. JSON.parse runs without a reviver, because this is the hot path. With
 // `exact` numbers, a number that a double cannot hold is refused with its digits, instead of being rounded.
 import { isUtf8 } from 'node:buffer'
-import { ApiError, validationError } from '@muster/contract'
-import { shown } from '../schema-check.ts'
+import { ApiError, shownName, validationError } from '@muster/contract'
 import { refuseDuplicate, syntaxErrorOf } from './body-places.ts'
 import { type FreeJson, hasDuplicateMember, InexactNumber, keepExactData, requireExact } from './exact-json.ts'
 
@@ -56,7 +55,7 @@ function requireHarmless(value: unknown, path: string[]): void {
     if (name === '__proto__') {
       throw validationError([{ path: [...path, name], reason: 'invalid', message: '__proto__ cannot be a member.' }])
     }
-    path.push(shown(name))
+    path.push(shownName(name))
     requireHarmless(member, path)
     path.pop()
   }

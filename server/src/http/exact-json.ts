@@ -2,10 +2,9 @@
 // state of a lobby) must arrive exactly as it was sent, so its numbers are kept to the last digit (../exact-json.ts). A text
 // with a duplicate member is refused: JSON.parse keeps the last one, which would deceive a program that checks the first.
 // Elsewhere a whole number that a double cannot hold is refused with its digits. So unsigned 64-bit lengths are exact.
-import { type ErrorDetail, validationError } from '@muster/contract'
+import { type ErrorDetail, shownName, validationError } from '@muster/contract'
 import Type, { type TSchema } from 'typebox'
 import { mayChange, parseExact } from '../exact-json.ts'
-import { shown } from '../schema-check.ts'
 import { refuseDuplicate } from './body-places.ts'
 
 /** The parts of a body that may be any JSON: the whole body, or members by name. */
@@ -107,7 +106,7 @@ export function requireExact(value: unknown): void {
 function collect(value: unknown, path: readonly string[], errors: ErrorDetail[]): void {
   if (errors.length === ERRORS_MAX || typeof value !== 'object' || value === null) return
   if (!(value instanceof InexactNumber)) {
-    for (const [name, member] of Object.entries(value)) collect(member, [...path, shown(name)], errors)
+    for (const [name, member] of Object.entries(value)) collect(member, [...path, shownName(name)], errors)
     return
   }
   const { source, reason } = value

@@ -12,6 +12,7 @@ import {
   type VersionFull,
   type VersionSummary,
 } from '@muster/contract'
+import { withOneName } from '@muster/contract/version-check'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
@@ -27,7 +28,6 @@ import { lockGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { checkConfig } from './check.ts'
 import { findHostWarnings } from './host-warnings.ts'
-import { withOneName } from './verification-check.ts'
 
 const checkShape = createShapeCheck(VersionConfig)
 

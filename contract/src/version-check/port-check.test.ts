@@ -1,6 +1,6 @@
 import assert from 'node:assert'
 import { test } from 'node:test'
-import type { PortRange, VersionConfig } from '@muster/contract'
+import type { PortRange, VersionConfig } from '../version-config.ts'
 import { checkPorts } from './port-check.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>

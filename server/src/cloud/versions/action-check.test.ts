@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { VerificationConfig } from '@muster/contract'
+import { checkActions, withOneName } from '@muster/contract/version-check'
 import { readConfig } from '../../config/config.ts'
-import { checkActions, withOneName } from './verification-check.ts'
+import { platformRules } from './platform-rules.ts'
 
 const DEVELOPMENT = readConfig({})
 const PRODUCTION = readConfig({
@@ -14,7 +15,9 @@ const URL = 'https://gate.example.org/x?y=1'
 
 /** `where reason` of each mistake. */
 function check(verification_config: VerificationConfig, config = DEVELOPMENT): string[] {
-  const errors = checkActions(config, { join: { enabled: true, verification_config } }, ['actions'])
+  const errors = checkActions(platformRules(config).checkUrl, { join: { enabled: true, verification_config } }, [
+    'actions',
+  ])
   return errors.map(({ path, reason }) => `${path.slice(3).join('.')} ${reason}`)
 }
 
@@ -83,13 +86,13 @@ test('a header says nothing of the message it travels in, and is one line', () =
 
 test('both names are taken, one at a time, and one is kept', () => {
   const both = { enabled: true, verification_config: { url: URL }, verification: { url: URL } }
-  const errors = checkActions(DEVELOPMENT, { find: both }, ['actions'])
+  const errors = checkActions(platformRules(DEVELOPMENT).checkUrl, { find: both }, ['actions'])
   assert.deepEqual(
     errors.map(({ path, reason }) => [path, reason]),
     [[['actions', 'find', 'verification'], 'conflicts']],
   )
   const later = { enabled: true, verification: { url: 'x' } }
-  assert.deepEqual(checkActions(DEVELOPMENT, { create: later }, ['actions'])[0]?.path, [
+  assert.deepEqual(checkActions(platformRules(DEVELOPMENT).checkUrl, { create: later }, ['actions'])[0]?.path, [
     'actions',
     'create',
     'verification',

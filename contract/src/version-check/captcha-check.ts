@@ -1,10 +1,15 @@
 // What makes the captcha of a version acceptable beyond its shape: it has a provider, its secrets are there, and they
 // are not those that let everybody pass.
-import { CAPTCHA_PROVIDERS, CAPTCHA_TEST_SECRETS, type CaptchaConfig, type ErrorDetail } from '@muster/contract'
-import type { Config } from '../../config/config.ts'
+import { CAPTCHA_PROVIDERS, CAPTCHA_TEST_SECRETS, type CaptchaConfig } from '../captcha-config.ts'
+import type { ErrorDetail } from '../errors.ts'
+import type { PlatformRules } from './platform-rules.ts'
 
-/** `path` is where the captcha stands in the config. */
-export function checkCaptcha(mode: Config['mode'], captcha: CaptchaConfig, path: readonly string[]): ErrorDetail[] {
+/** `mode`: null when the platform is unknown. `path` is where the captcha stands in the config. */
+export function checkCaptcha(
+  mode: PlatformRules['mode'] | null,
+  captcha: CaptchaConfig,
+  path: readonly string[],
+): ErrorDetail[] {
   const errors: ErrorDetail[] = []
   if (CAPTCHA_PROVIDERS.every((provider) => captcha[provider] === undefined)) {
     const message = `The captcha needs a provider: ${CAPTCHA_PROVIDERS.join(' or ')}.`

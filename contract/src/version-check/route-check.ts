@@ -1,7 +1,8 @@
 // Checks the routes of a version's site beyond their schema. A route adds headers to the files of the site. They may say
 // what a browser does with the files. They must not set what belongs to the platform (framing, type, access) or to other
 // sites (cookies).
-import type { CdnRoute, ErrorDetail } from '@muster/contract'
+import type { ErrorDetail } from '../errors.ts'
+import type { CdnRoute } from '../version-config.ts'
 
 /** Names and values of all routes together: they travel in front of files, and heads are bounded. */
 const HEADER_BYTES_MAX = 8 * 1024

@@ -1,16 +1,10 @@
 // Checks the actions of a game mode beyond their schema: which identities they require, an endpoint that may be called, and
 // headers that do not describe the message itself.
-import {
-  type ErrorDetail,
-  type IdentityRequirement,
-  SEAT_ACTIONS,
-  type VerificationConfig,
-  type VersionConfig,
-} from '@muster/contract'
-import type { Config } from '../../config/config.ts'
-import { FetchFailure, parseTarget } from '../../outbound/safe-fetch.ts'
-import { webhookRules } from '../../outbound/webhook-rules.ts'
-import { shown } from '../../schema-check.ts'
+import type { ErrorDetail } from '../errors.ts'
+import { SEAT_ACTIONS, type VerificationConfig } from '../verification-config.ts'
+import type { IdentityRequirement, VersionConfig } from '../version-config.ts'
+import { shownName } from '../visible-text.ts'
+import type { PlatformRules } from './platform-rules.ts'
 
 /** Characters of a header name of a verification request. */
 const HEADER_NAME_LENGTH_MAX = 128
@@ -29,8 +23,10 @@ const FORBIDDEN_PREFIX = /^proxy-/
 
 type Actions = NonNullable<NonNullable<VersionConfig['matchmaker']>['game_modes'][string]['actions']>
 
-/** `path` is where the actions stand in the config. */
-export function checkActions(config: Config, actions: Actions, path: readonly string[]): ErrorDetail[] {
+type CheckUrl = PlatformRules['checkUrl']
+
+/** `checkUrl`: null when the platform is unknown. `path` is where the actions stand in the config. */
+export function checkActions(checkUrl: CheckUrl | null, actions: Actions, path: readonly string[]): ErrorDetail[] {
   return SEAT_ACTIONS.flatMap((name): ErrorDetail[] => {
     const { verification_config, verification, identity_requirement } = actions[name] ?? {}
     const at = [...path, name]
@@ -41,7 +37,7 @@ export function checkActions(config: Config, actions: Actions, path: readonly st
     }
     const found = verification_config ?? verification
     const member = verification_config === undefined ? 'verification' : 'verification_config'
-    return found === undefined ? errors : [...errors, ...checkVerification(config, found, [...at, member])]
+    return found === undefined ? errors : [...errors, ...checkVerification(checkUrl, found, [...at, member])]
   })
 }
 
@@ -52,19 +48,24 @@ function checkRequirement(requirement: IdentityRequirement | undefined, path: re
   return [{ path: [...path, 'identity_requirement'], reason: 'not_supported', message }]
 }
 
-function checkVerification(config: Config, { url, headers = {} }: VerificationConfig, path: string[]): ErrorDetail[] {
-  const errors = checkUrl(config, url, [...path, 'url'])
+function checkVerification(
+  checkUrl: CheckUrl | null,
+  { url, headers = {} }: VerificationConfig,
+  path: string[],
+): ErrorDetail[] {
+  const fault = checkUrl?.(url) ?? null
+  const errors: ErrorDetail[] = fault === null ? [] : [{ path: [...path, 'url'], ...fault }]
   const seen = new Set<string>()
   let bytes = 0
   for (const [name, value] of Object.entries(headers)) {
-    const at = [...path, 'headers', shown(name)]
+    const at = [...path, 'headers', shownName(name)]
     bytes += name.length + value.length
     errors.push(...checkName(name, at), ...checkValue(name, value, at))
     if (seen.has(name.toLowerCase())) {
       errors.push({
         path: at,
         reason: 'not_unique',
-        message: `The header ${shown(name.toLowerCase())} is there twice.`,
+        message: `The header ${shownName(name.toLowerCase())} is there twice.`,
       })
     }
     seen.add(name.toLowerCase())
@@ -76,38 +77,26 @@ function checkVerification(config: Config, { url, headers = {} }: VerificationCo
   return errors
 }
 
-/** Resolves no name: the addresses of a name are checked at each call. */
-function checkUrl(config: Config, url: string, path: string[]): ErrorDetail[] {
-  try {
-    parseTarget(url, webhookRules(config))
-    return []
-  } catch (error) {
-    if (!(error instanceof FetchFailure)) throw error
-    const reason = error.reason === 'address_not_public' ? 'address_not_public' : 'invalid'
-    return [{ path, reason, message: error.message }]
-  }
-}
-
 function checkName(name: string, path: string[]): ErrorDetail[] {
   const lower = name.toLowerCase()
   if (!NAME.test(name)) {
-    return [{ path, reason: 'invalid', message: `${JSON.stringify(shown(name))} is not the name of a header.` }]
+    return [{ path, reason: 'invalid', message: `${JSON.stringify(shownName(name))} is not the name of a header.` }]
   }
   if (name.length > HEADER_NAME_LENGTH_MAX) {
     const message = `The name of a header has at most ${HEADER_NAME_LENGTH_MAX} characters.`
     return [{ path, reason: 'too_long', message }]
   }
   if (!FORBIDDEN.has(lower) && !FORBIDDEN_PREFIX.test(lower) && lower !== '__proto__') return []
-  return [{ path, reason: 'forbidden', message: `The header ${shown(lower)} cannot be set.` }]
+  return [{ path, reason: 'forbidden', message: `The header ${shownName(lower)} cannot be set.` }]
 }
 
 function checkValue(name: string, value: string, path: string[]): ErrorDetail[] {
   if (value === '') {
-    const message = `The value of ${JSON.stringify(shown(name))} is missing. It is never answered: a config that was read has none.`
+    const message = `The value of ${JSON.stringify(shownName(name))} is missing. It is never answered: a config that was read has none.`
     return [{ path, reason: 'required', message }]
   }
   if (VALUE.test(value)) return []
-  const message = `The value of ${JSON.stringify(shown(name))} must be one line of visible Latin-1 characters, no blank around.`
+  const message = `The value of ${JSON.stringify(shownName(name))} must be one line of visible Latin-1 characters, no blank around.`
   return [{ path, reason: 'invalid', message }]
 }
 

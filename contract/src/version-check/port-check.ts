@@ -1,28 +1,23 @@
 // The ports of a version config: what of it fits together, and what the operator of this platform allows.
-import {
-  type ErrorDetail,
-  PORT_PROTOCOL_DEFAULT,
-  type PortProtocol,
-  type PortRange,
-  type VersionConfig,
-} from '@muster/contract'
+import type { ErrorDetail } from '../errors.ts'
+import { PORT_PROTOCOL_DEFAULT, type PortProtocol, type PortRange, type VersionConfig } from '../version-config.ts'
+import type { PlatformRules } from './platform-rules.ts'
 
 type Docker = NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>
 type Port = NonNullable<Docker['ports']>[string] & { protocol: PortProtocol }
 type Wrong = (at: string[], reason: string, message: string) => ErrorDetail
 
-/** What the operator allows: ranges for lobbies in network mode host, and whether the edge has certificates to show. */
-export type PortRules = { host_ranges: readonly PortRange[]; has_certificates: boolean }
+type PortRules = Pick<PlatformRules, 'host_ranges' | 'has_certificates'>
 
-/** `path` is the docker block's. */
+/** `rules`: null when the platform is unknown. `path` is the docker block's. */
 export function checkPorts(
   docker: Pick<Docker, 'network_mode' | 'ports'>,
-  { host_ranges, has_certificates }: PortRules,
+  rules: PortRules | null,
   path: readonly string[],
 ): ErrorDetail[] {
   const wrong: Wrong = (at, reason, message) => ({ path: [...path, ...at], reason, message })
   const errors: ErrorDetail[] = []
-  if (docker.network_mode === 'host' && host_ranges.length === 0) {
+  if (docker.network_mode === 'host' && rules?.host_ranges.length === 0) {
     const message = 'This platform has no ports for network mode host.'
     errors.push(wrong(['network_mode'], 'host_networking_disabled', message))
   }
@@ -33,11 +28,11 @@ export function checkPorts(
   for (const [name, port] of entries) {
     const at: Wrong = (rest, reason, message) => wrong(['ports', name, ...rest], reason, message)
     errors.push(...checkOptions(name, port, at))
-    if (port.protocol === 'tcp_tls' && !has_certificates) {
+    if (port.protocol === 'tcp_tls' && rules?.has_certificates === false) {
       const message = `This platform has no certificates, and ${name} cannot be tcp_tls without one; tcp can.`
       errors.push(at(['protocol'], 'tls_disabled', message))
     }
-    if (port.port_range !== undefined) errors.push(...checkRange(name, port, port.port_range, docker, host_ranges, at))
+    if (port.port_range !== undefined) errors.push(...checkRange(name, port, port.port_range, docker, rules, at))
   }
   return [...errors, ...checkTogether(entries, wrong)]
 }
@@ -76,7 +71,7 @@ function checkRange(
   { protocol }: Port,
   { min, max }: PortRange,
   { network_mode }: Pick<Docker, 'network_mode'>,
-  host_ranges: readonly PortRange[],
+  rules: PortRules | null,
   wrong: Wrong,
 ): ErrorDetail[] {
   const errors: ErrorDetail[] = []
@@ -88,8 +83,8 @@ function checkRange(
   }
   if (min > max) {
     errors.push(wrong(['port_range'], 'range_min_gt_max', `The range of ${name} ends before it begins.`))
-  } else if (!host_ranges.some((range) => range.min <= min && max <= range.max)) {
-    const allowed = host_ranges.map((range) => `${range.min}-${range.max}`).join(', ') || 'none'
+  } else if (rules !== null && !rules.host_ranges.some((range) => range.min <= min && max <= range.max)) {
+    const allowed = rules.host_ranges.map((range) => `${range.min}-${range.max}`).join(', ') || 'none'
     errors.push(wrong(['port_range'], 'port_out_of_range', `${min}-${max} is not within this platform's: ${allowed}.`))
   }
   return errors

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CAPTCHA_TEST_SECRETS, type CaptchaConfig } from '@muster/contract'
+import { CAPTCHA_TEST_SECRETS, type CaptchaConfig } from '../captcha-config.ts'
 import { checkCaptcha } from './captcha-check.ts'
 
 const RULES = { requests_before_reverify: 10, verification_ttl: 240_000 }

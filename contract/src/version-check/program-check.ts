@@ -2,7 +2,7 @@
 // fail when players wait for the first lobby. Only what cannot start on any runner is refused: a name without a slash may be
 // a program of the runner's machine, and a path outside the build is not checked.
 import { posix } from 'node:path'
-import type { ErrorDetail } from '@muster/contract'
+import type { ErrorDetail } from '../errors.ts'
 
 /** Where lobbies see their build (runner/drivers/bubblewrap.ts). */
 const BUILD_MOUNT = '/build'
