@@ -1,6 +1,7 @@
 // The program with all its commands, in the groups of its help. A command's code is loaded when it runs.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addConfigCommands } from './commands/config.ts'
 import { addLoginCommands } from './commands/login.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
 import type { Terminal } from './terminal.ts'
@@ -10,7 +11,7 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 /** Each group in the order of the help. A new command is a file in commands/ and an entry here. */
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
   'Getting started': [addLoginCommands],
-  Deploy: [],
+  Deploy: [addConfigCommands],
   Watch: [],
   Manage: [],
   Operate: [addStartCommand, addPlatformCommands],

@@ -13,7 +13,7 @@ const MEMBERS = ['url', 'game', 'namespace'] as const
 const FOLDERS_MAX = 64
 
 /** Null: there is no such file in the folder, or in one above it. */
-function findProjectFile(cwd: string): string | null {
+export function findProjectFile(cwd: string): string | null {
   let folder = cwd
   for (let depth = 0; depth < FOLDERS_MAX; depth++) {
     for (const name of FILES) if (existsSync(join(folder, name))) return join(folder, name)

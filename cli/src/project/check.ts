@@ -1,0 +1,171 @@
+// Checks a muster.yaml without a platform: its YAML, its members, and whether its parts fit together. All mistakes are reported
+// at once, each with its line, a sentence and a remedy. Only a platform knows its regions, tiers and ports.
+import { existsSync, statSync } from 'node:fs'
+import { isAbsolute, relative, resolve, sep } from 'node:path'
+import type { ErrorDetail, VersionConfig } from '@muster/contract'
+import { type JsonSchema, type ProjectConfig, projectSchema } from '@muster/contract/project-config'
+import { checkVersionConfig } from '@muster/contract/version-check'
+import { createShapeCheck } from '@muster/server/schema-check'
+import { closestName } from '@muster/server/suggestion'
+import { completeVersion } from './complete.ts'
+import { type Position, type ProjectDocument, readDocument } from './document.ts'
+
+/** One mistake of a file. Its members are named as in the API's errors. */
+export type ProjectFault = Position & {
+  path: string[]
+  reason: string
+  message: string
+  /** What to do, or what the member means. */
+  remedy: string
+  /** The name that a misspelled one is closest to. */
+  suggestion?: string
+}
+
+export type CheckedProject = { config: ProjectConfig | null; faults: ProjectFault[]; document: ProjectDocument }
+
+/** Stands for the ids that a deploy adds. */
+const SOME_ID = '00000000-0000-0000-0000-000000000000'
+
+/** `folder`: that of the file, in which its folders are. `config` is null when there is a fault. */
+export function checkProjectText(text: string, folder: string): CheckedProject {
+  const document = readDocument(text)
+  if (document.faults.length > 0) return { config: null, faults: document.faults, document }
+  const schema = projectSchema()
+  const found = checkValue(document.value, schema, folder)
+  const faults = found.map((detail) => explain(detail, schema, document))
+  faults.sort((a, b) => a.line - b.line || a.column - b.column)
+  return { config: faults.length === 0 ? (document.value as ProjectConfig) : null, faults, document }
+}
+
+function checkValue(value: unknown, schema: JsonSchema, folder: string): ErrorDetail[] {
+  if (value === null || value === undefined) {
+    return [{ path: [], reason: 'empty', message: 'The file is empty.' }]
+  }
+  const empty = emptyMembers(value)
+  const empty_paths = new Set(empty.map(({ path }) => path.join('\n')))
+  // The check removes empty members from the value, so it gets a copy.
+  const { $schema: _draft, ...body } = schema
+  const shape = createShapeCheck(body as never)(structuredClone(value))
+  const errors = [...empty, ...shape.filter(({ path }) => !empty_paths.has(path.join('\n')))]
+  return errors.length > 0 ? errors.map(ofTheFile) : checkParts(value as ProjectConfig, folder)
+}
+
+/** The schema check speaks of the body of a request. */
+function ofTheFile(detail: ErrorDetail): ErrorDetail {
+  return detail.path.length > 0 ? detail : { ...detail, message: detail.message.replace(/^The body/, 'The file') }
+}
+
+/** `name:` with nothing after it is null in YAML. Whether an empty section or no section was meant is not clear. */
+function emptyMembers(value: unknown, path: string[] = []): ErrorDetail[] {
+  if (value === null) return [{ path, reason: 'empty', message: `${path.join('.')} has no value.` }]
+  if (typeof value !== 'object') return []
+  return Object.entries(value as object).flatMap(([name, member]) => emptyMembers(member, [...path, name]))
+}
+
+function checkParts(config: ProjectConfig, folder: string): ErrorDetail[] {
+  const errors: ErrorDetail[] = []
+  if (config.matchmaker !== undefined && config.server === undefined) {
+    const message = 'The matchmaker section needs a server section: the files of the server that lobbies run.'
+    errors.push({ path: ['matchmaker'], reason: 'needs_server', message })
+  }
+  if (config.server !== undefined && config.matchmaker === undefined) {
+    const message = 'The server section needs a matchmaker section, which says how the server is started.'
+    errors.push({ path: ['server'], reason: 'needs_matchmaker', message })
+  }
+  if (config.cdn !== undefined && config.site === undefined) {
+    const message = 'The cdn section needs a site section: the files of the page.'
+    errors.push({ path: ['cdn'], reason: 'needs_site', message })
+  }
+  for (const part of ['server', 'site'] as const) {
+    const section = config[part]
+    if (section !== undefined) errors.push(...checkFolder(section, part, folder))
+  }
+  const has_site = config.site !== undefined || config.cdn !== undefined
+  const version = completeVersion(versionOf(config), { build_id: SOME_ID, site_id: has_site ? SOME_ID : null })
+  return [...errors, ...checkVersionConfig(null, version)]
+}
+
+/** The members of the file that are sent to the platform. */
+export function versionOf({ kv, cdn, matchmaker }: ProjectConfig): VersionConfig {
+  return {
+    ...(kv === undefined ? {} : { kv }),
+    ...(cdn === undefined ? {} : { cdn }),
+    ...(matchmaker === undefined ? {} : { matchmaker }),
+  }
+}
+
+/** A folder that does not exist may be created by the build command. */
+function checkFolder(section: { folder?: string; build?: string }, part: string, folder: string): ErrorDetail[] {
+  const { folder: name = '.', build } = section
+  const path = [part, ...(section.folder === undefined ? [] : ['folder'])]
+  const target = resolve(folder, name)
+  const inside = relative(folder, target)
+  if (inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
+    const message = `The folder ${name} is outside of the folder of this file.`
+    return [{ path, reason: 'outside', message }]
+  }
+  if (!existsSync(target)) {
+    if (build !== undefined) return []
+    return [{ path, reason: 'not_found', message: `There is no folder ${name}.` }]
+  }
+  return statSync(target).isDirectory() ? [] : [{ path, reason: 'not_a_folder', message: `${name} is not a folder.` }]
+}
+
+/** Adds where the mistake is, and what to do. */
+function explain(detail: ErrorDetail, schema: JsonSchema, { positions }: ProjectDocument): ProjectFault {
+  const { path, reason } = detail
+  const has_name = ['unknown', 'required', 'empty'].includes(reason)
+  const position = has_name ? positions.of(path) : positions.ofValue(path)
+  const suggestion = suggestionFor(path, reason, schema)
+  return { ...detail, ...position, remedy: remedyFor(detail, schema), ...(suggestion === null ? {} : { suggestion }) }
+}
+
+function suggestionFor(path: readonly string[], reason: string, schema: JsonSchema): string | null {
+  if (reason !== 'unknown') return null
+  return closestName(path.at(-1) ?? '', Object.keys(schemaAt(path.slice(0, -1), schema)?.properties ?? {}))
+}
+
+function remedyFor({ path, reason, message }: ErrorDetail, schema: JsonSchema): string {
+  const name = path.at(-1) ?? ''
+  const member = schemaAt(path, schema)
+  switch (reason) {
+    case 'unknown':
+      return unknownRemedy(path, schema)
+    case 'empty':
+      return member?.type === 'object'
+        ? `Write ${name}: {} for an empty section, or remove the line.`
+        : 'Give it a value, or remove the line.'
+    case 'wrong_type':
+      if (member?.type === 'string' && !/object|array/.test(message)) return `Put the value of ${name} in quotes.`
+      break
+    case 'needs_server':
+      return 'Add server: { folder: server }.'
+    case 'needs_site':
+      return 'Add site: { folder: site }.'
+    case 'needs_matchmaker':
+      return 'Add matchmaker with game_modes and docker.args, or remove the server section.'
+    case 'outside':
+      return 'Move muster.yaml into the folder that contains both.'
+  }
+  return member?.description ?? 'docs/muster-yaml.md explains every member.'
+}
+
+function unknownRemedy(path: readonly string[], schema: JsonSchema): string {
+  const name = path.at(-1) ?? ''
+  if (name === 'image_id' || name === 'site_id') return 'Remove it: muster deploy fills it in.'
+  const around = schemaAt(path.slice(0, -1), schema)
+  const [pattern] = Object.keys(around?.patternProperties ?? {})
+  if (pattern !== undefined) return `Names here match ${pattern}.`
+  return `Members here: ${Object.keys(around?.properties ?? {}).join(', ')}.`
+}
+
+function schemaAt(path: readonly string[], schema: JsonSchema): JsonSchema | null {
+  let at: JsonSchema | undefined = schema
+  for (const step of path) {
+    const [mapped]: (JsonSchema | undefined)[] = Object.values(at.patternProperties ?? {})
+    const named: JsonSchema | undefined = Object.hasOwn(at.properties ?? {}, step) ? at.properties?.[step] : undefined
+    at = named ?? mapped ?? at.items
+    if (at === undefined) return null
+  }
+  return at
+}

@@ -1,0 +1,19 @@
+// The version config that is sent: that of the file, with the ids of the uploaded build and site.
+import type { VersionConfig } from '@muster/contract'
+
+/** A null id leaves that id out. The config of the file is not changed. */
+export function completeVersion(
+  version: VersionConfig,
+  { build_id, site_id }: { build_id: string | null; site_id: string | null },
+): VersionConfig {
+  const complete = structuredClone(version)
+  if (site_id !== null) complete.cdn = { ...complete.cdn, site_id }
+  const { matchmaker } = complete
+  if (matchmaker === undefined || build_id === null) return complete
+  const modes = Object.values(matchmaker.game_modes)
+  if (modes.some(({ docker }) => docker === undefined)) matchmaker.docker ??= {}
+  for (const section of [matchmaker, ...modes]) {
+    if (section.docker !== undefined) section.docker = { ...section.docker, image_id: build_id }
+  }
+  return complete
+}
