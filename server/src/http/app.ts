@@ -22,7 +22,7 @@ import type { FreeJson } from './exact-json.ts'
 import type { MountOptions } from './implement.ts'
 import { Parking } from './parking.ts'
 import { createRayIds, endRay, openRays } from './ray.ts'
-import { recordRefusal } from './refusals.ts'
+import { recordRefusedRequest } from './refusals.ts'
 import { isSocketUpgrade } from './sockets.ts'
 import { compileValidator } from './validator.ts'
 import { createWatchShares } from './watches.ts'
@@ -83,7 +83,7 @@ export function createMountOptions(ctx: Context, namespaceOfOrigin: OriginLookup
 
 export function createApp(mounting: MountOptions, options: AppOptions): FastifyInstance {
   const { ctx, parking } = mounting
-  const handleError = createErrorHandler(ctx, (request, refusal) => recordRefusal(mounting, request, refusal))
+  const handleError = createErrorHandler(ctx, (request, refusal) => recordRefusedRequest(mounting, request, refusal))
   const app = Fastify({
     logger: false,
     bodyLimit: options.body_bytes_max,

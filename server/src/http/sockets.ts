@@ -10,6 +10,7 @@ import { ApiError, type Operation, validationError } from '@muster/contract'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { clientKey } from '../addresses/client-ip.ts'
 import { ClientShare } from '../addresses/client-share.ts'
+import { areRefusalsAudited } from '../audit/unaudited.ts'
 import type { Caller } from '../caller.ts'
 import { phase, type Ray, type RayService } from '../observe/ray.ts'
 import { createShapeCheck, type ShapeCheck } from '../schema-check.ts'
@@ -19,6 +20,7 @@ import { authenticate, bearerOf } from './auth.ts'
 import { refuseUpgrade } from './errors.ts'
 import { addressOf, type MountOptions, requireRate } from './implement.ts'
 import { ownerOf } from './ray.ts'
+import { recordRefusal } from './refusals.ts'
 import { groundsOfToken, noPlace } from './watches.ts'
 
 /** WebSockets of a role. */
@@ -83,6 +85,12 @@ export type SocketRoute = {
 }
 
 type KnownRoute = { route: SocketRoute; pattern: RegExp; checkParams: ShapeCheck; checkQuery: ShapeCheck }
+type Target = {
+  known: KnownRoute
+  params: Record<string, string>
+  query: Record<string, string>
+  authorization: string | undefined
+}
 /** The client at the other end of a socket. */
 type Subscriber = {
   opening: Opening
@@ -174,6 +182,7 @@ class Sockets {
         void this.#serve(opened, subscriber)
       })
     } catch (error) {
+      this.#recordRefusal(request, ray_id, error)
       refuseUpgrade(ctx, socket, error, { ray_id, ray })
     }
   }
@@ -186,14 +195,11 @@ class Sockets {
   /** Throws what the call would be refused with. */
   async #subscriberOf(request: IncomingMessage, ray: Ray | null): Promise<Subscriber> {
     const options = this.#options
-    const url = request.url ?? '/'
-    const path = pathOf(url)
-    const known = this.#routes.find(({ pattern }) => pattern.test(path))
-    if (known === undefined) throw new ApiError('API_NOT_FOUND')
-    const { operation, token_member, requireOrigin, admit } = known.route
+    const target = this.#targetOf(request)
+    if (target === null) throw new ApiError('API_NOT_FOUND')
+    const { known, params, query, authorization } = target
+    const { operation, requireOrigin, admit } = known.route
     if (ray !== null) ray.operation = operation.id
-    const { [token_member]: shown, ...query } = Object.fromEntries(new URL(url, 'http://localhost').searchParams)
-    const authorization = shown === undefined ? request.headers.authorization : `Bearer ${shown}`
     const credentials = { authorization, origin: undefined }
     const caller = await authenticate(options.ctx, operation, credentials, options.namespaceOfOrigin)
     if (ray !== null) ray.owner = ownerOf(caller)
@@ -201,13 +207,31 @@ class Sockets {
     if (origin !== undefined) await requireOrigin(origin, caller)
     const client = clientKey(addressOf(options, request))
     requireRate(options, operation, caller, client)
-    const params = { ...known.pattern.exec(path)?.groups }
     requireShape(known.checkParams, params, 'params')
     requireShape(known.checkQuery, query, 'query')
     const opening = { caller, client, params, query }
     await admit(opening)
     const token = bearerOf(authorization) ?? ''
     return { opening, known, token, is_alive: true, message_count: 0 }
+  }
+
+  /** What the request asks for and with which token; null for an unknown path. */
+  #targetOf({ url = '/', headers }: IncomingMessage): Target | null {
+    const path = pathOf(url)
+    const known = this.#routes.find(({ pattern }) => pattern.test(path))
+    if (known === undefined) return null
+    const members = Object.fromEntries(new URL(url, 'http://localhost').searchParams)
+    const { [known.route.token_member]: shown, ...query } = members
+    const authorization = shown === undefined ? headers.authorization : `Bearer ${shown}`
+    return { known, params: { ...known.pattern.exec(path)?.groups }, query, authorization }
+  }
+
+  #recordRefusal(request: IncomingMessage, ray_id: string, error: unknown): void {
+    const target = this.#targetOf(request)
+    if (!(error instanceof ApiError) || target === null || !areRefusalsAudited(target.known.route.operation)) return
+    const { known, params, authorization } = target
+    const { id: operation } = known.route.operation
+    recordRefusal(this.#options, { operation, raw: request, authorization, ray_id, caller: null, params }, error)
   }
 
   async #serve(socket: WebSocket, subscriber: Subscriber): Promise<void> {

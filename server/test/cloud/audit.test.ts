@@ -30,6 +30,13 @@ import { refused } from './steps.ts'
 const WINDOW_MS = 10 * 60_000
 const QUERY = { query_start: 0, query_end: 253_402_300_799_999 }
 
+const UPGRADE = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+}
+
 function eventsOf({ ctx }: Platform, ray_id: string) {
   return ctx.db.selectFrom('audit_events').selectAll().where('ray_id', '=', ray_id).execute()
 }
@@ -185,9 +192,10 @@ async function separateGroups(platform: Platform): Promise<void> {
       const params = { group_id: foreign.group_id }
       await refused('GROUP_NOT_FOUND', platform.as(token).call(exportGroupAuditEvents, { params, body: QUERY }))
     }
-    await refused('GROUP_INSUFFICIENT_PERMISSIONS', read(own, own.viewer))
   }
   await readFilters(platform, one)
+  // The refusal itself becomes an event of the group.
+  for (const own of [one, two]) await refused('GROUP_INSUFFICIENT_PERMISSIONS', read(own, own.viewer))
 
   const { events: of_none } = await client.call(listAuditEvents, {})
   assert.ok(of_none.length > 0 && of_none.every(({ group_id }) => group_id === undefined))
@@ -282,6 +290,11 @@ async function countRefusals(platform: Platform, world: World): Promise<void> {
   const expired = await refusal(world.tokens.expired!, '192.0.2.1')
   assert.deepEqual([expired.code, expired.actor_kind, expired.actor_name], ['TOKEN_EXPIRED', 'admin', 'x'])
   assert.ok(expired.token_id)
+  const { lobby_id } = world.seat.lobby
+  const logs = `/cloud/games/${own_id}/matchmaker/lobbies/${lobby_id}/logs?stream=std_out&token=${world.tokens.revoked}`
+  const socket_ray_id = rayOf(await ask(`${platform.api_url}${logs}`, { headers: UPGRADE }))
+  const socket = await until('the refusal to be recorded', async () => (await eventsOf(platform, socket_ray_id))[0])
+  assert.deepEqual([socket.operation, socket.code], ['games.matchmaker.getLobbyLogs', 'TOKEN_REVOKED'])
   await refused('TOKEN_INVALID', client.call(completeAccessTokenVerification, { body: { access_token: 'nonsense' } }))
 
   const flooded = '192.0.2.99'
