@@ -1,5 +1,5 @@
 // The options that commands share. A command shows only those that it uses.
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
 export type GlobalOptions = {
   json?: boolean
@@ -28,7 +28,15 @@ export function withGame(command: Command): Command {
   return withPlatform(command).option('--game <name>', 'name or id of the game; default GAME_ID, or the only game')
 }
 
-/** For commands that act on a namespace. @public */
+/** For commands that act on a namespace. */
 export function withNamespace(command: Command): Command {
   return withGame(command).option('--namespace <name>', 'name or id of the namespace; default NAMESPACE_ID, or prod')
+}
+
+export function parseWhole(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (/^\d{1,10}$/.test(text) && value >= min && value <= max) return value
+    throw new InvalidArgumentError(`It takes a whole number from ${min} to ${max}.`)
+  }
 }

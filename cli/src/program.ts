@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addConfigCommands } from './commands/config.ts'
+import { addDeployCommands } from './commands/deploy.ts'
+import { addDevCommands } from './commands/dev.ts'
 import { addLoginCommands } from './commands/login.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
 import type { Terminal } from './terminal.ts'
@@ -10,8 +12,8 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 
 /** Each group in the order of the help. A new command is a file in commands/ and an entry here. */
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
-  'Getting started': [addLoginCommands],
-  Deploy: [addConfigCommands],
+  'Getting started': [addDevCommands, addLoginCommands],
+  Deploy: [addDeployCommands, addConfigCommands],
   Watch: [],
   Manage: [],
   Operate: [addStartCommand, addPlatformCommands],

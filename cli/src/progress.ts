@@ -96,7 +96,7 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 const UNIT_BYTES = 1024
 
 /** `1.4 MiB`. */
-function sizeText(bytes: number): string {
+export function sizeText(bytes: number): string {
   let value = bytes
   let unit = 0
   while (value >= UNIT_BYTES && unit < UNITS.length - 1) {

@@ -27,6 +27,9 @@ export type Session = {
   namespace(): Promise<Namespace>
 }
 
+/** What a session reads. A command may give it another environment than its own. */
+type Surroundings = Pick<Terminal, 'env' | 'cwd' | 'signal'>
+
 type Credential = { url: string; token: string; origin: string }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -36,7 +39,7 @@ const DATA_FOLDER_DEFAULT = '.muster'
 /** Names in an error that lists the possible ones. */
 const LISTED_NAMES_MAX = 12
 
-export async function openSession(terminal: Terminal, options: GlobalOptions): Promise<Session> {
+export async function openSession(terminal: Surroundings, options: GlobalOptions): Promise<Session> {
   const project = readProjectAddress(terminal.cwd)
   const { url, token, origin } = await findCredential(terminal, options, project)
   const client = createCommandClient(url, token, terminal.signal)
@@ -96,7 +99,7 @@ function unreachable(url: string, error: unknown): Failure | null {
 }
 
 async function findCredential(
-  terminal: Terminal,
+  terminal: Surroundings,
   options: GlobalOptions,
   project: ProjectAddress | null,
 ): Promise<Credential> {
@@ -156,7 +159,7 @@ function notLoggedIn(url: string): Failure {
 }
 
 /** The platform whose data folder this user may read, as on the machine of the operator. Null: there is none. */
-async function localPlatform(terminal: Terminal): Promise<Credential | null> {
+async function localPlatform(terminal: Surroundings): Promise<Credential | null> {
   const token = await readOperatorToken(terminal)
   if (token === null) return null
   const [{ readConfig }, { mainUrl }] = await Promise.all([
@@ -167,7 +170,7 @@ async function localPlatform(terminal: Terminal): Promise<Credential | null> {
   return { url, token, origin: "the operator's token of this machine" }
 }
 
-async function readOperatorToken({ env, cwd }: Terminal): Promise<string | null> {
+async function readOperatorToken({ env, cwd }: Surroundings): Promise<string | null> {
   const file = resolve(cwd, env.MUSTER_DATA || DATA_FOLDER_DEFAULT, 'admin-token')
   try {
     return (await readFile(file, 'utf8')).trim()

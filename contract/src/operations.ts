@@ -37,7 +37,6 @@ import {
 } from './cloud/images.ts'
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import { getAnalyticsMatchmakerLive } from './cloud/live.ts'
-import { writeLobbyInput } from './cloud/lobby-input.ts'
 import {
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
@@ -68,7 +67,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
-import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
+import { getRayPerfLogs } from './cloud/rays.ts'
 import {
   renameGame,
   renameGameBuild,
@@ -76,7 +75,6 @@ import {
   renameGameNamespace,
   renameGameVersion,
 } from './cloud/renaming.ts'
-import { searchGame } from './cloud/search.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
 import { getRegionTiers } from './cloud/tiers.ts'
 import {
@@ -241,7 +239,6 @@ export const OPERATIONS: readonly Operation[] = [
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
   getLobbyLogs,
-  writeLobbyInput,
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
   listNamespaceLobbies,
@@ -249,8 +246,6 @@ export const OPERATIONS: readonly Operation[] = [
   getAnalyticsMatchmakerLive,
   explainRay,
   getRayPerfLogs,
-  listGameRays,
-  searchGame,
   createParty,
   getParty,
   joinParty,

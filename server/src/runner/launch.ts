@@ -53,7 +53,6 @@ export async function launchLobby(
       args: mode.args,
       env,
       tier: tierOf(lobby),
-      has_input: mode.standard_input,
     })
     if ('refused' in started) {
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])

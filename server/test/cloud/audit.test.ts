@@ -3,19 +3,15 @@ import { test } from 'node:test'
 import {
   type AuditEvent,
   completeAccessTokenVerification,
-  completeEmailVerification,
   createGame,
   createGroup,
-  deleteMatchmakerLobbyPlayer,
   exportAuditEvents,
   exportGroupAuditEvents,
   getGameById,
   listAuditEvents,
   listGroupAuditEvents,
-  listMatchmakerLobbyPlayers,
   type Operation,
   renameGame,
-  startEmailVerification,
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
@@ -69,13 +65,10 @@ test('the audit log', async (t) => {
   await t.test('refusals are recorded with their caller, and a flood is counted', () => countRefusals(platform, world))
 })
 
-/** These need the process of a lobby. cloud/lobbies/far-logs.test.ts tests their events. */
-const WITH_PROCESS = ['games.matchmaker.writeLobbyInput']
-
 async function walkContract(platform: Platform, world: World): Promise<void> {
   const calls = await auditCallsOf(world)
   const audited = OPERATIONS.filter(isAudited)
-  const missing = audited.map(({ id }) => id).filter((id) => !calls.order.includes(id) && !WITH_PROCESS.includes(id))
+  const missing = audited.filter(({ id }) => !calls.order.includes(id)).map(({ id }) => id)
   assert.deepEqual(missing, [], 'audit-calls.ts needs a call of these that succeeds, at its place in the order')
   const secrets = new Set<string>(SECRETS)
   for (const token of Object.values(world.tokens)) if (token !== null && token.length > 20) secrets.add(token)
@@ -122,8 +115,7 @@ function secretsIn(value: unknown, name = ''): string[] {
   return Object.entries(value).flatMap(([key, member]) => secretsIn(member, Array.isArray(value) ? name : key))
 }
 
-async function commitTogether(platform: Platform, world: World): Promise<void> {
-  const { other } = world
+async function commitTogether(platform: Platform, { other }: World): Promise<void> {
   const { client, ctx } = platform
   const { game_id } = other
   const nameOf = async () => (await client.call(getGameById, { params: { game_id } })).game.display_name
@@ -155,41 +147,10 @@ async function commitTogether(platform: Platform, world: World): Promise<void> {
   })
   assert.deepEqual([await nameOf(), (await renamed().execute()).length], ['Before', count])
 
-  await beginCommands(platform, world)
-
   await rename('After')
   const last = await renamed().orderBy('event_id', 'desc').executeTakeFirstOrThrow()
   assert.deepEqual(last.changes, [{ member: 'display_name', before: 'Before', after: 'After' }])
   assert.equal(last.group_id, other.group_id)
-}
-
-/** A command to the matchmaker has an event before it has an effect, and keeps it when its end cannot be written. */
-async function beginCommands(platform: Platform, { other, other_seat }: World): Promise<void> {
-  const { client, ctx } = platform
-  const params = { game_id: other.game_id, lobby_id: other_seat.lobby.lobby_id }
-  const { players } = await client.call(listMatchmakerLobbyPlayers, { params })
-  const player_id = players[0]!.player_id
-  const remove = () => client.call(deleteMatchmakerLobbyPlayer, { params: { ...params, player_id } })
-  await onWrite(platform, 'audit_events', `raise exception 'no room'`, async () => {
-    await refused('INTERNAL_ERROR', remove())
-  })
-  assert.deepEqual(await client.call(listMatchmakerLobbyPlayers, { params }), { players })
-  const at_end = `if tg_op = 'UPDATE' then raise exception 'no room'; end if`
-  await onWrite(platform, 'audit_events', at_end, async () => {
-    assert.deepEqual(await remove(), { did_remove: true })
-  })
-  assert.deepEqual(await remove(), { did_remove: false })
-  const events = await ctx.db
-    .selectFrom('audit_events')
-    .selectAll()
-    .where('operation', '=', deleteMatchmakerLobbyPlayer.id)
-    .where('game_id', '=', other.game_id)
-    .orderBy('event_id')
-    .execute()
-  assert.deepEqual(
-    events.map(({ outcome }) => outcome),
-    ['begun', 'failed'],
-  )
 }
 
 /** Runs the statement at every write to the table, as long as `work` takes. */
@@ -302,23 +263,8 @@ async function readFilters(platform: Platform, { group_id, game_id, owner }: Gro
   assert.equal((await ask(`${platform.api_url}${pathname.replace(group_id, 'none')}${search}`)).status, 403)
 }
 
-async function countFailedLogins(world: World): Promise<void> {
-  const { platform } = world
-  const fail = async (id: string, body: object) => {
-    const operation = OPERATIONS.find((one) => one.id === id)!
-    const ray_id = rayOf(await askFor(world, operation, { body }, null))
-    return until('the failure to be recorded', async () => (await eventsOf(platform, ray_id))[0])
-  }
-  const by_token = await fail(completeAccessTokenVerification.id, { access_token: 'nonsense' })
-  assert.deepEqual([by_token.outcome, by_token.code, by_token.actor_kind], ['failed', 'TOKEN_INVALID', 'anyone'])
-  const { verification_id } = await platform.client.call(startEmailVerification, { body: { email: 'eve@example.com' } })
-  const by_code = await fail(completeEmailVerification.id, { verification_id, code: 'AAAAAAAA' })
-  assert.deepEqual([by_code.outcome, by_code.code], ['failed', 'incorrect'])
-  assert.deepEqual(by_code.changes, [{ member: 'email', after: 'eve@example.com' }])
-}
-
 async function countRefusals(platform: Platform, world: World): Promise<void> {
-  const { ctx } = platform
+  const { ctx, client } = platform
   const operation = OPERATIONS.find(({ id }) => id === updateGameNamespaceVersion.id)!
   const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
   const { game_id, group_id } = world.other
@@ -349,7 +295,7 @@ async function countRefusals(platform: Platform, world: World): Promise<void> {
   const socket_ray_id = rayOf(await ask(`${platform.api_url}${logs}`, { headers: UPGRADE }))
   const socket = await until('the refusal to be recorded', async () => (await eventsOf(platform, socket_ray_id))[0])
   assert.deepEqual([socket.operation, socket.code], ['games.matchmaker.getLobbyLogs', 'TOKEN_REVOKED'])
-  await countFailedLogins(world)
+  await refused('TOKEN_INVALID', client.call(completeAccessTokenVerification, { body: { access_token: 'nonsense' } }))
 
   const flooded = '192.0.2.99'
   const rows = () => ctx.db.selectFrom('audit_events').selectAll().where('client_ip', '=', flooded).execute()

@@ -37,7 +37,6 @@ import { statements as edgeReports } from './0037-edge-reports.ts'
 import { statements as packed } from './0038-packed.ts'
 import { statements as explanations } from './0039-explanations.ts'
 import { statements as audit } from './0042-audit.ts'
-import { statements as insight } from './0043-insight.ts'
 import { statements as deployMessages } from './0045-deploy-messages.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
@@ -81,6 +80,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0038-packed', statements: packed },
   { name: '0039-explanations', statements: explanations },
   { name: '0042-audit', statements: audit },
-  { name: '0043-insight', statements: insight },
   { name: '0045-deploy-messages', statements: deployMessages },
 ]

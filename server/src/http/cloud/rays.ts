@@ -1,9 +1,7 @@
-import { getRayPerfLogs, listGameRays } from '@muster/contract'
-import { listRays } from '../../cloud/ray-list.ts'
+import { getRayPerfLogs } from '@muster/contract'
 import { rayPerf } from '../../cloud/rays.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const rays: Implementation[] = [
   implement(getRayPerfLogs, ({ ctx, caller, params }) => rayPerf(ctx, caller, params.ray_id)),
-  implement(listGameRays, ({ ctx, caller, params, query }) => listRays(ctx, caller, params.game_id, query)),
 ]

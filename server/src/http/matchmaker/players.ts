@@ -7,12 +7,11 @@ import { type Implementation, implement } from '../implement.ts'
 
 export const players = ({ context }: Matchmaker): Implementation[] => [
   implement(playerConnected, {
-    lobby: ({ caller, body, idempotency_key: key, ray }) =>
-      connectPlayer(context(), caller, body.player_token, { key, ray }),
+    lobby: ({ caller, body, idempotency_key }) => connectPlayer(context(), caller, body.player_token, idempotency_key),
     development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
   }),
   implement(playerDisconnected, {
-    lobby: ({ caller, body, idempotency_key: key, ray }) => disconnectPlayer(context(), caller, body, { key, ray }),
+    lobby: ({ caller, body, idempotency_key }) => disconnectPlayer(context(), caller, body, idempotency_key),
     development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
   }),
   implement(getPlayerStatistics, {

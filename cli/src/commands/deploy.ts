@@ -1,0 +1,54 @@
+// Deploy: deploy, versions, diff and rollback.
+import type { Command } from 'commander'
+import type { DeployOptions } from '../deploy/deploy.ts'
+import type { RollbackOptions } from '../deploy/rollback.ts'
+import { type GlobalOptions, parseWhole, withNamespace } from '../options.ts'
+import type { Session } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
+
+const DEPLOYS_LISTED_MAX = 1_000
+const DEPLOYS_LISTED_DEFAULT = 20
+
+export function addDeployCommands(program: Command, terminal: Terminal): void {
+  withNamespace(program.command('deploy'))
+    .description('Build, pack and send what is new, switch the namespace to it, and wait for its first lobby.')
+    .option('-m, --message <text>', 'why: the history of the namespace keeps it')
+    .option('--no-site', 'keep the site of the current version')
+    .option('--detach', 'do not wait for the first lobby')
+    .action(async (options: GlobalOptions & DeployOptions) => {
+      const { runDeploy } = await import('../deploy/command.ts')
+      await runDeploy(terminal, options)
+    })
+
+  withNamespace(program.command('versions'))
+    .description('List the deploys of a namespace: version, time, message, and when its first lobby was ready.')
+    .option('--lines <count>', 'deploys that are listed', parseWhole(1, DEPLOYS_LISTED_MAX), DEPLOYS_LISTED_DEFAULT)
+    .action(async (options: GlobalOptions & { lines: number }) => {
+      const { listDeploys } = await import('../deploy/list.ts')
+      await listDeploys(terminal, await open(terminal, options), options.lines)
+    })
+
+  withNamespace(program.command('diff'))
+    .description('Show what two versions differ in: configuration, server and site.')
+    .argument('<a>', 'name or id of a version')
+    .argument('[b]', 'the other version; default: the one that the namespace runs')
+    .action(async (a: string, b: string | undefined, options: GlobalOptions) => {
+      const { compareVersions } = await import('../deploy/compare.ts')
+      await compareVersions(terminal, await open(terminal, options), { a, b })
+    })
+
+  withNamespace(program.command('rollback'))
+    .description('Switch the namespace back. Default: the last version that worked, of which a lobby became ready.')
+    .argument('[version]', 'name or id of the version')
+    .option('-m, --message <text>', 'why: the history of the namespace keeps it')
+    .option('-y, --yes', 'do not ask')
+    .action(async (version: string | undefined, options: GlobalOptions & RollbackOptions) => {
+      const { rollBack } = await import('../deploy/rollback.ts')
+      await rollBack(terminal, await open(terminal, options), version, options)
+    })
+}
+
+async function open(terminal: Terminal, options: GlobalOptions): Promise<Session> {
+  const { openSession } = await import('../session.ts')
+  return openSession(terminal, options)
+}

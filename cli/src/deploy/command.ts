@@ -1,0 +1,14 @@
+// The command around a deploy: the project file, and the result as the last lines or as JSON.
+import type { GlobalOptions } from '../options.ts'
+import { readProject } from '../project/project.ts'
+import { openSession } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
+import { type DeployOptions, deployProject } from './deploy.ts'
+
+export async function runDeploy(terminal: Terminal, options: GlobalOptions & DeployOptions): Promise<void> {
+  const project = readProject(terminal.cwd)
+  const session = await openSession(terminal, options)
+  const result = await deployProject(terminal, session, project, options)
+  if (terminal.is_json) terminal.json(result)
+  if (result.url !== null) terminal.print(`Play: ${result.url}`)
+}

@@ -1,0 +1,268 @@
+// muster deploy: builds, packs and sends what is new, creates a version, switches the namespace to it, and waits for its first
+// lobby. Nothing is switched before everything has arrived, so an interrupted deploy leaves the namespace as it was.
+import {
+  ApiError,
+  createGameVersion,
+  reserveVersionName,
+  UPLOAD_FILES_MAX,
+  updateGameNamespaceVersion,
+  type VersionConfig,
+} from '@muster/contract'
+import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from '../failure.ts'
+import { completeVersion } from '../project/complete.ts'
+import { locateErrors, type Project, type ProjectFolder } from '../project/project.ts'
+import type { Namespace, Session } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
+import { siteUrl } from './addresses.ts'
+import { runBuild } from './build.ts'
+import { changeLines, changesBetween } from './differences.ts'
+import { type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX } from './files.ts'
+import { waitForFirstLobby } from './first-lobby.ts'
+import { readIgnoreRules } from './ignore-rules.ts'
+import { hasSecrets, readableConfig } from './readable-config.ts'
+import { type Uploaded, uploadServer, uploadSite } from './uploads.ts'
+import { hasGameModes, readVersion, type Version } from './versions.ts'
+
+export type DeployOptions = {
+  message?: string
+  /** False: the site of the current version stays. */
+  site?: boolean
+  /** Does not wait for the first lobby. */
+  detach?: boolean
+}
+
+/** Names are those of the API. */
+export type DeployResult = {
+  game_id: string
+  namespace_id: string
+  version_id: string
+  display_name: string
+  /** Whether a version was created. False: the namespace runs these files and this config already. */
+  is_new: boolean
+  build_id: string | null
+  site_id: string | null
+  sent_bytes: number
+  /** Address of the site. Null: the version has none. */
+  url: string | null
+  lobby_id: string | null
+  /** From the switch to a lobby that is ready. Null: the command did not wait. */
+  first_lobby_ms: number | null
+}
+
+/** Where a deploy goes. A preview that is new has no namespace until its version exists. */
+export type Target = {
+  name_id: string
+  namespace: Namespace | null
+  /** The version that runs now; null in a new preview. */
+  current: Version | null
+  /** Puts the version into use, and returns the namespace. */
+  put(version_id: string): Promise<Namespace>
+}
+
+type Deploying = {
+  terminal: Terminal
+  session: Session
+  project: Project
+  options: DeployOptions
+  game: { game_id: string; name_id: string }
+  target: Target
+}
+
+export async function deployProject(
+  terminal: Terminal,
+  session: Session,
+  project: Project,
+  options: DeployOptions,
+): Promise<DeployResult> {
+  return deployTo(terminal, session, project, options, await namespaceTarget(session, options))
+}
+
+async function deployTo(
+  terminal: Terminal,
+  session: Session,
+  project: Project,
+  options: DeployOptions,
+  target: Target,
+): Promise<DeployResult> {
+  const game = await session.game()
+  const deploying: Deploying = { terminal, session, project, options, game, target }
+  terminal.note(`Deploying ${game.name_id} to ${target.name_id} on ${session.url}`)
+  let is_switched = false
+  try {
+    const { server, site } = await uploadAll(deploying)
+    const config = completeVersion(project.version, { build_id: server?.id ?? null, site_id: site?.id ?? null })
+    showDifference(deploying, config)
+    const version = await createVersion(deploying, config)
+    terminal.signal.throwIfAborted()
+    const namespace = version.is_new
+      ? await target.put(version.version_id)
+      : (target.namespace ?? (await target.put(version.version_id)))
+    is_switched = true
+    terminal.note(
+      version.is_new
+        ? `${target.name_id} runs version ${version.display_name} from now on. Running lobbies keep theirs.`
+        : `${target.name_id} runs this already, as version ${version.display_name}.`,
+    )
+    const ids = { game_id: game.game_id, namespace_id: namespace.namespace_id, version_id: version.version_id }
+    const lobby = await firstLobby(deploying, { ...ids, config }, version.is_new)
+    const url = site === null ? null : await siteUrl(session, game.name_id, namespace.name_id)
+    return {
+      ...ids,
+      display_name: version.display_name,
+      is_new: version.is_new,
+      build_id: server?.id ?? null,
+      site_id: site?.id ?? null,
+      sent_bytes: (server?.sent_bytes ?? 0) + (site?.sent_bytes ?? 0),
+      url,
+      ...lobby,
+    }
+  } catch (error) {
+    if (!terminal.signal.aborted) throw error
+    throw interrupted(target, is_switched)
+  }
+}
+
+function interrupted({ name_id, current }: Target, is_switched: boolean): Failure {
+  if (is_switched) {
+    return new Failure(
+      `Interrupted. ${name_id} runs the new version, and its first lobby starts without this command.`,
+      {
+        exit_code: INTERRUPTED_EXIT_CODE,
+        remedy: 'See it: muster lobbies. Go back: muster rollback',
+      },
+    )
+  }
+  const stays =
+    current === null ? `${name_id} was not created` : `${name_id} still runs version ${current.display_name}`
+  return new Failure(`Interrupted. Nothing was switched: ${stays}. What has arrived is kept.`, {
+    exit_code: INTERRUPTED_EXIT_CODE,
+    remedy: 'Continue: muster deploy',
+  })
+}
+
+async function namespaceTarget(session: Session, { message }: DeployOptions): Promise<Target> {
+  const { game_id } = await session.game()
+  const namespace = await session.namespace()
+  const found = (await session.gameFull()).namespaces.find((one) => one.namespace_id === namespace.namespace_id)
+  if (found === undefined) throw new Failure(`The namespace ${namespace.name_id} was deleted a moment ago.`)
+  return {
+    name_id: namespace.name_id,
+    namespace,
+    current: await readVersion(session, found.version_id),
+    async put(version_id) {
+      const params = { game_id, namespace_id: namespace.namespace_id }
+      const body = message === undefined ? { version_id } : { version_id, message }
+      await session.client.call(updateGameNamespaceVersion, { params, body })
+      return namespace
+    },
+  }
+}
+
+type Uploads = { server: Uploaded | null; site: Uploaded | null }
+
+/** Both are built before one byte is sent, so a build that fails leaves nothing behind. */
+async function uploadAll(deploying: Deploying): Promise<Uploads> {
+  const { terminal, session, project, options, game, target } = deploying
+  const with_site = options.site !== false
+  const server_files = project.server && (await readFiles(deploying, 'server', project.server, PACKED_FILES_MAX))
+  const site_files =
+    project.site && with_site ? await readFiles(deploying, 'site', project.site, UPLOAD_FILES_MAX) : null
+  const ctx = { terminal, session, game, folder: project.folder }
+  const server = server_files && (await uploadServer(ctx, server_files))
+  if (site_files !== null) return { server, site: await uploadSite(ctx, site_files) }
+  const site_id = with_site ? undefined : target.current?.config.cdn?.site_id
+  if (site_id !== undefined) terminal.note('site: the one of the current version')
+  return { server, site: site_id === undefined ? null : { id: site_id, sent_bytes: 0 } }
+}
+
+async function readFiles(
+  { terminal, project }: Deploying,
+  title: string,
+  { folder, build, ignore }: ProjectFolder,
+  files_max: number,
+): Promise<HashedFile[]> {
+  if (build !== null) await runBuild(terminal, { title, folder: project.folder, command: build })
+  const files = await listFiles(folder, readIgnoreRules(folder, ignore), files_max)
+  if (files.length > 0) return hashFiles(files, terminal.signal)
+  throw new Failure(`The folder of the ${title} has no files: ${folder}`, {
+    exit_code: EXIT.usage,
+    remedy: `Correct ${title}.folder in muster.yaml, or what is left out of it.`,
+  })
+}
+
+function showDifference({ terminal, target }: Deploying, config: VersionConfig): void {
+  if (target.current === null) return
+  const changes = changesBetween(readableConfig(target.current.config), readableConfig(config))
+  if (changes.length === 0) return
+  terminal.note(`configuration, compared with version ${target.current.display_name}:`)
+  for (const line of changeLines(changes)) terminal.note(`  ${line}`)
+}
+
+type CreatedVersion = { version_id: string; display_name: string; is_new: boolean }
+
+/** Without any change the current version stays. A secret may have changed unseen, so a config with one is always new. */
+async function createVersion(deploying: Deploying, config: VersionConfig): Promise<CreatedVersion> {
+  const { terminal, session, project, game, target } = deploying
+  const { current } = target
+  if (current !== null && !hasSecrets(config) && hasSameIds(current.config, config)) {
+    const changes = changesBetween(readableConfig(current.config), readableConfig(config))
+    if (changes.length === 0)
+      return { version_id: current.version_id, display_name: current.display_name, is_new: false }
+  }
+  const params = { game_id: game.game_id }
+  const { version_display_name: display_name } = await session.client.call(reserveVersionName, { params })
+  try {
+    const { version_id, warnings } = await session.client.call(createGameVersion, {
+      params,
+      body: { display_name, config },
+    })
+    for (const { path, message } of warnings) terminal.note(`warning: ${path.join('.')}: ${message}`)
+    return { version_id, display_name, is_new: true }
+  } catch (error) {
+    throw withLines(project, error)
+  }
+}
+
+/** Mistakes of the config, with the lines of muster.yaml in which they are. */
+function withLines(project: Project, error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') return error
+  const errors = (error.metadata as { errors?: Parameters<typeof locateErrors>[1] }).errors ?? []
+  return new Failure(`The platform refused the configuration in ${project.file}:`, {
+    details: locateErrors(project, errors),
+    ...(error.ray_id === undefined ? {} : { ray_id: error.ray_id }),
+    cause: error,
+  })
+}
+
+function hasSameIds(a: VersionConfig, b: VersionConfig): boolean {
+  return (
+    a.cdn?.site_id === b.cdn?.site_id &&
+    a.matchmaker?.docker?.image_id === b.matchmaker?.docker?.image_id &&
+    Object.entries(a.matchmaker?.game_modes ?? {}).every(
+      ([name, { docker }]) => docker?.image_id === b.matchmaker?.game_modes[name]?.docker?.image_id,
+    )
+  )
+}
+
+type LobbyMembers = Pick<DeployResult, 'lobby_id' | 'first_lobby_ms'>
+
+async function firstLobby(
+  { terminal, session, options }: Deploying,
+  deployed: Parameters<typeof waitForFirstLobby>[2],
+  is_new: boolean,
+): Promise<LobbyMembers> {
+  const none = { lobby_id: null, first_lobby_ms: null }
+  if (!hasGameModes(deployed.config) || !is_new) return none
+  if (options.detach === true) {
+    terminal.note('Not waiting for the first lobby (--detach).')
+    return none
+  }
+  const lobby = await waitForFirstLobby(terminal, session, deployed)
+  if (lobby.lobby_id === null) {
+    terminal.note(`Not waiting for the first lobby: ${lobby.reason}.`)
+    return none
+  }
+  const first_lobby_ms = Math.round(lobby.duration_ms)
+  terminal.note(`first lobby ready in ${first_lobby_ms} ms`)
+  return { lobby_id: lobby.lobby_id, first_lobby_ms }
+}

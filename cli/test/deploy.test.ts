@@ -1,0 +1,334 @@
+// muster deploy, versions, diff and rollback, as processes on a real platform with a runner and an edge.
+import assert from 'node:assert/strict'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import {
+  createGameNamespaceTokenPublic,
+  findLobby,
+  getAnalyticsMatchmakerLive,
+  getGameById,
+  getGameNamespaceVersionHistoryList,
+  getGameVersionById,
+  listGameBuilds,
+  listGameCloudTokens,
+} from '@muster/contract'
+import { WebSocket } from 'ws'
+import { LEAST_SERVER } from '../../server/test/builds.ts'
+import { get } from '../../server/test/edge/get.ts'
+import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { until } from '../../server/test/until.ts'
+import { createProject, type DeployedProject } from './deploy-steps.ts'
+import { openScreen } from './program.ts'
+
+/** A server that sends its version to each player, and never ends a connection. */
+const VERSIONED_SERVER = (version: string) => `
+import http from 'node:http'
+import { createHash } from 'node:crypto'
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
+const call = (path, body) => new Promise((resolve) => {
+  const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN, 'content-type': 'application/json' }
+  http.request(PLATFORM_API_URL + path, { method: 'POST', headers }, (response) => response.resume().on('end', resolve)).end(JSON.stringify(body))
+})
+const server = http.createServer((_, response) => response.end('${version}'))
+server.on('upgrade', async (request, socket) => {
+  await call('/matchmaker/players/connected', { player_token: new URL(request.url, 'http://x').searchParams.get('token') })
+  const accept = createHash('sha1').update(request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
+  const text = Buffer.from('${version}')
+  const send = () => socket.write(Buffer.concat([Buffer.from([0x81, text.length]), text]))
+  send()
+  socket.on('data', send)
+  socket.on('error', () => {})
+})
+server.listen(Number(PORT_GAME), '127.0.0.1', () => call('/matchmaker/lobbies/ready', {}))
+`
+
+test('deploys of the command line', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  await t.test('a deploy ends with a lobby that is ready and the address of the page', (t) => firstDeploy(t, platform))
+  await t.test('a deploy without any change sends nothing and creates no version', (t) => unchanged(t, platform))
+  await t.test('a deploy during play disconnects nobody, and new players get the new version', (t) =>
+    duringPlay(t, platform),
+  )
+  await t.test('rollback returns to the last version that worked, and says what it leaves', (t) =>
+    rollback(t, platform),
+  )
+  await t.test('a server that fails ends the deploy with 1 and its last lines', (t) => failingServer(t, platform))
+  await t.test('versions and diff say what was deployed and what differs', (t) => versionsAndDiff(t, platform))
+  await t.test('refused files are named, with the remedy, and nothing is switched', (t) => refusedFiles(t, platform))
+  await t.test('refusals name the line, the missing right, the address and the quota', (t) => refusals(t, platform))
+  await t.test('without a page or with --no-site the address and the site stay', (t) => noSite(t, platform))
+})
+
+async function prodOf(platform: Platform, { game_id }: DeployedProject) {
+  const { game } = await platform.client.call(getGameById, { params: { game_id } })
+  const { namespace_id, version_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
+  return { game, version_id, params: { game_id, namespace_id } }
+}
+
+async function firstDeploy(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, { game: 'first', site: { 'index.html': '<h1>Game</h1>' } })
+  const { code, stdout, stderr } = await project.run(['deploy', '-m', 'The first one'])
+  assert.equal(code, 0, stderr)
+  const lines = stderr.trimEnd().split('\n')
+  assert.equal(lines[0], `Deploying first to prod on ${platform.edge_url}`)
+  assert.match(lines.at(-1)!, /^first lobby ready in \d+ ms$/)
+  const url = /^Play: (http:\/\/first\.cdn\.localhost:\d+\/)\n$/.exec(stdout)?.[1]
+  assert.ok(url !== undefined, stdout)
+  // Names below localhost resolve in browsers only.
+  const { host, port } = new URL(url)
+  const page = await get({ port: Number(port) }, '/', { headers: { host } })
+  assert.deepEqual([page.status, page.body.toString()], [200, '<h1>Game</h1>'])
+
+  const { params } = await prodOf(platform, project)
+  const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
+  assert.equal(versions[0]!.message, 'The first one')
+  const { tokens } = await platform.client.call(listGameCloudTokens, { params })
+  assert.deepEqual(
+    tokens.map(({ revoke_ts }) => typeof revoke_ts),
+    ['string'],
+    'the token of the request for a seat is revoked',
+  )
+  // The seat was given back, so the lobby is empty.
+  const { lobbies } = await platform.client.call(getAnalyticsMatchmakerLive, { params })
+  assert.deepEqual(
+    lobbies.map(({ total_player_count }) => total_player_count),
+    [0],
+  )
+}
+
+async function unchanged(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, { site: { 'index.html': 'a', 'sub/b.js': 'b' } })
+  const first = await project.deploy()
+  assert.equal(first.is_new, true)
+  assert.equal(typeof first.first_lobby_ms, 'number')
+  const again = await project.deploy()
+  assert.deepEqual(
+    [again.is_new, again.sent_bytes, again.version_id, again.build_id, again.site_id],
+    [false, 0, first.version_id, first.build_id, first.site_id],
+  )
+  // The time of a file is not its content.
+  project.write('server/server.mjs', LEAST_SERVER)
+  assert.equal((await project.deploy()).sent_bytes, 0)
+  project.write('muster.yaml', `${readYaml(project)}  idle_lobbies: { min: 1, max: 1 }\n`)
+  const configured = await project.run(['deploy', '--json'])
+  assert.equal(configured.code, 0, configured.stderr)
+  assert.ok(configured.stderr.includes('  + matchmaker.idle_lobbies: {"min":1,"max":1}\n'), configured.stderr)
+  const result = JSON.parse(configured.stdout)
+  assert.deepEqual([result.is_new, result.sent_bytes], [true, 0])
+  // The platform starts this lobby ahead.
+  assert.equal(typeof result.lobby_id, 'string')
+  const { builds } = await platform.client.call(listGameBuilds, { params: { game_id: project.game_id }, query: {} })
+  assert.equal(builds.length, 1)
+}
+
+function readYaml({ folder }: DeployedProject): string {
+  return readFileSync(join(folder, 'muster.yaml'), 'utf8')
+}
+
+async function duringPlay(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, { server: { 'server.mjs': VERSIONED_SERVER('one') } })
+  await project.deploy()
+  const { params } = await prodOf(platform, project)
+  const { token } = await platform.client.call(createGameNamespaceTokenPublic, { params })
+  const players: WebSocket[] = []
+  t.after(() => {
+    for (const player of players) player.terminate()
+  })
+  const play = async () => {
+    const { ports, player } = await platform.as(token).call(findLobby, { body: { game_modes: ['default'] } })
+    const { pathname } = new URL(ports.game!.url)
+    const socket = new WebSocket(
+      `${platform.edge_url.replace('http', 'ws')}${pathname.replace(/\/$/, '')}/?token=${player.token}`,
+    )
+    players.push(socket)
+    return { socket, version: await nextMessage(socket) }
+  }
+  const [first, second] = [await play(), await play()]
+  assert.deepEqual([first.version, second.version], ['one', 'one'])
+
+  project.write('server/server.mjs', VERSIONED_SERVER('two'))
+  assert.equal((await project.deploy()).is_new, true)
+  const third = await play()
+  assert.equal(third.version, 'two')
+  for (const { socket } of [first, second]) {
+    const message = nextMessage(socket)
+    socket.send('still there?')
+    assert.equal(await message, 'one')
+  }
+}
+
+function nextMessage(socket: WebSocket): Promise<string> {
+  return new Promise((resolve, reject) => {
+    socket.once('message', (data) => resolve(String(data)))
+    socket.once('error', reject)
+    socket.once('close', (code) => reject(new Error(`closed with ${code}`)))
+  })
+}
+
+async function rollback(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform)
+  const early = await project.run(['rollback', '--yes'])
+  assert.deepEqual([early.code, /No earlier version .* is known to have worked/.test(early.stderr)], [1, true])
+  const one = await project.deploy()
+  const { params } = await prodOf(platform, project)
+  await until('the first lobby in the history', async () => {
+    const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
+    return versions[0]!.first_ready_ts !== undefined
+  })
+  // Two versions that never had a lobby.
+  for (const players of [5, 6]) {
+    project.write('muster.yaml', readYaml(project).replace(/max_players: \d/, `max_players: ${players}`))
+    await project.deploy('--detach')
+  }
+  const asked = await project.run(['rollback'])
+  assert.deepEqual([asked.code, asked.stderr.includes('--yes')], [2, true])
+
+  const begin_ms = performance.now()
+  const back = await project.run(['rollback', '--yes', '--json', '-m', 'Rounds are too slow'])
+  const command_ms = performance.now() - begin_ms
+  assert.equal(back.code, 0, back.stderr)
+  const result = JSON.parse(back.stdout)
+  assert.deepEqual([result.version_id, result.message], [one.version_id, 'Rounds are too slow'])
+  t.diagnostic(`rollback: ${result.duration_ms} ms for the switch, ${Math.round(command_ms)} ms for the whole command`)
+  assert.ok(command_ms < 60_000)
+  assert.ok(back.stderr.includes('~ matchmaker.game_modes.default.max_players: 6 -> 4\n'), back.stderr)
+  assert.ok(back.stderr.includes('Not rolled back: stored data (kv)'))
+  assert.equal((await prodOf(platform, project)).version_id, one.version_id)
+  const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
+  assert.equal(versions[0]!.message, 'Rounds are too slow')
+
+  const same = await project.run(['rollback', String(one.display_name), '--yes'])
+  assert.deepEqual([same.code, same.stderr.includes('already')], [2, true])
+  const unknown = await project.run(['rollback', 'v99', '--yes'])
+  assert.deepEqual([unknown.code, unknown.stderr.includes('The game has no version v99.')], [2, true])
+
+  const screen = openScreen(t, { ...project.muster, cwd: project.folder }, ['rollback', 'v2'])
+  if (screen === null) return
+  await screen.shows('Roll back prod? [y/N]')
+  screen.type('n\r')
+  assert.equal(await screen.ended, 1)
+  assert.ok(screen.text().includes('Nothing was changed.'))
+  assert.equal((await prodOf(platform, project)).version_id, one.version_id)
+}
+
+async function failingServer(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': 'console.log("the map is missing"); process.exit(3)' },
+  })
+  const { code, stderr } = await project.run(['deploy'])
+  assert.equal(code, 1)
+  assert.match(stderr, /The first lobby of the new version did not start: /)
+  assert.match(stderr, /log: .*the map is missing/)
+  assert.match(stderr, /go back: muster rollback\nRay id: /)
+}
+
+async function versionsAndDiff(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, { game: 'history' })
+  const one = await project.deploy('-m', 'One')
+  project.write('server/more.txt', 'more')
+  const two = await project.deploy('--detach', '-m', 'Two')
+  const json = JSON.parse((await project.run(['versions', '--json'])).stdout)
+  assert.deepEqual(
+    json.versions.map(({ display_name, message }: Record<string, unknown>) => [display_name, message]).slice(0, 2),
+    [
+      [two.display_name, 'Two'],
+      [one.display_name, 'One'],
+    ],
+  )
+  const { stdout } = await project.run(['versions', '--lines', '2'])
+  const [titles, first, second, ...others] = stdout.trimEnd().split('\n')
+  assert.match(titles!, /VERSION +DEPLOYED +BY +FIRST LOBBY +MESSAGE/)
+  assert.match(first!, /^\* +v2 .* none ready +Two$/)
+  assert.match(second!, /^ +v1 .*One$/)
+  assert.deepEqual(others, [])
+
+  const diff = await project.run(['diff', 'v1', 'v2'])
+  assert.equal(diff.stdout, `server: build ${one.build_id} -> ${two.build_id}\n`)
+  assert.equal((await project.run(['diff', 'v1'])).stdout, diff.stdout)
+  assert.equal((await project.run(['diff', 'v2', 'v2'])).stdout, 'They do not differ.\n')
+  const { build_ids } = JSON.parse((await project.run(['diff', 'v1', 'v2', '--json'])).stdout)
+  assert.deepEqual(build_ids, { before: [one.build_id], after: [two.build_id] })
+}
+
+async function refusedFiles(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform)
+  await project.deploy('--detach')
+  const before = (await prodOf(platform, project)).version_id
+  const refused = async (words: RegExp, exit_code = 1) => {
+    const { code, stderr } = await project.run(['deploy', '--detach'])
+    assert.deepEqual([code, words.test(stderr)], [exit_code, true], stderr)
+    assert.equal((await prodOf(platform, project)).version_id, before)
+  }
+  const server = join(project.folder, 'server')
+  symlinkSync('/etc/hostname', join(server, 'outside'))
+  await refused(/outside is a link that leaves the folder: .*\n.*\/outside in \.musterignore/)
+  project.write('server/.musterignore', '/outside\n')
+  symlinkSync('nowhere', join(server, 'dangling'))
+  await refused(/dangling is a link to a file that does not exist/)
+  project.write('server/.musterignore', '/outside\n/dangling\n')
+  mkdirSync(join(server, 'folder'))
+  symlinkSync('folder', join(server, 'other-folder'))
+  await refused(/other-folder is a link to a folder/)
+  project.write('server/.musterignore', '/outside\n/dangling\n/other-folder\n/secret.txt\n')
+  // A link to a file of the folder is that file.
+  symlinkSync('server.mjs', join(server, 'main.mjs'))
+  project.write('server/secret.txt', 'not for the platform')
+  assert.equal((await project.deploy('--detach')).is_new, true)
+  const { builds } = await platform.client.call(listGameBuilds, { params: { game_id: project.game_id }, query: {} })
+  assert.equal(builds.length, 2)
+  if (process.getuid?.() !== 0) {
+    chmodSync(join(server, 'server.mjs'), 0)
+    const { code, stderr } = await project.run(['deploy', '--detach'])
+    assert.deepEqual([code, stderr.includes('server.mjs cannot be read: permission denied.')], [1, true])
+    chmodSync(join(server, 'server.mjs'), 0o644)
+  } else t.diagnostic('run by root, who can read every file')
+  assert.ok(
+    !existsSync(join(project.folder, '.muster/deploy')) ||
+      readdirSync(join(project.folder, '.muster/deploy')).length === 0,
+  )
+
+  project.write(
+    'muster.yaml',
+    readYaml(project).replace('folder: server', 'folder: server, build: "echo it breaks; exit 7"'),
+  )
+  const failed = await project.run(['deploy'])
+  assert.deepEqual([failed.code, failed.stderr.includes('it breaks\n')], [1, true])
+  assert.match(failed.stderr, /The build command of the server failed: it ended with exit code 7\./)
+}
+
+async function refusals(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform)
+  const yaml = readYaml(project)
+  project.write('muster.yaml', yaml.replace('game_modes', 'game_mode'))
+  const misspelt = await project.run(['deploy'])
+  assert.deepEqual(
+    [misspelt.code, /\n {2}4:3 matchmaker\.game_mode: .*Did you mean game_modes\?/.test(misspelt.stderr)],
+    [2, true],
+    misspelt.stderr,
+  )
+  project.write('muster.yaml', yaml)
+  const nobody = await project.run(['deploy'], { MUSTER_TOKEN: 'cloud.nonsense' })
+  assert.deepEqual([nobody.code, nobody.stderr.includes('Ray id: ')], [3, true], nobody.stderr)
+  const away = await project.run(['deploy'], { MUSTER_URL: 'http://127.0.0.1:9' })
+  assert.deepEqual([away.code, away.stderr.includes('http://127.0.0.1:9 cannot be reached')], [1, true], away.stderr)
+  const elsewhere = await project.run(['deploy', '--namespace', 'prodd'])
+  assert.deepEqual([elsewhere.code, elsewhere.stderr.includes('Did you mean prod?')], [1, true], elsewhere.stderr)
+  const nothing = await project.muster.run(['deploy'])
+  assert.deepEqual([nothing.code, nothing.stderr.includes('There is no muster.yaml')], [2, true])
+}
+
+async function noSite(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, { site: { 'index.html': 'first' } })
+  const first = await project.deploy('--detach')
+  project.write('site/index.html', 'second')
+  const kept = await project.deploy('--detach', '--no-site')
+  assert.deepEqual([kept.site_id, kept.is_new], [first.site_id, false])
+  const sent = await project.deploy('--detach')
+  assert.notEqual(sent.site_id, first.site_id)
+  const { version } = await platform.client.call(getGameVersionById, {
+    params: { game_id: project.game_id, version_id: String(sent.version_id) },
+  })
+  assert.equal(version.config.cdn?.site_id, sent.site_id)
+}

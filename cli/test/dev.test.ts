@@ -1,0 +1,158 @@
+// muster dev: a game server of this machine behind the matchmaker, on a platform that runs, and on one that it starts.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import { getGameById, listGameNamespaceTokensDevelopment } from '@muster/contract'
+import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { endProcessesOf, processesOf } from '../../server/test/supervisor/started.ts'
+import { until } from '../../server/test/until.ts'
+import { createProject, type DeployedProject } from './deploy-steps.ts'
+import { openScreen } from './program.ts'
+
+const GAME_SERVER = (greeting: string) => `
+import http from 'node:http'
+const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
+const call = async (path, body) => {
+  const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN, 'content-type': 'application/json' }
+  const response = await fetch(PLATFORM_API_URL + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  return response.status
+}
+const server = http.createServer(async (request, response) => {
+  const player_token = new URL(request.url, 'http://x').searchParams.get('token')
+  const status = await call('/matchmaker/players/connected', { player_token })
+  response.writeHead(status).end('${greeting}')
+})
+server.listen(Number(PORT_GAME), '127.0.0.1', async () => console.log('ready: ' + (await call('/matchmaker/lobbies/ready', {}))))
+`
+
+test('muster dev', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
+  await t.test('the page gets a seat in the server of this machine, which restarts on a change', (t) =>
+    plays(t, platform),
+  )
+  await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
+  await t.test('without a platform it starts one, and Ctrl-C leaves no process', (t) => ownPlatform(t, platform))
+})
+
+async function startDev(t: TestContext, project: DeployedProject, env: Record<string, string> = {}) {
+  const child = project.muster.start(['dev'], { cwd: project.folder, env })
+  t.after(() => endProcessesOf(project.folder))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+    })
+  }
+  const closed = once(child, 'close')
+  const shows = (pattern: RegExp) =>
+    until(`muster dev prints ${pattern}`, () => {
+      if (child.exitCode !== null) throw new Error(`muster dev ended: ${output}`)
+      return pattern.exec(output)
+    })
+  const url = (await shows(/^Play: (http:\S+)\/$/m))[1]!
+  return {
+    url,
+    shows,
+    output: () => output,
+    async end() {
+      child.kill('SIGINT')
+      const [code] = (await closed) as [number | null]
+      return code
+    },
+  }
+}
+
+async function seatOf(url: string) {
+  const response = await fetch(`${url}/matchmaker/lobbies/find`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: url },
+    body: JSON.stringify({ game_modes: ['default'] }),
+  })
+  assert.equal(response.status, 200, await response.clone().text())
+  return (await response.json()) as { ports: { game: { url: string } }; player: { token: string } }
+}
+
+async function greetingOf(url: string): Promise<string> {
+  const { ports, player } = await seatOf(url)
+  const response = await fetch(`${ports.game.url}/?token=${player.token}`)
+  return `${response.status} ${await response.text()}`
+}
+
+async function tokensOf(platform: Platform, { game_id }: DeployedProject) {
+  const { game } = await platform.client.call(getGameById, { params: { game_id } })
+  const { namespace_id } = game.namespaces.find(({ name_id }) => name_id === 'prod')!
+  const params = { game_id, namespace_id }
+  return (await platform.client.call(listGameNamespaceTokensDevelopment, { params })).tokens
+}
+
+async function plays(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': GAME_SERVER('one') },
+    site: { 'index.html': '<h1>Dev</h1>' },
+  })
+  const dev = await startDev(t, project)
+  await dev.shows(/^ {2}ready: 200$/m)
+  const page = await fetch(`${dev.url}/`)
+  assert.deepEqual([page.status, await page.text()], [200, '<h1>Dev</h1>'])
+  const place = (await (await fetch(`${dev.url}/.well-known/muster.json`)).json()) as { matchmaker_url: string }
+  assert.equal(place.matchmaker_url, dev.url)
+  assert.equal(await greetingOf(dev.url), '200 one')
+
+  // The token of the developer serves no other page, and no file outside of the folder is served.
+  const foreign = await fetch(`${dev.url}/matchmaker/lobbies/find`, {
+    method: 'POST',
+    headers: { origin: 'http://x.test' },
+  })
+  assert.equal(foreign.status, 403)
+  for (const path of ['/..%2fmuster.yaml', '/%2e%2e/muster.yaml', '/missing', '/%00']) {
+    assert.equal((await fetch(`${dev.url}${path}`)).status, 404, path)
+  }
+
+  project.write('server/server.mjs', GAME_SERVER('two'))
+  await dev.shows(/^server starts \(server\.mjs changed\)$/m)
+  await until('the new server', async () => (await greetingOf(dev.url).catch(() => '')) === '200 two')
+  project.write('server/server.mjs', 'process.exit(5)')
+  await dev.shows(/^server ended with exit code 5; it starts again when a file changes$/m)
+
+  assert.equal((await tokensOf(platform, project)).filter(({ revoke_ts }) => revoke_ts === undefined).length, 1)
+  assert.equal(await dev.end(), 0, dev.output())
+  assert.deepEqual(processesOf(project.folder), [])
+  assert.equal((await tokensOf(platform, project)).filter(({ revoke_ts }) => revoke_ts === undefined).length, 0)
+  await assert.rejects(fetch(dev.url))
+}
+
+async function keys(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': GAME_SERVER('one') },
+    site: { 'index.html': '' },
+  })
+  const screen = openScreen(t, { ...project.muster, cwd: project.folder }, ['dev'])
+  if (screen === null) return
+  t.after(() => endProcessesOf(project.folder))
+  await screen.shows('Play: http://localhost:')
+  await screen.shows('ready: 200')
+  screen.type('l')
+  await screen.shows('logs are hidden')
+  screen.type('r')
+  await screen.shows('server starts (key r)')
+  // This server takes no WebSockets.
+  screen.type('b')
+  await screen.shows('bot 1 could not connect')
+  screen.ctrlC()
+  assert.equal(await screen.ended, 0)
+  assert.ok(screen.text().includes('ending what was started'))
+  assert.deepEqual(processesOf(project.folder), [])
+}
+
+async function ownPlatform(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    server: { 'server.mjs': GAME_SERVER('own') },
+    site: { 'index.html': '' },
+  })
+  const dev = await startDev(t, project, { MUSTER_URL: '', MUSTER_TOKEN: '' })
+  assert.match(dev.output(), /^No platform runs: starting one/)
+  await dev.shows(/^ {2}ready: 200$/m)
+  assert.equal(await greetingOf(dev.url), '200 own')
+  assert.equal(await dev.end(), 0, dev.output())
+  assert.deepEqual(processesOf(project.folder), [])
+}
