@@ -84,7 +84,7 @@ import {
   revokeGameNamespaceTokenPublic,
   revokeToken,
 } from './cloud/tokens.ts'
-import { completeUpload } from './cloud/uploads.ts'
+import { completeUpload, getUpload, listStoredContents } from './cloud/uploads.ts'
 import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from './cloud/versions.ts'
 import { setupIdentity } from './identity/identities.ts'
 import {
@@ -207,6 +207,8 @@ export const OPERATIONS: readonly Operation[] = [
   createGameCdnSite,
   listGameCdnSites,
   completeUpload,
+  getUpload,
+  listStoredContents,
   gameLogoUploadPrepare,
   gameLogoUploadComplete,
   gameBannerUploadPrepare,

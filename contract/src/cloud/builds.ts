@@ -85,10 +85,16 @@ export const createGameBuild = operation({
     build_id: BuildId,
     upload_id: UploadId,
     image_presigned_request: Type.Optional(
-      described(PresignedRequest, 'Without `multipart_upload`: where to upload the file.'),
+      described(
+        PresignedRequest,
+        'Without `multipart_upload`: where to upload the file. Absent when the group already stores its content.',
+      ),
     ),
     image_presigned_requests: Type.Optional(
-      Type.Array(PresignedRequest, { description: 'With `multipart_upload`: one request for each part, in order.' }),
+      Type.Array(PresignedRequest, {
+        description:
+          'With `multipart_upload`: one request for each part, in order. Empty when the group already stores the content.',
+      }),
     ),
   }),
   errors: ['GAME_NOT_FOUND', 'NAME_TAKEN', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'QUOTA_REACHED'],

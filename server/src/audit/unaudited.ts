@@ -4,6 +4,7 @@ import type { Operation } from '@muster/contract'
 
 const CHECKS = 'It checks a draft and changes nothing.'
 const PLAYERS = 'Players and lobby servers call it all the time. Rays, explanations and analytics show what it did.'
+const LOOK_UPS = 'It looks contents up and changes nothing.'
 const EXPORTS = 'It returns an address to read from and changes nothing.'
 
 export const UNAUDITED: Readonly<Record<string, string>> = {
@@ -15,6 +16,8 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'games.namespaces.validateGameNamespaceMatchmakerConfig': CHECKS,
   'games.namespaces.validateGameNamespaceTokenDevelopment': CHECKS,
   'games.versions.validateGameVersion': CHECKS,
+
+  'uploads.listStoredContents': LOOK_UPS,
 
   'games.matchmaker.exportLobbyLogs': EXPORTS,
   'games.matchmaker.exportMatchmakerLobbyHistory': EXPORTS,

@@ -246,6 +246,8 @@ type UploadFileTable = {
   object_key: string
   /** Hex SHA-256 of the stored bytes; null until the upload is completed. */
   sha256: string | null
+  /** Hex SHA-256 of the whole file, as its sender announced it; null: it did not. */
+  expected_sha256: ColumnType<string | null, string | null | undefined, never>
   /** The SHA-256 of each block (objects/digest.ts), one after the other. Null of files that are never read in parts. */
   block_hashes: ColumnType<Buffer | null, Buffer | null | undefined, Buffer | null>
   /** When all of the stored bytes were last compared with `sha256`; null: not yet. */

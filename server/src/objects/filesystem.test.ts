@@ -305,3 +305,22 @@ async function killInTheMiddle(t: TestContext, chunks_before: number): Promise<v
   await objects.delete(key)
   assert.deepStrictEqual(await filesOf(folder), [])
 }
+
+test('a copy takes no space, and neither object depends on the other', async (t) => {
+  const { folder, objects } = await openStore(t)
+  const [from, to, gone] = [newObjectKey(), newObjectKey(), newObjectKey()]
+  const [bytes, others] = [randomBytes(70_000), randomBytes(10)]
+  await objects.put(from, inChunks(bytes, 9_999), bytes.length)
+  assert.deepStrictEqual(await objects.copy(from, to), described(bytes))
+  assert.strictEqual((await stat(objects.localPath(to)!)).ino, (await stat(objects.localPath(from)!)).ino)
+  await objects.put(from, inChunks(others, 10), others.length)
+  assert.deepStrictEqual(await contentOf(objects, to), bytes)
+  assert.deepStrictEqual(await objects.stat(to), described(bytes))
+  await objects.copy(to, from)
+  await objects.delete(to)
+  assert.deepStrictEqual(await contentOf(objects, from), bytes)
+  await objects.setAside(from)
+  await assert.rejects(objects.copy(from, gone), ObjectNotFound)
+  await assert.rejects(objects.copy(gone, to), ObjectNotFound)
+  assert.ok((await filesOf(folder)).every((name) => !name.startsWith(gone) && !name.startsWith(to)))
+})

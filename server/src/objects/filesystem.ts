@@ -5,12 +5,13 @@
 //   <folder>/incoming/<process>/<key>.<random>            both files, while they are written
 //   <folder>/damaged/<key>                                damaged bytes, set aside
 //
+// A copy is a second name of the same file (a hard link).
 // A put writes into `incoming`, flushes, and renames. The sidecar names the inode and the time of its bytes. After a crash
 // between the two renames, or after two puts at once, it does not fit them, and the hash is computed again.
 // Only the platform's own user can read the folder: lobbies run as other users, and must not see each other's builds.
 import { createHash } from 'node:crypto'
 import { type BigIntStats, mkdirSync } from 'node:fs'
-import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { type FileHandle, link, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { ApiError } from '@muster/contract'
@@ -26,6 +27,9 @@ import {
 } from './objects.ts'
 import { syncFolder } from './sync-folder.ts'
 import { WriteBehind } from './write-behind.ts'
+
+/** A file system without second names, with none for this folder, or with no more of them for this file. */
+const NO_SECOND_NAME: readonly string[] = ['EMLINK', 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP']
 
 type Sidecar = StoredObject & { inode: string; modify_ns: string }
 
@@ -79,21 +83,31 @@ class FilesystemObjects implements Objects {
     }
   }
 
-  async stat(key: string): Promise<StoredObject | null> {
-    const handle = await openIfThere(this.localPath(key))
-    if (handle === null) return null
+  /** By a second name of the same file: the bytes of an object are never changed in place. */
+  async copy(from: string, to: string): Promise<StoredObject> {
+    const known = await this.#sidecar(from)
+    if (known === null) throw new ObjectNotFound(from)
+    const arrived = this.#incoming.newPath(to)
+    const arrived_sidecar = this.#incoming.newPath(to)
     try {
-      const file = await handle.stat({ bigint: true })
-      const known = await readSidecar(this.#sidecarOf(key))
-      if (known !== null && isOf(known, file)) return storedObject(known)
-      const sidecar = sidecarFor(file, await hashOf(handle))
-      const arrived_sidecar = this.#incoming.newPath(key)
-      await writeSidecar(arrived_sidecar, sidecar)
-      await rename(arrived_sidecar, this.#sidecarOf(key))
-      return storedObject(sidecar)
+      await link(this.localPath(from), arrived)
+      await writeSidecar(arrived_sidecar, known)
+      await this.#publish(to, arrived, arrived_sidecar)
+      return storedObject(known)
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT') throw new ObjectNotFound(from)
+      if (!NO_SECOND_NAME.includes(code)) throw error
+      return this.put(to, await this.read(from), known.content_length)
     } finally {
-      await handle.close()
+      await rm(arrived, { force: true })
+      await rm(arrived_sidecar, { force: true })
     }
+  }
+
+  async stat(key: string): Promise<StoredObject | null> {
+    const sidecar = await this.#sidecar(key)
+    return sidecar === null ? null : storedObject(sidecar)
   }
 
   async read(key: string, range?: ByteRange): Promise<Readable> {
@@ -147,6 +161,24 @@ class FilesystemObjects implements Objects {
   #asidePathOf(key: string): string {
     requireKey(key)
     return join(this.#damaged, key)
+  }
+
+  /** Null when there is no such object. A missing or wrong sidecar is written anew. */
+  async #sidecar(key: string): Promise<Sidecar | null> {
+    const handle = await openIfThere(this.localPath(key))
+    if (handle === null) return null
+    try {
+      const file = await handle.stat({ bigint: true })
+      const known = await readSidecar(this.#sidecarOf(key))
+      if (known !== null && isOf(known, file)) return known
+      const sidecar = sidecarFor(file, await hashOf(handle))
+      const arrived_sidecar = this.#incoming.newPath(key)
+      await writeSidecar(arrived_sidecar, sidecar)
+      await rename(arrived_sidecar, this.#sidecarOf(key))
+      return sidecar
+    } finally {
+      await handle.close()
+    }
   }
 
   async #openExisting(key: string): Promise<FileHandle> {

@@ -44,6 +44,12 @@ export type Objects = {
     content_length: number,
     options?: PutOptions,
   ) => Promise<StoredObject>
+  /**
+   * Makes a new object `to` with the bytes of `from`. Afterwards each is replaced and deleted without an
+   * effect on the other. Copies no bytes where the store can avoid it. Rejects with ObjectNotFound, and with a system error when
+   * the disk fails.
+   */
+  copy: (from: string, to: string) => Promise<StoredObject>
   /** Null when there is no such object. Usually the hash was stored by the put, and the bytes are not read. */
   stat: (key: string) => Promise<StoredObject | null>
   /**

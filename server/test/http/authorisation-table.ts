@@ -158,6 +158,8 @@ export const TABLE: Record<string, Row> = {
   'games.cdn.createGameCdnSite': GAME_DEVELOPERS,
   'games.cdn.listGameCdnSites': GAME,
   'uploads.completeUpload': { ...GAME_DEVELOPERS, other_cloud: 'UPLOAD_NOT_FOUND', stranger: 'UPLOAD_NOT_FOUND' },
+  'uploads.getUpload': { ...GAME_DEVELOPERS, other_cloud: 'UPLOAD_NOT_FOUND', stranger: 'UPLOAD_NOT_FOUND' },
+  'uploads.listStoredContents': GAME_DEVELOPERS,
   'games.gameLogoUploadPrepare': GAME_DEVELOPERS,
   'games.gameLogoUploadComplete': GAME_DEVELOPERS,
   'games.gameBannerUploadPrepare': GAME_DEVELOPERS,

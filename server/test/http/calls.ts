@@ -88,6 +88,11 @@ function gameCalls(world: World): Record<string, Call> {
     'games.cdn.createGameCdnSite': { params, body: { display_name: name, files: [file] } },
     'games.cdn.listGameCdnSites': { params },
     'uploads.completeUpload': { params: { upload_id } },
+    'uploads.getUpload': { params: { upload_id }, query: {} },
+    'uploads.listStoredContents': {
+      params,
+      body: { contents: [{ sha256: '0'.repeat(64), content_length: 1 }] },
+    },
     'games.gameLogoUploadPrepare': { params, body: file },
     'games.gameLogoUploadComplete': { params: { game_id, upload_id } },
     'games.gameBannerUploadPrepare': { params, body: file },

@@ -34,14 +34,21 @@ export async function noteRemoved(
   }
 }
 
-/** Before an object is written whose row comes later. forgetNote() belongs into the transaction that makes the row. */
-export async function noteAhead(ctx: Context, object_key: string): Promise<void> {
+/** Before objects are written whose rows come later. forgetNotes() belongs into the transaction that makes the rows. */
+export async function noteAhead(ctx: Context, object_keys: readonly string[]): Promise<void> {
   const due_ts = new Date(ctx.now() + AHEAD_MS_MAX)
-  await ctx.db.insertInto('removed_objects').values({ object_key, due_ts, upload_id: null }).execute()
+  for (let start = 0; start < object_keys.length; start += KEYS_AT_ONCE_MAX) {
+    const some = object_keys.slice(start, start + KEYS_AT_ONCE_MAX)
+    const rows = some.map((object_key) => ({ object_key, due_ts, upload_id: null }))
+    await ctx.db.insertInto('removed_objects').values(rows).execute()
+  }
 }
 
-export async function forgetNote(db: Kysely<Schema>, object_key: string): Promise<void> {
-  await db.deleteFrom('removed_objects').where('object_key', '=', object_key).execute()
+export async function forgetNotes(db: Kysely<Schema>, object_keys: readonly string[]): Promise<void> {
+  for (let start = 0; start < object_keys.length; start += KEYS_AT_ONCE_MAX) {
+    const some = object_keys.slice(start, start + KEYS_AT_ONCE_MAX)
+    await db.deleteFrom('removed_objects').where('object_key', 'in', some).execute()
+  }
 }
 
 /** Deletes the objects that are due, but none while a backup copies objects. Returns how many. */

@@ -9,6 +9,7 @@ import { requireGame } from '../access.ts'
 import { notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { cut, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
+import { reuseStored } from './stored-contents.ts'
 import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
 
 const tagTaken = (image_tag: string): ErrorDetail =>
@@ -25,8 +26,8 @@ export async function createBuild(
   const { display_name, image_tag, image_file, kind = 'archive', tags = {}, multipart_upload: in_parts = false } = body
   if (kind === 'archive' && body.compression === 'lz4') refuse([lz4Archive()])
   const pathOf = () => ['image_file', 'path']
-  const plan: UploadPlan = { game_id, kind: 'build', files: [image_file], in_parts, pathOf }
-  checkUpload(plan)
+  const wanted = { game_id, kind: 'build', files: [image_file], in_parts, pathOf } as const
+  checkUpload(wanted)
   const twin = await ctx.db
     .selectFrom('builds')
     .select('build_id')
@@ -35,6 +36,7 @@ export async function createBuild(
     .executeTakeFirst()
   if (twin !== undefined) refuse([tagTaken(image_tag)])
 
+  const plan: UploadPlan = { ...wanted, reused: await reuseStored(ctx, game_id, wanted.files) }
   const compression = body.compression ?? compressionOf(image_file.path)
   const now = ctx.now()
   const build_id = newId(now)
@@ -58,7 +60,7 @@ export async function createBuild(
         .execute()
       const addresses = in_parts
         ? { image_presigned_requests: presigned_requests }
-        : { image_presigned_request: presigned_requests[0]! }
+        : presigned_requests[0] && { image_presigned_request: presigned_requests[0] }
       const after = { build_id, display_name, image_tag, kind, upload_id }
       return { before: {}, after, response: { build_id, upload_id, ...addresses } }
     }),

@@ -59,11 +59,13 @@ export async function completeUpload(
   let is_kept = false
   try {
     for (const file of filesOf(parts)) if (file.length > 1) joined.push(await join(ctx, file, before))
+    requireExpected(parts, before, joined)
     const file_list = upload.build_kind === 'archive' ? await checkArchives(ctx, parts, joined) : null
     const whole = upload.kind === 'site' ? wholeFiles(parts, before, joined) : []
     const block_hashes = await hashBlocks(ctx, whole)
     await packer.pack(ctx, whole, packed).catch((error: unknown) => Promise.reject(orSendAgain(error)))
-    const is_read = (part: Part): boolean => upload.build_kind === 'archive' || block_hashes.has(part.object_key)
+    const is_read = (part: Part): boolean =>
+      upload.build_kind === 'archive' || part.expected_sha256 !== null || block_hashes.has(part.object_key)
     const looked_at = [...parts.filter(is_read), ...joined.flatMap((file) => file.parts)]
     const target = { upload_id, game_id: upload.game_id, kind: upload.kind }
     is_kept = await finish(ctx, target, parts, { looked_at, before, block_hashes, file_list }, { joined, packed })
@@ -120,7 +122,7 @@ async function finish(
 function awaitedParts(db: Kysely<Schema>, upload_id: string): Promise<Part[]> {
   return db
     .selectFrom('upload_files')
-    .select(['path', 'byte_offset', 'object_key', 'content_length', 'content_type'])
+    .select(['path', 'byte_offset', 'object_key', 'content_length', 'content_type', 'expected_sha256'])
     .where('upload_id', '=', upload_id)
     .orderBy('path')
     .orderBy('byte_offset')
@@ -137,6 +139,19 @@ async function join(ctx: Context, parts: readonly Part[], before: Hashes): Promi
   } catch (error) {
     throw isDiskFull(error) ? diskFull() : orSendAgain(error)
   }
+}
+
+/** Throws UPLOAD_INCOMPLETE when a file is not the one whose hash was announced. */
+function requireExpected(parts: readonly Part[], before: Hashes, joined: readonly WholeFile[]): void {
+  const expected = new Map(parts.map(({ path, expected_sha256 }) => [path, expected_sha256]))
+  const wrong = wholeFiles(parts, before, joined).filter(({ path, sha256 }) => {
+    const announced = expected.get(path) ?? null
+    return announced !== null && announced !== sha256
+  })
+  if (wrong.length === 0) return
+  const message = `${wrong.length} file(s) have another SHA-256 than was announced. Send them again, and complete again.`
+  const missing = wrong.slice(0, MISSING_NAMED_MAX).map(({ path }) => path)
+  throw new ApiError('UPLOAD_INCOMPLETE', { missing, missing_count: wrong.length }, { message })
 }
 
 /** Every file of the upload with the hash of what arrived. */

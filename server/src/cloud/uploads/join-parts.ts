@@ -6,7 +6,7 @@ import type { Context } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { soundBytes } from '../../objects/damage.ts'
 import { newObjectKey, type StoredObject } from '../../objects/objects.ts'
-import { forgetNote, noteAhead, noteRemoved } from '../sweep/removed-objects.ts'
+import { forgetNotes, noteAhead, noteRemoved } from '../sweep/removed-objects.ts'
 import { requireDisk } from './disk.ts'
 
 export type Part = {
@@ -15,6 +15,8 @@ export type Part = {
   content_length: number
   content_type: string | null
   object_key: string
+  /** As its sender announced it, of the whole file. */
+  expected_sha256: string | null
 }
 
 /** A file with the object that holds all of it. `parts` are in order; of a whole file there is one. */
@@ -37,12 +39,12 @@ export async function joinParts(
   }
   await requireDisk(ctx, content_length)
   const object_key = newObjectKey()
-  await noteAhead(ctx, object_key)
+  await noteAhead(ctx, [object_key])
   try {
     const stored = await ctx.objects.put(object_key, Readable.from(bytesOf(ctx, parts, arrived)), content_length)
     return { path, object_key, stored, parts }
   } catch (error) {
-    await forgetNote(ctx.db, object_key)
+    await forgetNotes(ctx.db, [object_key])
     throw error
   }
 }
@@ -67,7 +69,7 @@ export async function replaceParts(
     .where('upload_id', '=', upload_id)
     .where('path', '=', path)
     .execute()
-  await forgetNote(trx, object_key)
+  await forgetNotes(trx, [object_key])
   await noteRemoved(
     ctx,
     trx,

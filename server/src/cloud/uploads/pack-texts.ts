@@ -14,7 +14,7 @@ import { createDigest, type Digest } from '../../objects/digest.ts'
 import { newObjectKey } from '../../objects/objects.ts'
 import { createPackStream, type Encoding, PACKED_ENDINGS, PACKED_IN_MEMORY_BYTES_MAX } from '../../objects/pack.ts'
 import { Semaphore } from '../../semaphore.ts'
-import { forgetNote, noteAhead } from '../sweep/removed-objects.ts'
+import { forgetNotes, noteAhead } from '../sweep/removed-objects.ts'
 import { requireDisk } from './disk.ts'
 
 /** A longer file is sent as it was uploaded: its compressed form is held in memory until its length is known. */
@@ -90,11 +90,11 @@ async function packOne(ctx: Context, source: PackSource, encoding: Encoding): Pr
   const digest = builder.end()
   await requireDisk(ctx, digest.content_length)
   const object_key = newObjectKey()
-  await noteAhead(ctx, object_key)
+  await noteAhead(ctx, [object_key])
   try {
     await ctx.objects.put(object_key, Readable.from(chunks), digest.content_length)
   } catch (error) {
-    await forgetNote(ctx.db, object_key)
+    await forgetNotes(ctx.db, [object_key])
     throw error
   }
   return { path: `${source.path}${PACKED_ENDINGS[encoding]}`, object_key, digest }
@@ -143,6 +143,6 @@ export async function insertPacked(
       .insertInto('upload_files')
       .values({ ...row, ...digest })
       .execute()
-    await forgetNote(trx, object_key)
+    await forgetNotes(trx, [object_key])
   }
 }

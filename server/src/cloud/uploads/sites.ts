@@ -8,7 +8,8 @@ import { newId } from '../../ids.ts'
 import { requireGame } from '../access.ts'
 import { cut, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
-import { prepareUpload } from './uploads.ts'
+import { reuseStored } from './stored-contents.ts'
+import { checkUpload, prepareUpload } from './uploads.ts'
 
 /** Throws GAME_NOT_FOUND, UPLOAD_INVALID, UPLOAD_TOO_LARGE or QUOTA_REACHED. */
 export async function createSite(
@@ -22,8 +23,11 @@ export async function createSite(
   const site_id = newId(now)
   const { display_name, files, multipart_upload: in_parts = false } = body
   const pathOf = (index: number): string[] => ['files', String(index), 'path']
+  const wanted = { game_id, kind: 'site', files, in_parts, pathOf } as const
+  checkUpload(wanted)
+  const reused = await reuseStored(ctx, game_id, files)
   const { response } = await changes(ctx, { game_id }, async (trx) => {
-    const upload = await prepareUpload(ctx, trx, { game_id, kind: 'site', files, in_parts, pathOf })
+    const upload = await prepareUpload(ctx, trx, { ...wanted, reused })
     const { upload_id } = upload
     await trx
       .insertInto('sites')

@@ -18,14 +18,16 @@ import { newId } from '../../ids.ts'
 import { newObjectKey } from '../../objects/objects.ts'
 import { presignPut } from '../../objects/presign.ts'
 import { lockGroupOf, requireQuota } from '../quotas.ts'
+import { forgetNotes } from '../sweep/removed-objects.ts'
 import { diskFull, isDiskFull, requireDisk } from './disk.ts'
 import { checkPaths } from './paths.ts'
+import type { ReusedFiles } from './stored-contents.ts'
 
 /** Totals must stay below these, bytes. */
 const BYTES_LIMITS = { site: 1_000_000_000, build: 8_000_000_000, logo: 5_000_000, banner: 10_000_000 } as const
 const PRESIGNED_LIFETIME_MS = 60 * 60_000
 const PRESIGNED_PARTS_LIFETIME_MS = 6 * 60 * 60_000
-/** PostgreSQL takes 65,535 parameters in a statement, and a file has seven. */
+/** PostgreSQL takes 65,535 parameters in a statement, and a file has eight. */
 const ROWS_PER_INSERT_MAX = 5_000
 
 type File = Static<typeof PrepareFile>
@@ -37,6 +39,8 @@ export type UploadPlan = {
   files: readonly File[]
   /** Files that are long enough arrive in parts. */
   in_parts: boolean
+  /** The files whose content the group stores already (stored-contents.ts). */
+  reused: ReusedFiles
   /** Where the path of a file stands in the request, for the error that names it. */
   pathOf: (index: number) => string[]
 }
@@ -45,7 +49,7 @@ export type UploadPlan = {
  * Throws what is wrong with the files themselves: UPLOAD_INVALID (names, in `metadata.errors`) or UPLOAD_TOO_LARGE.
  * Apart from the database, so that it can be asked before a transaction is opened.
  */
-export function checkUpload(plan: UploadPlan): { content_length: number } {
+export function checkUpload(plan: Omit<UploadPlan, 'reused'>): { content_length: number } {
   const errors = checkPaths(
     plan.files.map((file) => file.path),
     plan.pathOf,
@@ -90,23 +94,29 @@ export async function prepareUpload(
   plan: UploadPlan,
 ): Promise<{ upload_id: string; presigned_requests: Presigned[] }> {
   const { content_length } = checkUpload(plan)
-  await requireDisk(ctx, content_length)
+  const sent_bytes = plan.files.reduce(
+    (sum, file, index) => sum + (plan.reused.has(index) ? 0 : file.content_length),
+    0,
+  )
+  await requireDisk(ctx, sent_bytes)
   const group_id = await lockGroupOf(trx, plan.game_id)
   if (plan.kind === 'build') await requireQuota(ctx, trx, group_id, 'builds')
   if (plan.kind === 'site') await requireQuota(ctx, trx, group_id, 'sites')
   await requireQuota(ctx, trx, group_id, 'bytes', content_length)
   const now = ctx.now()
   const upload_id = newId(now)
-  const files = plan.files.flatMap((file) =>
-    partsOf(file, plan.in_parts).map((part) => ({
+  const files = plan.files.flatMap((file, index) => {
+    const reused_key = plan.reused.get(index)
+    return partsOf(file, plan.in_parts && reused_key === undefined).map((part) => ({
       upload_id,
       path: file.path,
       ...part,
       content_type: file.content_type ?? null,
-      object_key: newObjectKey(),
+      object_key: reused_key ?? newObjectKey(),
       sha256: null,
-    })),
-  )
+      expected_sha256: file.sha256 ?? null,
+    }))
+  })
   await trx
     .insertInto('uploads')
     .values({ upload_id, game_id: plan.game_id, kind: plan.kind, content_length, create_ts: new Date(now) })
@@ -117,17 +127,30 @@ export async function prepareUpload(
       .values(files.slice(start, start + ROWS_PER_INSERT_MAX))
       .execute()
   }
+  const reused_keys = new Set(plan.reused.values())
+  await forgetNotes(trx, [...reused_keys])
+  const sent = files.filter(({ object_key }) => !reused_keys.has(object_key))
+  return { upload_id, presigned_requests: presignFiles(ctx, sent, plan.in_parts) }
+}
+
+type SentFile = {
+  path: string
+  byte_offset: number
+  content_length: number
+  content_type: string | null
+  object_key: string
+}
+
+/** The PUT requests of these files or parts, valid from now on. */
+export function presignFiles(ctx: Context, files: readonly SentFile[], in_parts: boolean): Presigned[] {
   const base_url = mainUrl(ctx.config)
-  const expire_ms = now + (plan.in_parts ? PRESIGNED_PARTS_LIFETIME_MS : PRESIGNED_LIFETIME_MS)
-  return {
-    upload_id,
-    presigned_requests: files.map(({ path, byte_offset, content_length, content_type, object_key }) => ({
-      path,
-      url: presignPut(ctx.keys, { base_url, object_key, content_length, content_type, expire_ms }),
-      byte_offset,
-      content_length,
-    })),
-  }
+  const expire_ms = ctx.now() + (in_parts ? PRESIGNED_PARTS_LIFETIME_MS : PRESIGNED_LIFETIME_MS)
+  return files.map(({ path, byte_offset, content_length, content_type, object_key }) => ({
+    path,
+    url: presignPut(ctx.keys, { base_url, object_key, content_length, content_type, expire_ms }),
+    byte_offset,
+    content_length,
+  }))
 }
 
 /**

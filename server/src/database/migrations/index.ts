@@ -36,6 +36,7 @@ import { statements as buildFiles } from './0036-build-files.ts'
 import { statements as edgeReports } from './0037-edge-reports.ts'
 import { statements as packed } from './0038-packed.ts'
 import { statements as explanations } from './0039-explanations.ts'
+import { statements as contents } from './0040-contents.ts'
 import { statements as audit } from './0042-audit.ts'
 import { statements as deployMessages } from './0045-deploy-messages.ts'
 
@@ -79,6 +80,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0037-edge-reports', statements: edgeReports },
   { name: '0038-packed', statements: packed },
   { name: '0039-explanations', statements: explanations },
+  { name: '0040-contents', statements: contents },
   { name: '0042-audit', statements: audit },
   { name: '0045-deploy-messages', statements: deployMessages },
 ]
