@@ -57,6 +57,11 @@ export function reportError(error: unknown): ErrorReport | null {
   return null
 }
 
+/** The text of an expected error, otherwise its stack. */
+export function textOf(error: unknown): string {
+  return reportError(error)?.text ?? (error instanceof Error ? (error.stack ?? error.message) : String(error))
+}
+
 function reportMessage(error: Error, exit_code: number): ErrorReport {
   return { exit_code, text: error.message, json: { message: error.message } }
 }

@@ -33,6 +33,22 @@ export function withNamespace(command: Command): Command {
   return withGame(command).option('--namespace <name>', 'name or id of the namespace; default NAMESPACE_ID, or prod')
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 60 * 60_000,
+  d: 24 * 60 * 60_000,
+  w: 7 * 24 * 60 * 60_000,
+}
+
+/** `90s`, `30m`, `12h`, `30d` or `2w`, as milliseconds. */
+export function parseDuration(text: string): number {
+  const [, digits, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
+  const duration_ms = Number(digits) * (UNIT_MS[unit ?? ''] ?? Number.NaN)
+  if (duration_ms > 0) return duration_ms
+  throw new InvalidArgumentError('It takes a number with a unit: 90s, 30m, 12h, 30d or 2w.')
+}
+
 export function parseWhole(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text)

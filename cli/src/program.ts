@@ -4,8 +4,11 @@ import { Command } from 'commander'
 import { addConfigCommands } from './commands/config.ts'
 import { addDeployCommands } from './commands/deploy.ts'
 import { addDevCommands } from './commands/dev.ts'
+import { addDoctorCommand } from './commands/doctor.ts'
 import { addLoginCommands } from './commands/login.ts'
+import { addMcpCommand } from './commands/mcp.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
+import { addSwarmCommand } from './commands/swarm.ts'
 import type { Terminal } from './terminal.ts'
 
 type AddCommands = (program: Command, terminal: Terminal) => void
@@ -14,9 +17,9 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
   'Getting started': [addDevCommands, addLoginCommands],
   Deploy: [addDeployCommands, addConfigCommands],
-  Watch: [],
+  Watch: [addSwarmCommand, addMcpCommand],
   Manage: [],
-  Operate: [addStartCommand, addPlatformCommands],
+  Operate: [addStartCommand, addPlatformCommands, addDoctorCommand],
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }

@@ -8,7 +8,8 @@ import { createClient } from '@muster/contract/client'
 import { startArena } from '../../server/test/end-to-end/arena.ts'
 import { until } from '../../server/test/until.ts'
 import { openRequester } from '../src/swarm/requester.ts'
-import { Swarm, type SwarmOptions } from '../src/swarm/swarm.ts'
+import { Swarm, type SwarmOptions, type SwarmReport } from '../src/swarm/swarm.ts'
+import { createMuster } from './program.ts'
 
 const DURATION_MS = 600_000
 
@@ -71,6 +72,14 @@ test('a swarm plays, and names the limit that comes first', async (t) => {
     const { find } = await openRequester(admin, target, t.signal)
     const report = await run(find, 6, ({ players }) => players === 6)
     assert.deepEqual([report.players_max, report.seats, report.first_limit, report.lost], [6, 6, null, 0])
+  })
+
+  await t.test('the command prints the report as JSON', async (step) => {
+    const muster = createMuster(step, { MUSTER_URL: url, MUSTER_TOKEN: token })
+    const args = ['swarm', '2', '--game', game_id, '--pattern', 'burst', '--duration', '2s']
+    const report = (await muster.json(args)) as SwarmReport
+    assert.deepEqual([report.bots, report.pattern, report.first_limit], [2, 'burst', null])
+    assert.equal((await muster.run(['swarm', '0'])).code, 2)
   })
 
   arena.started().signalGroup('SIGINT')

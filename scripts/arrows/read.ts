@@ -39,12 +39,16 @@ export function readWorkspaces(root: string): Workspace[] {
       name,
       exports = {},
       dependencies = {},
+      peerDependencies = {},
     } = JSON.parse(readFileSync(join(root, path), 'utf8')) as {
       name: string
       exports?: Record<string, string>
       dependencies?: Record<string, string>
+      peerDependencies?: Record<string, string>
     }
-    return { folder: slashed(dirname(path)), name, exports, dependencies: new Set(Object.keys(dependencies)) }
+    // A peer is declared too: a command may load it where the user has installed it.
+    const declared = new Set(Object.keys({ ...dependencies, ...peerDependencies }))
+    return { folder: slashed(dirname(path)), name, exports, dependencies: declared }
   })
 }
 

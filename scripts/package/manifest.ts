@@ -14,6 +14,8 @@ export type Manifest = {
   dependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
   overrides?: Record<string, string>
+  peerDependencies?: Record<string, string>
+  peerDependenciesMeta?: Record<string, object>
 }
 type Lock = { packages: Record<string, { version?: string }> }
 
@@ -50,6 +52,9 @@ export function packedManifest(
     scripts: Object.fromEntries(KEPT_SCRIPTS.map((script) => [script, scripts[script]])),
     // npm reads `overrides` only at the root. A direct dependency of that version is what the others then share.
     dependencies: { ...exact('dependencies'), ...own.overrides },
+    // Packages that one command needs and npm does not install with the others.
+    peerDependencies: Object.assign({}, ...manifests.map(({ manifest }) => manifest.peerDependencies)),
+    peerDependenciesMeta: Object.assign({}, ...manifests.map(({ manifest }) => manifest.peerDependenciesMeta)),
     optionalDependencies: { ...own.optionalDependencies, ...exact('optionalDependencies') },
   }
 }

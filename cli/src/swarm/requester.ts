@@ -5,7 +5,7 @@ import { createGameNamespaceTokenPublic, findLobby } from '@muster/contract'
 import { type Client, createClient } from '@muster/contract/client'
 import type { Seat } from './bot.ts'
 
-/** The network for benchmarks (RFC 2544), which nobody has: 198.18.0.0/15. */
+/** The network for benchmarks (RFC 2544), which is not routed: 198.18.0.0/15. */
 const ADDRESSES = { first: [198, 18], count: 2 ** 17 } as const
 
 export type Target = { game_id: string; namespace_id: string; url: string; token: string; game_mode: string }

@@ -8,13 +8,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BotOptions, type Connection, play } from './bot.ts'
 import { type Limit, limitOf } from './limits.ts'
+import type { Pattern } from './patterns.ts'
 
-export const PATTERNS = ['idle', 'steady', 'burst'] as const
-export type Pattern = (typeof PATTERNS)[number]
-
-/** Bots of one swarm: each has a socket of this process. */
-export const BOTS_MAX = 10_000
-export const DURATION_MS_MAX = 60 * 60_000
 /** Idle and steady bots have all arrived after this part of the duration. */
 const ARRIVAL_SHARE = 0.4
 /** A steady bot stays for this part of the duration, a burst for this part of it. */

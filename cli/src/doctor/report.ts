@@ -1,0 +1,29 @@
+// `muster doctor` as lines of text: a finding each, with the remedy of what failed below it.
+import type { Examination, Finding } from '@muster/server/doctor'
+
+const MARKS: Record<Finding['status'], string> = { ok: 'ok', warning: 'warn', failed: 'FAIL', skipped: '-' }
+
+export function reportLines({ findings, is_running, data_folder }: Examination): string[] {
+  const mark_width = Math.max(...Object.values(MARKS).map((mark) => mark.length))
+  const check_width = Math.max(...findings.map((finding) => finding.check.length))
+  const lines = findings.flatMap(({ check, status, message, remedy }) => {
+    const line = `${MARKS[status].padEnd(mark_width)}  ${check.padEnd(check_width)}  ${message}`
+    return remedy === null ? [line] : [line, `${''.padEnd(mark_width + check_width + 4)}-> ${remedy}`]
+  })
+  const failed = findings.filter(({ status }) => status === 'failed').length
+  const warnings = findings.filter(({ status }) => status === 'warning').length
+  const platform = data_folder === null ? 'The settings' : `A platform on ${data_folder}`
+  const verb = data_folder === null ? 'need' : is_running ? 'runs and needs' : 'would need'
+  const end =
+    failed > 0
+      ? `${platform} ${verb} ${failed} ${failed === 1 ? 'remedy' : 'remedies'}.`
+      : is_running
+        ? `${platform} runs. Nothing failed.`
+        : `${platform} can start: muster start`
+  return [...lines, '', warnings === 0 ? end : `${end} ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`]
+}
+
+/** Whether a finding failed, which is the exit code. */
+export function hasFailed({ findings }: Examination): boolean {
+  return findings.some(({ status }) => status === 'failed')
+}

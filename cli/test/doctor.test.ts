@@ -1,0 +1,53 @@
+// `muster doctor` as a person runs it: its text, its JSON and its exit code. What it finds is tested in server/test/doctor/.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { chmodSync } from 'node:fs'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { freeSettings, temporaryFolder } from '../../server/test/supervisor/started.ts'
+import { createMuster } from './program.ts'
+
+const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+
+type Finding = { check: string; status: string; remedy: string | null }
+
+test('doctor exits with 0 where a platform can start, and with 1 and a remedy where it cannot', async (t) => {
+  const folder = temporaryFolder(t)
+  chmodSync(folder, 0o711)
+  const settings = await freeSettings(folder)
+  const muster = createMuster(t, settings)
+  const sound = await muster.run(['doctor'])
+  assert.equal(sound.code, 0, sound.stdout)
+  assert.match(sound.stdout, /can start: muster start/)
+
+  const wrong = await muster.run(['doctor'], { env: { MUSTER_API_PORT: settings.MUSTER_MATCHMAKER_PORT } })
+  assert.equal(wrong.code, 1)
+  assert.match(wrong.stdout, /^FAIL +ports .*\n +-> ss -ltnp/m)
+})
+
+test('doctor finds a sandbox that is required and missing', async (t) => {
+  if (process.getuid?.() !== 0 || spawnSync('unshare', ['--mount', 'true']).status !== 0) {
+    t.diagnostic('only root can hide bubblewrap from one process')
+    return
+  }
+  const settings = await freeSettings(temporaryFolder(t))
+  const script = 'mount --bind /dev/null "$(command -v bwrap)" && exec "$@"'
+  const command = ['--mount', 'sh', '-c', script, 'sh', process.execPath, PROGRAM, 'doctor', '--json']
+  const env = {
+    ...settings,
+    PATH: process.env.PATH,
+    MUSTER_SANDBOX: 'required',
+    MUSTER_DOMAIN_MAIN: 'main.test',
+    MUSTER_DOMAIN_CDN: 'cdn.example',
+    MUSTER_DOMAIN_JOB: 'job.invalid',
+    MUSTER_CAPACITY_CORES: '1',
+    // No name server is asked for names of a test.
+    MUSTER_DNS_SERVERS: '127.0.0.1:9',
+  }
+  const { stdout, stderr, status } = spawnSync('unshare', command, { env, encoding: 'utf8' })
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+  const sandbox = findings.find(({ check }) => check === 'sandbox')
+  assert.equal(sandbox?.status, 'failed', stderr)
+  assert.match(sandbox.remedy ?? '', /apt-get install bubblewrap/)
+  assert.equal(status, 1)
+})
