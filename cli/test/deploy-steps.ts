@@ -22,6 +22,8 @@ export type ProjectFiles = {
   game?: string
   matchmaker?: string
   server?: Record<string, string>
+  /** Default: the edge of the platform. */
+  url?: string
   site?: Record<string, string>
 }
 
@@ -58,7 +60,7 @@ export async function createProject(
   for (const [path, text] of Object.entries(files.server ?? { 'server.mjs': LEAST_SERVER }))
     write(`server/${path}`, text)
   for (const [path, text] of Object.entries(files.site ?? {})) write(`site/${path}`, text)
-  const muster = createMuster(t, { MUSTER_URL: platform.edge_url, MUSTER_TOKEN: platform.token })
+  const muster = createMuster(t, { MUSTER_URL: files.url ?? platform.edge_url, MUSTER_TOKEN: platform.token })
   const run: DeployedProject['run'] = (args, env = {}) => muster.run(args, { cwd: folder, env })
   return {
     folder,

@@ -1,17 +1,22 @@
-// Brings the server and the site to the platform. Contents that are there are not sent: a build with the same files is used
-// again, found by its tag; a site with the same files is remembered in `.muster/`.
+// Brings the server and the site to the platform. Contents that are there are not sent. A build with the same files is used again,
+// found by its tag; a site with the same files is remembered in `.muster/`. The platform takes files that its group stores by
+// their hash. An upload that was interrupted continues with the parts that have not arrived.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
+  ApiError,
   completeUpload,
   createGameBuild,
   createGameCdnSite,
+  getUpload,
   listGameBuilds,
   listGameCdnSites,
   MULTIPART_BYTES_MIN,
   PART_BYTES,
+  PARTS_MAX,
   type ResponseOf,
+  UPLOAD_FILES_MAX,
 } from '@muster/contract'
 import { Failure } from '../failure.ts'
 import { sizeText } from '../progress.ts'
@@ -22,8 +27,12 @@ import { packFiles } from './pack.ts'
 import { type Sending, sendAll } from './send.ts'
 import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
 
+/** Parts of an upload that is continued. */
+const PARTS_READ_MAX = UPLOAD_FILES_MAX + PARTS_MAX
 /** The tag of a build that says which files it has. */
 const CONTENT_TAG = 'muster-content'
+/** The tag of a build with the SHA-256 of its archive: only the same bytes continue an upload. */
+const ARCHIVE_TAG = 'muster-archive'
 /** Characters of a content hash in a name. */
 const SHORT_HASH = 12
 
@@ -51,11 +60,35 @@ export async function uploadServer(ctx: UploadContext, files: readonly HashedFil
   const packing = terminal.progress('pack server', bytesOf(files))
   const archive = await packFiles(files, target, { signal: terminal.signal, advance: packing.advance })
   packing.done(`server: ${countText(files)}, packed to ${sizeText(archive.bytes)}`)
-  const { build_id, upload_id, presigned } = await createBuild(ctx, archive, content_hash)
-  await sendFiles(ctx, 'server', [archive], presigned)
-  await session.client.call(completeUpload, { params: { upload_id } })
+  const begun = builds.find(({ tags }) => tags[ARCHIVE_TAG] === archive.sha256)
+  const rest = begun === undefined ? null : await missingParts(ctx, begun.upload_id)
+  const build =
+    begun !== undefined && rest !== null
+      ? { id: begun.build_id, upload_id: begun.upload_id, presigned: rest }
+      : await createBuild(ctx, archive, content_hash)
+  const sent_bytes = await sendFiles(ctx, 'server', [archive], build.presigned)
+  await session.client.call(completeUpload, { params: { upload_id: build.upload_id } })
   await rm(target, { force: true })
-  return { id: build_id, sent_bytes: archive.bytes }
+  return { id: build.id, sent_bytes }
+}
+
+/** The parts of an upload that have not arrived. Null: it does not exist any more, or is complete. */
+async function missingParts({ session }: UploadContext, upload_id: string): Promise<Presigned | null> {
+  const missing: Presigned = []
+  try {
+    for (let offset = 0; offset < PARTS_READ_MAX; ) {
+      const upload = await session.client.call(getUpload, { params: { upload_id }, query: { offset } })
+      if (upload.complete) return null
+      missing.push(...upload.presigned_requests)
+      offset += upload.parts.length
+      if (upload.parts.length === 0 || offset >= upload.part_count) return missing
+    }
+    return null
+  } catch (error) {
+    // The platform removes uploads that nobody completes.
+    if (error instanceof ApiError && error.code === 'UPLOAD_NOT_FOUND') return null
+    throw error
+  }
 }
 
 type Presigned = ResponseOf<typeof createGameCdnSite>['presigned_requests']
@@ -69,16 +102,16 @@ async function createBuild(ctx: UploadContext, archive: HashedFile, content_hash
     body: {
       display_name: `${game.name_id} ${short}`,
       image_tag: `${game.name_id}:${short}-${terminal.now().toString(36)}`,
-      image_file: { path: archive.path, content_length: archive.bytes },
+      image_file: { path: archive.path, content_length: archive.bytes, sha256: archive.sha256 },
       kind: 'archive',
       compression: 'gzip',
       multipart_upload: in_parts,
-      tags: { [CONTENT_TAG]: content_hash },
+      tags: { [CONTENT_TAG]: content_hash, [ARCHIVE_TAG]: archive.sha256 },
     },
   })
   const { build_id, upload_id, image_presigned_request, image_presigned_requests } = build
   const presigned = image_presigned_requests ?? (image_presigned_request ? [image_presigned_request] : [])
-  return { build_id, upload_id, presigned }
+  return { id: build_id, upload_id, presigned }
 }
 
 export async function uploadSite(ctx: UploadContext, files: readonly HashedFile[]): Promise<Uploaded> {
@@ -86,34 +119,49 @@ export async function uploadSite(ctx: UploadContext, files: readonly HashedFile[
   const content_hash = contentHashOf(files)
   const { sites } = await session.client.call(listGameCdnSites, { params: game })
   const known = readState(folder).find(
-    (upload) => upload.kind === 'site' && upload.url === session.url && upload.content_hash === content_hash,
+    ({ kind, url, game_id, content_hash: hash }) =>
+      kind === 'site' && url === session.url && game_id === game.game_id && hash === content_hash,
   )
   const there = sites.find(({ site_id, complete }) => complete && site_id === known?.id)
   if (there !== undefined) {
     terminal.note(`site: ${countText(files)}, unchanged`)
     return { id: there.site_id, sent_bytes: 0 }
   }
+  const rest = known === undefined ? null : await missingParts(ctx, known.upload_id)
+  const site =
+    known !== undefined && rest !== null
+      ? { id: known.id, upload_id: known.upload_id, presigned: rest }
+      : await createSite(ctx, files, content_hash)
+  const sent_bytes = await sendFiles(ctx, 'site', files, site.presigned)
+  await session.client.call(completeUpload, { params: { upload_id: site.upload_id } })
+  return { id: site.id, sent_bytes }
+}
+
+async function createSite(
+  { session, game, folder }: UploadContext,
+  files: readonly HashedFile[],
+  content_hash: string,
+) {
   const { site_id, upload_id, presigned_requests } = await session.client.call(createGameCdnSite, {
     params: game,
     body: {
       display_name: `${game.name_id} ${content_hash.slice(0, SHORT_HASH)}`,
-      files: files.map(({ path, bytes }) => ({ path, content_length: bytes })),
+      files: files.map(({ path, bytes, sha256 }) => ({ path, content_length: bytes, sha256 })),
       multipart_upload: files.some(({ bytes }) => bytes > PART_BYTES),
     },
   })
-  const state = { url: session.url, game_id: game.game_id, kind: 'site', content_hash, id: site_id, upload_id } as const
-  rememberUpload(folder, state)
-  await sendFiles(ctx, 'site', files, presigned_requests)
-  await session.client.call(completeUpload, { params: { upload_id } })
-  return { id: site_id, sent_bytes: bytesOf(files) }
+  const { game_id } = game
+  rememberUpload(folder, { url: session.url, game_id, kind: 'site', content_hash, id: site_id, upload_id })
+  return { id: site_id, upload_id, presigned: presigned_requests }
 }
 
+/** Returns how many bytes were sent. */
 async function sendFiles(
   { terminal }: UploadContext,
   title: string,
   files: readonly HashedFile[],
   presigned: Presigned,
-): Promise<void> {
+): Promise<number> {
   const by_path = new Map(files.map((file) => [file.path, file]))
   const sendings: Sending[] = presigned.map(({ path, url, byte_offset, content_length }) => {
     const file = by_path.get(path)
@@ -124,7 +172,8 @@ async function sendFiles(
   const bar = terminal.progress(`send ${title}`, total_bytes)
   try {
     await sendAll(sendings, { signal: terminal.signal, advance: bar.advance })
-    bar.done(`${title}: sent ${sizeText(total_bytes)}`)
+    bar.done(`${title}: ${countText(files)}; sent ${changedText(sendings, files)}, ${sizeText(total_bytes)}`)
+    return total_bytes
   } catch (error) {
     bar.done(`${title}: not sent`)
     throw error
@@ -133,4 +182,10 @@ async function sendFiles(
 
 function countText(files: readonly HashedFile[]): string {
   return `${files.length} ${files.length === 1 ? 'file' : 'files'}, ${sizeText(bytesOf(files))}`
+}
+
+/** `1 of 500 files`, or `2 parts` of one large file. */
+function changedText(sendings: readonly Sending[], files: readonly HashedFile[]): string {
+  const paths = new Set(sendings.map(({ file }) => file.path))
+  return files.length === 1 && sendings.length > 1 ? `${sendings.length} parts` : `${paths.size} of ${files.length}`
 }

@@ -1,0 +1,116 @@
+// What a deploy sends: counted at the server, killed in the middle, and interrupted by Ctrl-C.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { getGameById } from '@muster/contract'
+import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { until } from '../../server/test/until.ts'
+import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
+import { createProject, type DeployedProject } from './deploy-steps.ts'
+
+const SITE_FILES = 500
+const FILE_BYTES = 20_000
+/** Requests of a deploy beside its files: the list of 500 files has about 90 bytes and a hash for each. */
+const REQUEST_BYTES_MAX = 400_000
+const LARGE_FILES = 60
+const LARGE_FILE_BYTES = 5_000_000
+/** 300 MB in all. */
+const LARGE_BYTES = LARGE_FILES * LARGE_FILE_BYTES
+/** Requests at once, each of one file: what a kill loses. */
+const IN_FLIGHT_BYTES_MAX = 4 * LARGE_FILE_BYTES
+
+type World = { platform: Platform; proxy: CountingProxy; url: string }
+
+test('what a deploy sends', async (t) => {
+  const proxy = await startCountingProxy(t)
+  const platform = await startPlatform(t, {
+    roles: 'api,matchmaker,runner,edge',
+    env: { MUSTER_ADVERTISED_HTTP_PORT: String(proxy.port) },
+  })
+  proxy.target(Number(new URL(platform.edge_url).port))
+  const world: World = { platform, proxy, url: `http://localhost:${proxy.port}` }
+  await t.test('one changed file of 500 is the only one that is sent', (t) => oneOfMany(t, world))
+  await t.test('a deploy of 300 MB that was killed by kill -9 continues', (t) => killed(t, world))
+  await t.test('Ctrl-C says what is kept and how to go on', (t) => interrupted(t, world))
+})
+
+async function oneOfMany(t: TestContext, { platform, proxy, url }: World): Promise<void> {
+  const text = (index: number): string => `${index} `.padEnd(FILE_BYTES, `file ${index} `)
+  const site = Object.fromEntries(Array.from({ length: SITE_FILES }, (_, index) => [`f/${index}.bin`, text(index)]))
+  const project = await createProject(t, platform, { url, site })
+  const first = await project.deploy('--detach')
+  assert.ok(Number(first.sent_bytes) > SITE_FILES * FILE_BYTES)
+  assert.ok(proxy.sent_bytes() > SITE_FILES * FILE_BYTES)
+
+  const changed = text(SITE_FILES)
+  project.write('site/f/250.bin', changed)
+  const before = proxy.sent_bytes()
+  const second = await project.deploy('--detach')
+  const sent = proxy.sent_bytes() - before
+  t.diagnostic(
+    `of ${SITE_FILES} files, ${SITE_FILES * FILE_BYTES} bytes: ${sent} bytes arrived at the server, requests included`,
+  )
+  assert.deepEqual([second.is_new, second.sent_bytes], [true, changed.length])
+  assert.ok(sent >= changed.length && sent < changed.length + REQUEST_BYTES_MAX, `${sent} bytes`)
+
+  // The contents are known without the state of the folder too, as in a fresh checkout.
+  rmSync(join(project.folder, '.muster'), { recursive: true })
+  assert.equal((await project.deploy('--detach')).sent_bytes, 0)
+}
+
+/** Files that differ in their first bytes, and take no space on the disk of the test. */
+function writeLargeSite({ folder }: DeployedProject): void {
+  mkdirSync(join(folder, 'site'))
+  for (let index = 0; index < LARGE_FILES; index++) {
+    const file = openSync(join(folder, 'site', `${index}.bin`), 'w')
+    writeSync(file, `file ${index}`)
+    ftruncateSync(file, LARGE_FILE_BYTES)
+    closeSync(file)
+  }
+}
+
+async function killed(t: TestContext, { platform, proxy, url }: World): Promise<void> {
+  const project = await createProject(t, platform, { url, site: {} })
+  writeLargeSite(project)
+  const before = proxy.sent_bytes()
+  const child = project.muster.start(['deploy', '--detach'], { cwd: project.folder })
+  const closed = once(child, 'close')
+  child.stderr?.resume()
+  await until('a third of the deploy has arrived', () => proxy.sent_bytes() - before > LARGE_BYTES / 3)
+  child.kill('SIGKILL')
+  await closed
+  const first = proxy.sent_bytes() - before
+  assert.equal(statSync(join(project.folder, '.muster/deploy.json')).mode & 0o777, 0o600)
+  const state = readFileSync(join(project.folder, '.muster/deploy.json'), 'utf8')
+  assert.ok(!state.includes(platform.token) && !state.includes('/objects/'), 'the state has no secret')
+
+  const result = await project.deploy('--detach')
+  const second = proxy.sent_bytes() - before - first
+  t.diagnostic(`300 MB: ${first} bytes before kill -9, ${second} bytes after it`)
+  assert.equal(result.is_new, true)
+  assert.ok(Number(result.sent_bytes) < LARGE_BYTES)
+  assert.ok(first + second < LARGE_BYTES + 2 * IN_FLIGHT_BYTES_MAX, `${first} and ${second} bytes`)
+}
+
+async function interrupted(t: TestContext, { platform, url }: World): Promise<void> {
+  const project = await createProject(t, platform, { url, site: {} })
+  writeLargeSite(project)
+  project.write('site/own.bin', 'so that this site is another one')
+  const { game } = await platform.client.call(getGameById, { params: { game_id: project.game_id } })
+  const child = project.muster.start(['deploy', '--detach'], { cwd: project.folder })
+  let output = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+    if (/^send site: 25%|^server: .*sent/m.test(output)) child.kill('SIGINT')
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
+  assert.equal(code, 130, output)
+  assert.match(
+    output,
+    /Interrupted\. Nothing was switched: prod still runs version .*\. What has arrived is kept\.\nContinue: muster deploy\n$/,
+  )
+  const after = await platform.client.call(getGameById, { params: { game_id: project.game_id } })
+  assert.deepEqual(after.game.namespaces, game.namespaces)
+}
