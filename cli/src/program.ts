@@ -5,6 +5,7 @@ import { addConfigCommands } from './commands/config.ts'
 import { addDeployCommands } from './commands/deploy.ts'
 import { addDevCommands } from './commands/dev.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
+import { addInitCommand } from './commands/init.ts'
 import { addLoginCommands } from './commands/login.ts'
 import { addMcpCommand } from './commands/mcp.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
@@ -15,7 +16,7 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 
 /** Each group in the order of the help. A new command is a file in commands/ and an entry here. */
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
-  'Getting started': [addDevCommands, addLoginCommands],
+  'Getting started': [addInitCommand, addDevCommands, addLoginCommands],
   Deploy: [addDeployCommands, addConfigCommands],
   Watch: [addSwarmCommand, addMcpCommand],
   Manage: [],

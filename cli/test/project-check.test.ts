@@ -89,6 +89,7 @@ test('text that is not YAML is reported where it breaks', (t) => {
   assert.deepEqual(check(''), ['1:1  empty'])
   assert.deepEqual(check('- a\n'), ['1:1  wrong_type'])
   assert.deepEqual(check('game: !secret x\n'), ['1:7  tag_resolve_failed'])
+  assert.deepEqual(check('game: {{name}}\n'), ['1:8  bad_name'])
   assert.deepEqual(check('game: *nowhere\n'), ['1:7  bad_alias'])
 })
 

@@ -2,7 +2,7 @@
 // import, so its text is enough to read it. An import that cannot be read is a fault, never skipped.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, posix, sep } from 'node:path'
-import { GENERATED } from './rules.ts'
+import { GENERATED, TEMPLATES } from './rules.ts'
 
 export type Import = {
   /** The text between the quotes. */
@@ -55,7 +55,7 @@ export function readWorkspaces(root: string): Workspace[] {
 export function readSources(root: string, workspaces: readonly Workspace[]): SourceFile[] {
   return globSync(SOURCES, { cwd: root, exclude: (name) => name === 'node_modules' })
     .map(slashed)
-    .filter((path) => !GENERATED.includes(path))
+    .filter((path) => !GENERATED.includes(path) && !path.startsWith(TEMPLATES))
     .sort()
     .map((path) => {
       const text = readFileSync(join(root, path), 'utf8')

@@ -79,6 +79,10 @@ export function readDocument(text: string): ProjectDocument {
     const errors = [...document.errors, ...document.warnings]
     const faults = errors.slice(0, TEXT_FAULTS_MAX).map((error) => faultOf(error, text, lines))
     visit(document, {
+      Pair: (_key, { key }) => {
+        if (isScalar(key) || faults.length >= TEXT_FAULTS_MAX) return
+        faults.push({ path: [], reason: 'bad_name', ...at((key as Node | null)?.range?.[0] ?? 0, lines), ...BAD_NAME })
+      },
       Alias: (_key, alias) => {
         if (alias.resolve(document) !== undefined || faults.length >= TEXT_FAULTS_MAX) return
         faults.push({ path: [], reason: 'bad_alias', ...at(alias.range?.[0] ?? 0, lines), ...UNKNOWN_ALIAS })
@@ -106,6 +110,11 @@ function unreadable(error: unknown): Pick<TextFault, 'reason' | 'message' | 'rem
 const UNKNOWN_ALIAS = {
   message: 'The alias (*name) has no anchor (&name) before it.',
   remedy: 'Add the anchor, or put a text that begins with * in quotes.',
+}
+
+const BAD_NAME = {
+  message: 'The name of a member must be text.',
+  remedy: 'Put a value that begins with { or [ in quotes.',
 }
 
 const REMEDIES: Readonly<Record<string, string>> = {

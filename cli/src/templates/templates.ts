@@ -1,0 +1,84 @@
+// What `muster init` writes: a small game or page that works, from cli/templates/, with the SDK as plain files.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { projectSchema } from '@muster/contract/project-config'
+
+const FOLDER = fileURLToPath(new URL('../../templates/', import.meta.url))
+/** The SDK as JavaScript, which `npm run generate` writes. */
+const SDK = 'sdk'
+/** npm leaves files of these names out of packages, so the package has them with an underscore. */
+const RENAMED: ReadonlySet<string> = new Set(['_gitignore', '_npmignore', '_npmrc'])
+
+const PAGE_SDK = ['browser', 'error', 'request']
+const SERVER_SDK = ['error', 'server']
+const ATTACH_SDK = [...SERVER_SDK, 'attach', 'attach-http', 'attach-players', 'attach-settings']
+
+type Template = {
+  /** For the question of `muster init`. */
+  title: string
+  /** Folders of cli/templates/. A file of a later one replaces that of an earlier one. */
+  layers: readonly string[]
+  /** Modules of the SDK by the folder that gets them. */
+  sdk: Readonly<Record<string, readonly string[]>>
+}
+
+export const TEMPLATES = {
+  'node-ws': {
+    title: 'a game server in Node with ws',
+    layers: ['game', 'node-ws'],
+    sdk: { 'server/sdk': SERVER_SDK, 'site/sdk': PAGE_SDK },
+  },
+  'node-socketio': {
+    title: 'a game server in Node with Socket.IO',
+    layers: ['game', 'node-socketio'],
+    sdk: { 'server/sdk': ATTACH_SDK, 'site/sdk': PAGE_SDK },
+  },
+  godot: {
+    title: 'a Godot client, a page, and their server in Node',
+    layers: ['game', 'node-ws', 'godot'],
+    sdk: { 'server/sdk': SERVER_SDK, 'site/sdk': PAGE_SDK },
+  },
+  static: { title: 'a page without a server', layers: ['static'], sdk: {} },
+  program: {
+    title: 'any program as the game server, here in Python',
+    layers: ['game', 'program'],
+    sdk: { 'site/sdk': PAGE_SDK },
+  },
+} as const satisfies Record<string, Template>
+export type TemplateName = keyof typeof TEMPLATES
+export const TEMPLATE_NAMES = Object.keys(TEMPLATES) as readonly TemplateName[]
+
+/** The files of a new project, by path. `game` is its name_id. */
+export function renderTemplate(name: TemplateName, game: string): Map<string, string> {
+  const { layers, sdk }: Template = TEMPLATES[name]
+  const files = new Map<string, string>()
+  for (const layer of layers) {
+    for (const [path, text] of filesOf(join(FOLDER, layer))) {
+      files.set(path, text.replaceAll('GAME_NAME', game).replaceAll('GAME_TITLE', titleOf(game)))
+    }
+  }
+  // The rules are in main.py.
+  if (name === 'program') files.delete('server/game.js')
+  for (const [folder, modules] of Object.entries(sdk)) {
+    for (const module of modules) {
+      files.set(`${folder}/${module}.js`, readFileSync(join(FOLDER, SDK, `${module}.js`), 'utf8'))
+    }
+  }
+  files.set('muster.schema.json', `${JSON.stringify(projectSchema(), null, 2)}\n`)
+  return files
+}
+
+function titleOf(game: string): string {
+  const words = game.replaceAll('-', ' ')
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`
+}
+
+function* filesOf(folder: string): Generator<[path: string, text: string]> {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const name = RENAMED.has(entry.name) ? `.${entry.name.slice(1)}` : entry.name
+    const inside = entry.parentPath.slice(folder.length + 1).replaceAll('\\', '/')
+    yield [inside === '' ? name : `${inside}/${name}`, readFileSync(join(entry.parentPath, entry.name), 'utf8')]
+  }
+}

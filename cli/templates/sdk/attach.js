@@ -1,0 +1,67 @@
+// `node --import @muster/sdk/attach server.js`: a Node server becomes a lobby server without a change. It finds its port in
+// PORT, is reported ready once it listens there, and sees only WebSockets and requests of players who have a seat.
+import { Server as HttpServer } from 'node:http'
+import {                     Server } from 'node:net'
+import { isMainThread } from 'node:worker_threads'
+import { guardHttp } from './attach-http.js'
+import { createPlayers } from './attach-players.js'
+import {                      readSettings } from './attach-settings.js'
+import { openLobby } from './server.js'
+
+/** The platform's proxy reaches lobbies there. A server that listens on all addresses could be reached past the proxy. */
+const HOST = '127.0.0.1'
+
+const log = (line        )       => void process.stderr.write(`muster attach: ${line}\n`)
+
+if (process.env.PLATFORM_TOKEN === undefined || process.env.PLATFORM_API_URL === undefined) {
+  if (isMainThread) log('not started by the platform (no PLATFORM_TOKEN): the server runs as if this were not here.')
+} else {
+  attach(readSettings(process.env))
+}
+
+function attach(settings                )       {
+  const lobby = openLobby()
+  process.env.PORT = String(settings.port)
+  const players = createPlayers({ lobby, hold_ms: settings.hold_ms, log })
+  /** Servers that listen, but at no port that players reach. */
+  const others = new WeakSet        ()
+  guardHttp({ players, open_paths: settings.open_paths, isGuarded: (server) => !others.has(server) })
+
+  const { listen } = Server.prototype
+  Server.prototype.listen = function (              ...args           ) {
+    this.prependOnceListener('listening', () => onListening(this))
+    return (listen                                  ).apply(this, onHost(args, settings.ports))
+  }
+
+  let is_ready = false
+  function onListening(server        )       {
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+    if (port === undefined || !settings.ports.has(port)) {
+      others.add(server)
+      if (port !== undefined && !is_ready) {
+        log(`a server listens on port ${port}. Players reach only ${settings.port}: let it listen on process.env.PORT.`)
+      }
+      return
+    }
+    others.delete(server)
+    if (!(server instanceof HttpServer)) {
+      log(`the server at port ${port} is not one of node:http: its players are not checked. See @muster/sdk/server.`)
+    }
+    if (port !== settings.port || is_ready) return
+    is_ready = true
+    lobby.ready().catch((error       ) => log(`the lobby could not be reported ready: ${error.message}`))
+  }
+}
+
+/** The arguments of `listen`, with HOST where they name a port of the lobby. */
+function onHost(args           , ports                     )            {
+  const [first, ...rest] = args
+  if (typeof first === 'object' && first !== null) {
+    const { port } = first                 
+    return ports.has(Number(port)) ? [{ ...first, host: HOST }, ...rest] : args
+  }
+  if (!ports.has(Number(first))) return args
+  const [host, ...others] = rest
+  return [first, HOST, ...(typeof host === 'string' ? others : rest)]
+}

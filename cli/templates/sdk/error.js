@@ -1,0 +1,63 @@
+// What every refused call throws, in the browser and in the lobby server alike.
+
+/** The members of the platform's error body. */
+                                                                                            
+
+/**
+ * A call that was refused, or that could not be made. Compare `code`, show `message`.
+ *
+ * Beside the platform's own codes there are three of the SDK: `CONNECTION_FAILED` (no answer came, after every retry),
+ * `BAD_ANSWER` (an answer came that is not the platform's) and `NOT_A_LOBBY` (the environment lacks what was asked for).
+ */
+export class MusterError extends Error {
+           code        
+  /** The HTTP status; 0 when no answer came. */
+           status        
+           metadata                         
+  /** Names the request in the platform's log; quote it when you report a problem. */
+           ray_id               
+  /** How long the platform asked to wait before another try; null when it did not say. */
+           retry_after_ms               
+
+  constructor(code        , message        , parts                                                   = {}) {
+    super(message)
+    this.name = 'MusterError'
+    this.code = code
+    this.status = parts.status ?? 0
+    this.metadata = parts.metadata ?? {}
+    this.ray_id = parts.ray_id ?? null
+    this.retry_after_ms = parts.retry_after_ms ?? null
+  }
+}
+
+/** An error from the body and headers of a response, of the platform or of a proxy. */
+export function errorOf(status        , body         , retryAfter                           )              {
+  const { code, message, metadata, ray_id } = (typeof body === 'object' && body !== null ? body : {})             
+  return new MusterError(
+    typeof code === 'string' ? code : 'BAD_ANSWER',
+    typeof message === 'string' ? message : `The platform returned status ${status}.`,
+    {
+      status,
+      metadata: typeof metadata === 'object' && metadata !== null ? (metadata                           ) : {},
+      ray_id: typeof ray_id === 'string' ? ray_id : null,
+      retry_after_ms: /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) * 1000 : null,
+    },
+  )
+}
+
+/**
+ * Whether the same request, with the same idempotency key, may be sent again: nothing answered, or what answered says
+ * "not now". Every other answer is final.
+ */
+export function isTemporary(error             )          {
+  return error.code === 'CONNECTION_FAILED' || (error.status >= 502 && error.status <= 504)
+}
+
+const BACKOFF_MS_MIN = 100
+/** A restart of the platform takes a second or two: who waits longer between two tries waits for nothing. */
+const BACKOFF_MS_MAX = 1_000
+
+/** How long to wait after attempt `count`, from 0: what the platform asked for, else a little longer each time. */
+export function retryDelay(error             , count        , ms_max = BACKOFF_MS_MAX)         {
+  return error.retry_after_ms ?? Math.min(BACKOFF_MS_MIN * 2 ** count, ms_max)
+}
