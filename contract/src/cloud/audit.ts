@@ -16,7 +16,7 @@ export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number]
 
 const Outcome = Type.Enum([...AUDIT_OUTCOMES], {
   description:
-    '`done`: the change is committed, or the log-in succeeded. `begun`: a command to the matchmaker whose end is not known, because a process died. `failed`: such a command had no effect, or a log-in failed. `refused`: the caller lacked the right.',
+    '`done`: the change is committed, or the log-in succeeded. `begun`: a command to the matchmaker whose end is not known, because a process died or the database was away. `failed`: such a command had no effect, or a log-in failed. `refused`: the caller lacked the right.',
 })
 const OperationId = Type.String({
   maxLength: OPERATION_LENGTH_MAX,

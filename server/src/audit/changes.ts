@@ -42,7 +42,7 @@ export function changes<T extends Change>(
 /**
  * For commands to the matchmaker, which become true in its journal and not in a transaction of the caller. The event is
  * committed as `begun` before the work, and becomes `done` or `failed` after it. So no command is without an event. An event
- * stays `begun` only when a process died in between. The work returns false when the command had no effect.
+ * stays `begun` only when a process died in between, or the database was away. The work returns false when the command had no effect.
  */
 export async function command<T extends boolean>(
   ctx: ChangeContext,
@@ -92,6 +92,11 @@ async function insert(db: Kysely<Schema>, event: Event): Promise<void> {
   await db.executeQuery(CompiledQuery.raw(INSERT_SQL, [JSON.stringify([event])]))
 }
 
+/** The command has its result whatever happens here: an event that cannot be completed stays `begun`. */
 async function end(ctx: Context, event_id: string, outcome: 'done' | 'failed', code: string | null): Promise<void> {
-  await ctx.db.updateTable('audit_events').set({ outcome, code }).where('event_id', '=', event_id).execute()
+  try {
+    await ctx.db.updateTable('audit_events').set({ outcome, code }).where('event_id', '=', event_id).execute()
+  } catch (error) {
+    ctx.log.error({ err: error, event_id, outcome }, 'an audit event could not be completed; it stays begun')
+  }
 }

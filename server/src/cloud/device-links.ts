@@ -75,7 +75,7 @@ export async function refuseLink(ctx: ChangeContext, device_link_token: string):
   const device_link_id = readLink(ctx, device_link_token)
   if ((await cloudTokenOf(ctx, device_link_id)) !== null) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
   // Should somebody complete it at this moment, the cloud token has the same id and is revoked too.
-  await revokeById(ctx, device_link_id, { expire_ms: ctx.now() + CLOUD_TOKEN_LIFETIME_MS, kind: 'device' })
+  await revokeById(ctx, device_link_id, ctx.now() + CLOUD_TOKEN_LIFETIME_MS)
 }
 
 /** A link for people: how to recognise the program, and since when it asks. Null when the link is not valid. */

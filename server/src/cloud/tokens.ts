@@ -118,31 +118,38 @@ export async function revokeToken(
     .where('tokens.token_id', '=', token_id)
     .executeTakeFirst()
   if (row === undefined) throw new ApiError('TOKEN_NOT_FOUND')
-  const { kind, ...scope } = list
-  await revokeById(ctx, token_id, { scope, kind })
+  await revokeById(ctx, token_id)
 }
 
 /**
  * Whatever token has this id, if any. A second time it changes nothing. `expire_ms`: when a token that was not recorded
- * expires, so that its revocation is forgotten afterwards. `scope` and `kind`: of the token, where they are known.
+ * expires, so that its revocation is forgotten afterwards.
  */
-export async function revokeById(
-  ctx: ChangeContext,
-  token_id: string,
-  { expire_ms, scope = {}, kind }: { expire_ms?: number; scope?: Scope; kind?: string } = {},
-): Promise<void> {
+export async function revokeById(ctx: ChangeContext, token_id: string, expire_ms?: number): Promise<void> {
   const unrecorded = expire_ms === undefined ? null : new Date(expire_ms)
   const of_token = sql<Date | null>`coalesce((select expire_ts from tokens where token_id = ${token_id}), ${unrecorded})`
-  await changes(ctx, scope, async (trx) => {
+  await changes(ctx, {}, async (trx) => {
+    const token = await trx
+      .selectFrom('tokens')
+      .select(['kind', 'game_id', 'namespace_id'])
+      .where('token_id', '=', token_id)
+      .executeTakeFirst()
     await trx
       .insertInto('revoked_tokens')
       .values({ token_id, expire_ts: of_token })
       .onConflict((conflict) => conflict.doNothing())
       .execute()
-    return { before: { token_id, kind }, after: {} }
+    return { before: { token_id, kind: token?.kind }, after: {}, scope: scopeOf(token) }
   })
   await ctx.revoked.refresh()
   await ctx.listener.notify(REVOKED_CHANNEL)
+}
+
+/** For the audit log, where the group of a revoked token finds it. */
+function scopeOf(token: { game_id: string; namespace_id: string | null } | undefined): Scope {
+  if (token === undefined) return {}
+  const { game_id, namespace_id } = token
+  return namespace_id === null ? { game_id } : { game_id, namespace_id }
 }
 
 async function requireShelf(ctx: Context, caller: Caller, list: TokenList): Promise<void> {

@@ -3,15 +3,19 @@ import { test } from 'node:test'
 import {
   type AuditEvent,
   completeAccessTokenVerification,
+  completeEmailVerification,
   createGame,
   createGroup,
+  deleteMatchmakerLobbyPlayer,
   exportAuditEvents,
   exportGroupAuditEvents,
   getGameById,
   listAuditEvents,
   listGroupAuditEvents,
+  listMatchmakerLobbyPlayers,
   type Operation,
   renameGame,
+  startEmailVerification,
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { OPERATIONS } from '@muster/contract/operations'
@@ -115,7 +119,8 @@ function secretsIn(value: unknown, name = ''): string[] {
   return Object.entries(value).flatMap(([key, member]) => secretsIn(member, Array.isArray(value) ? name : key))
 }
 
-async function commitTogether(platform: Platform, { other }: World): Promise<void> {
+async function commitTogether(platform: Platform, world: World): Promise<void> {
+  const { other } = world
   const { client, ctx } = platform
   const { game_id } = other
   const nameOf = async () => (await client.call(getGameById, { params: { game_id } })).game.display_name
@@ -147,10 +152,41 @@ async function commitTogether(platform: Platform, { other }: World): Promise<voi
   })
   assert.deepEqual([await nameOf(), (await renamed().execute()).length], ['Before', count])
 
+  await beginCommands(platform, world)
+
   await rename('After')
   const last = await renamed().orderBy('event_id', 'desc').executeTakeFirstOrThrow()
   assert.deepEqual(last.changes, [{ member: 'display_name', before: 'Before', after: 'After' }])
   assert.equal(last.group_id, other.group_id)
+}
+
+/** A command to the matchmaker has an event before it has an effect, and keeps it when its end cannot be written. */
+async function beginCommands(platform: Platform, { other, other_seat }: World): Promise<void> {
+  const { client, ctx } = platform
+  const params = { game_id: other.game_id, lobby_id: other_seat.lobby.lobby_id }
+  const { players } = await client.call(listMatchmakerLobbyPlayers, { params })
+  const player_id = players[0]!.player_id
+  const remove = () => client.call(deleteMatchmakerLobbyPlayer, { params: { ...params, player_id } })
+  await onWrite(platform, 'audit_events', `raise exception 'no room'`, async () => {
+    await refused('INTERNAL_ERROR', remove())
+  })
+  assert.deepEqual(await client.call(listMatchmakerLobbyPlayers, { params }), { players })
+  const at_end = `if tg_op = 'UPDATE' then raise exception 'no room'; end if`
+  await onWrite(platform, 'audit_events', at_end, async () => {
+    assert.deepEqual(await remove(), { did_remove: true })
+  })
+  assert.deepEqual(await remove(), { did_remove: false })
+  const events = await ctx.db
+    .selectFrom('audit_events')
+    .selectAll()
+    .where('operation', '=', deleteMatchmakerLobbyPlayer.id)
+    .where('game_id', '=', other.game_id)
+    .orderBy('event_id')
+    .execute()
+  assert.deepEqual(
+    events.map(({ outcome }) => outcome),
+    ['begun', 'failed'],
+  )
 }
 
 /** Runs the statement at every write to the table, as long as `work` takes. */
@@ -263,8 +299,23 @@ async function readFilters(platform: Platform, { group_id, game_id, owner }: Gro
   assert.equal((await ask(`${platform.api_url}${pathname.replace(group_id, 'none')}${search}`)).status, 403)
 }
 
+async function countFailedLogins(world: World): Promise<void> {
+  const { platform } = world
+  const fail = async (id: string, body: object) => {
+    const operation = OPERATIONS.find((one) => one.id === id)!
+    const ray_id = rayOf(await askFor(world, operation, { body }, null))
+    return until('the failure to be recorded', async () => (await eventsOf(platform, ray_id))[0])
+  }
+  const by_token = await fail(completeAccessTokenVerification.id, { access_token: 'nonsense' })
+  assert.deepEqual([by_token.outcome, by_token.code, by_token.actor_kind], ['failed', 'TOKEN_INVALID', 'anyone'])
+  const { verification_id } = await platform.client.call(startEmailVerification, { body: { email: 'eve@example.com' } })
+  const by_code = await fail(completeEmailVerification.id, { verification_id, code: 'AAAAAAAA' })
+  assert.deepEqual([by_code.outcome, by_code.code], ['failed', 'incorrect'])
+  assert.deepEqual(by_code.changes, [{ member: 'email', after: 'eve@example.com' }])
+}
+
 async function countRefusals(platform: Platform, world: World): Promise<void> {
-  const { ctx, client } = platform
+  const { ctx } = platform
   const operation = OPERATIONS.find(({ id }) => id === updateGameNamespaceVersion.id)!
   const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
   const { game_id, group_id } = world.other
@@ -295,7 +346,7 @@ async function countRefusals(platform: Platform, world: World): Promise<void> {
   const socket_ray_id = rayOf(await ask(`${platform.api_url}${logs}`, { headers: UPGRADE }))
   const socket = await until('the refusal to be recorded', async () => (await eventsOf(platform, socket_ray_id))[0])
   assert.deepEqual([socket.operation, socket.code], ['games.matchmaker.getLobbyLogs', 'TOKEN_REVOKED'])
-  await refused('TOKEN_INVALID', client.call(completeAccessTokenVerification, { body: { access_token: 'nonsense' } }))
+  await countFailedLogins(world)
 
   const flooded = '192.0.2.99'
   const rows = () => ctx.db.selectFrom('audit_events').selectAll().where('client_ip', '=', flooded).execute()

@@ -227,6 +227,8 @@ test('no removal reads a table that is filled from end to end', async (t) => {
     insert into lobbies select gen_random_uuid(), gen_random_uuid(), 1, gen_random_uuid(), 'm', 'r', 'public', false, false,
       1, 1, 1, '{}', null, null, 0, 1, 1, now(), now(), null, null, ${times} ${numbers};
     insert into parties select gen_random_uuid(), gen_random_uuid(), 1, 'c', gen_random_uuid(), '[]', 1, now(), now(), ${times} ${numbers};
+    insert into audit_events select gen_random_uuid(), ${times}, null, null, null, 'user', null, null, null, '192.0.2.1',
+      gen_random_uuid(), 'o', 'done', null, '[]', 0 ${numbers};
     insert into revoked_tokens (token_id, expire_ts) select gen_random_uuid(), ${times} ${numbers};
     insert into users (user_id, email, display_name) values (gen_random_uuid(), 'a@example.com', 'a');
     insert into user_sessions (session_id, user_id, create_ts, refresh_ts, expire_ts, end_ts)
