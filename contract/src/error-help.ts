@@ -425,6 +425,26 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Repeat the request after the seconds in `Retry-After`. If it lasts, the operator checks that region.',
     command: get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_out`),
   },
+  LOBBY_INPUT_DISABLED: {
+    cause: 'The game mode of the lobby does not have `standard_input: true` in its `docker` section.',
+    remedy: 'Deploy a version with `docker.standard_input: true`. It holds for lobbies that start after the deploy.',
+    command: SHOW_VERSION,
+  },
+  LOBBY_NOT_RUNNING: {
+    cause: 'No process of the lobby runs: it has ended, or it is still being started.',
+    remedy: 'Choose a lobby that runs, or repeat the request when the lobby is ready.',
+    command: get(`${GAME}/namespaces/$NAMESPACE_ID/analytics/matchmaker/live`),
+  },
+  LOBBY_INPUT_NOT_READ: {
+    cause: 'The server left 64 KiB of earlier input unread, and read none of it within 2 seconds.',
+    remedy: 'Let the server read its standard input line by line. The log shows which lines were written.',
+    command: get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_err&format=text`),
+  },
+  LOBBY_RUNNER_NOT_REACHABLE: {
+    cause: 'The lobby is on a machine in `metadata.region` that the platform cannot reach now.',
+    remedy: 'Read the log before you repeat the request. If it lasts, the operator checks that region.',
+    command: get(`${GAME}/matchmaker/lobbies/$LOBBY_ID/logs?stream=std_err&format=text`),
+  },
   LOBBY_NOT_REACHABLE: {
     cause: 'The lobby exists, but its server does not accept the connection, or does not return valid HTTP.',
     remedy: 'Read the log. The server must listen on the port in `PORT_<NAME>`, with the protocol of its port.',

@@ -99,6 +99,23 @@ export const ERRORS = {
     status: 503,
     message: 'The log of this lobby is on a machine that does not respond now; try again in a moment.',
   },
+  LOBBY_INPUT_DISABLED: {
+    status: 409,
+    message: "The lobby's version does not allow input: its docker section has no standard_input, or it is false.",
+  },
+  LOBBY_NOT_RUNNING: {
+    status: 409,
+    message: "The lobby's server does not run: it has ended, or has not been started.",
+  },
+  LOBBY_INPUT_NOT_READ: {
+    status: 409,
+    message: "The lobby's server does not read its standard input, and its pipe is full. The line was not written.",
+  },
+  LOBBY_RUNNER_NOT_REACHABLE: {
+    status: 503,
+    message:
+      "The machine that runs this lobby does not respond now. The lobby's log says whether the line was written.",
+  },
   LOBBY_NOT_REACHABLE: { status: 502, message: "The lobby's server does not respond with valid HTTP." },
 
   // Captchas. The metadata of CAPTCHA_CAPTCHA_REQUIRED is what the client needs to show the widget.

@@ -37,6 +37,8 @@ export type GameModeConfig = {
   args: readonly string[]
   env: Readonly<Record<string, string>>
   network_mode: 'bridge' | 'host'
+  /** Whether developers may write to the standard input of the server. */
+  standard_input: boolean
   ports: readonly PortConfig[]
   listable: boolean
   taggable: boolean
@@ -90,6 +92,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       args: docker?.args ?? [],
       env: { ...shared.docker?.env, ...mode.docker?.env },
       network_mode: docker?.network_mode ?? 'bridge',
+      standard_input: docker?.standard_input ?? false,
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
         protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,

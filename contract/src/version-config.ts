@@ -141,6 +141,12 @@ const Docker = object(
           '`bridge`: players reach the server through the proxy. `host`: ports with `port_range` are allowed, if the operator permits it. Default `bridge`.',
       }),
     ),
+    standard_input: Type.Optional(
+      Type.Boolean({
+        description:
+          "Whether the developers of the game may write lines to the server's standard input while a lobby runs, for example console commands. Default false: the standard input is `/dev/null`.",
+      }),
+    ),
     ports: Type.Optional(
       map(
         PORT_NAME_PATTERN,

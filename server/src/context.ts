@@ -8,8 +8,7 @@ import { connect } from './database/connect.ts'
 import { createListener, type Listener } from './database/listen.ts'
 import { createRevoked, type Revoked } from './database/revoked.ts'
 import type { Schema } from './database/schema.ts'
-import type { LobbyLogs } from './lobby-logs/lobby-logs.ts'
-import { createLobbyLogs } from './lobby-logs/open.ts'
+import { createLobbyLogs, type LobbyChannels } from './lobby-logs/open.ts'
 import { createMailer, type Mailer } from './mail.ts'
 import { openFilesystemObjects } from './objects/filesystem.ts'
 import type { Objects } from './objects/objects.ts'
@@ -42,7 +41,7 @@ export type Context = {
   /** Whose certificates outgoing calls believe. */
   trust: CertificateAuthorities
   /** What lobbies have written. */
-  lobby_logs: LobbyLogs
+  lobby_logs: LobbyChannels
   objects: Objects
   /** What becomes of the rays of requests. */
   recorder: Recorder

@@ -24,6 +24,15 @@ export type LobbyLogs = {
   metrics(lobby_id: string): Promise<LobbyMetrics | null>
 }
 
+/** How long a write waits for a server that does not read its input, so that the pipe (64 KiB) is full, in milliseconds. */
+export const INPUT_WAIT_MS_MAX = 2_000
+
+/** `not_running`: no process has the pipe open. `not_read`: the pipe stayed full. In both cases nothing was written. */
+export type InputResult = 'written' | 'not_running' | 'not_read'
+
+/** `note`: a line for the log of the lobby, written together with the input. */
+export type LobbyInput = { line: string; note: string }
+
 const LINES_AT_ONCE = 1_000
 
 /** All that is kept by the time at which the end of it is reached, `bytes_max` at most. */

@@ -6,9 +6,12 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Listener } from '../database/listen.ts'
-import type { LobbyLogs } from './lobby-logs.ts'
+import type { InputResult, LobbyInput, LobbyLogs } from './lobby-logs.ts'
 import { createFolderLogs, folderOfLobby } from './local.ts'
 import { createFarLogs, type FarRun } from './remote.ts'
+
+/** `writeInput` writes to the standard input of a lobby that runs; its runner does so, on this machine too. */
+export type LobbyChannels = LobbyLogs & { writeInput: (lobby_id: string, input: LobbyInput) => Promise<InputResult> }
 
 /** Those of this machine are read from its disk, those of others asked for. */
 export function createLobbyLogs({
@@ -21,7 +24,7 @@ export function createLobbyLogs({
   pool: Pool
   listener: Listener
   log: Logger
-}): LobbyLogs & { close: () => void } {
+}): LobbyChannels & { close: () => void } {
   const lobbies_folder = join(config.data_dir, 'lobbies')
   const near = createFolderLogs(lobbies_folder)
   const far = createFarLogs({ pool, listener, log })
@@ -41,6 +44,14 @@ export function createLobbyLogs({
     last: async (lobby_id, ...rest) => (await logsOf(lobby_id)).last(lobby_id, ...rest),
     after: async (lobby_id, ...rest) => (await logsOf(lobby_id)).after(lobby_id, ...rest),
     metrics: async (lobby_id) => (await logsOf(lobby_id)).metrics(lobby_id),
+    async writeInput(lobby_id, input) {
+      const { rows } = await pool.query<FarRun>({
+        name: 'input-place',
+        text: 'select runner_id, region from lobby_runs where lobby_id = $1 and exit_ts is null',
+        values: [lobby_id],
+      })
+      return rows[0] === undefined ? 'not_running' : far.write(rows[0], lobby_id, input)
+    },
     close: far.close,
   }
 }

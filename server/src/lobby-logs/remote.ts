@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import type { Listener } from '../database/listen.ts'
 import { createLongPoll } from '../database/long-poll.ts'
 import type { LogLine, LogStream } from './files.ts'
-import type { LobbyLogs, LogPart } from './lobby-logs.ts'
+import { INPUT_WAIT_MS_MAX, type InputResult, type LobbyInput, type LobbyLogs, type LogPart } from './lobby-logs.ts'
 import type { LobbyMetrics } from './lobby-metrics.ts'
 import type { LogPlace } from './read.ts'
 
@@ -19,9 +19,11 @@ export type LogQuestion =
   | { kind: 'last'; stream: LogStream; lines_max: number }
   | { kind: 'after'; stream: LogStream; place: LogPlace; lines_max: number; wait_ms: number }
   | { kind: 'metrics' }
+  /** Served at most once. `is_taken`: a runner has begun to serve it. */
+  | ({ kind: 'input'; is_taken?: true } & LobbyInput)
 
 /** `lines`: when, in milliseconds, and the bytes in base64. */
-export type LogAnswer = { part?: WrittenPart; metrics?: LobbyMetrics | null; is_busy?: true }
+export type LogAnswer = { part?: WrittenPart; metrics?: LobbyMetrics | null; input?: InputResult; is_busy?: true }
 type WrittenPart = Omit<LogPart, 'lines'> & { lines: [number, string][] }
 
 /** Asked at once by this process. */
@@ -39,6 +41,8 @@ export type FarRun = { runner_id: string; region: string }
 export type FarLogs = {
   /** Its answers throw LOBBY_LOGS_NOT_REACHABLE when the runner does not answer. */
   of: (run: FarRun) => LobbyLogs
+  /** Throws LOBBY_RUNNER_NOT_REACHABLE when the runner does not answer: then the line may have been written, or not. */
+  write: (run: FarRun, lobby_id: string, input: LobbyInput) => Promise<InputResult>
   /** Ends all waiting requests, and admits no more. */
   close: () => void
 }
@@ -66,7 +70,7 @@ export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: L
     isOver: () => boolean = () => false,
   ): Promise<LogAnswer | null> {
     const question_id = randomUUID()
-    const end_ms = performance.now() + ANSWER_MS_MAX + (question.kind === 'after' ? question.wait_ms : 0)
+    const end_ms = performance.now() + ANSWER_MS_MAX + waitOf(question)
     const isGone = (): boolean => isOver() || performance.now() >= end_ms
     await pool.query({
       name: 'log-question',
@@ -82,8 +86,9 @@ export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: L
     } finally {
       await pool.query('delete from log_questions where question_id = $1', [question_id])
     }
-    log.warn({ lobby_id, runner_id }, 'a runner does not answer what a lobby has written')
-    throw new ApiError('LOBBY_LOGS_NOT_REACHABLE', { region }, { retry_after_s: 5 })
+    log.warn({ lobby_id, runner_id, kind: question.kind }, 'a runner does not answer a question about a lobby')
+    const code = question.kind === 'input' ? 'LOBBY_RUNNER_NOT_REACHABLE' : 'LOBBY_LOGS_NOT_REACHABLE'
+    throw new ApiError(code, { region }, { retry_after_s: 5 })
   }
 
   const of = (run: FarRun): LobbyLogs => ({
@@ -100,7 +105,18 @@ export function createFarLogs({ pool, listener, log }: { pool: Pool; listener: L
       return (await ask(run, lobby_id, { kind: 'metrics' }))?.metrics ?? null
     },
   })
-  return { of, close: waiting.close }
+  async function write(run: FarRun, lobby_id: string, input: LobbyInput): Promise<InputResult> {
+    const answer = await ask(run, lobby_id, { kind: 'input', ...input })
+    if (answer?.input === undefined) throw new Error('A runner has answered something else than it was asked.')
+    return answer.input
+  }
+  return { of, write, close: waiting.close }
+}
+
+/** How long the runner itself may wait, in milliseconds. */
+function waitOf(question: LogQuestion): number {
+  if (question.kind === 'after') return question.wait_ms
+  return question.kind === 'input' ? INPUT_WAIT_MS_MAX : 0
 }
 
 export function writePart({ lines, ...rest }: LogPart): WrittenPart {

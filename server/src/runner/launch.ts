@@ -53,6 +53,7 @@ export async function launchLobby(
       args: mode.args,
       env,
       tier: tierOf(lobby),
+      has_input: mode.standard_input,
     })
     if ('refused' in started) {
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])

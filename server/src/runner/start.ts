@@ -53,7 +53,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
   const sweeping = setInterval(() => loop.sweep(), SWEEP_MS)
   const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   const disk_report = startDiskReport(ctx)
-  const answers = new LogAnswers(ctx)
+  const answers = new LogAnswers(ctx, driver)
   loop.wake()
 
   return {

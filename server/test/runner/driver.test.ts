@@ -257,6 +257,56 @@ promise('a secret is on no command line', async (t, sandbox) => {
   }
 })
 
+promise('lines are written to the standard input of a lobby that allows it, and of no other', async (t, sandbox) => {
+  const fixture = await openDriver(t, sandbox)
+  const { driver } = fixture
+  const build_folder = fixture.build({
+    'reads.js': `
+      require('readline').createInterface({ input: process.stdin }).on('line', (line) => console.log('read ' + line))
+      process.stdin.on('end', () => console.log('end'))
+      console.log('up')`,
+    'deaf.js': `
+      console.log('stdin ' + require('fs').readlinkSync('/proc/self/fd/0'))
+      process.on('SIGUSR2', () => process.stdin.resume())
+      setInterval(() => {}, 1_000)`,
+  })
+  const start = (program: string, has_input: boolean) =>
+    fixture.start({ build_folder, args: ['node', program], has_input })
+  const reader = await start('reads.js', true)
+  const long = 'ü'.repeat(1_000)
+  for (const line of ['first', 'stop "$(id)"', '', long]) {
+    assert.equal(await driver.write(reader.lobby_id, line, `input by ada: ${line}`), 'written')
+    await fixture.line(reader, new RegExp(`^read ${line.replace(/[$()]/g, '\\$&')}$`))
+  }
+  const [noted] = await driver.logs(reader.lobby_id, 'stderr', 10)
+  assert.equal(noted?.bytes.toString(), '[muster] input by ada: first')
+
+  const deaf = await start('deaf.js', true)
+  await fixture.line(deaf, /^stdin (?!\/dev\/null$)/)
+  let written = 0
+  while ((await driver.write(deaf.lobby_id, long, 'note')) === 'written') written++
+  assert.ok(written >= 16 && written <= 32, `the pipe takes 64 KiB, and then no line: ${written} lines`)
+  assert.equal(
+    (await driver.logs(deaf.lobby_id, 'stderr', 100)).length,
+    written,
+    'a line that was not written is not noted',
+  )
+
+  const closed = await start('deaf.js', false)
+  await fixture.line(closed, /^stdin \/dev\/null$/)
+  assert.equal(await driver.write(closed.lobby_id, 'line', 'note'), 'not_running')
+
+  await driver.stop(reader, 0)
+  await fixture.ended(reader)
+  assert.equal(await driver.write(reader.lobby_id, 'line', 'note'), 'not_running')
+  const pipes = join(fixture.data_dir, 'lobbies', '.input-pipes')
+  await until('the pipe of the ended lobby is removed', async () => {
+    await driver.sweep()
+    return !existsSync(join(pipes, reader.lobby_id))
+  })
+  assert.deepEqual(readdirSync(pipes), [deaf.lobby_id])
+})
+
 test('closing a driver waits for a sweep, so that nothing writes to the disk afterwards', async (t) => {
   const { driver, build } = await openDriver(t, 'off')
   const build_folder = build({ data: 'not a program' })

@@ -14,6 +14,13 @@ const driver = await openProcessDriver({
   ended_kept_ms: null,
   ended_bytes_max: null,
 })
-const started = await driver.start({ lobby_id: newId(Date.now()), build_folder, args, env: {}, tier: TIER })
+const started = await driver.start({
+  lobby_id: newId(Date.now()),
+  build_folder,
+  args,
+  env: {},
+  tier: TIER,
+  has_input: true,
+})
 console.log(JSON.stringify(started))
 setInterval(() => undefined, 1_000)

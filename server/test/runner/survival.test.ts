@@ -94,6 +94,16 @@ promise(
   },
 )
 
+promise('the standard input of a lobby outlives the process that started it', async (t, sandbox) => {
+  const reader = `
+    process.stdin.on('data', (bytes) => console.log('read ' + bytes.toString().trim()))
+    process.stdin.on('end', () => console.log('end'))
+    console.log('up')`
+  const { fixture, handle } = await survive(t, sandbox, reader)
+  assert.strictEqual(await fixture.driver.write(handle.lobby_id, 'hello', 'note'), 'written')
+  await fixture.line(handle, /^read hello$/)
+})
+
 promise('exit code and time of a lobby that ended without a driver are read afterwards', async (t, sandbox) => {
   let [signalled_ms, ended_ms] = [0, 0]
   const { fixture, handle } = await survive(t, sandbox, KEEPER, async (handle, data_dir) => {

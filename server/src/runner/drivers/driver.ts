@@ -1,6 +1,7 @@
 // A driver starts one lobby, reports its state as the operating system sees it, and ends it. Which lobbies are wanted is
 // decided by the reconcile loop, which reads the database. A run outlives the process that started it; `list` finds it.
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
+import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
 /** The limits of one lobby. */
@@ -25,6 +26,8 @@ export type RunSpec = {
   /** The environment without PATH, HOME and TMPDIR, which the driver sets. It contains a secret: never logged. */
   env: Readonly<Record<string, string>>
   tier: Tier
+  /** Whether `write` can write to its standard input. Otherwise that is /dev/null. */
+  has_input?: boolean
 }
 
 /** Identifies one run across restarts of the runner and of the machine. Plain JSON. */
@@ -122,6 +125,11 @@ export type Driver = {
    * at once if they were gone before. A second call with a shorter grace shortens the first.
    */
   stop(handle: Handle, grace_ms: number): Promise<void>
+  /**
+   * Writes a line to the standard input of a lobby that was started with `has_input`, and `note` into its log. A server that
+   * does not read its input delays this for seconds at most.
+   */
+  write(lobby_id: string, line: string, note: string): Promise<InputResult>
   /** Writes a line of the platform into the lobby's stderr log. */
   note(lobby_id: string, text: string): void
   /** The last lines of a stream, oldest first; none for an unknown lobby. */

@@ -27,6 +27,8 @@ import { launchedPath, statusPath } from './lobby-folder.ts'
 const CONTROL_FD = 3
 /** Holds the arguments until the control channel is closed and its number is free. */
 const NEXT_ARGS_FD = 5
+/** Holds the lobby's standard input while a monitor without bubblewrap starts the lobby. */
+const INPUT_FD = 6
 
 /** $@: the files of the groups to join. Without a runner, or without a lobby, it ends. */
 const SPARE = `
@@ -36,11 +38,15 @@ read -r folder <&${CONTROL_FD} || exit 0
 exit 125
 `
 
-/** Starts "$@" and waits for it. Closes the lobby's output, so that the pipes end when the lobby ends. */
+/**
+ * Starts "$@" and waits for it. Closes the lobby's input and output, so that the pipes end when the lobby ends. A shell gives
+ * /dev/null to what it starts with `&`, so the input comes by another number.
+ */
 const WAIT = `
-"$@" ${STATUS_FD}>&- &
+exec ${INPUT_FD}<&0
+"$@" <&${INPUT_FD} ${INPUT_FD}<&- ${STATUS_FD}>&- &
 app=$!
-exec ${ARGS_FD}<&-
+exec ${ARGS_FD}<&- ${INPUT_FD}<&- </dev/null
 echo "{ \\"child-pid\\": $app }" >&${STATUS_FD}
 exec >/dev/null 2>&1
 wait $app
@@ -109,6 +115,8 @@ export type LaunchSpec = {
   command: readonly string[]
   /** The content of ARGS_FD. It contains secrets. */
   args: Buffer
+  /** An existing named pipe; null: the standard input is /dev/null. */
+  input: string | null
   /** Existing named pipes that the caller keeps open. */
   output: { stdout: string; stderr: string }
   working_folder: string
@@ -145,8 +153,9 @@ export async function launch({ child, control }: Monitor, spec: LaunchSpec): Pro
 
 function scriptOf(spec: LaunchSpec, args_path: string): string {
   const { stdout, stderr } = spec.output
+  const input = spec.input === null ? '</dev/null' : `0<>${quote(spec.input)}`
   return [
-    `exec </dev/null 1<>${quote(stdout)} 2<>${quote(stderr)} ${STATUS_FD}>${quote(statusPath(spec.folder))} ${NEXT_ARGS_FD}<${args_path}`,
+    `exec ${input} 1<>${quote(stdout)} 2<>${quote(stderr)} ${STATUS_FD}>${quote(statusPath(spec.folder))} ${NEXT_ARGS_FD}<${args_path}`,
     `cd ${quote(spec.working_folder)} || exit 125`,
     `read -r line </proc/self/stat && echo "$line" >${quote(launchedPath(spec.folder))} || exit 125`,
     `echo launched >&${CONTROL_FD}`,

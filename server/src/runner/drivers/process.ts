@@ -11,6 +11,7 @@ import { appendFileSync, chownSync, closeSync, existsSync, mkdirSync, writeFileS
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LOG_STREAMS, type LogLine, type LogStream, logFile, newestFile } from '../../lobby-logs/files.ts'
+import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
 import { folderOfLobby, hasOutputPipe } from '../../lobby-logs/local.ts'
 import { lastLines } from '../../lobby-logs/read.ts'
 import { isAlive, type ProcessId, readBootId, readPageSize } from '../../procfs.ts'
@@ -23,6 +24,7 @@ import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Start
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
+import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
 import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
@@ -96,6 +98,7 @@ class ProcessDriver implements Driver {
     this.sandbox = host.bubblewrap ? 'bubblewrap' : 'none'
     this.#unfinished = openUnfinished(lobbies_folder)
     this.#logger = new LoggerClient(lobbies_folder)
+    makeInputPipesFolder(lobbies_folder)
     this.#monitors = new SpareMonitors(cgroups, inheritedFds())
     this.#seen_file = join(lobbies_folder, 'seen')
     this.#formerly_seen_ts = changeTime(this.#seen_file)
@@ -199,6 +202,17 @@ class ProcessDriver implements Driver {
     return ending.done
   }
 
+  write(lobby_id: string, line: string, note: string): Promise<InputResult> {
+    return writeInput(this.#inputOf(lobby_id), line, () => {
+      try {
+        this.note(lobby_id, note)
+      } catch (error) {
+        // The server has the line already, so the write has not failed.
+        this.#options.log.warn({ err: error, lobby_id }, 'input of a lobby could not be noted in its log')
+      }
+    })
+  }
+
   note(lobby_id: string, text: string): void {
     const folder = this.#folderOf(lobby_id)
     if (!existsSync(folder)) this.#makeFolder(lobby_id)
@@ -234,6 +248,10 @@ class ProcessDriver implements Driver {
     }
   }
 
+  #inputOf(lobby_id: string): string {
+    return inputPipe(this.#host.lobbies_folder, lobby_id)
+  }
+
   #folderOf(lobby_id: string): string {
     return folderOfLobby(this.#host.lobbies_folder, lobby_id)
   }
@@ -260,12 +278,14 @@ class ProcessDriver implements Driver {
     run.group = monitor.group
     const output = this.#logger.openPipes(spec.lobby_id, uid)
     run.kept_pipes = output.kept
+    const input = spec.has_input === true ? this.#inputOf(spec.lobby_id) : null
     try {
+      if (input !== null) this.#logger.makePipe(input, uid)
       if (monitor.group !== null) this.#machine.cgroups?.limit(monitor.group, spec.tier)
       const { sandbox } = this
       writeRunFile(folder, { boot_id: this.#machine.boot_id, sandbox, uid, group: monitor.group })
       const plan = this.#commandOf(folder, spec, program, uid)
-      await launch(monitor, { folder, output: output.paths, uid, ...plan })
+      await launch(monitor, { folder, input, output: output.paths, uid, ...plan })
       run.child = monitor.child
       monitor.child.once('exit', () => this.#options.onEnd?.(spec.lobby_id))
       // The monitor may have ended between its report of the launch and this line.
@@ -352,7 +372,9 @@ class ProcessDriver implements Driver {
     this.#logger.ensure()
     this.#sweepGroups()
     for (const lobby_id of this.#unfinished.ids()) {
-      if (this.#isOver(lobby_id)) await this.#ended_logs.trim(lobby_id)
+      if (!this.#isOver(lobby_id)) continue
+      removeInputPipe(this.#inputOf(lobby_id))
+      await this.#ended_logs.trim(lobby_id)
     }
     await this.#ended_logs.sweep()
   }

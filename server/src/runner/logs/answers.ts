@@ -1,5 +1,5 @@
 // Serves questions of an api on another machine about the logs of lobbies that ran here (lobby-logs/remote.ts), from this
-// machine's disk. A question is: asked (a row and a notification) -> pending, while it waits for more output -> answered (a
+// machine's disk, and writes what they send to a lobby's standard input. A question is: asked (a row and a notification) -> pending, while it waits for more output -> answered (a
 // row and a notification). A question about a lobby that never ran here is ignored.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,6 +14,7 @@ import {
   QUESTIONS_CHANNEL,
   writePart,
 } from '../../lobby-logs/remote.ts'
+import type { Driver } from '../drivers/driver.ts'
 
 /** Questions served at once. A further one is answered as busy, and the api repeats it. */
 const PENDING_MAX = 1_000
@@ -31,6 +32,7 @@ type AskedQuestion = { question_id: string; lobby_id: string; runner_id: string;
 
 export class LogAnswers {
   readonly #ctx: Context
+  readonly #driver: Pick<Driver, 'write'>
   readonly #lobbies_folder: string
   readonly #logs: LobbyLogs
   readonly #pending = new Map<string, Promise<void>>()
@@ -42,8 +44,9 @@ export class LogAnswers {
   #due = new Set<string>()
   #reading: Promise<void> | null = null
 
-  constructor(ctx: Context) {
+  constructor(ctx: Context, driver: Pick<Driver, 'write'>) {
     this.#ctx = ctx
+    this.#driver = driver
     this.#lobbies_folder = join(ctx.config.data_dir, 'lobbies')
     this.#logs = createFolderLogs(this.#lobbies_folder)
     this.#unsubscribe = ctx.listener.on(QUESTIONS_CHANNEL, (question_id) => {
@@ -113,12 +116,29 @@ export class LogAnswers {
     if (question.kind === 'metrics') {
       return this.#write(question_id, { metrics: await this.#logs.metrics(lobby_id) })
     }
+    if (question.kind === 'input') {
+      // A runner that ended after the write has left no answer: the next one must not write the line again.
+      if (!(await this.#take(question_id))) return
+      const { line, note } = question
+      return this.#write(question_id, { input: await this.#driver.write(lobby_id, line, note) })
+    }
     const lines_max = Math.min(question.lines_max, LINES_MAX)
     const part =
       question.kind === 'last'
         ? await this.#logs.last(lobby_id, question.stream, lines_max)
         : await this.#waitForMore(lobby_id, question, lines_max)
     await this.#write(question_id, { part: writePart(part) })
+  }
+
+  /** False: the question has been taken before, or its client is gone. */
+  async #take(question_id: string): Promise<boolean> {
+    const { rowCount } = await this.#ctx.pool.query({
+      name: 'log-take',
+      text: `update log_questions set question = question || '{"is_taken": true}'
+        where question_id = $1 and not question ? 'is_taken'`,
+      values: [question_id],
+    })
+    return rowCount === 1
   }
 
   async #waitForMore(

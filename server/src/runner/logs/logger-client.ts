@@ -74,6 +74,12 @@ export class LoggerClient {
     return { paths, stdout, stderr, kept: [kept_stdout, kept_stderr] }
   }
 
+  /** Makes a pipe at the path. It belongs to `uid` if not null. */
+  makePipe(path: string, uid: number | null): void {
+    renameSync(this.#pipes.take(), path)
+    if (uid !== null) chownSync(path, uid, uid)
+  }
+
   /** The lobby has opened its pipes: the logger is to read them. */
   attach(lobby_id: string): void {
     this.#send(`attach ${lobby_id}\n`)
