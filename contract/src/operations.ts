@@ -37,6 +37,7 @@ import {
 } from './cloud/images.ts'
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import { getAnalyticsMatchmakerLive } from './cloud/live.ts'
+import { writeLobbyInput } from './cloud/lobby-input.ts'
 import {
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
@@ -67,7 +68,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
-import { getRayPerfLogs } from './cloud/rays.ts'
+import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
   renameGame,
   renameGameBuild,
@@ -75,6 +76,7 @@ import {
   renameGameNamespace,
   renameGameVersion,
 } from './cloud/renaming.ts'
+import { searchGame } from './cloud/search.ts'
 import { createGameCdnSite, listGameCdnSites } from './cloud/sites.ts'
 import { getRegionTiers } from './cloud/tiers.ts'
 import {
@@ -241,6 +243,7 @@ export const OPERATIONS: readonly Operation[] = [
   deleteMatchmakerLobbyPlayer,
   setMatchmakerVersionDraining,
   getLobbyLogs,
+  writeLobbyInput,
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
   listNamespaceLobbies,
@@ -248,6 +251,8 @@ export const OPERATIONS: readonly Operation[] = [
   getAnalyticsMatchmakerLive,
   explainRay,
   getRayPerfLogs,
+  listGameRays,
+  searchGame,
   createParty,
   getParty,
   joinParty,

@@ -40,7 +40,8 @@ export function changes<T extends Change>(
 }
 
 /**
- * For commands to the matchmaker, which become true in its journal and not in a transaction of the caller. The event is
+ * For commands to the matchmaker, which become true in its journal and not in a transaction of the caller, and for lines that
+ * are written to a lobby. The event is
  * committed as `begun` before the work, and becomes `done` or `failed` after it. So no command is without an event. An event
  * stays `begun` only when a process died in between, or the database was away. The work returns false when the command had no effect.
  */

@@ -113,7 +113,7 @@ function perfOf({ ray_id: req_id, service, operation, code, ts_us, duration_us, 
 }
 
 /** RFC 3339, UTC, with microseconds. */
-function microtime(us: number): string {
+export function microtime(us: number): string {
   const text = new Date(Math.floor(us / 1_000)).toISOString()
   return `${text.slice(0, -1)}${String(us % 1_000).padStart(3, '0')}Z`
 }

@@ -541,6 +541,8 @@ type RaySpanTable = {
   /** Null: nobody's, and the id is of no meaning. */
   owner_kind: 'namespace' | 'game' | 'user' | null
   owner_id: string
+  /** The player whose seat the request gave or changed. */
+  player_id: string | null
   ts: Date
   duration_us: number
   /** Label, begin and end; label, moment and another ray: microseconds after `ts`. */

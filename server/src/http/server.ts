@@ -22,12 +22,14 @@ import { groups } from './cloud/groups.ts'
 import { images } from './cloud/images.ts'
 import { invites } from './cloud/invites.ts'
 import { live } from './cloud/live.ts'
+import { lobbyInput } from './cloud/lobby-input.ts'
 import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
+import { search } from './cloud/search.ts'
 import { sites } from './cloud/sites.ts'
 import { tiers } from './cloud/tiers.ts'
 import { tokens } from './cloud/tokens.ts'
@@ -84,7 +86,9 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...renaming,
     ...deletion,
     ...rays,
+    ...search,
     ...logs(log_readers),
+    ...lobbyInput,
     ...live,
   ]
 }

@@ -39,14 +39,18 @@ export type Ray = {
   /** What was asked for. */
   operation: string
   owner: RayOwner
+  /** The player whose seat it gave or changed; of a party, the player of its leader. */
+  player_id: string | null
   /** It belongs to an event that is kept in any case, such as the start of a lobby. */
   is_wanted: boolean
 }
 
+const NO_EVENT = { player_id: null, is_wanted: false } as const
+
 /** `at`: when it came, if that was before now. */
 export function openRay(service: RayService, ray_id: string, at = performance.now(), label = 'http'): Ray {
   const [times, labels] = [[at], [label]]
-  return { ray_id, service, times, labels, marks: null, left_out: 0, operation: '', owner: null, is_wanted: false }
+  return { ray_id, service, times, labels, marks: null, left_out: 0, operation: '', owner: null, ...NO_EVENT }
 }
 
 /** What went on has ended, and this begins. */

@@ -28,6 +28,7 @@ export type RayPart = {
   service: RayService
   operation: string
   owner: RayOwner
+  player_id: string | null
   /** It was refused with this. */
   code: string | null
   /** Microseconds since the epoch. */
@@ -150,7 +151,7 @@ function createWallClock(now: () => number): (at: number) => number {
 }
 
 function partOf(ray: Ray, code: string | null, end: number, wallUs: (at: number) => number): RayPart {
-  const { ray_id, service, operation, owner, times, labels } = ray
+  const { ray_id, service, operation, owner, player_id, times, labels } = ray
   const start = times[0]!
   const since = (at: number): number => Math.round((at - start) * 1_000)
   const spans = times.map((from, index): RayPart['spans'][number] => {
@@ -162,7 +163,8 @@ function partOf(ray: Ray, code: string | null, end: number, wallUs: (at: number)
   if (ray.left_out > 0 || [...labels, ...(ray.marks ?? []).map(({ label }) => label)].some(isLong)) {
     marks.push(['truncated', since(end)])
   }
-  return { ray_id, service, operation, owner, code, ts_us: wallUs(start), duration_us: since(end), spans, marks }
+  const whose = { ray_id, service, operation, owner, player_id }
+  return { ...whose, code, ts_us: wallUs(start), duration_us: since(end), spans, marks }
 }
 
 const isLong = (label: string): boolean => label.length > LABEL_LENGTH_MAX
@@ -175,11 +177,12 @@ function rowsOf(parts: readonly RayPart[]): string {
 }
 
 const INSERT_SQL = `
-  insert into ray_spans (ray_id, service, operation, code, owner_kind, owner_id, ts, duration_us, spans, marks)
-  select ray_id, service, operation, code, owner_kind, owner_id, 'epoch'::timestamptz + ts_us * interval '1 microsecond', duration_us,
-    spans, marks
+  insert into ray_spans (ray_id, service, operation, code, owner_kind, owner_id, player_id, ts, duration_us, spans, marks)
+  select ray_id, service, operation, code, owner_kind, owner_id, player_id,
+    'epoch'::timestamptz + ts_us * interval '1 microsecond', duration_us, spans, marks
   from json_to_recordset($1) as part (
-    ray_id uuid, service text, operation text, code text, owner_kind text, owner_id uuid, ts_us bigint, duration_us bigint, spans jsonb, marks jsonb
+    ray_id uuid, service text, operation text, code text, owner_kind text, owner_id uuid, player_id uuid, ts_us bigint,
+    duration_us bigint, spans jsonb, marks jsonb
   )`
 
 const TRIM_SQL = `

@@ -69,10 +69,13 @@ test('the audit log', async (t) => {
   await t.test('refusals are recorded with their caller, and a flood is counted', () => countRefusals(platform, world))
 })
 
+/** These need the process of a lobby. cloud/lobbies/far-logs.test.ts tests their events. */
+const WITH_PROCESS = ['games.matchmaker.writeLobbyInput']
+
 async function walkContract(platform: Platform, world: World): Promise<void> {
   const calls = await auditCallsOf(world)
   const audited = OPERATIONS.filter(isAudited)
-  const missing = audited.filter(({ id }) => !calls.order.includes(id)).map(({ id }) => id)
+  const missing = audited.map(({ id }) => id).filter((id) => !calls.order.includes(id) && !WITH_PROCESS.includes(id))
   assert.deepEqual(missing, [], 'audit-calls.ts needs a call of these that succeeds, at its place in the order')
   const secrets = new Set<string>(SECRETS)
   for (const token of Object.values(world.tokens)) if (token !== null && token.length > 20) secrets.add(token)

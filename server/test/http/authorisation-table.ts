@@ -202,6 +202,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.deleteMatchmakerLobbyPlayer': GAME_DEVELOPERS,
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
   'games.matchmaker.getLobbyLogs': GAME_DEVELOPERS,
+  'games.matchmaker.writeLobbyInput': GAME_DEVELOPERS,
   'games.matchmaker.exportLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.exportMatchmakerLobbyHistory': GAME,
   'games.namespaces.logs.listNamespaceLobbies': GAME,
@@ -210,6 +211,8 @@ export const TABLE: Record<string, Row> = {
   // Which callers may read a ray is in http/rays.test.ts and matchmaker/explain.test.ts; here there is no ray.
   'logs.explainRay': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
   'logs.getRayPerfLogs': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
+  'logs.listGameRays': GAME_DEVELOPERS,
+  'games.searchGame': GAME_DEVELOPERS,
   'parties.create': IDENTITY,
   'parties.getSelf': { ...IDENTITY, other_identity: 'PARTY_NOT_FOUND' },
   'parties.join': { ...IDENTITY, other_identity: 'PARTY_CODE_INVALID' },
@@ -238,6 +241,8 @@ export const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.cdn.deleteGameCdnSite': 'SITE_NOT_FOUND',
   'games.matchmaker.deleteMatchmakerLobby': 'LOBBY_NOT_FOUND',
   'games.matchmaker.exportLobbyLogs': 'MATCHMAKER_LOBBY_NOT_STARTED',
+  // The version of the game does not allow input.
+  'games.matchmaker.writeLobbyInput': 'LOBBY_INPUT_DISABLED',
   'logs.explainRay': 'RAY_NOT_FOUND',
   'logs.getRayPerfLogs': 'RAY_NOT_FOUND',
   'uploads.completeUpload': 'UPLOAD_INCOMPLETE',

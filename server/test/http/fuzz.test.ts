@@ -44,6 +44,7 @@ const HELD: ReadonlySet<string> = new Set([
   'games.namespaces.removeNamespaceDomain',
   'games.matchmaker.deleteMatchmakerLobby',
   'games.matchmaker.exportLobbyLogs',
+  'games.matchmaker.writeLobbyInput',
   'logs.explainRay',
   'groups.setMemberRole',
   'groups.kickMember',

@@ -141,7 +141,7 @@ test('the log has when a collector begins to refuse, once a minute what that cos
 })
 
 const PART: RayPart = {
-  ...{ ray_id: newId(0), service: 'api', operation: 'bootstrap', owner: null, code: null },
+  ...{ ray_id: newId(0), service: 'api', operation: 'bootstrap', owner: null, player_id: null, code: null },
   ...{ ts_us: 0, duration_us: 5, spans: [['http', 0, 5]], marks: [] },
 }
 

@@ -38,6 +38,7 @@ import { statements as packed } from './0038-packed.ts'
 import { statements as explanations } from './0039-explanations.ts'
 import { statements as contents } from './0040-contents.ts'
 import { statements as audit } from './0042-audit.ts'
+import { statements as insight } from './0043-insight.ts'
 import { statements as deployMessages } from './0045-deploy-messages.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
@@ -82,5 +83,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0039-explanations', statements: explanations },
   { name: '0040-contents', statements: contents },
   { name: '0042-audit', statements: audit },
+  { name: '0043-insight', statements: insight },
   { name: '0045-deploy-messages', statements: deployMessages },
 ]

@@ -7,11 +7,12 @@ import { type Implementation, implement } from '../implement.ts'
 
 export const players = ({ context }: Matchmaker): Implementation[] => [
   implement(playerConnected, {
-    lobby: ({ caller, body, idempotency_key }) => connectPlayer(context(), caller, body.player_token, idempotency_key),
+    lobby: ({ caller, body, idempotency_key: key, ray }) =>
+      connectPlayer(context(), caller, body.player_token, { key, ray }),
     development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
   }),
   implement(playerDisconnected, {
-    lobby: ({ caller, body, idempotency_key }) => disconnectPlayer(context(), caller, body, idempotency_key),
+    lobby: ({ caller, body, idempotency_key: key, ray }) => disconnectPlayer(context(), caller, body, { key, ray }),
     development: ({ caller, body }) => developmentPlayer(context(), caller, body.player_token),
   }),
   implement(getPlayerStatistics, {

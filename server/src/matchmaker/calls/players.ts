@@ -1,17 +1,22 @@
 // Players, as the server of their lobby reports them.
 import { ApiError, type BodyOf, type playerDisconnected } from '@muster/contract'
 import type { CallerOf } from '../../caller.ts'
+import type { Ray } from '../../observe/ray.ts'
 import * as decide from '../book/decide.ts'
 import type { MatchmakerContext } from '../seats/context.ts'
+
+/** `key`: the idempotency key of the call. */
+type OfCall = { key: string | null; ray: Ray | null }
 
 /** Consumes the token. Of concurrent calls one succeeds. */
 export async function connectPlayer(
   ctx: MatchmakerContext,
   caller: CallerOf<'lobby'>,
   player_token: string,
-  key: string | null,
+  { key, ray }: OfCall,
 ) {
   const player_id = playerOf(ctx, caller, player_token)
+  if (ray !== null) ray.player_id = player_id
   const call = { player_id, lobby_id: caller.lobby_id, connect_key: key }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.connected(book, call, now_ms))
   return {}
@@ -21,9 +26,10 @@ export async function disconnectPlayer(
   ctx: MatchmakerContext,
   caller: CallerOf<'lobby'>,
   { player_token, hold_ms = 0 }: BodyOf<typeof playerDisconnected>,
-  key: string | null,
+  { key, ray }: OfCall,
 ) {
   const player_id = playerOf(ctx, caller, player_token)
+  if (ray !== null) ray.player_id = player_id
   const call = { player_id, lobby_id: caller.lobby_id, disconnect_key: key, hold_ms }
   await ctx.books.commit(caller.namespace_id, (book, { now_ms }) => decide.disconnected(book, call, now_ms))
   return {}

@@ -154,6 +154,7 @@ async function answerWhenReady(
 ): Promise<SeatAnswer | null> {
   const { namespace_id, ray, isGone } = request.requester
   const { lobby_id, player_id } = seat
+  if (ray !== null) ray.player_id = player_id
   try {
     const end = seat.is_ready ? 'ready' : await waitUntilReady(ctx, request, seat, patience)
     if (end === 'ready' && !isGone()) {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { deleteMatchmakerLobby, getNamespaceLobby } from '@muster/contract'
+import { deleteMatchmakerLobby, getNamespaceLobby, writeLobbyInput } from '@muster/contract'
 import { failureOf } from '../../http/steps.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
 import { until } from '../../until.ts'
@@ -87,6 +87,40 @@ test('a lobby of another machine is read like one of this: its lines, what follo
     ['first', '\\x1b[31m\\x00', ...lines, ''],
   )
   await until('nothing is left of the questions', async () => (await rowsLeft(platform)) === 0)
+})
+
+test('a developer writes to the standard input of a lobby of another machine, and the audit log records it', async (t) => {
+  const platform = await startPlatform(t)
+  await startFarRunner(t, platform)
+  const game = await talkingGame(platform, { standard_input: true })
+  const lobby_id = await talkingLobby(platform, game, { std_out: 'first\n' })
+  const { game_id } = game
+  const write = (text: string) =>
+    platform.client.call(writeLobbyInput, { params: { game_id, lobby_id }, body: { text } })
+  const hasLine = (pattern: RegExp, stream: 'std_out' | 'std_err' = 'std_out') =>
+    until(`the log has ${pattern}`, async () =>
+      linesOf(await logOf(platform, game, lobby_id, stream)).find((line) => pattern.test(line)),
+    )
+  assert.deepEqual(await write('say hello'), {})
+  await hasLine(/^read say hello$/)
+  await hasLine(/^\[muster\] input by administrator .+: say hello$/, 'std_err')
+
+  const [event] = await platform.ctx.db
+    .selectFrom('audit_events')
+    .where('operation', '=', writeLobbyInput.id)
+    .select(['outcome', 'changes'])
+    .execute()
+  assert.equal(event?.outcome, 'done')
+  assert.match(JSON.stringify(event?.changes), /say hello/)
+
+  const other = await talkingGame(platform)
+  const other_id = await talkingLobby(platform, other, { std_out: 'first\n' })
+  const call = { params: { game_id: other.game_id, lobby_id: other_id }, body: { text: 'line' } }
+  assert.equal((await failureOf(platform.client.call(writeLobbyInput, call))).code, 'LOBBY_INPUT_DISABLED')
+
+  await platform.client.call(deleteMatchmakerLobby, { params: { game_id, lobby_id } })
+  await wholeLog(platform, game, lobby_id)
+  assert.equal((await failureOf(write('too late'))).code, 'LOBBY_NOT_RUNNING')
 })
 
 test('while the machine that has a log does not answer, every reader gets that error, and then goes on at the same place', async (t) => {

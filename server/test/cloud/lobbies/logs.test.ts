@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { deleteMatchmakerLobby, getLobbyLogs } from '@muster/contract'
+import { deleteMatchmakerLobby, getLobbyLogs, writeLobbyInput } from '@muster/contract'
 import { KEPT_BYTES_BURST_MAX, LINE_BYTES_MAX } from '../../../src/runner/logs/lines.ts'
 import { failureOf, find } from '../../http/steps.ts'
 import { type Platform, startPlatform } from '../../platform.ts'
@@ -188,7 +188,7 @@ test('a flood keeps to its cap, what is dropped is counted, and who is far behin
 test('a log goes on for who follows it over kill -9 of the runner and its next life, and stays when the lobby has ended', async (t) => {
   const platform = await startPlatform(t)
   const kill = await startRunnerProcess(t, platform)
-  const game = await talkingGame(platform)
+  const game = await talkingGame(platform, { standard_input: true })
   const lobby_id = await talkingLobby(platform, game)
   const told: string[] = []
   let index: string | undefined
@@ -204,14 +204,20 @@ test('a log goes on for who follows it over kill -9 of the runner and its next l
   await kill()
   await say(platform, lobby_id, 'while it is dead #\n', 3)
   await until('heard', async () => (await follow()) || told.length === 6)
+  const params = { game_id: game.game_id, lobby_id }
+  const write = (text: string) => platform.client.call(writeLobbyInput, { params, body: { text } })
+  const refusal = await failureOf(write('into the void'))
+  assert.deepEqual([refusal.code, refusal.metadata], ['LOBBY_RUNNER_NOT_REACHABLE', { region: 'local' }])
   await startRunnerProcess(t, platform)
+  await write('hello')
+  await until('heard', async () => (await follow()) || told.length === 7)
   await say(platform, lobby_id, 'after #\n', 3)
-  await until('heard', async () => (await follow()) || told.length === 9)
+  await until('heard', async () => (await follow()) || told.length === 10)
   await platform.client.call(deleteMatchmakerLobby, { params: { game_id: game.game_id, lobby_id } })
   await until('its end is reported', follow)
-  const expected = ['before', 'while it is dead', 'after'].flatMap((when) =>
-    [0, 1, 2].map((count) => `${when} ${count}`),
-  )
+  const said = (when: string) => [0, 1, 2].map((count) => `${when} ${count}`)
+  // The input outlives the runner too, and a line that was refused is not written later.
+  const expected = [...said('before'), ...said('while it is dead'), 'read hello', ...said('after')]
   assert.deepEqual(told, expected)
   const ended = join(platform.data_dir, 'lobbies', lobby_id)
   await until('its folder holds nothing but what is kept', async () => !(await readdir(ended)).includes('run.json'))

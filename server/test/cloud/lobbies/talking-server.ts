@@ -1,4 +1,5 @@
-// A game whose lobbies write the text that they receive: when they start, by their lobby config, and later over their port.
+// A game whose lobbies write the text that they receive: when they start, by their lobby config, later over their port, and
+// by their standard input where that is allowed.
 import assert from 'node:assert/strict'
 import { exportLobbyLogs, getLobbyLogs, type QueryOf, type ResponseOf } from '@muster/contract'
 import { create, LONG_MS } from '../../http/steps.ts'
@@ -33,13 +34,14 @@ http.createServer(async (request, answer) => {
   const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
   http.request(PLATFORM_API_URL + '/matchmaker/lobbies/ready', { method: 'POST', headers }).end()
 })
+process.stdin.on('data', (bytes) => write(1, Buffer.concat([Buffer.from('read '), bytes])))
 process.on('SIGTERM', () => process.exit(0))
 `
 
-export function talkingGame(platform: Platform): Promise<TestGame> {
+export function talkingGame(platform: Platform, docker: { standard_input?: boolean } = {}): Promise<TestGame> {
   const actions = { create: { enabled: true, enable_public: true } }
   const game_modes = { default: { idle_grace_ms: LONG_MS, actions } }
-  return platform.game({ files: { 'server.mjs': SERVER }, matchmaker: { game_modes } })
+  return platform.game({ files: { 'server.mjs': SERVER }, matchmaker: { game_modes }, docker })
 }
 
 /** Returns the id of a lobby that writes it. Of one that ends at once the request for a seat is refused. */
