@@ -38,6 +38,7 @@ import {
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import { getAnalyticsMatchmakerLive } from './cloud/live.ts'
 import { writeLobbyInput } from './cloud/lobby-input.ts'
+import { getLobbyUsage } from './cloud/lobby-usage.ts'
 import {
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
@@ -244,6 +245,7 @@ export const OPERATIONS: readonly Operation[] = [
   setMatchmakerVersionDraining,
   getLobbyLogs,
   writeLobbyInput,
+  getLobbyUsage,
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,
   listNamespaceLobbies,

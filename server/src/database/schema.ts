@@ -62,6 +62,7 @@ export type Schema = {
   edges: EdgeTable
   edge_reports: EdgeReportTable
   lobby_connections: LobbyConnectionTable
+  lobby_traffic: LobbyTrafficTable
   identities: IdentityTable
   runners: RunnerTable
   log_questions: LogQuestionTable
@@ -689,6 +690,9 @@ type EdgeTable = { edge_id: string; node_id: string; start_ts: CreateTime; silen
 
 /** Every second; `change_seq`: the last of its reports that changed a count. Not logged, as are the counts. */
 type EdgeReportTable = { edge_id: string; report_seq: number; change_seq: number }
+
+/** Bytes between clients and a lobby, over all edges. Not logged. One without traffic for an hour is removed. */
+type LobbyTrafficTable = { lobby_id: string; bytes_in: number; bytes_out: number; ts: Generated<Date> }
 
 /** Open connections to a lobby through an edge, as of the report `change_seq`. One that is 0 stays for a minute. */
 type LobbyConnectionTable = { edge_id: string; lobby_id: string; connection_count: number; change_seq: number }

@@ -77,6 +77,8 @@ export const PORTS_START_MS_MAX = 2_000
 export const PORTS_READ_PAUSE_MS = 20
 /** Raw ports that are opened at once. */
 export const PORTS_OPENING_MAX = 16
+/** Milliseconds between two reports of the bytes carried for lobbies (report-traffic.ts). */
+export const TRAFFIC_REPORT_EVERY_MS = 5_000
 /** Milliseconds between two reports of the open connections to lobbies (report-connections.ts). */
 export const CONNECTIONS_REPORT_EVERY_MS = 1_000
 /** Milliseconds that HTTP waits at the start for the first report, so that it also starts without a database. */

@@ -25,6 +25,7 @@ import { createDispatch, type Edge, type HttpLimits } from './proxy/dispatch.ts'
 import { Listener } from './proxy/listener.ts'
 import { listenOnProxySocket } from './proxy-socket.ts'
 import { reportConnections } from './report-connections.ts'
+import { reportTraffic } from './report-traffic.ts'
 import { createRoutes } from './routes.ts'
 import { type EdgePorts, keepPortsOpen } from './streams/edge-ports.ts'
 import { createPortOwners } from './streams/port-owners.ts'
@@ -53,6 +54,8 @@ export async function startEdge(ctx: Context, limits: HttpLimits = HTTP_LIMITS):
   const lobby_connections = new LobbyConnections()
   const reports = await reportConnections(ctx, lobby_connections)
   opened.defer(() => reports.close())
+  const traffic_reports = reportTraffic(ctx, lobby_connections)
+  opened.defer(() => traffic_reports.close())
   const edge = await openEdge(ctx, opened, { lobby_connections, limits, mainUrl: () => mainUrlOf(ctx, ports) })
   const http = createDispatch(edge)
   opened.defer(() => http.close())

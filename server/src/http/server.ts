@@ -23,6 +23,7 @@ import { images } from './cloud/images.ts'
 import { invites } from './cloud/invites.ts'
 import { live } from './cloud/live.ts'
 import { lobbyInput } from './cloud/lobby-input.ts'
+import { lobbyUsages } from './cloud/lobby-usage.ts'
 import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
@@ -89,6 +90,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...search,
     ...logs(log_readers),
     ...lobbyInput,
+    ...lobbyUsages,
     ...live,
   ]
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { addSample, beginMetrics, busyCores, POINTS_MAX, STEP_MS_MIN } from './lobby-metrics.ts'
+import { addSample, beginMetrics, busyCores, makeCoarser, POINTS_MAX, STEP_MS_MIN } from './lobby-metrics.ts'
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
@@ -41,4 +41,27 @@ test('a clock that was set back, and a counter that began anew, take nothing awa
   addSample(metrics, { ts: 1_000, cpu_ms: 5_000, memory_bytes: 9 })
   addSample(metrics, { ts: 4_000, cpu_ms: 10, memory_bytes: 3 })
   assert.deepEqual([metrics.cpu_ms, metrics.memory_bytes, busyCores(metrics)], [[1_000], [7], [0.25]])
+})
+
+test('traffic and players survive joined points, missing samples, and counters that began anew', () => {
+  const metrics = beginMetrics(0)
+  const use = { cpu_ms: 0, memory_bytes: 1 }
+  addSample(metrics, { ts: STEP_MS_MIN, ...use })
+  addSample(metrics, { ts: 2 * STEP_MS_MIN, ...use, traffic: { bytes_in: 10, bytes_out: 100 }, player_count: 3 })
+  addSample(metrics, { ts: 3 * STEP_MS_MIN, ...use })
+  addSample(metrics, { ts: 4 * STEP_MS_MIN, ...use, traffic: { bytes_in: 15, bytes_out: 160 }, player_count: 2 })
+  addSample(metrics, { ts: 5 * STEP_MS_MIN, ...use, traffic: { bytes_in: 7, bytes_out: 0 }, player_count: 5 })
+  const stored = JSON.parse(JSON.stringify(metrics)) as typeof metrics
+  assert.deepEqual(stored.bytes_in, [null, 10, null, 5, 7])
+  assert.deepEqual(stored.bytes_out, [null, 100, null, 60, 0])
+  assert.deepEqual(stored.player_count, [null, 3, null, 2, 5])
+  makeCoarser(stored)
+  assert.deepEqual(
+    [stored.bytes_in, stored.player_count],
+    [
+      [10, 5, 7],
+      [3, 2, 5],
+    ],
+  )
+  assert.deepEqual([stored.bytes_out, stored.step_ms], [[100, 60, 0], 2 * STEP_MS_MIN])
 })

@@ -3,7 +3,15 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { addSample, beginMetrics, type LobbyMetrics, METRICS_FILE, readMetrics } from '../lobby-logs/lobby-metrics.ts'
+import {
+  addSample,
+  beginMetrics,
+  type LobbyMetrics,
+  METRICS_FILE,
+  readMetrics,
+  type Sample,
+  type Traffic,
+} from '../lobby-logs/lobby-metrics.ts'
 import { folderOfLobby } from '../lobby-logs/local.ts'
 import { isGone } from '../procfs.ts'
 import type { Driver, Handle } from './drivers/driver.ts'
@@ -11,8 +19,10 @@ import type { Driver, Handle } from './drivers/driver.ts'
 /** Longest time between two samples, in milliseconds: memory that rises and falls in between is not seen. */
 const SAMPLE_EVERY_MS_MAX = 60_000
 
+type Counts = Required<Pick<Sample, 'player_count' | 'traffic'>>
+
 export class LobbyMeter {
-  readonly #ctx: Pick<Context, 'now' | 'log'>
+  readonly #ctx: Pick<Context, 'now' | 'log' | 'pool'>
   readonly #driver: Pick<Driver, 'usage'>
   readonly #lobbies_folder: string
   /** By lobby id, of the lobbies that run. */
@@ -44,13 +54,33 @@ export class LobbyMeter {
     const ts = this.#ctx.now()
     const due: Handle[] = []
     for (const handle of handles) if (isDue(await this.#metricsOf(handle), ts)) due.push(handle)
-    const usage = due.length === 0 ? new Map() : this.#driver.usage(due)
+    if (due.length === 0) return
+    const usage = this.#driver.usage(due)
+    const counts = await this.#countsOf(due)
     for (const { lobby_id } of due) {
       const used = usage.get(lobby_id)
       const metrics = this.#metrics.get(lobby_id)
       if (used === undefined || metrics === undefined) continue
-      addSample(metrics, { ts, ...used })
+      addSample(metrics, { ts, ...used, ...counts.get(lobby_id) })
       await write(folderOfLobby(this.#lobbies_folder, lobby_id), metrics)
+    }
+  }
+
+  /** Players and traffic, as the matchmaker and the edges report them. Without the database: none, for this sample. */
+  async #countsOf(handles: readonly Handle[]): Promise<Map<string, Counts>> {
+    try {
+      const { rows } = await this.#ctx.pool.query<{ lobby_id: string; player_count: number } & Traffic>({
+        name: 'lobby-counts',
+        text: `select lobby_id, player_count, coalesce(bytes_in, 0) as bytes_in, coalesce(bytes_out, 0) as bytes_out
+          from lobbies left join lobby_traffic using (lobby_id) where lobby_id = any($1)`,
+        values: [handles.map(({ lobby_id }) => lobby_id)],
+      })
+      return new Map(
+        rows.map(({ lobby_id, player_count, ...traffic }) => [lobby_id, { player_count, traffic }] as const),
+      )
+    } catch (error) {
+      this.#ctx.log.warn({ err: error }, 'players and traffic of lobbies could not be read')
+      return new Map()
     }
   }
 

@@ -203,6 +203,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
   'games.matchmaker.getLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.writeLobbyInput': GAME_DEVELOPERS,
+  'games.matchmaker.getLobbyUsage': GAME,
   'games.matchmaker.exportLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.exportMatchmakerLobbyHistory': GAME,
   'games.namespaces.logs.listNamespaceLobbies': GAME,

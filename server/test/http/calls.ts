@@ -199,6 +199,7 @@ function lobbyRecordCalls(world: World): Record<string, Call> {
       },
     },
     'games.matchmaker.getLobbyLogs': { params: lobby, query: { stream: 'std_out' } },
+    'games.matchmaker.getLobbyUsage': { params: lobby, query: { step_ms: '60000' } },
     'games.matchmaker.writeLobbyInput': { params: lobby, body: { text: 'say hello' } },
     'games.matchmaker.exportLobbyLogs': { params: lobby, body: { stream: 'std_err' } },
     'games.matchmaker.exportMatchmakerLobbyHistory': { params, body: { query_start: 0, query_end: 1 } },

@@ -13,6 +13,8 @@ import { until } from '../until.ts'
 const SEAT_MS = 121_000
 const IDLE_MS = 16_000
 
+const CONNECTION = { bytesRead: 0, bytesWritten: 0 }
+
 /** The reports of an edge on a machine of this name, without the connections. */
 async function reportFrom(t: TestContext, { ctx }: Platform, node_id: string) {
   const connections = new LobbyConnections()
@@ -43,10 +45,10 @@ test('connections over several edges are added up, and are known again after the
   const game = await platform.game()
   const { lobby_id } = (await find(game)).lobby
   const [one, other] = [await reportFrom(t, platform, 'one'), await reportFrom(t, platform, 'other')]
-  one.connections.enter(lobby_id)
-  for (const { connections } of [other, other]) connections.enter(lobby_id)
+  one.connections.enter(lobby_id, CONNECTION)
+  for (const { connections } of [other, other]) connections.enter(lobby_id, CONNECTION)
   await told(platform, 3)
-  other.connections.leave(lobby_id)
+  other.connections.leave(lobby_id, CONNECTION)
   await told(platform, 2)
   await other.close()
   await told(platform, 1)
@@ -64,9 +66,9 @@ test('connections over several edges are added up, and are known again after the
   assert.equal((await lobby.executeTakeFirstOrThrow()).stop_ts, null)
 
   // Opened and closed between two reports: it was there.
-  one.connections.leave(lobby_id)
-  one.connections.enter(lobby_id)
-  one.connections.leave(lobby_id)
+  one.connections.leave(lobby_id, CONNECTION)
+  one.connections.enter(lobby_id, CONNECTION)
+  one.connections.leave(lobby_id, CONNECTION)
   await told(platform, 0)
   platform.advance(IDLE_MS)
   assert.equal(await stopReasonOf(platform, lobby_id), 'idle')

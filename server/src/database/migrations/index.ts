@@ -39,6 +39,7 @@ import { statements as explanations } from './0039-explanations.ts'
 import { statements as contents } from './0040-contents.ts'
 import { statements as audit } from './0042-audit.ts'
 import { statements as insight } from './0043-insight.ts'
+import { statements as lobbyTraffic } from './0044-lobby-traffic.ts'
 import { statements as deployMessages } from './0045-deploy-messages.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
@@ -84,5 +85,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0040-contents', statements: contents },
   { name: '0042-audit', statements: audit },
   { name: '0043-insight', statements: insight },
+  { name: '0044-lobby-traffic', statements: lobbyTraffic },
   { name: '0045-deploy-messages', statements: deployMessages },
 ]

@@ -119,8 +119,8 @@ export class Tcp {
     const open = is_secure ? await this.#secure(client) : client
     const upstream = await connectTo(target, open)
     if (upstream === null) return
-    lobby_connections.enter(owner.lobby_id)
-    client.once('close', () => lobby_connections.leave(owner.lobby_id))
+    lobby_connections.enter(owner.lobby_id, client)
+    client.once('close', () => lobby_connections.leave(owner.lobby_id, client))
     if (header !== null) upstream.write(header)
     // Over TLS, the certificate has shown the browser whose port this is.
     splice(open, upstream, TIMES, is_secure ? null : createHostFilter(meaningOf))

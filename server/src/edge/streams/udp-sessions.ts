@@ -50,6 +50,9 @@ export type UdpSession = {
   readonly header: Buffer | null
   is_active: boolean
   idle_ms: number
+  /** Bytes of its datagrams from the source, and to it. */
+  bytesRead: number
+  bytesWritten: number
   readonly leave: () => void
 }
 
@@ -119,6 +122,7 @@ export class UdpSessions {
     const session: UdpSession = {
       ...{ udp_port, key: keyOf(source), address: source.address, port: source.port, client, leave },
       ...{ lobby_id: target.owner.lobby_id, upstream, waiting: [], allowance },
+      ...{ bytesRead: 0, bytesWritten: 0 },
       ...{ is_handshake_done: false, is_active: true, idle_ms: 0 },
       header: address.proxy_protocol ? proxyHeader('datagram', source, local) : null,
     }
@@ -131,7 +135,7 @@ export class UdpSessions {
     })
     udp_port.sessions.set(session.key, session)
     client.sessions.add(session)
-    lobby_connections.enter(session.lobby_id)
+    lobby_connections.enter(session.lobby_id, session)
     if (allowance === null) this.#validated.add(session)
     else if (seats.has(session.lobby_id, client.client_key)) this.validate(session)
     else this.#unvalidated.add(session)
@@ -143,6 +147,7 @@ export class UdpSessions {
     if (session.client.datagrams >= UDP_DATAGRAMS_PER_SECOND_MAX) return
     session.client.datagrams++
     this.#received_count++
+    session.bytesRead += datagram.length
     session.is_active = true
     session.allowance?.received(datagram.length)
     if (session.waiting === null) forward(session, datagram)
@@ -178,6 +183,7 @@ export class UdpSessions {
     }
     session.is_active = true
     this.#sent_count++
+    session.bytesWritten += datagram.length
     session.udp_port.socket.send(datagram, session.port, session.address, ignore)
   }
 
@@ -196,7 +202,7 @@ export class UdpSessions {
   #end(session: UdpSession): void {
     session.udp_port.sessions.delete(session.key)
     session.client.sessions.delete(session)
-    this.#options.lobby_connections.leave(session.lobby_id)
+    this.#options.lobby_connections.leave(session.lobby_id, session)
     this.#forgetClient(session.client)
     this.#unvalidated.delete(session)
     this.#validated.delete(session)

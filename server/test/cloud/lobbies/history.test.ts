@@ -8,9 +8,12 @@ import {
   deleteMatchmakerLobby,
   exportMatchmakerLobbyHistory,
   getGameVersionById,
+  getLobbyUsage,
   getNamespaceLobby,
+  type LobbyUsagePoint,
   type LogsLobbySummary,
   listNamespaceLobbies,
+  type QueryOf,
   updateGameNamespaceVersion,
 } from '@muster/contract'
 import { idOfName } from '../../../src/ids.ts'
@@ -192,6 +195,41 @@ test('a lobby is returned with what it used over its life, and with the request 
   const over = (await tell()).metrics!
   assert.ok(over.cpu.length >= later!.cpu.length)
   assert.deepEqual(over.memory.slice(0, 10), later!.memory.slice(0, 10))
+})
+
+test('the usage of a lobby has its traffic and its players over time, in steps as long as the caller requests', async (t) => {
+  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+  const game = await talkingGame(platform)
+  const lobby_id = await talkingLobby(platform, game)
+  const { game_id } = game
+  const usage = (query: QueryOf<typeof getLobbyUsage> = {}) =>
+    platform.client.call(getLobbyUsage, { params: { game_id, lobby_id }, query })
+  const sent = 300_000
+  const body = JSON.stringify({ text: 'x'.repeat(sent) })
+  const response = await fetch(`${platform.edge_url}/lobbies/${lobby_id}/game/std_out`, { method: 'POST', body })
+  assert.equal(response.status, 200)
+
+  const sumOf = (points: readonly LobbyUsagePoint[], name: 'bytes_in' | 'bytes_out'): number =>
+    points.reduce((sum, point) => sum + (point[name] ?? 0), 0)
+  const { points, step_ms, memory_bytes } = await until('the traffic has been counted', async () => {
+    const answer = await usage()
+    return sumOf(answer.points, 'bytes_in') > 0 && answer
+  })
+  assert.equal(step_ms, STEP_MS_MIN)
+  // The bytes that arrived together with the head of the request are not counted.
+  const [bytes_in, bytes_out] = [sumOf(points, 'bytes_in'), sumOf(points, 'bytes_out')]
+  assert.ok(bytes_in > sent / 2 && bytes_in < 2 * sent, `${bytes_in} bytes`)
+  assert.ok(bytes_out > 0 && bytes_out < sent, `${bytes_out} bytes`)
+  assert.equal(Math.max(...points.map(({ player_count = 0 }) => player_count)), 1)
+  assert.ok(points.every((point) => point.memory_bytes <= memory_bytes))
+
+  const longer = await usage({ step_ms: 86_400_000 })
+  assert.ok(longer.step_ms >= 86_400_000)
+  assert.equal(longer.points.length, 1)
+  assert.ok(sumOf(longer.points, 'bytes_in') >= bytes_in)
+  const other = await platform.game()
+  const elsewhere = platform.client.call(getLobbyUsage, { params: { game_id: other.game_id, lobby_id } })
+  assert.equal((await failureOf(elsewhere)).code, 'LOBBY_NOT_FOUND')
 })
 
 test('the history of a game is a CSV file of all its namespaces, in which no word of a stranger is a formula', async (t) => {
