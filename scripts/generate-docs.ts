@@ -3,6 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { SETTING_NAMES, SETTINGS, type Setting } from '../server/src/config/settings.ts'
+import { writeCommandPages } from './command-pages.ts'
 import { type Limit, readLimits } from './limits.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -50,6 +51,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
 }
 
+await writePart('docs/README.md', 'commands', await writeCommandPages(ROOT))
 await writePart('docs/configuration.md', 'settings', settingsTable())
 const limits = await readLimits(ROOT)
 await writePart('docs/design/limits.md', 'limits', limitsTables(limits))

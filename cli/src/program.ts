@@ -1,6 +1,7 @@
 // The program with all its commands, in the groups of its help. A command's code is loaded when it runs.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addCompletionCommand } from './commands/completion.ts'
 import { addConfigCommands } from './commands/config.ts'
 import { addDeployCommands } from './commands/deploy.ts'
 import { addDevCommands } from './commands/dev.ts'
@@ -20,7 +21,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
   Deploy: [addDeployCommands, addConfigCommands],
   Watch: [addSwarmCommand, addMcpCommand],
   Manage: [],
-  Operate: [addStartCommand, addPlatformCommands, addDoctorCommand],
+  Operate: [addStartCommand, addPlatformCommands, addDoctorCommand, addCompletionCommand],
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }

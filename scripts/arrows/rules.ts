@@ -116,7 +116,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   'examples/generated-client': [],
   // Analytics are measured on roll-ups that the platform computes.
   bench: ['analytics', 'contract', 'config', 'tokens', 'observe', 'database', 'examples/arena'],
-  scripts: ['config', 'contract'],
+  // The pages of the commands are made from the program.
+  scripts: ['config', 'contract', 'cli'],
 }
 
 /**

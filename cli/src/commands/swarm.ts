@@ -25,6 +25,7 @@ export function addSwarmCommand(program: Command, terminal: Terminal): void {
     .option('--mode <name>', 'the game mode', 'default')
     .option('--path <path>', "path and query of the game's WebSocket; {token} is the player's token", '/?token={token}')
     .option('--port <name>', 'name of the port; default: the first one that speaks HTTP')
+    .addHelpText('after', '\nExample: muster swarm 200 --pattern burst --duration 1m')
     .action(async (bots: number, options: Options) => {
       const { runSwarm } = await import('../swarm/run.ts')
       await runSwarm(terminal, bots, options)
