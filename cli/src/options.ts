@@ -23,7 +23,7 @@ export function withPlatform(command: Command): Command {
     .option('--url <url>', 'the address of the platform; default MUSTER_URL')
 }
 
-/** For commands that act on a game. @public */
+/** For commands that act on a game. */
 export function withGame(command: Command): Command {
   return withPlatform(command).option('--game <name>', 'name or id of the game; default GAME_ID, or the only game')
 }
@@ -40,13 +40,24 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 24 * 60 * 60_000,
   w: 7 * 24 * 60 * 60_000,
 }
+const DURATION = /^(\d{1,6})([smhdw])$/
 
 /** `90s`, `30m`, `12h`, `30d` or `2w`, as milliseconds. */
 export function parseDuration(text: string): number {
-  const [, digits, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
+  const [, digits, unit] = DURATION.exec(text) ?? []
   const duration_ms = Number(digits) * (UNIT_MS[unit ?? ''] ?? Number.NaN)
   if (duration_ms > 0) return duration_ms
   throw new InvalidArgumentError('It takes a number with a unit: 90s, 30m, 12h, 30d or 2w.')
+}
+
+/** A moment: RFC 3339, or how long ago as a duration. The result is milliseconds since the epoch. */
+export function parseMoment(now_ms: number): (text: string) => number {
+  return (text) => {
+    if (DURATION.test(text)) return now_ms - parseDuration(text)
+    const ms = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+    if (!Number.isNaN(ms)) return ms
+    throw new InvalidArgumentError('It takes a time like 2026-11-22T20:00:00Z, or how long ago: 90s, 30m, 12h, 30d.')
+  }
 }
 
 export function parseWhole(min: number, max: number): (text: string) => number {

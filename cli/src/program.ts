@@ -6,11 +6,22 @@ import { addConfigCommands } from './commands/config.ts'
 import { addDeployCommands } from './commands/deploy.ts'
 import { addDevCommands } from './commands/dev.ts'
 import { addDoctorCommand } from './commands/doctor.ts'
+import { addGameCommands, addGroupCommands, addMemberCommands, addNamespaceCommands } from './commands/games.ts'
 import { addInitCommand } from './commands/init.ts'
 import { addLoginCommands } from './commands/login.ts'
 import { addMcpCommand } from './commands/mcp.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
+import {
+  addDomainCommands,
+  addEntryCommands,
+  addLimitCommands,
+  addNumberCommands,
+  addOpenCommand,
+  addStoredCommands,
+  addTokenCommands,
+} from './commands/settings.ts'
 import { addSwarmCommand } from './commands/swarm.ts'
+import { addLobbyCommands, addLogCommand, addRequestCommands } from './commands/watch.ts'
 import type { Terminal } from './terminal.ts'
 
 type AddCommands = (program: Command, terminal: Terminal) => void
@@ -19,8 +30,26 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
   'Getting started': [addInitCommand, addDevCommands, addLoginCommands],
   Deploy: [addDeployCommands, addConfigCommands],
-  Watch: [addSwarmCommand, addMcpCommand],
-  Manage: [],
+  Watch: [
+    addLobbyCommands,
+    addLogCommand,
+    addRequestCommands,
+    addNumberCommands,
+    addOpenCommand,
+    addSwarmCommand,
+    addMcpCommand,
+  ],
+  Manage: [
+    addGameCommands,
+    addNamespaceCommands,
+    addGroupCommands,
+    addMemberCommands,
+    addTokenCommands,
+    addDomainCommands,
+    addLimitCommands,
+    addStoredCommands,
+    addEntryCommands,
+  ],
   Operate: [addStartCommand, addPlatformCommands, addDoctorCommand, addCompletionCommand],
 }
 

@@ -4,7 +4,7 @@ import { COMPONENTS } from './components.ts'
 import { ERRORS, type ErrorCode } from './errors.ts'
 import type { CallerKind, Operation } from './operation.ts'
 import { OPERATIONS } from './operations.ts'
-import { NO_BODY } from './records.ts'
+import { isOptionalBody, NO_BODY } from './records.ts'
 import { sectionOf, sectionsOf } from './sections.ts'
 
 type Json = Record<string, unknown>
@@ -181,7 +181,8 @@ function hasBody({ method, body }: Operation): boolean {
 
 function requestBodyOf(operation: Operation): Pick<OpenapiOperation, 'requestBody'> {
   if (!hasBody(operation)) return {}
-  const requestBody = { required: true, content: { 'application/json': { schema: plain(operation.body) } } }
+  const required = !isOptionalBody(operation.body)
+  const requestBody = { required, content: { 'application/json': { schema: plain(operation.body) } } }
   return { requestBody }
 }
 

@@ -7,6 +7,8 @@ const strict = { additionalProperties: false } as const
 export const NO_MEMBERS = Type.Object({}, strict)
 /** An operation without a body takes none, or an empty object. */
 export const NO_BODY = Type.Optional(Type.Object({}, strict))
+/** Whether an operation with this body may be called without one. */
+export const isOptionalBody = (body: TSchema): boolean => Type.IsOptional(body)
 export const Empty = Type.Object({}, { ...strict, description: 'An empty object: the operation succeeded.' })
 
 export const Timestamp = (description: string) =>

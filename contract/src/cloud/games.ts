@@ -9,6 +9,8 @@ import { NamespaceSummary } from './namespaces.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 import { VersionSummary } from './versions.ts'
 
+/** Lifetime of a cloud token. */
+export const CLOUD_TOKEN_TTL_MS_MAX = 365 * 24 * 60 * 60_000
 /** Characters of the display name of a game. */
 export const GAME_DISPLAY_NAME_LENGTH_MAX = 24
 
@@ -150,11 +152,22 @@ export const createCloudToken = operation({
   service: 'api',
   method: 'POST',
   path: '/cloud/games/{game_id}/tokens/cloud',
-  summary: 'Creates a cloud token, valid for a year. It acts for this game only. Use it in CI.',
+  summary: 'Creates a cloud token. It acts for this game only. Use it in CI.',
   role: 'developer',
   auth: ['admin', 'user', 'cloud'],
   rate_limit: 'cloud',
   params,
+  body: Type.Optional(
+    object({
+      ttl: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: CLOUD_TOKEN_TTL_MS_MAX,
+          description: 'How long the token is valid, in milliseconds. Default and maximum: 365 days.',
+        }),
+      ),
+    }),
+  ),
   response: object({ token: Type.String({ description: 'The cloud token. It is returned only once.' }) }),
   errors: ['GAME_NOT_FOUND'],
 })

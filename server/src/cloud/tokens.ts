@@ -1,6 +1,6 @@
 // Tokens that the management side gives out. What one may do is in what it says, so it is not kept: a row remembers
 // that it was issued, by its id, and another that it was revoked, which every process hears of within a second.
-import { ApiError, type TokenSummary } from '@muster/contract'
+import { ApiError, CLOUD_TOKEN_TTL_MS_MAX, type TokenSummary } from '@muster/contract'
 import { sql } from 'kysely'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../audit/changes.ts'
@@ -14,7 +14,7 @@ import { requireGame, requireNamespace } from './access.ts'
 import { cut, LIST_MAX } from './lists.ts'
 import { timestamp } from './times.ts'
 
-export const CLOUD_TOKEN_LIFETIME_MS = 365 * 24 * 60 * 60_000
+export const CLOUD_TOKEN_LIFETIME_MS = CLOUD_TOKEN_TTL_MS_MAX
 /** It is built into games that are out there: 15 years, as their developers are used to. */
 const PUBLIC_TOKEN_LIFETIME_MS = 15 * 365 * 24 * 60 * 60_000
 
@@ -27,10 +27,11 @@ export type TokenList =
 export async function createCloudToken(
   ctx: ChangeContext,
   caller: Caller,
-  game_id: string,
+  options: { game_id: string; lifetime_ms: number | undefined },
 ): Promise<{ token: string }> {
+  const { game_id, lifetime_ms = CLOUD_TOKEN_LIFETIME_MS } = options
   await requireGame(ctx, caller, game_id)
-  return issueToken(ctx, { kind: 'cloud', game_id }, { kind: 'cloud', game_id }, CLOUD_TOKEN_LIFETIME_MS)
+  return issueToken(ctx, { kind: 'cloud', game_id }, { kind: 'cloud', game_id }, lifetime_ms)
 }
 
 /** For game clients. Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND. */

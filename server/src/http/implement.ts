@@ -6,7 +6,7 @@ import {
   type BodyOf,
   type CallerKind,
   type ErrorDetail,
-  NO_BODY,
+  isOptionalBody,
   type Operation,
   type ParamsOf,
   type QueryOf,
@@ -225,7 +225,7 @@ export function mount(app: FastifyInstance, options: MountOptions, { operation, 
       } as object,
       ...(operation.auth.includes('anyone') ? { bodyLimit: STRANGER_BODY_BYTES_MAX } : {}),
       onRequest,
-      ...(operation.body === NO_BODY ? { preValidation: noBodyIsEmpty } : {}),
+      ...(isOptionalBody(operation.body) ? { preValidation: noBodyIsEmpty } : {}),
       handler,
     })
   }

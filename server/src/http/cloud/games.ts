@@ -16,5 +16,7 @@ export const games = (records: WatchedRecords): Implementation[] => [
       ({ game }) => game.namespaces.map(({ namespace_id }) => namespace_id),
     )
   }),
-  implement(createCloudToken, ({ ctx, caller, params }) => tokens.createCloudToken(ctx, caller, params.game_id)),
+  implement(createCloudToken, ({ ctx, caller, params, body }) =>
+    tokens.createCloudToken(ctx, caller, { game_id: params.game_id, lifetime_ms: body?.ttl }),
+  ),
 ]

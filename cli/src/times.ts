@@ -1,0 +1,22 @@
+// Times and durations for people. JSON has RFC 3339, as the API.
+import type { Terminal } from './terminal.ts'
+
+const STEPS = [
+  { ms: 24 * 60 * 60_000, unit: 'd' },
+  { ms: 60 * 60_000, unit: 'h' },
+  { ms: 60_000, unit: 'min' },
+  { ms: 1000, unit: 's' },
+] as const
+
+/** `3 min ago`, and `in 30 d` for what is to come. */
+export function ago(terminal: Pick<Terminal, 'now'>, ts: string): string {
+  const past_ms = terminal.now() - Date.parse(ts)
+  if (Math.abs(past_ms) < 1000) return 'now'
+  return past_ms > 0 ? `${durationText(past_ms)} ago` : `in ${durationText(-past_ms)}`
+}
+
+/** The largest unit: `5 s`, `3 min`, `2 h`, `30 d`; below a second `250 ms`. */
+export function durationText(ms: number): string {
+  for (const { ms: unit_ms, unit } of STEPS) if (ms >= unit_ms) return `${Math.floor(ms / unit_ms)} ${unit}`
+  return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`
+}
