@@ -1,6 +1,6 @@
 // muster deploy, versions, diff and rollback, as processes on a real platform with a runner and an edge.
 import assert from 'node:assert/strict'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import {
@@ -57,7 +57,8 @@ test('deploys of the command line', async (t) => {
   await t.test('a server that fails ends the deploy with 1 and its last lines', (t) => failingServer(t, platform))
   await t.test('versions and diff say what was deployed and what differs', (t) => versionsAndDiff(t, platform))
   await t.test('refused files are named, with the remedy, and nothing is switched', (t) => refusedFiles(t, platform))
-  await t.test('refusals name the line, the missing right, the address and the quota', (t) => refusals(t, platform))
+  await t.test('refusals name the line, the missing right and the address', (t) => refusals(t, platform))
+  await t.test('screens of a pseudo-terminal are as they were kept', (t) => screens(t, platform))
   await t.test('without a page or with --no-site the address and the site stay', (t) => noSite(t, platform))
 })
 
@@ -173,10 +174,7 @@ async function rollback(t: TestContext, platform: Platform): Promise<void> {
   assert.deepEqual([early.code, /No earlier version .* is known to have worked/.test(early.stderr)], [1, true])
   const one = await project.deploy()
   const { params } = await prodOf(platform, project)
-  await until('the first lobby in the history', async () => {
-    const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
-    return versions[0]!.first_ready_ts !== undefined
-  })
+  await firstLobbyIsListed(platform, params)
   // Two versions that never had a lobby.
   for (const players of [5, 6]) {
     project.write('muster.yaml', readYaml(project).replace(/max_players: \d/, `max_players: ${players}`))
@@ -213,6 +211,17 @@ async function rollback(t: TestContext, platform: Platform): Promise<void> {
   assert.equal((await prodOf(platform, project)).version_id, one.version_id)
 }
 
+/** The table of lobbies is written within a second. */
+async function firstLobbyIsListed(
+  platform: Platform,
+  params: { game_id: string; namespace_id: string },
+): Promise<void> {
+  await until('the first lobby in the history', async () => {
+    const { versions } = await platform.client.call(getGameNamespaceVersionHistoryList, { params })
+    return versions[0]!.first_ready_ts !== undefined
+  })
+}
+
 async function failingServer(t: TestContext, platform: Platform): Promise<void> {
   const project = await createProject(t, platform, {
     server: { 'server.mjs': 'console.log("the map is missing"); process.exit(3)' },
@@ -245,9 +254,19 @@ async function versionsAndDiff(t: TestContext, platform: Platform): Promise<void
   assert.deepEqual(others, [])
 
   const diff = await project.run(['diff', 'v1', 'v2'])
-  assert.equal(diff.stdout, `server: build ${one.build_id} -> ${two.build_id}\n`)
+  assert.equal(diff.stdout, `server: build ${one.build_id} -> build ${two.build_id}\n`)
   assert.equal((await project.run(['diff', 'v1'])).stdout, diff.stdout)
   assert.equal((await project.run(['diff', 'v2', 'v2'])).stdout, 'They do not differ.\n')
+  project.write('muster.yaml', readYaml(project).replace('matchmaker:', 'site: { folder: site }\nmatchmaker:'))
+  for (const path of ['index.html', 'same.txt', 'old.txt']) project.write(`site/${path}`, path)
+  await project.deploy('--detach')
+  rmSync(join(project.folder, 'site/old.txt'))
+  project.write('site/index.html', 'INDEX.html')
+  project.write('site/sub/new.txt', 'new')
+  await project.deploy('--detach')
+  const sites = await project.run(['diff', 'v3', 'v4'])
+  assert.equal(sites.stdout, '~ site/index.html\n- site/old.txt\n+ site/sub/new.txt\n', sites.stderr)
+
   const { build_ids } = JSON.parse((await project.run(['diff', 'v1', 'v2', '--json'])).stdout)
   assert.deepEqual(build_ids, { before: [one.build_id], after: [two.build_id] })
 }
@@ -331,4 +350,42 @@ async function noSite(t: TestContext, platform: Platform): Promise<void> {
     params: { game_id: project.game_id, version_id: String(sent.version_id) },
   })
   assert.equal(version.config.cdn?.site_id, sent.site_id)
+}
+
+/** The screens in the order in which a person sees them. What differs from run to run is a letter. */
+async function screens(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    game: 'screens',
+    site: Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`${index}.txt`, `file ${index}`])),
+  })
+  const show = async (name: string, args: readonly string[], keys: { after: string; type: string } | null = null) => {
+    const screen = openScreen(t, { ...project.muster, cwd: project.folder }, args)
+    if (screen === null) return
+    if (keys !== null) {
+      await screen.shows(keys.after)
+      screen.type(keys.type)
+    }
+    assert.equal(await screen.ended, 0, screen.text())
+    const kept = readFileSync(new URL(`screens/${name}.txt`, import.meta.url), 'utf8')
+    assert.equal(withoutFigures(screen.text()), kept, `the screen of muster ${args.join(' ')}`)
+  }
+  await show('deploy', ['deploy', '-m', 'First'])
+  project.write('site/3.txt', 'changed')
+  project.write('muster.yaml', readYaml(project).replace('max_players: 4', 'max_players: 8'))
+  await show('deploy-changed', ['deploy', '-m', 'Larger'])
+  await firstLobbyIsListed(platform, (await prodOf(platform, project)).params)
+  await show('versions', ['versions', '--lines', '2'])
+  await show('diff', ['diff', 'v1', 'v2'])
+  await show('rollback', ['rollback', 'v1'], { after: '[y/N]', type: 'y\r' })
+}
+
+function withoutFigures(screen: string): string {
+  return screen
+    .replaceAll(/(?:pack|send) \w+ \[[^\]]*\] \d+% of [\d.]+ \w+/g, '')
+    .replaceAll(/:\d{4,5}\b/g, ':PORT')
+    .replaceAll(/\d+ ms\b/g, 'N ms')
+    .replaceAll(/\d+\.\d s\b/g, 'N s')
+    .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, 'TIME               ')
+    .replaceAll(/ +$/gm, '')
+    .replaceAll(/\n{2,}/g, '\n')
 }

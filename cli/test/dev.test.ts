@@ -1,6 +1,7 @@
 // muster dev: a game server of this machine behind the matchmaker, on a platform that runs, and on one that it starts.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { getGameById, listGameNamespaceTokensDevelopment } from '@muster/contract'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
@@ -8,6 +9,8 @@ import { endProcessesOf, processesOf } from '../../server/test/supervisor/starte
 import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 import { openScreen } from './program.ts'
+
+const PAGE = new URL('../../docs/deploy.md', import.meta.url)
 
 const GAME_SERVER = (greeting: string) => `
 import http from 'node:http'
@@ -35,6 +38,8 @@ test('muster dev', async (t) => {
 })
 
 async function startDev(t: TestContext, project: DeployedProject, env: Record<string, string> = {}) {
+  // The command of docs/deploy.md.
+  assert.ok(readFileSync(PAGE, 'utf8').includes('\nmuster dev\n'))
   const child = project.muster.start(['dev'], { cwd: project.folder, env })
   t.after(() => endProcessesOf(project.folder))
   let output = ''

@@ -27,7 +27,7 @@ import { packFiles } from './pack.ts'
 import { type Sending, sendAll } from './send.ts'
 import { readState, rememberUpload, STATE_FOLDER } from './state.ts'
 
-/** Parts of an upload that is continued. */
+/** Parts of an upload that are read. */
 const PARTS_READ_MAX = UPLOAD_FILES_MAX + PARTS_MAX
 /** The tag of a build that says which files it has. */
 const CONTENT_TAG = 'muster-content'
@@ -76,18 +76,25 @@ export async function uploadServer(ctx: UploadContext, files: readonly HashedFil
 async function missingParts({ session }: UploadContext, upload_id: string): Promise<Presigned | null> {
   const missing: Presigned = []
   try {
-    for (let offset = 0; offset < PARTS_READ_MAX; ) {
-      const upload = await session.client.call(getUpload, { params: { upload_id }, query: { offset } })
-      if (upload.complete) return null
-      missing.push(...upload.presigned_requests)
-      offset += upload.parts.length
-      if (upload.parts.length === 0 || offset >= upload.part_count) return missing
+    for await (const page of uploadPages(session, upload_id)) {
+      if (page.complete) return null
+      missing.push(...page.presigned_requests)
     }
-    return null
+    return missing
   } catch (error) {
     // The platform removes uploads that nobody completes.
     if (error instanceof ApiError && error.code === 'UPLOAD_NOT_FOUND') return null
     throw error
+  }
+}
+
+/** All parts of an upload, in pages. */
+export async function* uploadPages(session: Session, upload_id: string): AsyncGenerator<ResponseOf<typeof getUpload>> {
+  for (let offset = 0; offset < PARTS_READ_MAX; ) {
+    const page = await session.client.call(getUpload, { params: { upload_id }, query: { offset } })
+    yield page
+    offset += page.parts.length
+    if (page.parts.length === 0 || offset >= page.part_count) return
   }
 }
 
@@ -172,7 +179,7 @@ async function sendFiles(
   const bar = terminal.progress(`send ${title}`, total_bytes)
   try {
     await sendAll(sendings, { signal: terminal.signal, advance: bar.advance })
-    bar.done(`${title}: ${countText(files)}; sent ${changedText(sendings, files)}, ${sizeText(total_bytes)}`)
+    bar.done(`${title}: ${sentText(sendings, files, total_bytes)}`)
     return total_bytes
   } catch (error) {
     bar.done(`${title}: not sent`)
@@ -184,8 +191,9 @@ function countText(files: readonly HashedFile[]): string {
   return `${files.length} ${files.length === 1 ? 'file' : 'files'}, ${sizeText(bytesOf(files))}`
 }
 
-/** `1 of 500 files`, or `2 parts` of one large file. */
-function changedText(sendings: readonly Sending[], files: readonly HashedFile[]): string {
-  const paths = new Set(sendings.map(({ file }) => file.path))
-  return files.length === 1 && sendings.length > 1 ? `${sendings.length} parts` : `${paths.size} of ${files.length}`
+/** `sent 1 of 500 files, 19.5 KiB`. */
+function sentText(sendings: readonly Sending[], files: readonly HashedFile[], total_bytes: number): string {
+  if (sendings.length === 0) return `${countText(files)}; everything was there`
+  const { size } = new Set(sendings.map(({ file }) => file.path))
+  return `sent ${files.length === 1 ? '' : `${size} of ${files.length} files, `}${sizeText(total_bytes)}`
 }

@@ -118,6 +118,9 @@ export const getUpload = operation({
         byte_offset: Bytes('Offset of the part in the file; 0 for a whole file.'),
         content_length: Bytes('Length of the part in bytes.'),
         is_arrived: Type.Boolean({ description: 'Whether the platform has all bytes of the part.' }),
+        sha256: Type.Optional(
+          Sha256('SHA-256 of the whole file. Present in a complete upload, where the platform has computed it.'),
+        ),
       }),
       { description: 'At most 1,000 parts from `offset` on, by path and offset.' },
     ),

@@ -29,7 +29,7 @@ export async function uploadOf(
     .select((query) => query.fn.countAll<number>().as('part_count'))
     .executeTakeFirstOrThrow()
   const listed = await own_files
-    .select(['path', 'byte_offset', 'content_length', 'content_type', 'object_key'])
+    .select(['path', 'byte_offset', 'content_length', 'content_type', 'object_key', 'sha256'])
     .orderBy('path')
     .orderBy('byte_offset')
     .offset(offset)
@@ -45,9 +45,10 @@ export async function uploadOf(
     create_ts: timestamp(upload.create_ts),
     complete,
     part_count: Number(part_count),
-    parts: listed.map(({ path, byte_offset, content_length }, index) => {
-      return { path, byte_offset, content_length, is_arrived: have_arrived[index] === true }
-    }),
+    parts: listed.map(({ path, byte_offset, content_length, sha256 }, index) => ({
+      ...{ path, byte_offset, content_length, is_arrived: have_arrived[index] === true },
+      ...(complete && sha256 !== null ? { sha256 } : {}),
+    })),
     presigned_requests: presignFiles(
       ctx,
       missing,
