@@ -1,7 +1,9 @@
-// A part of `npm run generate`: writes the generated parts of two pages. The settings are those that the program itself
-// reads, and the limits are the constants of the code, so no page can be out of date.
+// A part of `npm run generate`: writes the generated parts of three pages. The settings are those that the program itself
+// reads, the limits are the constants of the code, and the members of muster.yaml are those of its schema. So no page can be out of
+// date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { type JsonSchema, projectSchema } from '../contract/src/project-config.ts'
 import { SETTING_NAMES, SETTINGS, type Setting } from '../server/src/config/settings.ts'
 import { writeCommandPages } from './command-pages.ts'
 import { type Limit, readLimits } from './limits.ts'
@@ -46,6 +48,29 @@ function limitsTables(limits: readonly Limit[]): string {
   return tables.join('\n')
 }
 
+/** Every member of muster.yaml by its path. `NAME` stands for a name that the file chooses, `[]` for each entry of a list. */
+function membersTable(): string {
+  const rows = membersOf(projectSchema(), '').map(
+    ({ path, schema }) => `| \`${path}\` | ${typeOf(schema)} | ${cell(schema.description ?? '')} |\n`,
+  )
+  return `| member | type | meaning |\n| --- | --- | --- |\n${rows.join('')}`
+}
+
+function membersOf(schema: JsonSchema, path: string): { path: string; schema: JsonSchema }[] {
+  const named = Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
+    const own = path === '' ? name : `${path}.${name}`
+    return [{ path: own, schema: member }, ...membersOf(member, own)]
+  })
+  const mapped = Object.values(schema.patternProperties ?? {}).flatMap((value) => membersOf(value, `${path}.NAME`))
+  return [...named, ...mapped, ...(schema.items === undefined ? [] : membersOf(schema.items, `${path}[]`))]
+}
+
+function typeOf({ type, enum: values, minimum, maximum, patternProperties }: JsonSchema): string {
+  if (values !== undefined) return values.map((value) => `\`${value}\``).join(', ')
+  if (type === 'integer') return `${minimum ?? ''} to ${maximum ?? ''}`
+  return type === 'object' && patternProperties !== undefined ? 'map' : (type ?? '')
+}
+
 /** A comment in a cell: a bar would end the cell, and `<` would begin a tag. */
 function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '&lt;')
@@ -53,6 +78,7 @@ function cell(text: string): string {
 
 await writePart('docs/README.md', 'commands', await writeCommandPages(ROOT))
 await writePart('docs/configuration.md', 'settings', settingsTable())
+await writePart('docs/muster-yaml.md', 'members', membersTable())
 const limits = await readLimits(ROOT)
 await writePart('docs/design/limits.md', 'limits', limitsTables(limits))
 const undescribed = limits.filter(({ description }) => description === '')

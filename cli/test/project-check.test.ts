@@ -1,6 +1,6 @@
 // muster.yaml: the mistakes that are reported without a platform, and where.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -119,4 +119,12 @@ test('the sent config has the ids of what was uploaded, in every docker block', 
     },
   })
   assert.deepEqual(game_modes, { a: { docker: { args: ['a'] } }, b: {} }, 'the config of the file is not changed')
+})
+
+test('the examples of docs/muster-yaml.md have no mistakes', (t) => {
+  const page = readFileSync(new URL('../../docs/muster-yaml.md', import.meta.url), 'utf8')
+  const examples = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '')
+  assert.equal(examples.length, 2)
+  const folder = projectFolder(t)
+  for (const text of examples) assert.deepEqual(checkProjectText(text, folder).faults, [], text)
 })

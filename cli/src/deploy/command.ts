@@ -4,10 +4,13 @@ import { readProject } from '../project/project.ts'
 import { openSession } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { type DeployOptions, deployProject } from './deploy.ts'
+import { createMissingGame } from './new-game.ts'
 
 export async function runDeploy(terminal: Terminal, options: GlobalOptions & DeployOptions): Promise<void> {
   const project = readProject(terminal.cwd)
   const session = await openSession(terminal, options)
+  const named = options.game ?? (terminal.env.GAME_ID || undefined)
+  if (named === undefined && project.game !== null) await createMissingGame(terminal, session, project.game)
   const result = await deployProject(terminal, session, project, options)
   if (terminal.is_json) terminal.json(result)
   if (result.url !== null) terminal.print(`Play: ${result.url}`)

@@ -21,7 +21,7 @@ import { type Block, explain, ROOT, readMark, readPage, stepsOf } from './docume
 import { requireTypes, type Script } from './documentation/scripts.ts'
 import { openShell, type Shell } from './documentation/shell.ts'
 
-const GUIDE = 'docs/first-game.md'
+const GUIDE = 'docs/api-by-hand.md'
 const INDEX = 'docs/README.md'
 /** These have steps of their own, or come before all others: the index sets the variables that they use. */
 const NOT_OTHERS = ['README.md', GUIDE, INDEX]

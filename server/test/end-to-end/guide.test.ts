@@ -12,7 +12,7 @@ import { openAddress, type Requester } from './documentation/open-address.ts'
 import { explain, ROOT, readPage, stepsOf } from './documentation/page.ts'
 import { openShell, type Shell } from './documentation/shell.ts'
 
-const GUIDE = 'docs/first-game.md'
+const GUIDE = 'docs/api-by-hand.md'
 const DOTS_URL = 'http://dots.cdn.localhost/'
 /** Blocks, and the lines that say what to open. A guide with fewer has not been read to its end. */
 const GUIDE_STEPS_MIN = 12

@@ -22,7 +22,7 @@ test('every server that the documentation and the examples show listens on 127.0
   const shown = [...PAGES, ...FOLDERS.flatMap(textsOf)].flatMap((path) =>
     [...readFileSync(join(ROOT, path), 'utf8').matchAll(LISTENS)].map(([call]) => ({ path, call })),
   )
-  for (const path of ['docs/first-game.md', 'docs/ports.md', 'sdk/README.md', 'examples/arena/server/main.ts']) {
+  for (const path of ['docs/api-by-hand.md', 'docs/ports.md', 'sdk/README.md', 'examples/arena/server/main.ts']) {
     assert.ok(
       shown.some((one) => one.path === path),
       `${path} shows a server`,
