@@ -49,6 +49,15 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
     step.diagnostic(`the Node of this machine is ${execFileSync(system_node, ['--version'], { encoding: 'utf8' })}`)
   })
 
+  await t.test('muster init writes a project, with the files that npm would leave out', async () => {
+    await run(system_node, [muster, 'init', '--ci', '--template', 'node-ws', 'dots'], { cwd: app, env: systemEnv() })
+    const files = readdirSync(join(app, 'dots'))
+    assert.deepEqual(
+      ['.gitignore', 'muster.yaml', 'server', 'site'].filter((name) => !files.includes(name)),
+      [],
+    )
+  })
+
   await t.test('muster start becomes ready and serves, and Ctrl-C ends every process', async (step) => {
     const data = join(folder, 'data')
     step.after(() => endProcessesOf(data))
