@@ -21,6 +21,7 @@ import {
   addTokenCommands,
 } from './commands/settings.ts'
 import { addSwarmCommand } from './commands/swarm.ts'
+import { addUpCommand } from './commands/up.ts'
 import { addLobbyCommands, addLogCommand, addRequestCommands } from './commands/watch.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -28,7 +29,7 @@ type AddCommands = (program: Command, terminal: Terminal) => void
 
 /** Each group in the order of the help. A new command is a file in commands/ and an entry here. */
 const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
-  'Getting started': [addInitCommand, addDevCommands, addLoginCommands],
+  'Getting started': [addInitCommand, addUpCommand, addDevCommands, addLoginCommands],
   Deploy: [addDeployCommands, addConfigCommands],
   Watch: [
     addLobbyCommands,

@@ -21,6 +21,7 @@ import { findOrStartPlatform, freePorts } from './local-platform.ts'
 import { openBrowser } from './open-browser.ts'
 import { type Page, servePage } from './page.ts'
 import { watchFolder } from './watch.ts'
+import { whenEnded } from './when-ended.ts'
 
 export type DevOptions = GlobalOptions & { port?: number; host: string }
 
@@ -36,7 +37,6 @@ type Dev = {
   parts: Part[]
 }
 
-const ENDING_SIGNALS = ['SIGTERM', 'SIGHUP'] as const
 const KEYS = 'p new player, b bot, l logs, o open, r restart, q end'
 
 /** Runs until Ctrl-C, q or a signal. */
@@ -68,17 +68,6 @@ export async function runDev(terminal: Terminal, options: DevOptions): Promise<v
       }
     }
   }
-}
-
-/** Ctrl-C is an orderly end here. */
-function whenEnded(terminal: Terminal): { promise: Promise<void>; end: () => void } {
-  let end = (): void => {}
-  const promise = new Promise<void>((resolve) => {
-    end = resolve
-  })
-  terminal.signal.addEventListener('abort', end, { once: true })
-  for (const signal of ENDING_SIGNALS) process.once(signal, end)
-  return { promise, end }
 }
 
 async function startParts(dev: Dev, end: () => void): Promise<void> {

@@ -1,4 +1,4 @@
-// The platform that `muster dev` uses: the one that is chosen, if it runs. Otherwise one on this machine, which keeps its data in
+// The platform that `muster up` and `muster dev` use: the one that is chosen, if it runs. Otherwise one on this machine, which keeps its data in
 // `.muster/platform` of the project and ends with the command.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +26,8 @@ const LOOPBACK = '127.0.0.1'
 const GAME_NAME_DEFAULT = 'game'
 const NAME_LENGTH_MAX = 16
 
-export type LocalPlatform = { session: Session; stop(): Promise<void> }
+/** `is_own`: this command has started it, and ends it. */
+export type LocalPlatform = { session: Session; is_own: boolean; stop(): Promise<void> }
 
 export async function findOrStartPlatform(
   terminal: Terminal,
@@ -34,7 +35,7 @@ export async function findOrStartPlatform(
   project: Project,
 ): Promise<LocalPlatform> {
   const chosen = await findPlatform(terminal, options)
-  if (chosen !== null) return { session: chosen, stop: async () => {} }
+  if (chosen !== null) return { session: chosen, is_own: false, stop: async () => {} }
   return startPlatform(terminal, options, project)
 }
 
@@ -83,7 +84,7 @@ async function startPlatform(terminal: Terminal, options: GlobalOptions, project
     const env = { ...terminal.env, MUSTER_URL: url, MUSTER_TOKEN: token }
     const surroundings = { env, cwd: terminal.cwd, signal: terminal.signal }
     const { context: _context, url: _url, ...rest } = options
-    return { session: await openSession(surroundings, { ...rest, game, namespace: 'prod' }), stop }
+    return { session: await openSession(surroundings, { ...rest, game, namespace: 'prod' }), is_own: true, stop }
   } catch (error) {
     await stop()
     throw error
