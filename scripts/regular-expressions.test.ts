@@ -17,6 +17,7 @@ const LITERALS_MIN = 120
 const TRUSTED = new Map([['server/src/http/reference/operation.ts', 'It colours JSON that we have written ourselves.']])
 /** Files that build expressions at run time. */
 const MADE = new Map([
+  ['cli/src/watch/logs.ts', 'From the filter that the user of the command has typed.'],
   ['contract/src/services.ts', 'From the paths of the contract. One segment is read once.'],
   ['contract/src/visible-text.ts', 'From another expression, with other flags.'],
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],

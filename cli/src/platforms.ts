@@ -82,7 +82,9 @@ export function requireContextName(name: string): void {
 
 /** The context name of an address: its host, with the port when there is one. */
 export function nameOf(url: string): string {
-  return new URL(url).host.replaceAll(NOT_IN_NAMES, '-').replace(/^[^A-Za-z0-9]+|-+$/g, '') || 'default'
+  const name = new URL(url).host.replaceAll(NOT_IN_NAMES, '-')
+  const words = name.split('-').filter((word) => word !== '')
+  return words.join('-').replace(/^[^A-Za-z0-9]+/, '') || 'default'
 }
 
 function parse(file: string, text: string): Platforms {

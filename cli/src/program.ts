@@ -12,6 +12,7 @@ import { addLoginCommands } from './commands/login.ts'
 import { addMcpCommand } from './commands/mcp.ts'
 import { addPlatformCommands, addStartCommand } from './commands/platform.ts'
 import {
+  addAuditCommand,
   addDomainCommands,
   addEntryCommands,
   addLimitCommands,
@@ -22,7 +23,7 @@ import {
 } from './commands/settings.ts'
 import { addSwarmCommand } from './commands/swarm.ts'
 import { addUpCommand } from './commands/up.ts'
-import { addLobbyCommands, addLogCommand, addRequestCommands } from './commands/watch.ts'
+import { addConsoleCommand, addLobbyCommands, addLogCommand, addRequestCommands } from './commands/watch.ts'
 import type { Terminal } from './terminal.ts'
 
 type AddCommands = (program: Command, terminal: Terminal) => void
@@ -34,6 +35,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
   Watch: [
     addLobbyCommands,
     addLogCommand,
+    addConsoleCommand,
     addRequestCommands,
     addNumberCommands,
     addOpenCommand,
@@ -50,6 +52,7 @@ const GROUPS: Readonly<Record<string, readonly AddCommands[]>> = {
     addLimitCommands,
     addStoredCommands,
     addEntryCommands,
+    addAuditCommand,
   ],
   Operate: [addStartCommand, addPlatformCommands, addDoctorCommand, addCompletionCommand],
 }

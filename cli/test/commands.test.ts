@@ -20,10 +20,13 @@ import {
   listGameCdnSites,
   listGameCloudTokens,
   listGameNamespaceTokensPublic,
+  listGameRays,
+  listGroupAuditEvents,
   listGroups,
   listKvEntries,
   listNamespaceLobbies,
   type Operation,
+  searchGame,
 } from '@muster/contract'
 import { createShapeCheck } from '../../server/src/schema-check.ts'
 import { type Platform, startPlatform, type TestGame } from '../../server/test/platform.ts'
@@ -39,6 +42,7 @@ const { PLATFORM_API_URL, PLATFORM_TOKEN, PORT_GAME } = process.env
 console.log('one plain line')
 console.log(JSON.stringify({ level: 50, msg: 'a line of pino' }))
 console.error('[WARN] something is odd')
+process.stdin.on('data', (text) => console.log('read ' + String(text).trim().split('\\n').join(' and read ')))
 http.createServer((request, answer) => { console.log('asked for ' + request.url); answer.end('lobby') })
   .listen(Number(PORT_GAME), '127.0.0.1', () => {
     const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
@@ -54,6 +58,7 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   const game = await platform.game({
     files: { 'server.mjs': SERVER },
     matchmaker: { game_modes: { default: { idle_grace_ms: LONG_MS } } },
+    docker: { standard_input: true },
   })
   const env = { MUSTER_URL: platform.edge_url, MUSTER_TOKEN: platform.token, GAME_ID: game.name_id }
   const world: World = { platform, game, muster: createMuster(t, env) }
@@ -66,6 +71,8 @@ test('commands for games, namespaces and what happens in them', async (t) => {
   await t.test('logs are filtered by time, text and level', () => logs(world))
   await t.test('logs -f prints new lines until Ctrl-C', (t) => follow(t, world))
   await t.test('--json of every reading command has the form of the contract', () => shapes(world))
+  await t.test('rays, search and the audit log show what happened', () => happened(world))
+  await t.test('a console writes to the server of a lobby', (t) => console_(t, world))
   await t.test('a version drains, and a lobby stops', () => stopped(world))
   await t.test('what is misspelt, foreign or forbidden is refused with the reason', (t) => refusals(t, world))
   await t.test('nothing is deleted without consent', (t) => consent(t, world))
@@ -252,6 +259,43 @@ async function shapes({ muster }: World): Promise<void> {
     const filled = { ...value, ...Object.fromEntries(without.map((name) => [name, { index: '0' }])) }
     assert.deepEqual(createShapeCheck(operation.response)(filled), [], args.join(' '))
   }
+}
+
+async function happened({ muster, game }: World): Promise<void> {
+  const rays = await until('the refused find is listed', async () => {
+    const response = await muster.json(['rays', '--code', 'MATCHMAKER_GAME_MODE_NOT_FOUND'])
+    return (response as { rays: { ray_id: string }[] }).rays.length > 0 ? response : null
+  })
+  assert.deepEqual(createShapeCheck(listGameRays.response)(rays), [])
+  assert.match(await done(muster, ['rays', '--since', '1h']), /^RAY +WHEN +OPERATION +TOOK +CODE\n/)
+  const { lobbies } = (await muster.json(['lobbies'])) as { lobbies: { lobby_id: string }[] }
+  const found = await muster.json(['search', lobbies[0]!.lobby_id])
+  assert.deepEqual(createShapeCheck(searchGame.response)(found), [])
+  assert.match(
+    await done(muster, ['search', lobbies[0]!.lobby_id]),
+    new RegExp(`${lobbies[0]!.lobby_id} +prod +default`),
+  )
+  assert.equal((await muster.run(['search', 'nonsense'])).code, 1)
+  const events = await muster.json(['audit', '--group', game.group_id])
+  assert.deepEqual(createShapeCheck(listGroupAuditEvents.response)(events), [])
+  assert.match(
+    await done(muster, ['audit', '--operation', 'games.namespaces.updateGameNamespaceMatchmakerConfig']),
+    /lobby_count_max: 128 → 20/,
+  )
+}
+
+async function console_(t: TestContext, { muster }: World): Promise<void> {
+  const { lobbies } = (await muster.json(['lobbies'])) as { lobbies: { lobby_id: string }[] }
+  const lobby = lobbies[0]!.lobby_id.slice(-8)
+  assert.equal((await muster.run(['console', lobby], { input: 'hello\nthere\n' })).code, 0)
+  await until('the server has read both lines', async () => (await done(muster, ['logs'])).includes('read there'))
+  const screen = openScreen(t, muster, ['console', lobby])
+  if (screen === null) return
+  await screen.shows('read there')
+  screen.type('again\r')
+  await screen.shows('read again')
+  screen.ctrlC()
+  assert.equal(await screen.ended, 130)
 }
 
 async function stopped({ muster }: World): Promise<void> {

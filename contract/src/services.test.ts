@@ -7,6 +7,12 @@ import { serviceOf } from './services.ts'
 const FORMER_MATCHMAKER_PATH =
   /^\/(?:(?:matchmaker|v1|parties|identity\/events|cloud\/games\/[^/?]+\/matchmaker(?!\/lobbies\/(?:export-history|[^/?]+\/logs(?:\/export)?)(?:[?]|$))|cloud\/rays\/[^/?]+\/explain)(?=[/?]|$)|identity\/identities(?=[?]|$))/
 
+/** Operations that are newer than the expression, which has them in the other role. */
+const NEWER: ReadonlySet<string> = new Set([
+  'games.matchmaker.writeLobbyInput',
+  'games.matchmaker.getLobbyUsage',
+])
+
 const ID = '0199c6a2-7d3e-7b41-9c55-2f8e6a1d4b07'
 
 test('every address of an operation is routed to the role that serves the operation, as it was before', () => {
@@ -14,6 +20,7 @@ test('every address of an operation is routed to the role that serves the operat
     for (const address of [path, ...aliases].map((one) => one.replace(/\{\w+\}/g, ID))) {
       for (const url of [address, `${address}?x=/matchmaker`]) {
         assert.equal(serviceOf(url), service, `${id}: ${url}`)
+        if (NEWER.has(id)) continue
         assert.equal(FORMER_MATCHMAKER_PATH.test(url) ? 'matchmaker' : 'api', service, `${id}: ${url}`)
       }
     }

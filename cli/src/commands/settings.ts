@@ -1,10 +1,11 @@
 // What belongs to a game or a namespace: tokens, domains, limits, builds, sites, entries, numbers and addresses.
 import { Argument, type Command, Option } from 'commander'
+import type { AuditOptions } from '../manage/audit.ts'
 import type { GroupOptions } from '../manage/groups.ts'
 import type { Page } from '../manage/open.ts'
 import type { RemovalOptions } from '../manage/removal.ts'
 import type { TokenOptions } from '../manage/tokens.ts'
-import { type GlobalOptions, parseDuration, parseMoment, withGame, withNamespace } from '../options.ts'
+import { type GlobalOptions, parseDuration, parseMoment, parseWhole, withGame, withNamespace } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { withGroup, withRemoval } from './games.ts'
 
@@ -12,6 +13,10 @@ type Removal = GlobalOptions & RemovalOptions
 
 const DAY_MS = 24 * 60 * 60_000
 const DOMAIN_WAIT_MS_DEFAULT = 10 * 60_000
+const EVENTS_DEFAULT = 50
+/** Events that one command lists. */
+const EVENTS_MAX = 10_000
+const OUTCOMES = ['done', 'begun', 'failed', 'refused'] as const
 const TOKEN_KINDS = ['cloud', 'public', 'development'] as const
 const PAGES: readonly Page[] = ['site', 'docs', 'api']
 
@@ -136,6 +141,19 @@ export function addNumberCommands(program: Command, terminal: Terminal): void {
     .option('--since <time>', 'start; default: the first of the month (UTC)', moment)
     .option('--until <time>', 'end; default now', moment)
     .action(async (options: GroupOptions) => (await load()).showUsage(terminal, options))
+}
+
+export function addAuditCommand(program: Command, terminal: Terminal): void {
+  const moment = parseMoment(terminal.now())
+  withGroup(program.command('audit'))
+    .description('Show who changed what in a group and its games, when and from where.')
+    .option('--actor <id>', 'only events of this user, token or session')
+    .option('--operation <id>', 'only events of this operation')
+    .addOption(new Option('--outcome <outcome>', 'only events with this outcome').choices(OUTCOMES))
+    .option('--since <time>', 'only from then on: a time, or how long ago (7d)', moment)
+    .option('--until <time>', 'only before', moment)
+    .option('-n, --lines <number>', 'how many at most', parseWhole(1, EVENTS_MAX), EVENTS_DEFAULT)
+    .action(async (options: AuditOptions) => (await import('../manage/audit.ts')).showAudit(terminal, options))
 }
 
 export function addOpenCommand(program: Command, terminal: Terminal): void {

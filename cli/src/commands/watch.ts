@@ -1,13 +1,25 @@
 // What happens in a namespace: lobbies, players, logs and requests for seats.
 import { type Command, Option } from 'commander'
 import type { RemovalOptions } from '../manage/removal.ts'
-import { type GlobalOptions, parseMoment, parseWhole, withNamespace, withPlatform } from '../options.ts'
+import {
+  type GlobalOptions,
+  parseDuration,
+  parseMoment,
+  parseWhole,
+  withGame,
+  withNamespace,
+  withPlatform,
+} from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import type { FindOptions } from '../watch/find.ts'
 import type { LobbyFilter } from '../watch/lobby-filter.ts'
 import type { LogOptions } from '../watch/logs.ts'
+import type { RayOptions } from '../watch/rays.ts'
 import { withRemoval } from './games.ts'
 
+const RAYS_DEFAULT = 50
+/** Requests that one command lists. */
+const RAYS_MAX = 1000
 const LINES_DEFAULT = 100
 /** Lines of a log that are printed at the beginning. */
 const LINES_MAX = 100_000
@@ -51,6 +63,17 @@ export function addLobbyCommands(program: Command, terminal: Terminal): void {
     )
 }
 
+export function addConsoleCommand(program: Command, terminal: Terminal): void {
+  withNamespace(program.command('console'))
+    .description(
+      "Show a lobby's log, and write lines to its server. The version config must allow it (standard_input).",
+    )
+    .argument('<lobby>', LOBBY)
+    .action(async (lobby: string, options: GlobalOptions) =>
+      (await import('../watch/console.ts')).openConsole(terminal, lobby, options),
+    )
+}
+
 export function addLogCommand(program: Command, terminal: Terminal): void {
   const moment = parseMoment(terminal.now())
   withFilter(withNamespace(program.command('logs')))
@@ -76,6 +99,23 @@ export function addRequestCommands(program: Command, terminal: Terminal): void {
       const requests = await import('../watch/explain.ts')
       return timings ? requests.timings(terminal, ray_id, options) : requests.explain(terminal, ray_id, options)
     })
+  const moment = parseMoment(terminal.now())
+  withNamespace(program.command('rays'))
+    .description('List kept requests: failed and slow ones, and a sample of the others.')
+    .option('--code <code>', 'only with this error code; none: only good ones; any: only failed ones')
+    .option('--operation <id>', 'only of this operation: lobbies.find')
+    .option('--slower <time>', 'only those that took at least this long: 1s', parseDuration)
+    .option('--player <id>', 'only those about this player')
+    .option('--since <time>', 'only from then on: a time, or how long ago (5m)', moment)
+    .option('--until <time>', 'only before', moment)
+    .option('-n, --lines <number>', 'how many at most', parseWhole(1, RAYS_MAX), RAYS_DEFAULT)
+    .action(async (options: RayOptions) => (await import('../watch/rays.ts')).listRays(terminal, options))
+  withGame(program.command('search'))
+    .description('Find players, lobbies and requests in all namespaces of a game.')
+    .argument('<text>', 'id of a player, lobby or ray, or the address of a client')
+    .action(async (text: string, options: GlobalOptions) =>
+      (await import('../watch/rays.ts')).search(terminal, text, options),
+    )
   withNamespace(program.command('find'))
     .description('Find a seat as a player would, and print how to connect.')
     .option('--mode <name...>', 'acceptable game modes', ['default'])

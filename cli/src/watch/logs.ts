@@ -33,6 +33,8 @@ type Params = { game_id: string; namespace_id: string }
 const STREAMS: readonly StreamName[] = ['std_out', 'std_err']
 /** Lobbies whose logs one command shows. */
 const LOBBIES_MAX = 32
+/** Lines that a console begins with. */
+const CONSOLE_LINES = 20
 /** How often a follower looks for new lobbies. */
 const LOBBIES_PAUSE_MS = 3000
 
@@ -49,6 +51,18 @@ export async function showLogs(terminal: Terminal, options: LogOptions): Promise
   const more = async (): Promise<string[]> =>
     options.lobby === undefined ? runningLobbies(session, params, options) : lobby_ids
   await view.follow(more, options.lobby === undefined)
+}
+
+/** Prints the last lines of a lobby, and then those that follow until its log ends. */
+export async function followLobby(
+  terminal: Terminal,
+  session: Session,
+  params: Params,
+  lobby_id: string,
+): Promise<void> {
+  const view = new LogView(terminal, session, params, () => true)
+  await view.showLast([lobby_id], { lines: CONSOLE_LINES })
+  await view.follow(async () => [lobby_id], false)
 }
 
 type Match = (line: LogLine) => boolean
@@ -71,7 +85,10 @@ class LogView {
   }
 
   /** Prints the last matching lines of these lobbies, in the order of time. */
-  async showLast(lobby_ids: readonly string[], options: LogOptions): Promise<void> {
+  async showLast(
+    lobby_ids: readonly string[],
+    options: Pick<LogOptions, 'lines' | 'since' | 'until' | 'filter' | 'level'>,
+  ): Promise<void> {
     this.#known = [...lobby_ids]
     const is_whole =
       options.since !== undefined ||
