@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,6 +23,8 @@ const LAST_LINES_MAX = 20
 /** The end of a platform that was asked to end. */
 const STOP_MS_MAX = 30_000
 const LOOPBACK = '127.0.0.1'
+/** Ports are below it. */
+const PORTS_END = 65_536
 const GAME_NAME_DEFAULT = 'game'
 const NAME_LENGTH_MAX = 16
 
@@ -66,7 +68,7 @@ function isLocal(url: string): boolean {
 async function startPlatform(terminal: Terminal, options: GlobalOptions, project: Project): Promise<LocalPlatform> {
   const data_dir = join(project.folder, STATE_FOLDER, 'platform')
   await mkdir(data_dir, { recursive: true })
-  const settings = await freePortSettings(terminal)
+  const settings = await portSettings(terminal, join(project.folder, STATE_FOLDER, 'platform-ports.json'))
   terminal.note(`No platform runs: starting one, with its data in ${data_dir}`)
   const child = spawn(process.execPath, [PROGRAM, 'start'], {
     // With npm_lifecycle_event the platform ends when this process is killed.
@@ -91,8 +93,11 @@ async function startPlatform(terminal: Terminal, options: GlobalOptions, project
   }
 }
 
-/** Ports that nobody listens at, so that it does not disturb another platform of this machine. */
-async function freePortSettings({ env }: Terminal): Promise<Record<string, string>> {
+/**
+ * Ports that no other program listens at, so that the platform does not disturb another one of this machine. A later start
+ * takes the same ports, where they are still free: addresses and contexts stay valid.
+ */
+async function portSettings({ env }: Terminal, file: string): Promise<Record<string, string>> {
   const names = [
     'MUSTER_EDGE_HTTP_PORT',
     'MUSTER_EDGE_HTTPS_PORT',
@@ -100,10 +105,37 @@ async function freePortSettings({ env }: Terminal): Promise<Record<string, strin
     'MUSTER_MATCHMAKER_PORT',
     'MUSTER_LOBBY_API_PORT',
   ]
-  const ports = await freePorts(names.length)
-  const settings: Record<string, string> = { MUSTER_METRICS_PORT: '0' }
-  for (const [index, name] of names.entries()) settings[name] = env[name] ?? String(ports[index])
-  return settings
+  const former = readPorts(file)
+  const free = await freePorts(names.length)
+  const settings: Record<string, string> = {}
+  for (const [index, name] of names.entries()) {
+    const port = former[name]
+    settings[name] = env[name] ?? String(port !== undefined && (await isFree(port)) ? port : free[index])
+  }
+  await writeFile(file, `${JSON.stringify(settings)}\n`)
+  return { ...settings, MUSTER_METRICS_PORT: '0' }
+}
+
+/** Empty when there is no such file, or it is damaged. */
+function readPorts(file: string): Record<string, number> {
+  try {
+    const ports = Object.entries(JSON.parse(readFileSync(file, 'utf8'))).map(([name, port]) => [name, Number(port)])
+    return Object.fromEntries(ports.filter(([, port]) => Number.isInteger(port) && Number(port) < PORTS_END))
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw error
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  const is_free = new Promise<boolean>((resolve) => {
+    server.once('listening', () => resolve(true)).once('error', () => resolve(false))
+  })
+  server.listen(port, LOOPBACK)
+  if (!(await is_free)) return false
+  await new Promise((resolve) => server.close(resolve))
+  return true
 }
 
 /** They are taken all at once, so that none is found twice. */
