@@ -381,7 +381,7 @@ async function screens(t: TestContext, platform: Platform): Promise<void> {
 
 function withoutFigures(screen: string): string {
   return screen
-    .replaceAll(/(?:pack|send) \w+ \[[^\]]*\] \d+% of [\d.]+ \w+/g, '')
+    .replaceAll(/(?:pack|send) \w+ \[[^\]]*\] \d+% of [\d.]+ (?:[KMGT]i)?B/g, '')
     .replaceAll(/:\d{4,5}\b/g, ':PORT')
     .replaceAll(/\d+ ms\b/g, 'N ms')
     .replaceAll(/\d+\.\d s\b/g, 'N s')
