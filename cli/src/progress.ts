@@ -15,6 +15,7 @@ export type ProgressBars = {
 
 /** Parts of the whole after which a plain line is printed. */
 const PLAIN_STEPS = 4
+/** How often the bars are drawn. */
 const REDRAWS_PER_S_MAX = 10
 const FORMAT = '{title} [{bar}] {percentage}% of {size}'
 

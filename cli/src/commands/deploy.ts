@@ -6,6 +6,7 @@ import { type GlobalOptions, parseWhole, withNamespace } from '../options.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
+/** Deploys that `versions` lists. */
 const DEPLOYS_LISTED_MAX = 1_000
 const DEPLOYS_LISTED_DEFAULT = 20
 

@@ -4,6 +4,7 @@ import type { DevOptions } from '../dev/dev.ts'
 import { parseWhole, withNamespace } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
+/** The largest port. */
 const PORT_MAX = 65_535
 
 export function addDevCommands(program: Command, terminal: Terminal): void {

@@ -14,6 +14,7 @@ const SENDS_AT_ONCE_MAX = 4
 /** Attempts of one request before the deploy fails. */
 const ATTEMPTS_MAX = 6
 const PAUSE_MS_FIRST = 250
+/** The pause before a part is sent again. */
 const PAUSE_MS_MAX = 8_000
 /** A connection over which nothing moves is given up after this. */
 const SILENCE_MS_MAX = 60_000

@@ -26,6 +26,7 @@ const LOOPBACK = '127.0.0.1'
 /** Ports are below it. */
 const PORTS_END = 65_536
 const GAME_NAME_DEFAULT = 'game'
+/** Characters of the name of a game. */
 const NAME_LENGTH_MAX = 16
 
 /** `is_own`: this command has started it, and ends it. */

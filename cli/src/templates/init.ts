@@ -11,6 +11,7 @@ export type Initialised = { folder: string; template: TemplateName; game: string
 
 /** The name_id of a game, as the contract has it. */
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
+/** Characters of the name of a game. */
 const NAME_LENGTH_MAX = 16
 /** Files that an error lists. */
 const SHOWN_MAX = 5

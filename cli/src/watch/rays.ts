@@ -19,6 +19,7 @@ type Ray = ResponseOf<typeof listGameRays>['rays'][number]
 
 /** Pages of one command. A page may have fewer rays than asked for, because its search is bounded. */
 const PAGES_MAX = 50
+/** Rays that one call lists. */
 const PAGE_SIZE_MAX = 100
 const US_PER_MS = 1000
 

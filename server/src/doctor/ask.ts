@@ -7,6 +7,7 @@ import { type Fetched, safeFetch } from '../outbound/safe-fetch.ts'
 
 /** From the look-up of the name to the last byte. */
 const RESPONSE_MS_MAX = 8_000
+/** Bytes of a response that are read. */
 const RESPONSE_BYTES_MAX = 256 * 1024
 
 /** Throws a FetchFailure. */
