@@ -51,6 +51,7 @@ export const searchGame = operation({
   params: object({ game_id: GameId }),
   query: object({
     text: Type.String({
+      examples: ['203.0.113.7'],
       maxLength: 64,
       description:
         'Id of a player, of a lobby or of a ray; or an IPv4 address, an IPv6 address or an IPv6 /64. A lobby id also finds its players, a player id also finds its lobby and its rays. Example: `203.0.113.7`.',

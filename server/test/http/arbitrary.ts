@@ -65,7 +65,9 @@ function ofPattern(pattern: string): fc.Arbitrary<string> {
   const before = patterned.get(pattern)
   if (before !== undefined) return before
   const names = fc.constantFrom('game', 'default', 'a-b', 'a1', 'A_b', 'x'.repeat(16), 'x'.repeat(65))
-  const made = pattern.includes('(?=') ? names : fc.oneof(fc.stringMatching(new RegExp(pattern, 'u')), names)
+  const made = pattern.includes('(?=')
+    ? names
+    : fc.oneof({ weight: 3, arbitrary: fc.stringMatching(new RegExp(pattern, 'u')) }, { weight: 1, arbitrary: names })
   patterned.set(pattern, made)
   return made
 }

@@ -24,6 +24,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   },
   content_length: 1024,
   content_type: 'text/html',
+  sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
   device_link_token: '$DEVICE_LINK_TOKEN',
   directory: 'players',
   display_name: 'Arena',
@@ -86,6 +87,7 @@ function exampleOf(schemas: Schemas, given: Schema, position: Position): unknown
     exampleOf(schemas, inner, { name: inner_name, purpose, depth: depth + 1 })
   if (schema.const !== undefined) return schema.const
   if (schema.enum !== undefined) return schema.enum[0]
+  if (schema.examples !== undefined) return schema.examples[0]
   if (schema.anyOf !== undefined) return below(schema.anyOf[0]!, name)
   if (schema.format === 'uuid') return purpose === 'call' ? `$${variableOf(name)}` : ID
   const known = Object.hasOwn(VALUES, name) ? VALUES[name] : undefined

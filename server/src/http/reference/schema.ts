@@ -11,6 +11,7 @@ export type Schema = {
   anyOf?: readonly Schema[]
   description?: string
   pattern?: string
+  examples?: readonly unknown[]
   minLength?: number
   maxLength?: number
   minimum?: number
