@@ -17,6 +17,7 @@ import { newId } from '../../src/ids.ts'
 import { makeAuthority } from '../certificates.ts'
 import { insertLobby, insertRawLobby, RAW_HOST } from '../edge/platform.ts'
 import { type Platform, startPlatform } from '../platform.ts'
+import { until } from '../until.ts'
 import { openBrowser } from './browser.ts'
 import { deploySite } from './site.ts'
 
@@ -151,7 +152,10 @@ async function becomeVictim(platform: Platform, context: BrowserContext): Promis
     await page.goto(origin.replace('://', `://ada:${PASSWORD}@`))
     assert.equal(await page.title(), 'site')
     await page.evaluate(`document.cookie = 'progress=${COOKIES[kind]}; max-age=3600; domain=${host}'`)
-    assert.ok((await context.cookies(origin)).some(({ value }) => value === COOKIES[kind]))
+    // The page hands the cookie to another process of the browser.
+    await until('the browser keeps the cookie', async () =>
+      (await context.cookies(origin)).some(({ value }) => value === COOKIES[kind]),
+    )
   }
   await page.close()
   const basic = Buffer.from(`ada:${PASSWORD}`).toString('base64')
