@@ -60,12 +60,12 @@ async function oneOfMany(t: TestContext, { platform, proxy, url }: World): Promi
   assert.equal((await project.deploy('--detach')).sent_bytes, 0)
 }
 
-/** Files that differ in their first bytes, and take no space on the disk of the test. */
-function writeLargeSite({ folder }: DeployedProject): void {
+/** Files that differ in their first bytes, also from those of another `name`. They take no space on the disk of the test. */
+function writeLargeSite({ folder }: DeployedProject, name: string): void {
   mkdirSync(join(folder, 'site'))
   for (let index = 0; index < LARGE_FILES; index++) {
     const file = openSync(join(folder, 'site', `${index}.bin`), 'w')
-    writeSync(file, `file ${index}`)
+    writeSync(file, `${name} ${index}`)
     ftruncateSync(file, LARGE_FILE_BYTES)
     closeSync(file)
   }
@@ -73,7 +73,7 @@ function writeLargeSite({ folder }: DeployedProject): void {
 
 async function killed(t: TestContext, { platform, proxy, url }: World): Promise<void> {
   const project = await createProject(t, platform, { url, site: {} })
-  writeLargeSite(project)
+  writeLargeSite(project, 'killed')
   const before = proxy.sent_bytes()
   const child = project.muster.start(['deploy', '--detach'], { cwd: project.folder })
   const closed = once(child, 'close')
@@ -96,14 +96,17 @@ async function killed(t: TestContext, { platform, proxy, url }: World): Promise<
 
 async function interrupted(t: TestContext, { platform, url }: World): Promise<void> {
   const project = await createProject(t, platform, { url, site: {} })
-  writeLargeSite(project)
-  project.write('site/own.bin', 'so that this site is another one')
+  // The group stores none of these contents, so most of them are still to be sent at the interrupt.
+  writeLargeSite(project, 'interrupted')
   const { game } = await platform.client.call(getGameById, { params: { game_id: project.game_id } })
   const child = project.muster.start(['deploy', '--detach'], { cwd: project.folder })
   let output = ''
+  let is_interrupted = false
   child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
     output += chunk
-    if (/^send site: 25%|^server: .*sent/m.test(output)) child.kill('SIGINT')
+    if (is_interrupted || !/^send site: \d+%/m.test(output)) return
+    is_interrupted = true
+    child.kill('SIGINT')
   })
   const [code] = (await once(child, 'close')) as [number | null]
   assert.equal(code, 130, output)
