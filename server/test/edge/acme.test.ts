@@ -297,10 +297,13 @@ test('an order that is requested during a run does not wait for the next planned
     'the first run has planned the next one',
     async () => ((await nextRun()) ?? 0) > ctx.now() + ORDER_AHEAD_MS,
   )
-  const request_ms = ctx.now() + ORDER_AHEAD_MS
-  await addCertificateRun(ctx.db, request_ms, 'request')
-  await orderCertificates(ctx)
-  assert.equal(await nextRun(), request_ms)
+  // At its start the platform itself may request a run a moment later, which comes first.
+  await until('the run keeps the time of the request', async () => {
+    const request_ms = ctx.now() + ORDER_AHEAD_MS
+    await addCertificateRun(ctx.db, request_ms, 'request')
+    await orderCertificates(ctx)
+    return (await nextRun()) === request_ms
+  })
 })
 
 test('a failed order is reported, and retried after growing pauses', async (t) => {

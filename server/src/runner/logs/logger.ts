@@ -73,8 +73,9 @@ class Logger {
     for (let waited_ms = 0; waited_ms < FORMER_WAIT_MS_MAX && isLogger(former); waited_ms += FORMER_POLL_MS) {
       await sleep(FORMER_POLL_MS)
     }
-    for (const lobby_id of lobbiesWithPipes(this.#lobbies_folder)) this.#attach(lobby_id)
+    // In this order: pipes that are made before the control pipe is open are found, later ones are named through it.
     listen(this.#lobbies_folder, (message) => this.#handleMessage(message))
+    for (const lobby_id of lobbiesWithPipes(this.#lobbies_folder)) this.#attach(lobby_id)
     setInterval(() => this.#housekeep(), HOUSEKEEPING_MS)
   }
 

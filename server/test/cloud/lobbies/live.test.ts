@@ -70,11 +70,11 @@ const byId = (lobbies: Iterable<LobbySummaryAnalytics>) =>
   [...lobbies].sort((a, b) => (a.lobby_id < b.lobby_id ? -1 : 1))
 
 async function requireSame(platform: Platform, game: TestGame, page: Page): Promise<void> {
-  const wanted = byId(await list(platform, game))
-  await until(
-    'the page shows what the list says',
-    () => JSON.stringify(byId(page.lobbies.values())) === JSON.stringify(wanted),
-  )
+  // The list is asked each time: a lobby without players ends after a while, also between the list and the page.
+  await until('the page shows what the list says', async () => {
+    const wanted = byId(await list(platform, game))
+    return JSON.stringify(byId(page.lobbies.values())) === JSON.stringify(wanted)
+  })
 }
 
 test('what has been answered is in the list at once: seats, who has connected, ready, closed, outdated, stopped', async (t) => {
