@@ -73,6 +73,7 @@ async function requireSame(platform: Platform, game: TestGame, page: Page): Prom
   // The list is asked each time: a lobby without players ends after a while, also between the list and the page.
   await until('the page shows what the list says', async () => {
     const wanted = byId(await list(platform, game))
+    assert.notEqual(page.socket.readyState, WebSocket.CLOSED, 'the page has lost its connection')
     return JSON.stringify(byId(page.lobbies.values())) === JSON.stringify(wanted)
   })
 }
