@@ -10,7 +10,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { until } from '../../server/test/until.ts'
 
 const PROGRAM = fileURLToPath(new URL('../src/main.ts', import.meta.url))
-const COLUMNS = 100
+const COLUMNS_DEFAULT = 100
 const ROWS = 40
 const CTRL_C = '\u0003'
 
@@ -39,6 +39,7 @@ export function createMuster(t: TestContext, env: Env = {}): Muster {
       env: { ...own, ...options.env },
     })
     t.after(() => child.kill('SIGKILL'))
+    ignoreEndedReader(child)
     return child
   }
   const run: Muster['run'] = async (args, options = {}) => {
@@ -71,18 +72,26 @@ export type Screen = {
   ended: Promise<number | null>
 }
 
-/** A command in a pseudo-terminal of 100 columns; null, and the test says so, where `script` of util-linux is missing. */
-export function openScreen(t: TestContext, muster: Muster, args: readonly string[], env: Env = {}): Screen | null {
+export type ScreenOptions = { env?: Env; columns?: number }
+
+/** A command in a pseudo-terminal; null, and the test says so, where `script` of util-linux is missing. */
+export function openScreen(
+  t: TestContext,
+  muster: Muster,
+  args: readonly string[],
+  { env = {}, columns = COLUMNS_DEFAULT }: ScreenOptions = {},
+): Screen | null {
   if (spawnSync('script', ['--version']).error !== undefined) {
     t.diagnostic('script of util-linux is not installed: no pseudo-terminal')
     return null
   }
-  const command = `stty cols ${COLUMNS} rows ${ROWS}; exec "$MUSTER_TEST_NODE" "$MUSTER_TEST_PROGRAM" ${args.join(' ')}`
+  const command = `stty cols ${columns} rows ${ROWS}; exec "$MUSTER_TEST_NODE" "$MUSTER_TEST_PROGRAM" ${args.map(quoted).join(' ')}`
   const child = spawn('script', ['-qefc', command, '/dev/null'], {
     cwd: muster.cwd,
     env: { TERM: 'xterm', SHELL: '/bin/sh', ...muster.env, ...env, ...programNames() },
   })
   t.after(() => child.kill('SIGKILL'))
+  ignoreEndedReader(child)
   const output = gather(child.stdout)
   const text = (): string => stripVTControlCharacters(output()).replaceAll('\r\n', '\n')
   const ended = once(child, 'close').then(([code]) => code as number | null)
@@ -99,6 +108,18 @@ export function openScreen(t: TestContext, muster: Muster, args: readonly string
     },
     ended,
   }
+}
+
+/** A command may end before it has read its standard input, or while the test types. The write then fails, which is no failure. */
+function ignoreEndedReader({ stdin }: ChildProcess): void {
+  stdin?.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && error.code !== 'ECONNRESET') throw error
+  })
+}
+
+/** As one word of a shell. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`
 }
 
 /** In variables, because `script` takes a command as one text. */
