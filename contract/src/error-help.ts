@@ -257,7 +257,8 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     command: LIST_GAMES,
   },
   NAMESPACE_NOT_FOUND: {
-    cause: 'The game has no namespace with this id, or the token stands for another namespace.',
+    cause:
+      'The game has no namespace with this id, or the token stands for another namespace. `metadata.expire_ts`: the namespace has expired.',
     remedy: 'Read the game: it lists its namespaces with their ids.',
     command: SHOW_GAME,
   },

@@ -54,7 +54,7 @@ export const AuditEvent = object(
       {
         kind: Type.String({
           description:
-            'Kind of the caller: `user`, `admin`, `cloud`, `development` or another kind of token; `anyone` without a credential.',
+            'Kind of the caller: `user`, `admin`, `cloud`, `development` or another kind of token; `anyone` without a credential; `platform` for what the platform does without a request.',
         }),
         user_id: Type.Optional(Id('Id of the user. Absent when no user is known.')),
         name: Type.Optional(
@@ -66,7 +66,7 @@ export const AuditEvent = object(
       },
       'The caller.',
     ),
-    client_ip: Type.String({ description: 'Address of the client. Example: `203.0.113.7`.' }),
+    client_ip: Type.String({ description: 'Address of the client; `-` for the platform. Example: `203.0.113.7`.' }),
     ray_id: RayId,
     operation: OperationId,
     outcome: Outcome,

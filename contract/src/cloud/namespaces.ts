@@ -8,6 +8,8 @@ import { Draft, ValidationErrors } from './validation.ts'
 
 /** Characters of the display name of a namespace. */
 export const NAMESPACE_DISPLAY_NAME_LENGTH_MAX = 128
+/** How far in the future a namespace may expire. */
+export const NAMESPACE_LIFETIME_MS_MAX = 366 * 24 * 60 * 60_000
 /** Characters of the message of a deploy. */
 export const DEPLOY_MESSAGE_LENGTH_MAX = 500
 
@@ -19,7 +21,16 @@ const summary = {
   name_id: Type.String({
     description: 'Short name, unique in the game. It is part of the address of the site. Example: `prod`.',
   }),
+  expire_ts: Type.Optional(
+    Timestamp('When the platform stops its lobbies and deletes the namespace. Absent when it does not expire.'),
+  ),
 }
+
+const ExpireTs = Type.Optional(
+  Timestamp(
+    'When the platform stops the lobbies of the namespace and deletes it: in the future, within 366 days. Default: never.',
+  ),
+)
 
 export const NamespaceSummary = object(summary, 'A namespace without its config.')
 
@@ -154,6 +165,7 @@ export const createGameNamespace = operation({
       NameId,
       'Short name, unique in the game: lower-case letters and digits, with single dashes in between. Example: `beta`.',
     ),
+    expire_ts: ExpireTs,
   }),
   response: object({ namespace_id: NamespaceId }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN', 'QUOTA_REACHED'],
@@ -203,6 +215,20 @@ export const updateGameNamespaceVersion = operation({
   }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND'],
+})
+
+export const updateGameNamespaceExpiry = operation({
+  ...defaults,
+  id: 'games.namespaces.updateGameNamespaceExpiry',
+  method: 'PUT',
+  path: '/cloud/games/{game_id}/namespaces/{namespace_id}/expiry',
+  summary:
+    'Sets when the namespace expires; without `expire_ts` it never does. A namespace that has expired is gone for good.',
+  role: 'developer',
+  params,
+  body: object({ expire_ts: ExpireTs }),
+  response: Empty,
+  errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })
 
 export const updateGameNamespaceMatchmakerConfig = operation({

@@ -5,7 +5,7 @@ import { ApiError } from '@muster/contract'
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
-import { newId } from '../ids.ts'
+import { newId, newRayId } from '../ids.ts'
 import { type Actor, type AuditedRequest, actorOf, type Event, INSERT_SQL, type Scope, tokenOf } from './events.ts'
 import { changedMembers, type Members } from './members.ts'
 
@@ -25,8 +25,16 @@ export type Change = {
   actor?: Actor
 }
 
-/** Does `work` in a transaction, and records what it says has changed. Returns what `work` returned. */
-export function changes<T extends Change>(
+/** For what the platform does without a request: the events have the actor `platform`. `operation`: the one with this effect. */
+export function asPlatform(ctx: Context, operation: string): ChangeContext {
+  return {
+    ...ctx,
+    audit: { operation, caller: 'platform', authorization: undefined, client_ip: '-', ray_id: newRayId() },
+  }
+}
+
+/** Does `work` in a transaction, and records what it says has changed: null is nothing. Returns what `work` returned. */
+export function changes<T extends Change | null>(
   ctx: ChangeContext,
   scope: Scope,
   work: (trx: Transaction<Schema>) => Promise<T>,
@@ -34,7 +42,7 @@ export function changes<T extends Change>(
   const request = requireAudited(ctx)
   return ctx.db.transaction().execute(async (trx) => {
     const change = await work(trx)
-    await insert(trx, { ...eventOf(ctx, request, scope, change), outcome: 'done' })
+    if (change !== null) await insert(trx, { ...eventOf(ctx, request, scope, change), outcome: 'done' })
     return change
   })
 }

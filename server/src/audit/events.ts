@@ -11,7 +11,8 @@ export type Actor = { actor_kind: string; user_id?: string; actor_name?: string;
 /** A request whose effect the audit log records. */
 export type AuditedRequest = {
   operation: string
-  caller: Caller
+  /** `platform`: no request, but a job. */
+  caller: Caller | 'platform'
   /** The Authorization header as it came. */
   authorization: string | undefined
   client_ip: string
@@ -59,7 +60,8 @@ export function tokenOf(keys: Keys, authorization: string | undefined): Token | 
   }
 }
 
-export function actorOf(caller: Caller, token: Token | null): Actor {
+export function actorOf(caller: Caller | 'platform', token: Token | null): Actor {
+  if (caller === 'platform') return { actor_kind: 'platform' }
   const user_id = 'user_id' in caller ? caller.user_id : null
   return {
     actor_kind: caller.kind,

@@ -50,11 +50,21 @@ export async function requireNamespace(
 ): Promise<{ name_id: string }> {
   const row = await db
     .selectFrom('namespaces')
-    .select('name_id')
+    .select(['name_id', 'expire_ts'])
     .where('game_id', '=', game_id)
     .where('namespace_id', '=', namespace_id)
     .executeTakeFirst()
+  return requireLiving(ctx, row)
+}
+
+/** A namespace that has expired is treated as deleted, also in the seconds before its row is gone. Throws NAMESPACE_NOT_FOUND. */
+export function requireLiving<T extends { expire_ts: Date | null }>(ctx: Context, row: T | undefined): T {
   if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+  if (row.expire_ts !== null && row.expire_ts.getTime() <= ctx.now()) {
+    const expire_ts = row.expire_ts.toISOString()
+    ctx.log.warn({ expire_ts }, 'a request names a namespace that has expired and is being deleted')
+    throw new ApiError('NAMESPACE_NOT_FOUND', { expire_ts }, { message: `The namespace expired at ${expire_ts}.` })
+  }
   return row
 }
 

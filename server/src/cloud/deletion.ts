@@ -6,6 +6,7 @@ import { sql, type Transaction } from 'kysely'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Members } from '../audit/members.ts'
 import type { Caller } from '../caller.ts'
+import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { requireGame, requireGroup } from './access.ts'
 import { lockDomains, releaseDomains } from './domains/ownership.ts'
@@ -96,29 +97,38 @@ export async function deleteNamespace(
   namespace_id: string,
 ): Promise<void> {
   await inGame(ctx, caller, { game_id, namespace_id }, async (trx) => {
-    const lobbies = await trx
-      .selectFrom('lobbies')
-      .select('lobby_id as id')
-      .where('namespace_id', '=', namespace_id)
-      .where('stop_ts', 'is', null)
-      .limit(HOLDERS_NAMED_MAX + 1)
-      .execute()
     const namespace = trx
       .selectFrom('namespaces')
       .select('namespace_id')
       .where('game_id', '=', game_id)
       .where('namespace_id', '=', namespace_id)
     if ((await namespace.executeTakeFirst()) === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
-    refuseHeld('The namespace', holders('lobby', lobbies))
-    await lockDomains(trx)
-    await releaseDomains(ctx, trx, { namespace_id })
-    return trx
-      .deleteFrom('namespaces')
-      .where('namespace_id', '=', namespace_id)
-      .returning(['display_name', 'name_id', 'version_id'])
-      .executeTakeFirstOrThrow()
+    refuseHeld('The namespace', holders('lobby', await namespaceLobbies(trx, namespace_id)))
+    return deleteNamespaceRows(ctx, trx, namespace_id)
   })
   await ctx.listener.notify('namespaces', namespace_id)
+}
+
+/** Lobbies of the namespace that run, at most one more than an error names. */
+export function namespaceLobbies(trx: Trx, namespace_id: string): Promise<{ id: string }[]> {
+  return trx
+    .selectFrom('lobbies')
+    .select('lobby_id as id')
+    .where('namespace_id', '=', namespace_id)
+    .where('stop_ts', 'is', null)
+    .limit(HOLDERS_NAMED_MAX + 1)
+    .execute()
+}
+
+/** Only for a caller that has locked the group and found no lobbies. Returns what the namespace was. */
+export async function deleteNamespaceRows(ctx: Context, trx: Trx, namespace_id: string): Promise<Members> {
+  await lockDomains(trx)
+  await releaseDomains(ctx, trx, { namespace_id })
+  return trx
+    .deleteFrom('namespaces')
+    .where('namespace_id', '=', namespace_id)
+    .returning(['display_name', 'name_id', 'version_id', 'expire_ts'])
+    .executeTakeFirstOrThrow()
 }
 
 /** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND or IN_USE. */

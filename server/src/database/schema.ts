@@ -195,6 +195,8 @@ type NamespaceTable = {
   max_players_per_client_hosting: Generated<number>
   enable_domain_public_auth: Generated<boolean>
   cdn_auth_type: Generated<'none' | 'basic'>
+  /** Null: it does not expire. */
+  expire_ts: Date | null
 }
 
 /** Who may visit a site that asks for a password. The hash is bcrypt's, and leaves the database towards the edge only. */

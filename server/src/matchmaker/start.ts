@@ -20,6 +20,7 @@ import { holdLease, keepRenewing, releaseLease } from './shards/lease.ts'
 import { watchDisks } from './watch/disks.ts'
 import { watchPorts } from './watch/edge-ports.ts'
 import { type EdgeReports, watchEdgeReports } from './watch/edge-reports.ts'
+import { stopExpiredLobbies } from './watch/expired-namespaces.ts'
 import { FailedStarts } from './watch/failed-starts.ts'
 import { createNamespaces, type Namespaces } from './watch/namespaces.ts'
 import { notePlayedGuests } from './watch/played-guests.ts'
@@ -211,6 +212,8 @@ async function takeLeadership(
   opened.defer(() => runs.close())
   const idle_lobbies = await keepIdleLobbies(ctx, books, standing.namespaces)
   opened.defer(() => idle_lobbies.close())
+  const expired = stopExpiredLobbies(ctx, books)
+  opened.defer(() => expired.close())
   const captcha_sweep = startCaptchaSweep(ctx)
   opened.defer(() => captcha_sweep.stop())
   const retention = startRetention(ctx, explanations, books.nowMs)

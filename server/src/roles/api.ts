@@ -10,6 +10,7 @@ import { checkDomain } from '../cloud/domains/check.ts'
 import { startJobs } from '../cloud/jobs.ts'
 import { createLiveFeeds } from '../cloud/lobbies/live-feeds.ts'
 import { openLogReaders } from '../cloud/lobbies/logs.ts'
+import { startExpiry } from '../cloud/namespaces/expiry.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { TextPacker } from '../cloud/uploads/pack-texts.ts'
@@ -87,6 +88,8 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   background.defer(() => aggregation.stop())
   const scrub = startScrub(ctx)
   background.defer(() => scrub.stop())
+  const expiry = startExpiry(ctx)
+  background.defer(() => expiry.stop())
   const sweeper = startSweeping(ctx)
   background.defer(() => sweeper.stop())
   waiting.defer(startOrdering(ctx))

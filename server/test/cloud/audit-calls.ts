@@ -42,6 +42,7 @@ const ORDER = [
   ...['games.gameBannerUploadPrepare', 'games.gameBannerUploadComplete'],
   ...['games.namespaces.createGameNamespace', 'games.namespaces.renameGameNamespace'],
   ...['games.namespaces.updateGameNamespaceVersion', 'games.namespaces.updateGameNamespaceMatchmakerConfig'],
+  'games.namespaces.updateGameNamespaceExpiry',
   ...['games.namespaces.addNamespaceDomain', 'games.namespaces.removeNamespaceDomain'],
   ...['games.namespaces.createGameNamespaceTokenPublic', 'games.namespaces.revokeGameNamespaceTokenPublic'],
   'games.namespaces.createGameNamespaceTokenDevelopment',

@@ -75,6 +75,7 @@ function ofPattern(pattern: string): fc.Arbitrary<string> {
 function textOf(schema: Schema, ids: readonly string[]): fc.Arbitrary<unknown> {
   if (schema.format === 'uuid') return fc.constantFrom(...ids)
   if (schema.format === 'email') return ofPattern('^[a-z0-9]{8,16}@[a-z]{1,8}[.][a-z]{2,3}$')
+  if (schema.format === 'date-time') return ofPattern('^202[67]-0[1-9]-[0-2][1-9]T00:00:00[.]000Z$')
   if (schema.format === 'instant') return ofPattern('^(?:2026-0[1-9]-[0-3][0-9]T00:00:00Z|1[0-9]{12})$')
   if (schema.pattern !== undefined) return ofPattern(schema.pattern)
   const maxLength = Math.min(schema.maxLength ?? TEXT_LENGTH_MAX, TEXT_LENGTH_MAX)

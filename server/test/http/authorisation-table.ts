@@ -139,6 +139,7 @@ export const TABLE: Record<string, Row> = {
   'games.namespaces.getGameNamespaceById': GAME,
   'games.namespaces.analytics.getAnalytics': GAME,
   'games.namespaces.updateGameNamespaceVersion': GAME_DEVELOPERS,
+  'games.namespaces.updateGameNamespaceExpiry': GAME_DEVELOPERS,
   'games.namespaces.updateGameNamespaceMatchmakerConfig': GAME_DEVELOPERS,
   'games.namespaces.validateGameNamespaceMatchmakerConfig': GAME_DEVELOPERS,
   'games.namespaces.createGameNamespaceTokenPublic': GAME_DEVELOPERS,

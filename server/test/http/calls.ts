@@ -128,6 +128,7 @@ function namespaceCalls(world: World): Record<string, Call> {
     'games.namespaces.validateGameNamespace': { params, body: { display_name: name, name_id: name } },
     'games.namespaces.getGameNamespaceById': { params: namespace },
     'games.namespaces.updateGameNamespaceVersion': { params: namespace, body: { version_id } },
+    'games.namespaces.updateGameNamespaceExpiry': { params: namespace, body: {} },
     'games.namespaces.updateGameNamespaceMatchmakerConfig': {
       params: namespace,
       body: { max_players_per_client: 4_294_967_295 },

@@ -5,7 +5,7 @@ import { type Change, type ChangeContext, changes } from '../../audit/changes.ts
 import { SECRET } from '../../audit/members.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
-import { requireGame } from '../access.ts'
+import { requireGame, requireLiving } from '../access.ts'
 
 export type NamespaceOf = { game_id: string; namespace_id: string }
 
@@ -123,13 +123,12 @@ async function change(
   await changes(ctx, { game_id, namespace_id }, async (trx) => {
     const row = await trx
       .selectFrom('namespaces')
-      .select(['cdn_auth_type', 'enable_domain_public_auth'])
+      .select(['cdn_auth_type', 'enable_domain_public_auth', 'expire_ts'])
       .where('game_id', '=', game_id)
       .where('namespace_id', '=', namespace_id)
       .forUpdate()
       .executeTakeFirst()
-    if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
-    return write(trx, row)
+    return write(trx, requireLiving(ctx, row))
   })
   await ctx.listener.notify('namespaces', namespace_id)
 }

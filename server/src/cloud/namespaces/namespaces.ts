@@ -19,7 +19,7 @@ import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { createShapeCheck } from '../../schema-check.ts'
-import { requireGame, requireNamespace } from '../access.ts'
+import { requireGame, requireLiving, requireNamespace } from '../access.ts'
 import { listDomains } from '../domains/domains.ts'
 import { checkDisplayName, checkNameId, notUnique, orNameTaken, refuse } from '../field-errors.ts'
 import { cut, LIST_MAX } from '../lists.ts'
@@ -28,9 +28,12 @@ import { timestamp } from '../times.ts'
 import { requireVersion } from '../versions/versions.ts'
 import { listAuthUsers } from './cdn.ts'
 import { recordDeploys } from './deploys.ts'
+import { checkExpireTs } from './expiry.ts'
 
 const nameTaken = (name_id: string): ErrorDetail =>
   notUnique(['name_id'], `The game has a namespace with the name id ${name_id} already.`)
+const nameExpired = (name_id: string): ErrorDetail =>
+  notUnique(['name_id'], `The namespace ${name_id} has expired and is being deleted. Try again in some seconds.`)
 
 /** Throws GAME_NOT_FOUND, VERSION_NOT_FOUND, NAME_TAKEN or QUOTA_REACHED. */
 export async function createNamespace(
@@ -41,16 +44,17 @@ export async function createNamespace(
 ): Promise<{ namespace_id: string }> {
   await requireGame(ctx, caller, game_id)
   await requireVersion(ctx, game_id, body.version_id)
-  refuse(await checkNamespace(ctx, game_id, body))
+  refuse([...checkExpireTs(ctx, body.expire_ts), ...(await checkNamespace(ctx, game_id, body))])
   const now = ctx.now()
   const namespace_id = newId(now)
+  const expire_ts = body.expire_ts === undefined ? null : new Date(body.expire_ts)
   await orNameTaken(nameTaken(body.name_id), () =>
     changes(ctx, { game_id, namespace_id }, async (trx) => {
       await requireQuota(ctx, trx, await lockGroupOf(trx, game_id), 'namespaces')
       await requireVersion({ ...ctx, db: trx }, game_id, body.version_id)
       await trx
         .insertInto('namespaces')
-        .values({ ...body, namespace_id, game_id, create_ts: new Date(now) })
+        .values({ ...body, namespace_id, game_id, create_ts: new Date(now), expire_ts })
         .execute()
       await recordDeploys(trx, caller, [{ namespace_id, version_id: body.version_id }], now)
       return { before: {}, after: body }
@@ -83,12 +87,13 @@ async function checkNamespace(
   if (name_errors.length > 0) return errors
   const twin = await ctx.db
     .selectFrom('namespaces')
-    .select('namespace_id')
+    .select('expire_ts')
     .where('game_id', '=', game_id)
     .where('name_id', '=', draft.name_id)
     .executeTakeFirst()
-  if (twin !== undefined) errors.push(nameTaken(draft.name_id))
-  return errors
+  if (twin === undefined) return errors
+  const has_expired = twin.expire_ts !== null && twin.expire_ts.getTime() <= ctx.now()
+  return [...errors, has_expired ? nameExpired(draft.name_id) : nameTaken(draft.name_id)]
 }
 
 export async function listNamespaces(
@@ -97,13 +102,20 @@ export async function listNamespaces(
 ): Promise<{ rows: Static<typeof NamespaceSummary>[]; is_cut: boolean }> {
   const rows = await ctx.db
     .selectFrom('namespaces')
-    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
+    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id', 'expire_ts'])
     .where('game_id', '=', game_id)
+    .where(({ or, eb }) => or([eb('expire_ts', 'is', null), eb('expire_ts', '>', new Date(ctx.now()))]))
     .orderBy('create_ts', 'desc')
     .orderBy('name_id')
     .limit(LIST_MAX + 1)
     .execute()
-  return cut(rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) })))
+  return cut(
+    rows.map(({ expire_ts, ...row }) => ({ ...row, create_ts: timestamp(row.create_ts), ...expiryOf(expire_ts) })),
+  )
+}
+
+function expiryOf(expire_ts: Date | null): { expire_ts?: string } {
+  return expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }
 }
 
 /** Throws GAME_NOT_FOUND or NAMESPACE_NOT_FOUND; a namespace of another game is not found here. */
@@ -116,16 +128,15 @@ export async function findNamespace(
   await requireGame(ctx, caller, game_id)
   const row = await ctx.db
     .selectFrom('namespaces')
-    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id'])
+    .select(['namespace_id', 'create_ts', 'display_name', 'version_id', 'name_id', 'expire_ts'])
     .select(['enable_domain_public_auth', 'cdn_auth_type', 'lobby_count_max', 'max_players_per_client'])
     .select(['max_players_per_client_vpn', 'max_players_per_client_proxy'])
     .select(['max_players_per_client_tor', 'max_players_per_client_hosting'])
     .where('game_id', '=', game_id)
     .where('namespace_id', '=', namespace_id)
     .executeTakeFirst()
-  if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
-  const { enable_domain_public_auth, cdn_auth_type, create_ts, display_name, version_id, name_id, ...rest } = row
-  const { namespace_id: _, ...matchmaker } = rest
+  const { enable_domain_public_auth, cdn_auth_type, create_ts, expire_ts, ...of_row } = requireLiving(ctx, row)
+  const { namespace_id: _, display_name, version_id, name_id, ...matchmaker } = of_row
   const auth_user_list = await listAuthUsers(ctx, namespace_id)
   const domains = await listDomains(ctx, namespace_id)
   return {
@@ -134,6 +145,7 @@ export async function findNamespace(
     display_name,
     version_id,
     name_id,
+    ...expiryOf(expire_ts),
     config: {
       cdn: { enable_domain_public_auth, domains, auth_type: cdn_auth_type, auth_user_list },
       identity: {},
@@ -208,14 +220,14 @@ export async function setMatchmakerLimits(
   await changes(ctx, { game_id, namespace_id }, async (trx) => {
     const row = await trx
       .selectFrom('namespaces')
-      .select(['lobby_count_max', ...CLIENT_LIMITS])
+      .select(['lobby_count_max', 'expire_ts', ...CLIENT_LIMITS])
       .where('game_id', '=', game_id)
       .where('namespace_id', '=', namespace_id)
       .forNoKeyUpdate()
       .executeTakeFirst()
-    if (row === undefined) throw new ApiError('NAMESPACE_NOT_FOUND')
+    requireLiving(ctx, row)
     await trx.updateTable('namespaces').set(after).where('namespace_id', '=', namespace_id).execute()
-    return { before: row, after: { ...row, ...after } }
+    return { before: { ...row }, after: { ...row, ...after } }
   })
   await ctx.listener.notify('namespaces', namespace_id)
 }

@@ -2,11 +2,13 @@ import {
   createGameNamespace,
   createGameNamespaceTokenPublic,
   getGameNamespaceById,
+  updateGameNamespaceExpiry,
   updateGameNamespaceMatchmakerConfig,
   updateGameNamespaceVersion,
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from '@muster/contract'
+import { setExpiry } from '../../cloud/namespaces/expiry.ts'
 import * as cloud from '../../cloud/namespaces/namespaces.ts'
 import * as tokens from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
@@ -23,6 +25,10 @@ export const namespaces = [
   })),
   implement(updateGameNamespaceVersion, async ({ ctx, caller, params, body }) => {
     await cloud.setVersion(ctx, caller, params.game_id, params.namespace_id, body)
+    return {}
+  }),
+  implement(updateGameNamespaceExpiry, async ({ ctx, caller, params, body }) => {
+    await setExpiry(ctx, caller, params, body)
     return {}
   }),
   implement(updateGameNamespaceMatchmakerConfig, async ({ ctx, caller, params, body }) => {

@@ -24,6 +24,8 @@ export type NamespaceRecord = ClientLimits & {
   game_id: string
   version_id: string
   lobby_count_max: number
+  /** From this time on the namespace is treated as deleted; null: never. */
+  expire_ts: Date | null
   enable_domain_public_auth: boolean
   game_modes: GameModes
   captcha: CaptchaConfig | null
@@ -52,9 +54,9 @@ export function createNamespaces(ctx: Context): Namespaces {
 
   return {
     get: (id) =>
-      required(
+      living(
+        ctx,
         records.get(id, () => readNamespace(ctx, id)),
-        'NAMESPACE_NOT_FOUND',
       ),
     gameModes: (id) =>
       required(
@@ -87,6 +89,20 @@ function required<T>(found: T | null | Promise<T | null>, code: ErrorCode): T | 
   return found
 }
 
+/** Throws NAMESPACE_NOT_FOUND for a namespace that is unknown or has expired. */
+function living(
+  ctx: Context,
+  found: NamespaceRecord | null | Promise<NamespaceRecord | null>,
+): NamespaceRecord | Promise<NamespaceRecord> {
+  if (found instanceof Promise) return found.then((value) => living(ctx, value))
+  if (found === null) throw new ApiError('NAMESPACE_NOT_FOUND')
+  if (found.expire_ts !== null && found.expire_ts.getTime() <= ctx.now()) {
+    const expire_ts = found.expire_ts.toISOString()
+    throw new ApiError('NAMESPACE_NOT_FOUND', { expire_ts }, { message: `The namespace expired at ${expire_ts}.` })
+  }
+  return found
+}
+
 async function readNamespace(ctx: Context, namespace_id: string): Promise<NamespaceRecord | null> {
   const row = await ctx.db
     .selectFrom('namespaces')
@@ -103,6 +119,7 @@ async function readNamespace(ctx: Context, namespace_id: string): Promise<Namesp
       'max_players_per_client_tor',
       'max_players_per_client_vpn',
       'enable_domain_public_auth',
+      'expire_ts',
       'versions.config',
       'versions.secrets',
     ])
