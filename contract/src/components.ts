@@ -14,6 +14,7 @@ import { LobbyMetrics, LogsLobbySummary } from './cloud/logs.ts'
 import { Member } from './cloud/members.ts'
 import { NamespaceVersion } from './cloud/namespace-cdn.ts'
 import { CdnConfig, CdnDomain, MatchmakerLimits, NamespaceFull, NamespaceSummary } from './cloud/namespaces.ts'
+import { OverviewDeploy, OverviewNamespace, Problem } from './cloud/overview.ts'
 import { ServicePerf } from './cloud/rays.ts'
 import { SiteSummary } from './cloud/sites.ts'
 import { RegionTier } from './cloud/tiers.ts'
@@ -61,9 +62,12 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   NamespaceFull,
   NamespaceSummary,
   NamespaceVersion,
+  OverviewDeploy,
+  OverviewNamespace,
   Party,
   PrepareFile,
   PresignedRequest,
+  Problem,
   RegionInfo,
   RegionSummary,
   RegionTier,

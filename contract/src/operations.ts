@@ -70,6 +70,7 @@ import {
   validateGameNamespace,
   validateGameNamespaceMatchmakerConfig,
 } from './cloud/namespaces.ts'
+import { getOverview } from './cloud/overview.ts'
 import { getRayPerfLogs, listGameRays } from './cloud/rays.ts'
 import {
   renameGame,
@@ -168,6 +169,7 @@ export const OPERATIONS: readonly Operation[] = [
   createGroupInvite,
   getGroupInvite,
   consumeGroupInvite,
+  getOverview,
   getUsage,
   listGroupAuditEvents,
   exportGroupAuditEvents,

@@ -22,6 +22,7 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     description:
       'Credentials for programs without a browser: the program shows a link, and a person opens it and chooses a game.',
   },
+  overview: { name: 'Overview', description: 'What is wrong and what runs, over all groups and games of a person.' },
   groups: {
     name: 'Groups',
     description: 'Developers of games. Each group has members with roles, and is visible to its members only.',

@@ -26,7 +26,10 @@ export const NamespaceVersion = object(
       {
         kind: Type.String({ description: 'Kind of the caller: `user`, `admin` or `cloud`.' }),
         name: Type.Optional(
-          Type.String({ description: 'Name of the access token. Absent for users and cloud tokens.' }),
+          Type.String({
+            description:
+              'Display name of the user now, or name of the access token. Absent for cloud tokens, and for users who deployed before this was recorded.',
+          }),
         ),
       },
       'The caller who deployed it.',

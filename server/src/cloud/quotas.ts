@@ -2,11 +2,13 @@
 // that a quota is exact however many requests create at once.
 import { ApiError } from '@muster/contract'
 import { type RawBuilder, sql, type Transaction } from 'kysely'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 
 type Trx = Transaction<Schema>
-export type Quota = 'games' | 'namespaces' | 'builds' | 'sites' | 'bytes' | 'domains' | 'members'
+export type Quota = keyof Config['quotas']
+export const QUOTAS: readonly Quota[] = ['games', 'namespaces', 'builds', 'sites', 'bytes', 'domains', 'members']
 
 /** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */
 export async function lockGroup(trx: Trx, group_id: string): Promise<void> {
@@ -59,4 +61,29 @@ function usageOf(group_id: string, quota: Quota): RawBuilder<unknown> {
   if (quota === 'members') return sql`count(*) from group_members where group_id = ${group_id}`
   if (quota === 'domains') return sql`count(*) from domains join namespaces using (namespace_id) where ${of_games}`
   return sql`count(*) from ${sql.table(quota)} where ${of_games}`
+}
+
+export type QuotaUsage = Record<Quota, number>
+
+/** What each group uses now, by group. Nothing is locked: it may have changed when it is read. */
+export async function usageOfGroups({ pool }: Context, group_ids: readonly string[]): Promise<Map<string, QuotaUsage>> {
+  const of = (quota: Quota, count: string, from: string): string =>
+    `select developer_group_id as group_id, '${quota}' as quota, ${count}::bigint as used from games ${from}
+      where developer_group_id = any($1) group by 1`
+  const parts = [
+    of('games', 'count(*)', ''),
+    of('namespaces', 'count(*)', 'join namespaces using (game_id)'),
+    of('builds', 'count(*)', 'join builds using (game_id)'),
+    of('sites', 'count(*)', 'join sites using (game_id)'),
+    of('bytes', 'sum(content_length)', 'join uploads using (game_id)'),
+    of('domains', 'count(*)', 'join namespaces using (game_id) join domains using (namespace_id)'),
+    "select group_id, 'members', count(*) from group_members where group_id = any($1) group by 1",
+  ]
+  const { rows } = await pool.query<{ group_id: string; quota: Quota; used: number }>(parts.join(' union all '), [
+    group_ids,
+  ])
+  const nothing = (): QuotaUsage => ({ games: 0, namespaces: 0, builds: 0, sites: 0, bytes: 0, domains: 0, members: 0 })
+  const usage = new Map(group_ids.map((group_id) => [group_id, nothing()]))
+  for (const { group_id, quota, used } of rows) usage.get(group_id)![quota] = Number(used)
+  return usage
 }

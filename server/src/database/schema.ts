@@ -211,6 +211,8 @@ type NamespaceVersionTable = {
   deploy_ts: CreateTime
   caller_kind: string
   caller_name: string | null
+  /** The person; null for tokens, and in old rows. */
+  caller_user_id: string | null
   message: string | null
 }
 

@@ -28,6 +28,7 @@ import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
 import { namespaceCdn } from './cloud/namespace-cdn.ts'
 import { namespaces } from './cloud/namespaces.ts'
+import { overview } from './cloud/overview.ts'
 import { rays } from './cloud/rays.ts'
 import { renaming } from './cloud/renaming.ts'
 import { search } from './cloud/search.ts'
@@ -68,6 +69,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...login(askProvider),
     ...devices(device_links),
     ...groups(records),
+    ...overview,
     ...billing,
     ...audit,
     ...members(records),

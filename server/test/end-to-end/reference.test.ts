@@ -108,7 +108,7 @@ test('the reference in a browser: whole without a script, searched by the keyboa
     }
     assert.deepEqual(await firstOf('find', 1), ['lobbies.find'])
     assert.deepEqual(await firstOf('lobbies.list', 1), ['lobbies.list'])
-    assert.deepEqual(await firstOf('GET', 2), ['devices.links.get', 'kv.get'])
+    assert.deepEqual(await firstOf('GET', 2), ['devices.links.get', 'overview.get'])
     assert.deepEqual(await firstOf('/kv/entries/list', 1), ['kv.list'])
     assert.deepEqual(await firstOf('createGame', 1), ['games.createGame'])
     // The word is in the summary of some, in the name of others, and the name of one.

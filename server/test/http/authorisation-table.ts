@@ -97,6 +97,7 @@ export const TABLE: Record<string, Row> = {
   // Access is private here.
   'groups.create': OPERATOR,
   'groups.listSuggested': PEOPLE,
+  'overview.get': PEOPLE,
   'groups.billing.getUsage': GROUP,
   'groups.listGroupAuditEvents': GROUP_DEVELOPERS,
   'groups.exportGroupAuditEvents': GROUP_DEVELOPERS,

@@ -27,6 +27,7 @@ function peopleCalls(world: World): Record<string, Call> {
     'groups.create': { body: { display_name: name } },
     'groups.listSuggested': {},
     'groups.getSummary': { params: { group_id } },
+    'overview.get': {},
     'groups.billing.getUsage': { params: { group_id } },
     'groups.listGroupAuditEvents': { params: { group_id } },
     'groups.exportGroupAuditEvents': { params: { group_id }, body: { query_start: 0, query_end: 1 } },

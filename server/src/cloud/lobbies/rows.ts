@@ -25,3 +25,7 @@ export function hasFailed({ stop_reason, exit_reason, exit_code }: LobbyRow): bo
   if (exit_reason === null || exit_reason === 'stopped') return false
   return exit_reason !== 'exit' || exit_code !== 0
 }
+
+/** The same as SQL, of `lobbies l` and `lobby_runs r`. */
+export const FAILED_SQL = `(l.stop_reason = 'never_ready' or (r.exit_reason <> 'stopped'
+  and (r.exit_reason <> 'exit' or r.exit_code is distinct from 0)))`

@@ -2,7 +2,7 @@
 // namespace's version. So the newest row is always the current version. A rollback is a deploy like any other.
 import type { getGameNamespaceVersionHistoryList, QueryOf, ResponseOf } from '@muster/contract'
 import { type ExpressionBuilder, sql } from 'kysely'
-import type { Caller } from '../../caller.ts'
+import { type Caller, userOf } from '../../caller.ts'
 import type { Context, Database } from '../../context.ts'
 import type { Schema } from '../../database/schema.ts'
 import { newId } from '../../ids.ts'
@@ -25,7 +25,7 @@ export async function recordDeploys(
     .values(
       deploys.map(({ namespace_id, version_id, message = null }) => ({
         ...{ deploy_id: newId(now), namespace_id, version_id, deploy_ts: new Date(now) },
-        ...{ caller_kind: caller.kind, caller_name, message },
+        ...{ caller_kind: caller.kind, caller_name, caller_user_id: userOf(caller), message },
       })),
     )
     .execute()
@@ -42,7 +42,9 @@ export async function listDeploys(
   await requireNamespace(ctx, game_id, namespace_id)
   const found = await ctx.db
     .selectFrom('namespace_versions')
-    .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'caller_name', 'message'])
+    .leftJoin('users', 'users.user_id', 'namespace_versions.caller_user_id')
+    .select(['deploy_id', 'namespace_id', 'version_id', 'deploy_ts', 'caller_kind', 'message'])
+    .select(({ fn }) => fn.coalesce('caller_name', 'users.display_name').as('caller_name'))
     .select(firstReady)
     .where('namespace_id', '=', namespace_id)
     .$if(anchor !== undefined, (query) =>

@@ -42,6 +42,7 @@ import { statements as insight } from './0043-insight.ts'
 import { statements as lobbyTraffic } from './0044-lobby-traffic.ts'
 import { statements as deployMessages } from './0045-deploy-messages.ts'
 import { statements as namespaceExpiry } from './0046-namespace-expiry.ts'
+import { statements as deployUsers } from './0047-deploy-users.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -89,4 +90,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0044-lobby-traffic', statements: lobbyTraffic },
   { name: '0045-deploy-messages', statements: deployMessages },
   { name: '0046-namespace-expiry', statements: namespaceExpiry },
+  { name: '0047-deploy-users', statements: deployUsers },
 ]

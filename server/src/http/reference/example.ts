@@ -60,6 +60,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   state: { map: 'dunes' },
   token: 'cloud.eyJ0eXAi…',
   url: 'http://localhost/…',
+  version_display_name: '1.2.0',
   user: 'tester',
 }
 const ANY_JSON = { map: 'dunes' }

@@ -1,0 +1,193 @@
+// What is wrong in the groups and games of an overview. One query reads each kind of problem, over all namespaces.
+import type { Problem } from '@muster/contract'
+import type { Context } from '../../context.ts'
+import { QUOTAS, usageOfGroups } from '../quotas.ts'
+import { timestamp } from '../times.ts'
+import type { NowCount } from './counts.ts'
+import { crashProblems, groupOf } from './crashes.ts'
+import type { Scope } from './scope.ts'
+
+/** Rows of each kind. */
+const ROWS_MAX = 50
+/** A certificate is renewed long before; with less time left, its orders fail. */
+const CERTIFICATE_LEFT_MS = 14 * 86_400_000
+/** Failed orders of a first certificate. */
+const ORDER_FAILURES_MIN = 2
+/** Requests that a failing captcha provider made fail. */
+const CAPTCHA_WINDOW_MS = 600_000
+/** Share of a quota or limit that is nearly all. */
+const NEAR = 0.8
+
+export async function gameProblems(
+  ctx: Context,
+  scope: Scope,
+  counts: ReadonlyMap<string, NowCount>,
+): Promise<Problem[]> {
+  const kinds = await Promise.all([
+    crashProblems(ctx, scope),
+    captchaProblems(ctx, scope),
+    domainProblems(ctx, scope),
+    certificateProblems(ctx, scope),
+    quotaProblems(ctx, scope),
+  ])
+  return [...kinds.flat(), ...stalledProblems(scope, counts), ...lobbyLimitProblems(scope, counts)]
+}
+
+function stalledProblems(scope: Scope, counts: ReadonlyMap<string, NowCount>): Problem[] {
+  return scope.namespaces.flatMap(({ namespace_id, game_id, name_id }) => {
+    const count = counts.get(namespace_id)
+    if (count === undefined || count.stalled_count === 0) return []
+    const lobbies = count.stalled_count === 1 ? '1 lobby' : `${count.stalled_count} lobbies`
+    return {
+      kind: 'lobbies_stalled',
+      severity: 'error',
+      title: `${lobbies} stalled in ${name_id}`,
+      text: 'Their servers do not respond, so nobody can join them.',
+      ...groupOf(scope, game_id),
+      ...{ game_id, namespace_id, version_id: count.stalled_version_id, count: count.stalled_count },
+      remedy: { kind: 'open_page', page: 'lobbies', game_id, namespace_id },
+    } satisfies Problem
+  })
+}
+
+function lobbyLimitProblems(scope: Scope, counts: ReadonlyMap<string, NowCount>): Problem[] {
+  return scope.namespaces.flatMap(({ namespace_id, game_id, name_id, lobby_count_max }) => {
+    const lobby_count = counts.get(namespace_id)?.lobby_count ?? 0
+    if (lobby_count === 0 || lobby_count < lobby_count_max * NEAR) return []
+    return {
+      kind: 'lobby_limit_near',
+      severity: lobby_count >= lobby_count_max ? 'error' : 'warning',
+      title: `${name_id} has ${lobby_count} of ${lobby_count_max} lobbies`,
+      text: 'At the limit, requests for a seat in a new lobby are refused.',
+      ...groupOf(scope, game_id),
+      ...{ game_id, namespace_id, count: lobby_count, count_max: lobby_count_max },
+      remedy: { kind: 'open_page', page: 'limits', game_id, namespace_id },
+    } satisfies Problem
+  })
+}
+
+async function captchaProblems({ pool, now }: Context, scope: Scope): Promise<Problem[]> {
+  const { rows } = await pool.query<{ namespace_id: string; count: number; last_ts: Date }>(
+    `select namespace_id, count(*)::integer as count, max(create_ts) as last_ts from explanations
+      where namespace_id = any($1) and create_ts >= $2 and code = 'CAPTCHA_PROVIDER_FAILED'
+      group by namespace_id order by count desc limit ${ROWS_MAX}`,
+    [scope.namespace_ids, new Date(now() - CAPTCHA_WINDOW_MS)],
+  )
+  return rows.map(({ namespace_id, count, last_ts }) => {
+    const { game_id, name_id } = namespaceOf(scope, namespace_id)
+    return {
+      kind: 'captcha_provider_failing',
+      severity: 'error',
+      title: `Captchas cannot be checked in ${name_id}`,
+      text: `The captcha provider failed for ${count === 1 ? 'a request' : `${count} requests`} in the last ten minutes.`,
+      ...groupOf(scope, game_id),
+      ...{ game_id, namespace_id, count, since_ts: timestamp(last_ts) },
+      remedy: { kind: 'open_page', page: 'rays', game_id, namespace_id },
+    }
+  })
+}
+
+async function domainProblems({ pool }: Context, scope: Scope): Promise<Problem[]> {
+  const { rows } = await pool.query<{
+    namespace_id: string
+    domain: string
+    verification_status: 'pending' | 'failed'
+    verification_errors: string[]
+    create_ts: Date
+  }>(
+    `select namespace_id, domain, verification_status, verification_errors, create_ts from domains
+      where namespace_id = any($1) and verification_status <> 'active'
+      order by create_ts desc, domain_id limit ${ROWS_MAX}`,
+    [scope.namespace_ids],
+  )
+  return rows.map(({ namespace_id, domain, verification_status, verification_errors, create_ts }) => {
+    const { game_id } = namespaceOf(scope, namespace_id)
+    return {
+      kind: 'domain_unproven',
+      severity: verification_status === 'failed' ? 'error' : 'warning',
+      title: `${domain} is not proven`,
+      text: verification_errors[0] ?? 'No check has found its DNS record yet.',
+      ...groupOf(scope, game_id),
+      ...{ game_id, namespace_id, domain, since_ts: timestamp(create_ts) },
+      remedy: { kind: 'prove_domain', game_id, namespace_id, domain },
+    }
+  })
+}
+
+async function certificateProblems({ pool, now }: Context, scope: Scope): Promise<Problem[]> {
+  const { rows } = await pool.query<{
+    namespace_id: string
+    host: string
+    error: string | null
+    expire_ts: Date | null
+  }>(
+    `select domains.namespace_id, host, error, expire_ts from domains join certificates on host = domain
+      where namespace_id = any($1) and verification_status = 'active'
+        and (expire_ts < $2 or (chain is null and certificates.failure_count >= ${ORDER_FAILURES_MIN}))
+      order by expire_ts nulls first, host limit ${ROWS_MAX}`,
+    [scope.namespace_ids, new Date(now() + CERTIFICATE_LEFT_MS)],
+  )
+  return rows.map(({ namespace_id, ...certificate }) => {
+    const { game_id } = namespaceOf(scope, namespace_id)
+    return {
+      ...certificateProblem(certificate, now()),
+      ...groupOf(scope, game_id),
+      ...{ game_id, namespace_id },
+      remedy: { kind: 'open_page', page: 'domains', game_id, namespace_id },
+    }
+  })
+}
+
+/** For administrators: those of no custom domain, such as the platform's own. */
+export async function platformCertificateProblems({ pool, now }: Context): Promise<Problem[]> {
+  const { rows } = await pool.query<{ host: string; error: string | null; expire_ts: Date | null }>(
+    `select host, error, expire_ts from certificates
+      where (expire_ts < $1 or (chain is null and failure_count >= ${ORDER_FAILURES_MIN}))
+        and not exists (select from domains where domain = host and verification_status = 'active')
+      order by expire_ts nulls first, host limit ${ROWS_MAX}`,
+    [new Date(now() + CERTIFICATE_LEFT_MS)],
+  )
+  return rows.map((row) => ({ ...certificateProblem(row, now()), remedy: { kind: 'open_page', page: 'checks' } }))
+}
+
+function certificateProblem(
+  { host, error, expire_ts }: { host: string; error: string | null; expire_ts: Date | null },
+  now_ms: number,
+): Omit<Problem, 'remedy'> {
+  const is_over = expire_ts === null || expire_ts.getTime() <= now_ms
+  return {
+    kind: 'certificate_expiring',
+    severity: is_over ? 'error' : 'warning',
+    title:
+      expire_ts === null
+        ? `${host} has no certificate`
+        : `The certificate of ${host} ${is_over ? 'has expired' : 'expires soon'}`,
+    text: error ?? 'It has not been renewed yet.',
+    domain: host,
+    ...(expire_ts === null ? {} : { expire_ts: timestamp(expire_ts) }),
+  }
+}
+
+async function quotaProblems(ctx: Context, scope: Scope): Promise<Problem[]> {
+  const usage = await usageOfGroups(ctx, scope.group_ids)
+  return scope.groups.flatMap(({ group_id, display_name }) =>
+    QUOTAS.flatMap((quota): Problem[] => {
+      const [count, count_max] = [usage.get(group_id)?.[quota] ?? 0, ctx.config.quotas[quota]]
+      if (count_max === null || count_max === 0 || count < count_max * NEAR) return []
+      return [
+        {
+          kind: 'quota_near',
+          severity: count >= count_max ? 'error' : 'warning',
+          title: `${display_name} uses ${count} of ${count_max} ${quota}`,
+          text: 'At the quota, new ones are refused. Delete some, or ask the operator for a higher quota.',
+          ...{ group_id, quota, count, count_max },
+          remedy: { kind: 'open_page', page: 'quotas' },
+        },
+      ]
+    }),
+  )
+}
+
+function namespaceOf(scope: Scope, namespace_id: string): Scope['namespaces'][number] {
+  return scope.namespaces.find((one) => one.namespace_id === namespace_id)!
+}
