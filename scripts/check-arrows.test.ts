@@ -9,7 +9,7 @@ import { faultsInside } from './arrows/boxes.ts'
 
 const ROOT = dirname(import.meta.dirname)
 const CHECK = join(import.meta.dirname, 'check-arrows.ts')
-const COPIED = ['contract', 'server', 'sdk', 'cli', 'examples', 'bench', 'scripts']
+const COPIED = ['contract', 'server', 'sdk', 'cli', 'hub', 'examples', 'bench', 'scripts']
 
 /** A file with its text, and the fault that the check must print. */
 type Planted = { path: string; text: string; fault: RegExp }
@@ -235,7 +235,7 @@ function check(root: string): { status: number | null; stdout: string; stderr: s
 
 function copyOfRepository(t: TestContext): string {
   const folder = temporaryFolder(t)
-  const filter = (path: string) => !['node_modules', '.muster'].includes(basename(path))
+  const filter = (path: string) => !['node_modules', '.muster', 'dist'].includes(basename(path))
   for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true, filter })
   return folder
 }

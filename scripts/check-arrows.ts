@@ -150,6 +150,7 @@ function isTest(path: string): boolean {
   return (
     path.startsWith('server/test/') ||
     path.startsWith('cli/test/') ||
+    path.startsWith('hub/test/') ||
     /\.test\.[a-z]+$/.test(path) ||
     (TEST_SUPPORT as readonly string[]).includes(path)
   )

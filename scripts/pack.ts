@@ -1,6 +1,7 @@
 // What `npm pack` runs before and after it. `prepare` writes the package into dist/ as JavaScript and puts the package's
 // manifest in place of the checkout's; `restore` undoes both. A pack that was killed leaves them, and the next one restores
 // them first. The working folder is the checkout, as npm sets it.
+import { execFileSync } from 'node:child_process'
 import {
   copyFileSync,
   cpSync,
@@ -23,8 +24,8 @@ const MANIFEST = join(ROOT, 'package.json')
 /** The manifest of the checkout, while `npm pack` reads another. */
 const MANIFEST_KEPT = join(ROOT, 'package.json.kept')
 const WORKSPACES = ['contract', 'server', 'sdk', 'cli']
-/** Read at run time beside the code: the API reference, the schema of muster.yaml, and what `muster init` copies. */
-const DATA = ['contract/openapi.json', 'contract/muster.schema.json', 'cli/templates']
+/** Read at run time beside the code: the API reference, the schema of muster.yaml, what `muster init` copies, and the hub. */
+const DATA = ['contract/openapi.json', 'contract/muster.schema.json', 'cli/templates', 'hub/dist']
 /** npm leaves files of these names out of every package, or obeys them. `muster init` gives them their names back. */
 const RENAMED = ['.gitignore', '.npmignore', '.npmrc']
 
@@ -38,6 +39,7 @@ else {
 
 function prepare(): void {
   restore()
+  execFileSync(process.execPath, [join(ROOT, 'hub/build.ts'), '--when-stale'], { stdio: 'inherit' })
   const to = join(ROOT, DIST)
   const count = compileWorkspaces(ROOT, to, WORKSPACES)
   for (const name of WORKSPACES) writeVersion(to, name)

@@ -68,8 +68,10 @@ test('the packed muster starts from an empty folder, serves, and leaves no proce
       return /^ready /m.test(started.output())
     })
     const page = await fetch(`http://localhost:${settings.MUSTER_EDGE_HTTP_PORT}/`)
-    assert.match(await page.text(), /The platform runs/)
-    assert.equal(page.status, 200)
+    const [, script = ''] = /<script type="module"[^>]* src="(\/hub-assets\/[^"]+)"/.exec(await page.text()) ?? []
+    const asset = await fetch(new URL(script, page.url))
+    assert.match(asset.headers.get('content-type') ?? '', /^text\/javascript/, 'the hub is in the package')
+    await asset.body?.cancel()
 
     // An older Node starts this command again under the Node of the package.
     const { stdout } = await run(system_node, [muster, 'admin-token'], { cwd: app, env: systemEnv(settings) })
@@ -117,7 +119,7 @@ function copyOfCheckout(folder: string): string {
   for (const name of ['package.json', 'package-lock.json', 'LICENSE', 'README.md']) {
     copyFileSync(join(ROOT, name), join(checkout, name))
   }
-  for (const name of ['contract', 'server', 'sdk', 'cli', 'docs', 'scripts', 'node_modules']) {
+  for (const name of ['contract', 'server', 'sdk', 'cli', 'hub', 'docs', 'scripts', 'node_modules']) {
     symlinkSync(join(ROOT, name), join(checkout, name))
   }
   return checkout
@@ -138,7 +140,13 @@ function requireContent(packed: string): void {
   const list = execFileSync('tar', ['--list', '--gzip', '--file', packed], { encoding: 'utf8' })
   const files = list.trim().split('\n')
   assert.ok(files.length > 500, `${files.length} files`)
-  for (const file of ['dist/cli/src/main.js', 'dist/contract/openapi.json', 'dist/NOTICE.md', 'LICENSE']) {
+  for (const file of [
+    'dist/cli/src/main.js',
+    'dist/contract/openapi.json',
+    'dist/NOTICE.md',
+    'dist/hub/dist/index.html',
+    'LICENSE',
+  ]) {
     assert.ok(files.includes(`package/${file}`), file)
   }
   const templates = globSync('cli/templates/**/*', { cwd: ROOT, withFileTypes: true }).filter((entry) => entry.isFile())

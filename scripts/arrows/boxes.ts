@@ -30,7 +30,7 @@ function boxOf(room: string, path: string): string | null {
   return path
     .slice(room.length + 1)
     .split('/')[0]!
-    .replace(/\.ts$/, '')
+    .replace(/\.(?:tsx?|css)$/, '')
 }
 
 /** The groups of boxes that lead back to themselves. */

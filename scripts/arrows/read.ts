@@ -24,8 +24,10 @@ export type Workspace = { folder: string; name: string; exports: Record<string, 
 
 export const UNKNOWN_FILE = 'unknown'
 
-const SOURCES = '{contract,server,sdk,cli,scripts,examples,bench}/**/*.{ts,mts,cts,tsx,js,mjs,cjs}'
-const WORKSPACES = '{contract,server,sdk,cli,examples/*,bench}/package.json'
+const SOURCES = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.{ts,mts,cts,tsx,js,mjs,cjs}'
+/** Folders of packages, and of what is built. */
+const NOT_SOURCES: readonly string[] = ['node_modules', 'dist']
+const WORKSPACES = '{contract,server,sdk,cli,hub,examples/*,bench}/package.json'
 
 /** `import`, `import type`, `export ... from` at the beginning of a line, and `import(` anywhere. */
 const STATIC_IMPORT = /^(import|export)\b(\s+type\b)?([^'"`;=]*?\bfrom)?\s*(?:'([^']+)'|"([^"]+)")/gm
@@ -53,7 +55,7 @@ export function readWorkspaces(root: string): Workspace[] {
 }
 
 export function readSources(root: string, workspaces: readonly Workspace[]): SourceFile[] {
-  return globSync(SOURCES, { cwd: root, exclude: (name) => name === 'node_modules' })
+  return globSync(SOURCES, { cwd: root, exclude: (name) => NOT_SOURCES.includes(name) })
     .map(slashed)
     .filter((path) => !GENERATED.includes(path) && !path.startsWith(TEMPLATES))
     .sort()

@@ -111,6 +111,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   doctor: [...ROOM, 'captcha', 'edge', 'runner', 'supervisor'],
 
   cli: ['config', 'contract', 'schema-check', 'suggestion', 'supervisor', 'backup', 'doctor'],
+  // In the browser: the shapes of the API are types, and pure checks of the contract run in the page.
+  hub: ['contract'],
   'examples/arena': ['sdk'],
   // Code of a third party: it uses openapi.json and no module of the platform.
   'examples/generated-client': [],
@@ -195,6 +197,14 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
     hosts: ['limits'],
     lookups: ['limits'],
     limits: [],
+  },
+  'hub/src': {
+    main: ['api', 'router', 'shell', 'styles'],
+    router: ['links', 'pages', 'parts', 'shell'],
+    pages: ['api', 'links', 'parts', 'shell'],
+    shell: ['api', 'links', 'parts', 'toasts'],
+    parts: ['api', 'toasts'],
+    api: ['toasts'],
   },
 }
 

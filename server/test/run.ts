@@ -16,7 +16,7 @@ import { type Outcome, sumUp } from './run-outcome.ts'
 import { watchForStuckFiles } from './stuck-files.ts'
 
 const ROOT = dirname(dirname(import.meta.dirname))
-const PATTERN = '{contract,server,sdk,cli,scripts,examples,bench}/**/*.test.ts'
+const PATTERN = '{contract,server,sdk,cli,hub,scripts,examples,bench}/**/*.test.ts'
 /** Loaded before every test file. */
 const PRELOADS = ['nobody-caught.ts', 'file-watchdog.ts']
 /** One more than the processors of a small machine: a third of what tests do is waiting. */

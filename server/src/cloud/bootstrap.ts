@@ -1,6 +1,6 @@
 // What a program can read before it has any credential.
 import type { getBootstrap, ResponseOf } from '@muster/contract'
-import { hasEmailLogin } from '../config/addresses.ts'
+import { hasEmailLogin, mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 
 export function describePlatform(ctx: Context): ResponseOf<typeof getBootstrap> {
@@ -9,8 +9,7 @@ export function describePlatform(ctx: Context): ResponseOf<typeof getBootstrap> 
     cluster: 'oss',
     access: ctx.config.access,
     domains: { ...ctx.config.domains },
-    // No hub is served: the main domain has the API and its reference.
-    origins: {},
+    origins: { hub: mainUrl(ctx.config) },
     captcha: site_key === undefined ? {} : { turnstile: { site_key } },
     login_methods: { access_token: true, email: hasEmailLogin(ctx.config) },
   }

@@ -1,4 +1,4 @@
-// The pages of the api role: a first page until there is a hub, and the API reference. A page is made at its first request,
+// The API reference, and the picture of people without one. A page is made at its first request,
 // compressed once, and has its hash as the entity tag: a client that has it receives 304.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -11,8 +11,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { mainUrl } from '../config/addresses.ts'
 import type { Context } from '../context.ts'
 import { AVATAR_PATH } from '../identity/constant-members.ts'
-import { ERRORS_PATH, framed, POLICY, REFERENCE_PATH, sectionPath } from './reference/frame.ts'
-import { html } from './reference/html.ts'
+import { ERRORS_PATH, POLICY, REFERENCE_PATH, sectionPath } from './reference/frame.ts'
 import { createReference } from './reference/pages.ts'
 
 const OPENAPI = new URL('../../../contract/openapi.json', import.meta.url)
@@ -63,7 +62,6 @@ export async function registerPages(app: FastifyInstance, ctx: Context): Promise
   const serve = (path: string, type: string, make: () => string): void => {
     app.get(path, (request, reply) => send(request, reply, { path, type, make }))
   }
-  serve('/', HTML, () => firstPage(ctx, version))
   serve('/openapi.json', JSON_TYPE, () => openapi)
   // Pages of games show it too.
   app.get(AVATAR_PATH, (request, reply) => {
@@ -96,12 +94,4 @@ async function prepare(text: string): Promise<Page> {
     packed: await pack(bytes, BROTLI),
     etag: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
   }
-}
-
-function firstPage(ctx: Context, version: string): string {
-  const content = html`<div class="plain"><h1>Muster</h1>
-<p class="lead">The platform runs (${ctx.config.mode}).</p>
-<p>What can be said to it is in the <a href="${REFERENCE_PATH}">reference of the API</a>. The hub is not built yet; the admin token is in
-the file <code>admin-token</code> of the data folder.</p></div>`
-  return framed({ title: 'Muster', version, content })
 }

@@ -20,6 +20,7 @@ import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
 import { allowOrigins } from '../http/cors.ts'
 import { registerDeviceLinkPage } from '../http/device-link/page.ts'
 import { registerExports } from '../http/exports.ts'
+import { registerHub } from '../http/hub/pages.ts'
 import { mount } from '../http/implement.ts'
 import { registerObjectRoutes } from '../http/objects.ts'
 import { registerPages } from '../http/pages.ts'
@@ -78,6 +79,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerObjectRoutes(app, ctx)
   registerExports(app, ctx)
   await registerPages(app, ctx)
+  await registerHub(app, ctx)
   registerDeviceLinkPage(app, ctx)
 
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })

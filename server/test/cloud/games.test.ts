@@ -11,6 +11,7 @@ import {
   validateGame,
   validateGroup,
 } from '@muster/contract'
+import { mainUrl } from '../../src/config/addresses.ts'
 import { startPlatform } from '../platform.ts'
 import { detailsOf, newGame, refused, UNKNOWN_ID, withoutMessages } from './steps.ts'
 
@@ -33,7 +34,7 @@ test('bootstrap, groups and games', async (t) => {
     assert.equal(answer.cluster, 'oss')
     assert.equal(answer.access, 'private')
     assert.deepEqual(answer.domains, { main: 'localhost', cdn: 'cdn.localhost', job: 'localhost' })
-    assert.deepEqual(answer.origins, {}, 'no hub is served')
+    assert.deepEqual(answer.origins, { hub: mainUrl(platform.ctx.config) })
     assert.deepEqual(answer.captcha, {})
     assert.deepEqual(answer.login_methods, { access_token: true, email: true })
   })

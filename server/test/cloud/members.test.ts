@@ -202,8 +202,9 @@ test('groups and their members', async (t) => {
       { is_developer, bio, publicity, owner_identity_id },
       { is_developer: true, bio: '', publicity: 'closed', owner_identity_id: owner.user_id },
     )
-    const page = new URL(external.profile)
-    assert.equal((await fetch(`${platform.api_url}${page.pathname}`)).status, 200)
+    const { pathname } = new URL(external.profile)
+    const page = await fetch(`${platform.api_url}${pathname}`, { redirect: 'manual' })
+    assert.equal(page.headers.get('location'), external.profile, 'the page is served on the main domain')
     await owner.client.call(createGame, { body: { display_name: 'Game', developer_group_id: group_id } })
     const { games } = await owner.client.call(getGames, {})
     const { developer, url, name_id } = games.find((game) => game.developer.group_id === group_id)!

@@ -7,7 +7,6 @@ import { startPlatform } from '../platform.ts'
 import { openBrowser } from './browser.ts'
 
 const PAGES = [
-  '/',
   '/docs/api',
   '/docs/api/lobbies',
   '/docs/api/games.versions',

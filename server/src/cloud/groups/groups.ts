@@ -111,7 +111,7 @@ export function handleOf(
   { config }: Context,
   { group_id, display_name }: { group_id: string; display_name: string },
 ): Static<typeof GroupHandle> {
-  return { group_id, display_name, external: { profile: mainUrl(config) }, is_developer: true }
+  return { group_id, display_name, external: { profile: `${mainUrl(config)}/groups/${group_id}` }, is_developer: true }
 }
 
 function summaries(ctx: Context, caller: Caller) {

@@ -1,0 +1,62 @@
+// What went wrong with a call, in the words of the platform.
+import type { ErrorDetail } from '@muster/contract'
+
+export class CallError extends Error {
+  readonly code: string
+  readonly status: number
+  readonly ray_id: string | null
+  readonly documentation: string | null
+  readonly metadata: Record<string, unknown>
+
+  constructor(
+    code: string,
+    message: string,
+    rest: {
+      status?: number
+      ray_id?: string | null
+      documentation?: string | null
+      metadata?: Record<string, unknown>
+    } = {},
+  ) {
+    super(message)
+    this.name = 'CallError'
+    this.code = code
+    this.status = rest.status ?? 0
+    this.ray_id = rest.ray_id ?? null
+    this.documentation = rest.documentation ?? null
+    this.metadata = rest.metadata ?? {}
+  }
+
+  static unreachable(): CallError {
+    return new CallError('UNREACHABLE', 'The platform cannot be reached. Check the network, and whether it runs.')
+  }
+
+  /** Errors of single members of the request. */
+  get details(): readonly ErrorDetail[] {
+    const { errors } = this.metadata
+    return Array.isArray(errors) ? (errors as ErrorDetail[]) : []
+  }
+}
+
+/** Reads the error body of a response. */
+export async function errorOf(response: Response): Promise<CallError> {
+  const body: unknown = await response.json().catch(() => null)
+  if (typeof body !== 'object' || body === null || !('code' in body)) {
+    return new CallError('INTERNAL_ERROR', `The platform returned status ${response.status}.`, {
+      status: response.status,
+    })
+  }
+  const { code, message, ray_id, documentation, metadata } = body as {
+    code: string
+    message: string
+    ray_id?: string
+    documentation?: string
+    metadata?: Record<string, unknown>
+  }
+  return new CallError(code, message, {
+    status: response.status,
+    ray_id: ray_id ?? null,
+    documentation: documentation ?? null,
+    metadata: metadata ?? {},
+  })
+}

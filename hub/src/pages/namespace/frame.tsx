@@ -1,0 +1,40 @@
+// The frame of a namespace's pages: it loads the game and the namespace, and links the pages.
+import { Outlet, useParams } from '@tanstack/react-router'
+import { getGameById, getGameNamespaceById } from '../../api/operations.gen.ts'
+import { useCall } from '../../api/queries.ts'
+import { namespaceLink } from '../../links.ts'
+import { Pending } from '../../parts/notice.tsx'
+import { useRole } from '../../shell/person.tsx'
+import { type Tab, Tabs } from '../../shell/tabs.tsx'
+import { GameContext } from '../game/game.ts'
+import { NamespaceContext } from './namespace.ts'
+
+const RECORDS_EVERY_MS = 10_000
+
+export default function NamespaceFrame() {
+  const { game_id = '', namespace_id = '' } = useParams({ strict: false }) as Record<string, string>
+  const options = { every_ms: RECORDS_EVERY_MS }
+  const game = useCall(getGameById, { params: { game_id } }, options)
+  const namespace = useCall(getGameNamespaceById, { params: { game_id, namespace_id } }, options)
+  const role = useRole(game.data?.game.developer_group_id)
+  if (game.data === undefined || namespace.data?.namespace.namespace_id !== namespace_id) {
+    return (
+      <div className="mx-auto max-w-7xl p-6">
+        <Pending read={game.error === null ? namespace : game} what="Loading the namespace" />
+      </div>
+    )
+  }
+  return (
+    <GameContext value={{ game: game.data.game, role }}>
+      <NamespaceContext value={namespace.data.namespace}>
+        <Tabs label={namespace.data.namespace.display_name} tabs={tabsOf(game_id, namespace_id)} />
+        <Outlet />
+      </NamespaceContext>
+    </GameContext>
+  )
+}
+
+function tabsOf(game_id: string, namespace_id: string): Tab[] {
+  const to = (tab: string): string => namespaceLink(game_id, namespace_id, tab)
+  return [{ text: 'Deploys', to: to(''), is_exact: true }]
+}

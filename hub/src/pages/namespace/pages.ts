@@ -1,0 +1,4 @@
+// The pages of a namespace, below /games/GAME_ID/namespaces/NAMESPACE_ID.
+import type { PageEntry } from '../../shell/page-entry.ts'
+
+export const namespacePages: readonly PageEntry[] = [{ path: '/', load: () => import('./deploys.tsx') }]

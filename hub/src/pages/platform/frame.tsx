@@ -1,0 +1,26 @@
+// The frame of the pages for administrators.
+import { Outlet } from '@tanstack/react-router'
+import { platformLink } from '../../links.ts'
+import { Notice } from '../../parts/notice.tsx'
+import { Page } from '../../parts/page.tsx'
+import { usePerson } from '../../shell/person.tsx'
+import { Tabs } from '../../shell/tabs.tsx'
+
+export default function PlatformFrame() {
+  const { is_admin } = usePerson()
+  if (!is_admin) {
+    return (
+      <Page title="Platform">
+        <Notice tone="warn">
+          These pages are for administrators: people who signed in with the operator's access token.
+        </Notice>
+      </Page>
+    )
+  }
+  return (
+    <>
+      <Tabs label="Platform" tabs={[{ text: 'Health', to: platformLink(), is_exact: true }]} />
+      <Outlet />
+    </>
+  )
+}

@@ -1,0 +1,4 @@
+// The pages for administrators, below /platform.
+import type { PageEntry } from '../../shell/page-entry.ts'
+
+export const platformPages: readonly PageEntry[] = [{ path: '/', load: () => import('./health.tsx') }]

@@ -1,0 +1,45 @@
+// Buttons, and links that look like them.
+import { createLink } from '@tanstack/react-router'
+import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ReactNode, Ref } from 'react'
+
+export type ButtonKind = 'primary' | 'plain' | 'danger' | 'quiet'
+
+const BASE =
+  'inline-flex items-center justify-center gap-1.5 rounded-md border px-3 py-1.5 text-sm font-medium no-underline whitespace-nowrap cursor-pointer disabled:cursor-not-allowed disabled:opacity-55 max-sm:min-h-10'
+const KINDS: Record<ButtonKind, string> = {
+  primary: 'border-accent bg-accent text-on-accent enabled:hover:opacity-90',
+  plain: 'border-line bg-raised text-ink enabled:hover:bg-code hover:bg-code',
+  danger: 'border-bad bg-page text-bad enabled:hover:bg-bad-page',
+  quiet: 'border-transparent bg-transparent text-accent px-1.5 enabled:hover:bg-mark hover:bg-mark',
+}
+
+export function buttonClass(kind: ButtonKind): string {
+  return `${BASE} ${KINDS[kind]}`
+}
+
+export type ButtonProps = Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'className'> & {
+  kind?: ButtonKind
+  /** The action runs: the button cannot be pressed again. */
+  is_busy?: boolean
+  children: ReactNode
+  ref?: Ref<HTMLButtonElement>
+}
+
+export function Button({ kind = 'plain', is_busy = false, disabled, children, ...rest }: ButtonProps) {
+  return (
+    <button type="button" {...rest} disabled={disabled === true || is_busy} className={buttonClass(kind)}>
+      {children}
+      {is_busy ? <span aria-hidden="true">…</span> : null}
+    </button>
+  )
+}
+
+type AnchorProps = Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'className'> & {
+  kind?: ButtonKind
+  ref?: Ref<HTMLAnchorElement>
+}
+
+/** A link to a page of the hub that looks like a button. */
+export const LinkButton = createLink(({ kind = 'plain', ...rest }: AnchorProps) => (
+  <a {...rest} className={buttonClass(kind)} />
+))

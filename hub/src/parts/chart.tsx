@@ -1,0 +1,142 @@
+// Charts of values over time, drawn by uPlot. A screen reader gets the range and the last value of each line; pages offer a
+// table beside it. The module is loaded with the first chart: see lazy-chart.tsx.
+import { useEffect, useRef } from 'react'
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { instant } from './numbers.ts'
+
+export type Line = { label: string; values: readonly (number | null)[]; is_dashed?: boolean }
+
+export type ChartProps = {
+  /** What is shown. */
+  label: string
+  /** Instants of the values, in milliseconds. */
+  times_ms: readonly number[]
+  lines: readonly Line[]
+  format: (value: number) => string
+  /** The least step of the axis. Counts take 1. Default: any. */
+  step_min?: number
+  height?: number
+  /** The person has marked a range with the pointer. */
+  onRange?: (from_ms: number, to_ms: number) => void
+}
+
+const HEIGHT_PX = 220
+/** A marked range of fewer pixels is a click. */
+const RANGE_PX_MIN = 4
+const AXIS_PX = 68
+const COLORS = ['--accent', '--good', '--warn', '--bad', '--soft'] as const
+
+export default function Chart(props: ChartProps) {
+  const { label, times_ms, lines } = props
+  const frame = useRef<HTMLDivElement>(null)
+  const chart = useRef<uPlot | null>(null)
+  const latest = useRef(props)
+  latest.current = props
+  const shape = lines.map((line) => `${line.label}:${line.is_dashed === true}`).join('|')
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made anew for other lines; values come by setData.
+  useEffect(() => {
+    const element = frame.current
+    if (element === null) return
+    const made = new uPlot(optionsOf(latest, element), dataOf(latest.current), element)
+    chart.current = made
+    const resize = new ResizeObserver(() =>
+      made.setSize({ width: element.clientWidth, height: latest.current.height ?? HEIGHT_PX }),
+    )
+    resize.observe(element)
+    const scheme = matchMedia('(prefers-color-scheme: dark)')
+    const redraw = (): void => made.redraw(false)
+    const theme = new MutationObserver(redraw)
+    theme.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    scheme.addEventListener('change', redraw)
+    return () => {
+      scheme.removeEventListener('change', redraw)
+      theme.disconnect()
+      resize.disconnect()
+      made.destroy()
+      chart.current = null
+    }
+  }, [shape])
+
+  useEffect(() => {
+    chart.current?.setData(dataOf({ times_ms, lines }))
+  }, [times_ms, lines])
+
+  return (
+    <div
+      ref={frame}
+      role="img"
+      aria-label={`${label}: ${summaryOf(props)}`}
+      className="w-full min-w-0 overflow-hidden"
+    />
+  )
+}
+
+function dataOf({ times_ms, lines }: Pick<ChartProps, 'times_ms' | 'lines'>): uPlot.AlignedData {
+  return [times_ms.map((ms) => ms / 1_000), ...lines.map(({ values }) => [...values])]
+}
+
+function summaryOf({ times_ms, lines, format }: ChartProps): string {
+  const first = times_ms[0]
+  const last = times_ms.at(-1)
+  if (first === undefined || last === undefined) return 'no values'
+  const ends = lines.map(({ label, values }) => {
+    const value = values.at(-1)
+    return `${label} ${value === null || value === undefined ? 'unknown' : format(value)}`
+  })
+  return `from ${instant(first)} to ${instant(last)}; at the end ${ends.join(', ')}`
+}
+
+function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot.Options {
+  const { lines, height = HEIGHT_PX, step_min } = latest.current
+  const color = (name: string) => () => getComputedStyle(element).getPropertyValue(name)
+  const axis = {
+    stroke: color('--soft'),
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { stroke: color('--line'), width: 1 },
+  }
+  const format = (value: number): string => latest.current.format(value)
+  return {
+    width: element.clientWidth,
+    height,
+    cursor: { drag: { x: true, y: false, setScale: false } },
+    legend: { live: true },
+    scales: { y: { range: (_, __, max) => [0, Math.max(max, step_min ?? 0) * 1.1 || 1] } },
+    axes: [
+      axis,
+      {
+        ...axis,
+        size: AXIS_PX,
+        values: (_, splits) => splits.map((value) => format(value)),
+        ...(step_min === undefined ? {} : { incrs: stepsFrom(step_min) }),
+      },
+    ],
+    series: [
+      { label: 'Time', value: (_, seconds) => (seconds === null ? '' : instant(seconds * 1_000)) },
+      ...lines.map((line, at) => ({
+        label: line.label,
+        stroke: color(COLORS[at % COLORS.length]!),
+        width: 1.5,
+        points: { show: false },
+        ...(line.is_dashed === true ? { dash: [4, 4] } : {}),
+        value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
+      })),
+    ],
+    hooks: { setSelect: [(self) => reportRange(self, latest.current.onRange)] },
+  }
+}
+
+function reportRange(self: uPlot, onRange: ChartProps['onRange']): void {
+  const { left, width } = self.select
+  if (width < RANGE_PX_MIN) return
+  const from = self.posToVal(left, 'x') * 1_000
+  const to = self.posToVal(left + width, 'x') * 1_000
+  self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  onRange?.(from, to)
+}
+
+/** 1, 2, 5, 10, ... times the least step. */
+function stepsFrom(step_min: number): number[] {
+  return Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power * step_min)).flat()
+}

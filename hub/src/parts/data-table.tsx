@@ -1,0 +1,236 @@
+// Tables: sorted by a click on a heading, and virtual when they are long. They scroll sideways within their frame on a phone.
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
+import { count } from './numbers.ts'
+
+export type Column<R> = {
+  id: string
+  title: string
+  cell: (row: R) => ReactNode
+  /** Makes the column sortable. Undefined values come last. */
+  sortBy?: (row: R) => string | number | undefined
+  is_number?: boolean
+  /** Width in rem. A virtual table needs it for each column; one column without it takes the rest. */
+  width?: number
+}
+
+export type Sort = { column: string; is_down: boolean }
+
+export type DataTableProps<R> = {
+  /** What the rows are, for screen readers. */
+  label: string
+  columns: readonly Column<R>[]
+  rows: readonly R[]
+  rowId: (row: R) => string
+  empty: ReactNode
+  initial_sort?: Sort
+  /** Rows that this table draws all at once. Longer tables draw only what is visible, with rows of one line. */
+  whole_rows_max?: number
+  /** Marks rows, for example the selected ones. */
+  isMarked?: (row: R) => boolean
+}
+
+const WHOLE_ROWS_MAX = 200
+const ROW_PX = 37
+const OVERSCAN_ROWS = 12
+
+export function DataTable<R>(props: DataTableProps<R>) {
+  const { columns, rows, empty, initial_sort, whole_rows_max = WHOLE_ROWS_MAX } = props
+  const [sort, setSort] = useState<Sort | null>(initial_sort ?? null)
+  const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort])
+  if (rows.length === 0) return <div className="px-4 py-6 text-soft">{empty}</div>
+  const parts = { ...props, rows: sorted, sort, setSort }
+  return rows.length > whole_rows_max ? <VirtualTable {...parts} /> : <WholeTable {...parts} />
+}
+
+type Sorted<R> = DataTableProps<R> & { sort: Sort | null; setSort: (sort: Sort) => void }
+
+function WholeTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked }: Sorted<R>) {
+  return (
+    // biome-ignore-start lint/a11y: what scrolls must be reachable by keyboard, and it is no form.
+    <div role="group" className="max-w-full overflow-x-auto" aria-label={label} tabIndex={0}>
+      <table aria-label={label} className="w-full border-collapse text-left">
+        <Headings columns={columns} sort={sort} setSort={setSort} />
+        <tbody>
+          {rows.map((row) => (
+            <Row
+              key={rowId(row)}
+              row={row}
+              columns={columns}
+              is_marked={isMarked?.(row) ?? false}
+              is_one_line={false}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+    // biome-ignore-end lint/a11y: as above.
+  )
+}
+
+function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked }: Sorted<R>) {
+  const frame = useRef<HTMLDivElement>(null)
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => ROW_PX,
+    overscan: OVERSCAN_ROWS,
+    getItemKey: (at) => rowId(rows[at]!),
+  })
+  const items = virtual.getVirtualItems()
+  const before = items[0]?.start ?? 0
+  const after = virtual.getTotalSize() - (items.at(-1)?.end ?? 0)
+  return (
+    // biome-ignore-start lint/a11y: what scrolls must be reachable by keyboard, and it is no form.
+    <div role="group" ref={frame} className="max-h-[70vh] overflow-auto" aria-label={label} tabIndex={0}>
+      <table
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+        className="w-full table-fixed border-collapse text-left"
+      >
+        <colgroup>
+          {columns.map(({ id, width }) => (
+            <col key={id} style={width === undefined ? {} : { width: `${width}rem` }} />
+          ))}
+        </colgroup>
+        <Headings columns={columns} sort={sort} setSort={setSort} />
+        <tbody>
+          <Spacer px={before} />
+          {items.map(({ index, key }) => {
+            const row = rows[index]!
+            return (
+              <Row
+                key={String(key)}
+                row={row}
+                row_index={index + 2}
+                columns={columns}
+                is_marked={isMarked?.(row) ?? false}
+                is_one_line
+              />
+            )
+          })}
+          <Spacer px={after} />
+        </tbody>
+      </table>
+    </div>
+    // biome-ignore-end lint/a11y: as above.
+  )
+}
+
+function Spacer({ px }: { px: number }) {
+  return px > 0 ? <tr style={{ height: px }} /> : null
+}
+
+function Headings<R>({
+  columns,
+  sort,
+  setSort,
+}: {
+  columns: readonly Column<R>[]
+  sort: Sort | null
+  setSort: (sort: Sort) => void
+}) {
+  return (
+    <thead className="sticky top-0 z-10 bg-raised text-xs text-soft">
+      <tr>
+        {columns.map(({ id, title, sortBy, is_number }) => {
+          const direction = sort?.column === id ? (sort.is_down ? 'descending' : 'ascending') : undefined
+          return (
+            <th
+              key={id}
+              scope="col"
+              aria-sort={direction}
+              className={`border-b border-line px-3 py-2 font-medium whitespace-nowrap ${is_number === true ? 'text-right' : ''}`}
+            >
+              {sortBy === undefined ? (
+                title
+              ) : (
+                <button
+                  type="button"
+                  className="cursor-pointer font-medium hover:text-ink"
+                  onClick={() =>
+                    setSort({ column: id, is_down: sort?.column === id ? !sort.is_down : is_number === true })
+                  }
+                >
+                  {title}
+                  <span aria-hidden="true">
+                    {direction === undefined ? '' : direction === 'ascending' ? ' ↑' : ' ↓'}
+                  </span>
+                </button>
+              )}
+            </th>
+          )
+        })}
+      </tr>
+    </thead>
+  )
+}
+
+type RowProps<R> = {
+  row: R
+  columns: readonly Column<R>[]
+  row_index?: number
+  is_marked: boolean
+  /** Long text is cut, so that every row has the same height. */
+  is_one_line: boolean
+}
+
+/** A row is drawn again only when its record, or the columns, are others. */
+const Row = memo(function Row<R>({ row, columns, row_index, is_marked, is_one_line }: RowProps<R>) {
+  const cell = is_one_line ? 'h-[37px] truncate py-0' : 'py-2'
+  return (
+    <tr
+      aria-rowindex={row_index}
+      className={`border-b border-line last:border-b-0 ${is_marked ? 'bg-mark' : 'hover:bg-raised'}`}
+    >
+      {columns.map(({ id, cell: content, is_number }) => (
+        <td key={id} className={`px-3 align-middle ${cell} ${is_number === true ? 'numbers text-right' : ''}`}>
+          {content(row)}
+        </td>
+      ))}
+    </tr>
+  )
+}) as <R>(props: RowProps<R>) => ReactNode
+
+function sortRows<R>(rows: readonly R[], columns: readonly Column<R>[], sort: Sort | null): readonly R[] {
+  const sortBy = columns.find(({ id }) => id === sort?.column)?.sortBy
+  if (sort === null || sortBy === undefined) return rows
+  const sign = sort.is_down ? -1 : 1
+  return rows
+    .map((row) => ({ row, key: sortBy(row) }))
+    .sort((a, b) => {
+      if (a.key === undefined || b.key === undefined) return Number(a.key === undefined) - Number(b.key === undefined)
+      if (typeof a.key === 'number' && typeof b.key === 'number') return sign * (a.key - b.key)
+      return sign * String(a.key).localeCompare(String(b.key), 'en', { numeric: true })
+    })
+    .map(({ row }) => row)
+}
+
+/** Under a list: how many entries there are, and the button that loads more. A list is never cut silently. */
+export function ListEnd({
+  shown,
+  noun,
+  has_more,
+  is_loading,
+  onMore,
+}: {
+  shown: number
+  noun: string
+  has_more: boolean
+  is_loading: boolean
+  onMore: () => void
+}) {
+  return (
+    <div className="flex items-center gap-3 border-t border-line px-3 py-2 text-xs text-soft">
+      <span>
+        {count(shown)} {noun}
+        {has_more ? ' so far' : ''}
+      </span>
+      {has_more ? (
+        <button type="button" className="cursor-pointer text-accent underline" disabled={is_loading} onClick={onMore}>
+          {is_loading ? 'Loading …' : 'Load more'}
+        </button>
+      ) : null}
+    </div>
+  )
+}

@@ -1,0 +1,23 @@
+// The accessibility checks of axe-core in an open page. axe is put in from outside: the tests that use it bypass the policy.
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+
+const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))
+
+type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
+type AxeWindow = { axe: { run: (options: object) => Promise<{ violations: Violation[] }> } }
+
+/** One line for each element that breaks a rule. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  const is_there = await page.evaluate(() => 'axe' in globalThis)
+  if (!is_there) await page.addScriptTag({ path: AXE })
+  const violations = await page.evaluate(
+    async () => (await (globalThis as unknown as AxeWindow).axe.run({ resultTypes: ['violations'] })).violations,
+  )
+  return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`))
+}
+
+/** Whether the page is wider than the window, so that a phone would scroll sideways. */
+export function isTooWide(page: Page): Promise<boolean> {
+  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
+}

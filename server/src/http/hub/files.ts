@@ -1,0 +1,49 @@
+// The files of the built hub: its one HTML document, and assets whose names contain a hash of their content.
+import { readdir, readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
+
+/** In the package they lie at the same place beside the compiled server. */
+const FOLDER = new URL('../../../../hub/dist/', import.meta.url)
+const ICON = 'hub-icon.svg'
+export const ASSETS_PATH = '/hub-assets/'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+}
+const CODINGS = [
+  { name: 'br', ending: '.br' },
+  { name: 'gzip', ending: '.gz' },
+] as const
+
+export type HubFile = { type: string; coding: 'br' | 'gzip' | null; bytes: Buffer }
+
+export type HubFiles = {
+  /** The document of every page. `__NONCE__` stands for the nonce of the response. */
+  document: string
+  /** `path`: the path of the request. Undefined when the hub has no such file. */
+  read: (path: string, accepted_codings: string) => Promise<HubFile | undefined>
+}
+
+/** Null when the hub is not built. */
+export async function openHubFiles(): Promise<HubFiles | null> {
+  const document = await readFile(new URL('index.html', FOLDER), 'utf8').catch(() => null)
+  if (document === null) return null
+  const assets = await readdir(new URL(ASSETS_PATH.slice(1), FOLDER))
+  // Only these names are ever read, whatever a request asks for.
+  const names = new Map([...assets.map((name) => ASSETS_PATH + name), `/${ICON}`].map((path) => [path, path.slice(1)]))
+  return {
+    document,
+    async read(path, accepted_codings) {
+      const name = names.get(path)
+      const type = TYPES[extname(path)]
+      if (name === undefined || type === undefined) return undefined
+      const accepted = CODINGS.filter((coding) => new RegExp(`\\b${coding.name}\\b`).test(accepted_codings))
+      const coding = accepted.find(({ ending }) => names.has(path + ending))
+      const bytes = await readFile(new URL(name + (coding?.ending ?? ''), FOLDER))
+      return { type, coding: coding?.name ?? null, bytes }
+    },
+  }
+}

@@ -1,0 +1,77 @@
+// The hub's pages. Every page has the same document: the script in it reads the address and calls the public API. The policy
+// allows scripts and styles of this origin only, beside styles that carry the nonce of the response.
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { mainUrl } from '../../config/addresses.ts'
+import type { Context } from '../../context.ts'
+import { framed, REFERENCE_PATH } from '../reference/frame.ts'
+import { html } from '../reference/html.ts'
+import { ASSETS_PATH, type HubFiles, openHubFiles } from './files.ts'
+
+/** The addresses of the hub. A path below them that names no page shows the hub's own page about it. */
+const PAGES = ['/', '/sign-in', '/account', '/games/*', '/groups/*', '/invites/*', '/platform', '/platform/*'] as const
+const TURNSTILE = 'https://challenges.cloudflare.com'
+const NONCE_BYTES = 16
+const ASSET_AGE_S = 365 * 24 * 60 * 60
+
+export async function registerHub(app: FastifyInstance, ctx: Context): Promise<void> {
+  const files = await openHubFiles()
+  const main_url = mainUrl(ctx.config)
+  const { host } = new URL(main_url)
+
+  async function send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    // A session belongs to one origin: on another host of the platform the sign-in would fail.
+    if (request.headers.host !== host) return reply.redirect(`${main_url}${request.url}`, 302)
+    reply.type('text/html; charset=utf-8').header('cache-control', 'no-store')
+    if (files === null) return reply.send(notBuilt())
+    const nonce = randomBytes(NONCE_BYTES).toString('base64')
+    reply.header('content-security-policy', policyOf(nonce, ctx.config.login_turnstile !== null))
+    return reply.send(files.document.replaceAll('__NONCE__', nonce))
+  }
+  for (const path of PAGES) app.get(path, send)
+  if (files !== null) registerAssets(app, files)
+}
+
+function registerAssets(app: FastifyInstance, files: HubFiles): void {
+  async function send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    const path = request.url.split('?', 1)[0] ?? ''
+    const file = await files.read(path, String(request.headers['accept-encoding'] ?? ''))
+    if (file === undefined) {
+      reply.callNotFound()
+      return undefined
+    }
+    const is_immutable = path.startsWith(ASSETS_PATH)
+    reply.header('cache-control', is_immutable ? `public, max-age=${ASSET_AGE_S}, immutable` : 'no-cache')
+    reply.header('vary', 'Accept-Encoding')
+    if (file.coding !== null) reply.header('content-encoding', file.coding)
+    return reply.type(file.type).send(file.bytes)
+  }
+  app.get(`${ASSETS_PATH}*`, send)
+  app.get('/hub-icon.svg', send)
+}
+
+/** `has_captcha`: the sign-in shows the widget of the captcha provider. */
+function policyOf(nonce: string, has_captcha: boolean): string {
+  const captcha = has_captcha ? ` ${TURNSTILE}` : ''
+  return [
+    "default-src 'none'",
+    `script-src 'self'${captcha}`,
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "worker-src 'self'",
+    ...(has_captcha ? [`frame-src${captcha}`] : []),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+function notBuilt(): string {
+  const content = html`<div class="plain"><h1>Muster</h1>
+<p class="lead">The platform runs, but its hub is not built.</p>
+<p>In a checkout, <code>npm start</code> builds it, and so does <code>npm run build -w hub</code>; restart the platform afterwards. What
+the hub does, the <a href="${REFERENCE_PATH}">API</a> and the command <code>muster</code> do too.</p></div>`
+  return framed({ title: 'Muster', version: '', content })
+}
