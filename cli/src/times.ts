@@ -12,7 +12,13 @@ const STEPS = [
 export function ago(terminal: Pick<Terminal, 'now'>, ts: string): string {
   const past_ms = terminal.now() - Date.parse(ts)
   if (Math.abs(past_ms) < 1000) return 'now'
-  return past_ms > 0 ? `${durationText(past_ms)} ago` : `in ${durationText(-past_ms)}`
+  return past_ms > 0 ? `${durationText(past_ms)} ago` : `in ${remainingText(-past_ms)}`
+}
+
+/** Rounded, so that a lifetime of 3 d does not become 2 d within the first second. */
+function remainingText(ms: number): string {
+  const step = STEPS.find((one) => ms >= one.ms - one.ms / 24)
+  return step === undefined ? durationText(ms) : `${Math.round(ms / step.ms)} ${step.unit}`
 }
 
 /** The largest unit: `5 s`, `3 min`, `2 h`, `30 d`; below a second `250 ms`. */

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { DeployOptions } from '../deploy/deploy.ts'
 import type { RollbackOptions } from '../deploy/rollback.ts'
-import { type GlobalOptions, parseWhole, withNamespace } from '../options.ts'
+import { type GlobalOptions, parseDuration, parseWhole, withNamespace } from '../options.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 
@@ -16,6 +16,8 @@ export function addDeployCommands(program: Command, terminal: Terminal): void {
     .option('-m, --message <text>', 'why: the history of the namespace keeps it')
     .option('--no-site', 'keep the site of the current version')
     .option('--detach', 'do not wait for the first lobby')
+    .option('--preview [name]', 'deploy to a namespace that expires; default name: the branch of git')
+    .option('--ttl <time>', 'how long the preview lives after this deploy, for example 12h; default 3d', parseDuration)
     .action(async (options: GlobalOptions & DeployOptions) => {
       const { runDeploy } = await import('../deploy/command.ts')
       await runDeploy(terminal, options)

@@ -67,6 +67,14 @@ export function addNamespaceCommands(program: Command, terminal: Terminal): void
     .action(async (name: string, text: string, options: GlobalOptions) =>
       (await load()).setNamespaceName(terminal, name, text, options),
     )
+  withGame(namespaces.command('expire'))
+    .description('Set when a namespace expires: its lobbies stop, and it is deleted.')
+    .argument('<namespace>', 'name or id')
+    .addOption(new Option('--ttl <time>', 'how long it lives from now on, for example 3d').argParser(parseDuration))
+    .option('--never', 'it does not expire')
+    .action(async (name: string, options: GlobalOptions & { ttl?: number; never?: boolean }) =>
+      (await load()).setNamespaceExpiry(terminal, name, options),
+    )
   withRemoval(withGame(namespaces.command('delete')))
     .description('Delete a namespace with its entries. Refused while it has lobbies.')
     .argument('<namespace>', 'name or id')

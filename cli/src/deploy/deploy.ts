@@ -19,6 +19,7 @@ import { changeLines, changesBetween } from './differences.ts'
 import { type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX } from './files.ts'
 import { waitForFirstLobby } from './first-lobby.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
+import { type PreviewOptions, previewTarget } from './preview.ts'
 import { hasSecrets, readableConfig } from './readable-config.ts'
 import { type Uploaded, uploadServer, uploadSite } from './uploads.ts'
 import { hasGameModes, readVersion, type Version } from './versions.ts'
@@ -29,7 +30,7 @@ export type DeployOptions = {
   site?: boolean
   /** Does not wait for the first lobby. */
   detach?: boolean
-}
+} & PreviewOptions
 
 /** Names are those of the API. */
 export type DeployResult = {
@@ -47,6 +48,8 @@ export type DeployResult = {
   lobby_id: string | null
   /** From the switch to a lobby that is ready. Null: the command did not wait. */
   first_lobby_ms: number | null
+  /** Only of a preview: when its namespace is deleted. */
+  expire_ts?: string
 }
 
 /** Where a deploy goes. A preview that is new has no namespace until its version exists. */
@@ -74,7 +77,12 @@ export async function deployProject(
   project: Project,
   options: DeployOptions,
 ): Promise<DeployResult> {
-  return deployTo(terminal, session, project, options, await namespaceTarget(session, options))
+  const is_preview = options.preview !== undefined
+  const target = is_preview ? await previewTarget(terminal, session, options) : await namespaceTarget(session, options)
+  const result = await deployTo(terminal, session, project, options, target)
+  if (!is_preview) return result
+  const found = (await session.gameFull()).namespaces.find((one) => one.namespace_id === result.namespace_id)
+  return found?.expire_ts === undefined ? result : { ...result, expire_ts: found.expire_ts }
 }
 
 async function deployTo(

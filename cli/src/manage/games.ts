@@ -9,6 +9,7 @@ import {
   listGroups,
   renameGame,
   renameGameNamespace,
+  updateGameNamespaceExpiry,
 } from '@muster/contract'
 import { didYouMean } from '@muster/server/suggestion'
 import { EXIT, Failure } from '../failure.ts'
@@ -131,6 +132,7 @@ export async function getNamespace(
     ['domains', cdn.domains.map(({ domain }) => domain).join(', ') || 'none of its own'],
     ['lobbies at most', String(matchmaker.lobby_count_max)],
     ['created', ago(terminal, namespace.create_ts)],
+    ['expires', namespace.expire_ts === undefined ? 'never' : ago(terminal, namespace.expire_ts)],
   ])
 }
 
@@ -149,6 +151,29 @@ export async function addNamespace(
   })
   if (terminal.is_json) return terminal.json({ namespace_id })
   terminal.note(`Created ${name} (${namespace_id}) on the version ${versionName(game, version_id)}.`)
+}
+
+export async function setNamespaceExpiry(
+  terminal: Terminal,
+  name: string,
+  options: GlobalOptions & { ttl?: number; never?: boolean },
+): Promise<void> {
+  if ((options.ttl === undefined) === (options.never !== true)) {
+    throw new Failure('When the namespace expires is not given, or twice.', {
+      exit_code: EXIT.usage,
+      remedy: 'Give one of them: --ttl 3d, or --never',
+    })
+  }
+  const { session, params, namespace, where } = await openNamespace(terminal, { ...options, namespace: name })
+  terminal.note(`Changing when ${where} expires`)
+  const expire_ts = options.ttl === undefined ? undefined : new Date(terminal.now() + options.ttl).toISOString()
+  await session.client.call(updateGameNamespaceExpiry, { params, body: expire_ts === undefined ? {} : { expire_ts } })
+  if (terminal.is_json) return terminal.json(expire_ts === undefined ? {} : { expire_ts })
+  terminal.note(
+    expire_ts === undefined
+      ? `The namespace ${namespace.name_id} does not expire.`
+      : `The namespace ${namespace.name_id} expires ${ago(terminal, expire_ts)}, at ${expire_ts}. Its lobbies stop, and it is deleted.`,
+  )
 }
 
 export async function removeNamespace(
@@ -220,6 +245,7 @@ function printNamespaces(terminal: Terminal, game: GameFull): void {
       { title: 'NAME', text: ({ display_name }) => display_name },
       { title: 'VERSION', text: ({ version_id }) => versionName(game, version_id) },
       { title: 'CREATED', text: ({ create_ts }) => ago(terminal, create_ts) },
+      { title: 'EXPIRES', text: ({ expire_ts }) => (expire_ts === undefined ? 'never' : ago(terminal, expire_ts)) },
     ],
     'The game has no namespace. Create one: muster namespaces create NAME',
   )

@@ -150,6 +150,13 @@ const game = object({ game_id: GameId })
 const params = object({ game_id: GameId, namespace_id: NamespaceId })
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 
+const DeployMessage = Type.Optional(
+  described(
+    DisplayName(DEPLOY_MESSAGE_LENGTH_MAX),
+    'Message for people, which the history of the namespace keeps: at most 500 characters. Example: `Faster rounds`.',
+  ),
+)
+
 export const createGameNamespace = operation({
   ...defaults,
   id: 'games.namespaces.createGameNamespace',
@@ -166,6 +173,7 @@ export const createGameNamespace = operation({
       'Short name, unique in the game: lower-case letters and digits, with single dashes in between. Example: `beta`.',
     ),
     expire_ts: ExpireTs,
+    message: DeployMessage,
   }),
   response: object({ namespace_id: NamespaceId }),
   errors: ['GAME_NOT_FOUND', 'VERSION_NOT_FOUND', 'NAME_TAKEN', 'QUOTA_REACHED'],
@@ -206,12 +214,7 @@ export const updateGameNamespaceVersion = operation({
   params,
   body: object({
     version_id: described(VersionId, 'Id of the version to deploy.'),
-    message: Type.Optional(
-      described(
-        DisplayName(DEPLOY_MESSAGE_LENGTH_MAX),
-        'Message for people, which the history of the namespace keeps: at most 500 characters. Example: `Faster rounds`.',
-      ),
-    ),
+    message: DeployMessage,
   }),
   response: Empty,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'VERSION_NOT_FOUND'],

@@ -40,7 +40,7 @@ export async function createNamespace(
   ctx: ChangeContext,
   caller: Caller,
   game_id: string,
-  body: BodyOf<typeof createGameNamespace>,
+  { message, ...body }: BodyOf<typeof createGameNamespace>,
 ): Promise<{ namespace_id: string }> {
   await requireGame(ctx, caller, game_id)
   await requireVersion(ctx, game_id, body.version_id)
@@ -56,8 +56,8 @@ export async function createNamespace(
         .insertInto('namespaces')
         .values({ ...body, namespace_id, game_id, create_ts: new Date(now), expire_ts })
         .execute()
-      await recordDeploys(trx, caller, [{ namespace_id, version_id: body.version_id }], now)
-      return { before: {}, after: body }
+      await recordDeploys(trx, caller, [{ namespace_id, version_id: body.version_id, message }], now)
+      return { before: {}, after: { ...body, message } }
     }),
   )
   // Somebody may have asked for its host a moment ago, and remember that there is none.
