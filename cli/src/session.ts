@@ -1,5 +1,6 @@
 // A session: the platform, the credential and the game that a command acts on. Each comes from the flag, the environment,
-// muster.yaml or the context, in this order. A token of a context is sent only to the address of that context.
+// muster.yaml or the context, in this order. A token of a context is sent only to the address of that context. MUSTER_TOKEN is
+// never sent to an address that only muster.yaml names: the author of a cloned repository would receive it.
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { getGameById, getGames, inspectAuth, type Operation, type ResponseOf } from '@muster/contract'
@@ -110,9 +111,12 @@ async function findCredential(
     return withToken(requireContext(platforms, options.context), env, `context ${options.context}`)
   }
   if (given !== null) {
-    if (env.MUSTER_TOKEN) return { url: given.url, token: env.MUSTER_TOKEN, origin: 'MUSTER_TOKEN' }
     const names = Object.keys(platforms).filter((name) => platforms[name]?.url === given.url)
     const name = names.find((one) => one === (options.context ?? current)) ?? names[0]
+    if (env.MUSTER_TOKEN) {
+      if (given.source === project?.file && name === undefined) throw unconfirmedUrl(given)
+      return { url: given.url, token: env.MUSTER_TOKEN, origin: 'MUSTER_TOKEN' }
+    }
     if (name !== undefined) return { ...platforms[name]!, origin: `context ${name}` }
     const own = await localPlatform(terminal)
     if (own?.url === given.url) return own
@@ -148,6 +152,13 @@ function requireContext(platforms: Record<string, { url: string; token: string }
   if (platform !== undefined) return platform
   throw new Failure(`There is no context ${name}.${didYouMean(name, Object.keys(platforms))}`, {
     remedy: 'See all: muster context list. Add one: muster login --url URL',
+  })
+}
+
+function unconfirmedUrl({ url, source }: { url: string; source: string }): Failure {
+  return new Failure(`MUSTER_TOKEN is not sent to ${url}: only ${source} names this address.`, {
+    exit_code: EXIT.usage,
+    remedy: `If you trust it, say so: MUSTER_URL=${url}, or --url ${url}. Or log in: muster login --url ${url}`,
   })
 }
 

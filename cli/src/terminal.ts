@@ -36,6 +36,11 @@ export type Terminal = {
   signal: AbortSignal
 }
 
+/** The environment of a program of the project, which needs no token of the user. */
+export function withoutToken({ MUSTER_TOKEN: _, ...env }: Terminal['env']): Terminal['env'] {
+  return env
+}
+
 const CODES: Record<Style, readonly [number, number]> = {
   bold: [1, 22],
   dim: [2, 22],

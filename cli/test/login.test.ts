@@ -83,7 +83,7 @@ async function contexts(t: TestContext, { platform, url, cloud_token }: World): 
 async function order(t: TestContext, { url, cloud_token }: World): Promise<void> {
   const muster = createMuster(t, { MUSTER_TOKEN: cloud_token })
   writeFileSync(join(muster.cwd, 'muster.yaml'), `url: ${AWAY}\n`)
-  const away = await muster.run(['whoami'])
+  const away = await muster.run(['whoami'], { env: { MUSTER_URL: AWAY } })
   assert.equal(away.code, 1)
   assert.match(away.stderr, /The platform at http:\/\/127\.0\.0\.1:9 cannot be reached/)
   assert.equal((await muster.run(['whoami'], { env: { MUSTER_URL: url } })).code, 0)

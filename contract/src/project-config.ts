@@ -51,7 +51,7 @@ const OwnMembers = object({
       pattern: '^https?://[^\\s/]+/?$',
       maxLength: 2048,
       description:
-        'Address of the platform. Default: the current context, which `muster login` sets. Example: `https://play.example.org`.',
+        'Address of the platform. Default: the current context, which `muster login` sets. `MUSTER_TOKEN` is not sent to an address that only this file names. Example: `https://play.example.org`.',
     }),
   ),
   server: Type.Optional(

@@ -1,14 +1,14 @@
 // Runs the `build` command of a folder before its files are read. What it prints goes to stderr, as notes do.
 import { spawn } from 'node:child_process'
 import { Failure } from '../failure.ts'
-import type { Terminal } from '../terminal.ts'
+import { type Terminal, withoutToken } from '../terminal.ts'
 
 export type BuildStep = { title: string; folder: string; command: string }
 
 /** Throws a Failure when the command fails. Ctrl-C ends the command too. */
 export async function runBuild(terminal: Terminal, { title, folder, command }: BuildStep): Promise<void> {
   terminal.note(`build ${title}: ${command}`)
-  const child = spawn(command, { cwd: folder, shell: true, env: { ...terminal.env }, stdio: ['ignore', 2, 2] })
+  const child = spawn(command, { cwd: folder, shell: true, env: withoutToken(terminal.env), stdio: ['ignore', 2, 2] })
   // A terminal sends Ctrl-C to the command itself; elsewhere it is passed on.
   const end = (): void => void child.kill('SIGINT')
   terminal.signal.addEventListener('abort', end, { once: true })

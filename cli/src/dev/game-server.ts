@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { VersionConfig } from '@muster/contract'
 import { EXIT, Failure } from '../failure.ts'
+import { withoutToken } from '../terminal.ts'
 
 /** The end of a server that was asked to end. */
 const STOP_MS_MAX = 5_000
@@ -57,7 +58,9 @@ export function planServer(
     args,
     folder,
     env: {
-      ...Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)),
+      ...Object.fromEntries(
+        Object.entries(withoutToken(env)).filter((entry): entry is [string, string] => entry[1] !== undefined),
+      ),
       ...docker.env,
       PLATFORM_API_URL: place.api_url,
       PLATFORM_TOKEN: place.token,

@@ -71,11 +71,19 @@ async function describeAgent(client: Client, agent: Agent): Promise<string> {
   return `the user ${agent.identity?.identity_id ?? ''}`
 }
 
-async function chooseUrl(terminal: Terminal, { url }: LoginOptions): Promise<string> {
+/** A token is not sent to an address that only muster.yaml names. */
+async function chooseUrl(terminal: Terminal, { url, tokenStdin }: LoginOptions): Promise<string> {
   if (url !== undefined) return normalUrl(url, '--url')
   if (terminal.env.MUSTER_URL) return normalUrl(terminal.env.MUSTER_URL, 'MUSTER_URL')
   const project = readProjectAddress(terminal.cwd)
-  if (project?.url !== undefined) return normalUrl(project.url, `url of ${project.file}`)
+  if (project?.url !== undefined) {
+    const named = normalUrl(project.url, `url of ${project.file}`)
+    if (tokenStdin !== true) return named
+    throw new Failure(`The token is not sent to ${named}: only ${project.file} names this address.`, {
+      exit_code: EXIT.usage,
+      remedy: `If you trust it, say so: --url ${named}`,
+    })
+  }
   return normalUrl(await terminal.ask('Address of the platform:', '--url URL'), 'The answer')
 }
 
