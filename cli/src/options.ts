@@ -50,6 +50,15 @@ export function parseDuration(text: string): number {
   throw new InvalidArgumentError('It takes a number with a unit: 90s, 30m, 12h, 30d or 2w.')
 }
 
+/** A duration of at most this many days. */
+export function parseDurationUpTo(days_max: number): (text: string) => number {
+  return (text) => {
+    const duration_ms = parseDuration(text)
+    if (duration_ms <= days_max * UNIT_MS.d!) return duration_ms
+    throw new InvalidArgumentError(`It is at most ${days_max}d.`)
+  }
+}
+
 /** A moment: RFC 3339, or how long ago as a duration. The result is milliseconds since the epoch. */
 export function parseMoment(now_ms: number): (text: string) => number {
   return (text) => {

@@ -2,7 +2,15 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { GroupOptions } from '../manage/groups.ts'
 import type { RemovalOptions } from '../manage/removal.ts'
-import { type GlobalOptions, parseDuration, parseWhole, withGame, withNamespace, withPlatform } from '../options.ts'
+import {
+  type GlobalOptions,
+  parseDuration,
+  parseDurationUpTo,
+  parseWhole,
+  withGame,
+  withNamespace,
+  withPlatform,
+} from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 
 type Removal = GlobalOptions & RemovalOptions
@@ -10,6 +18,7 @@ type Removal = GlobalOptions & RemovalOptions
 const ROLES = ['developer', 'viewer'] as const
 /** As in the contract, which is loaded later. */
 const INVITE_USES_MAX = 256
+const INVITE_DAYS_MAX = 365
 
 export function addGameCommands(program: Command, terminal: Terminal): void {
   const load = () => import('../manage/games.ts')
@@ -117,7 +126,11 @@ export function addMemberCommands(program: Command, terminal: Terminal): void {
   withGroup(members.command('invite'))
     .description('Print a code with which somebody joins the group.')
     .addOption(new Option('--role <role>', 'the role of the person; default developer').choices(ROLES))
-    .option('--expires <time>', 'how long the code is valid, for example 7d; default 365d', parseDuration)
+    .option(
+      '--expires <time>',
+      'how long the code is valid, for example 7d; default and maximum 365d',
+      parseDurationUpTo(INVITE_DAYS_MAX),
+    )
     .option('--uses <number>', 'how many people may use it; default 1', parseWhole(1, INVITE_USES_MAX))
     .action(async (options: GroupOptions) => (await load()).inviteMember(terminal, options))
   withGroup(members.command('role'))

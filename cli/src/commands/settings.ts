@@ -5,7 +5,15 @@ import type { GroupOptions } from '../manage/groups.ts'
 import type { Page } from '../manage/open.ts'
 import type { RemovalOptions } from '../manage/removal.ts'
 import type { TokenOptions } from '../manage/tokens.ts'
-import { type GlobalOptions, parseDuration, parseMoment, parseWhole, withGame, withNamespace } from '../options.ts'
+import {
+  type GlobalOptions,
+  parseDuration,
+  parseDurationUpTo,
+  parseMoment,
+  parseWhole,
+  withGame,
+  withNamespace,
+} from '../options.ts'
 import type { Terminal } from '../terminal.ts'
 import { withGroup, withRemoval } from './games.ts'
 
@@ -17,6 +25,8 @@ const EVENTS_DEFAULT = 50
 /** Events that one command lists. */
 const EVENTS_MAX = 10_000
 const OUTCOMES = ['done', 'begun', 'failed', 'refused'] as const
+/** As in the contract, which is loaded later: CLOUD_TOKEN_TTL_MS_MAX. */
+const CLOUD_TOKEN_DAYS_MAX = 365
 const TOKEN_KINDS = ['cloud', 'public', 'development'] as const
 const PAGES: readonly Page[] = ['site', 'docs', 'api']
 
@@ -30,7 +40,11 @@ export function addTokenCommands(program: Command, terminal: Terminal): void {
     .action(async (options: TokenOptions) => (await load()).listTokens(terminal, options))
   withKind(withNamespace(tokens.command('create')))
     .description('Create a token, and print it once.')
-    .option('--expires <time>', 'how long a cloud token is valid, for example 30d; default 365d', parseDuration)
+    .option(
+      '--expires <time>',
+      'how long a cloud token is valid, for example 30d; default and maximum 365d',
+      parseDurationUpTo(CLOUD_TOKEN_DAYS_MAX),
+    )
     .action(async (options: TokenOptions & { expires?: number }) => (await load()).createToken(terminal, options))
   withKind(withNamespace(tokens.command('revoke')))
     .description('Revoke a token. The platform refuses it within a second.')
