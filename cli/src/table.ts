@@ -56,6 +56,11 @@ export function printFields(terminal: Terminal, fields: readonly (readonly [stri
   }
 }
 
+/** `1 player`, `2 players`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /** Takes columns from the widest that may be cut until the row fits, or no column can give more. */
 function fitted(columns: readonly { width: number; is_whole: boolean }[], width_max: number): number[] {
   const widths = columns.map(({ width }) => width)

@@ -91,6 +91,8 @@ export class ProcessTerminal implements Terminal {
       this.#interrupt = interrupt
       process.on('SIGINT', () => {
         if (interrupt.signal.aborted) process.exit(INTERRUPTED_EXIT_CODE)
+        // The terminal has shown the key as `^C`, and the next words begin a line.
+        if (process.stderr.isTTY === true && this.#bars?.note('') !== true) process.stderr.write('\n')
         interrupt.abort()
       })
     }
@@ -136,9 +138,8 @@ export class ProcessTerminal implements Terminal {
         throw new Failure(`Standard input is empty: ${what} is expected there.`, { exit_code: EXIT.usage })
       return secret
     }
-    process.stderr.write(`${what} (not shown): `)
     const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-    const secret = await this.#readLine('', silent)
+    const secret = await this.#readLine(`${what} (not shown): `, silent)
     process.stderr.write('\n')
     if (secret === '') throw new Failure(`${what} is empty.`, { exit_code: EXIT.usage })
     return secret
@@ -160,6 +161,8 @@ export class ProcessTerminal implements Terminal {
 
   async #readLine(question: string, output: NodeJS.WritableStream): Promise<string> {
     const reader = createInterface({ input: process.stdin, output, terminal: true })
+    // The reader has turned the echo off. Before that, a secret that is pasted at once would be shown.
+    if (output !== process.stderr) process.stderr.write(question)
     const closed = new AbortController()
     // The reader puts the terminal into raw mode, in which Ctrl-C is a character and Ctrl-D ends the input.
     reader.on('SIGINT', () => closed.abort())

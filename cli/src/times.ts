@@ -22,7 +22,7 @@ function remainingText(ms: number): string {
 }
 
 /** The largest unit: `5 s`, `3 min`, `2 h`, `30 d`; below a second `250 ms`. */
-export function durationText(ms: number): string {
-  for (const { ms: unit_ms, unit } of STEPS) if (ms >= unit_ms) return `${Math.floor(ms / unit_ms)} ${unit}`
+export function durationText(ms: number, toWhole = Math.floor): string {
+  for (const { ms: unit_ms, unit } of STEPS) if (ms >= unit_ms) return `${toWhole(ms / unit_ms)} ${unit}`
   return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`
 }

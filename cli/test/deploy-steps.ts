@@ -27,7 +27,7 @@ export type ProjectFiles = {
   site?: Record<string, string>
 }
 
-const MATCHMAKER = `matchmaker:
+export const MATCHMAKER = `matchmaker:
   game_modes: { default: { max_players: 4 } }
   docker: { args: [node, server.mjs], ports: { game: { protocol: http } } }
 `

@@ -85,7 +85,7 @@ export function openScreen(
     t.diagnostic('script of util-linux is not installed: no pseudo-terminal')
     return null
   }
-  const command = `stty cols ${columns} rows ${ROWS}; exec "$MUSTER_TEST_NODE" "$MUSTER_TEST_PROGRAM" ${args.map(quoted).join(' ')}`
+  const command = `stty cols ${columns} rows ${ROWS}; exec "$TEST_NODE" "$TEST_PROGRAM" ${args.map(quoted).join(' ')}`
   const child = spawn('script', ['-qefc', command, '/dev/null'], {
     cwd: muster.cwd,
     env: { TERM: 'xterm', SHELL: '/bin/sh', ...muster.env, ...env, ...programNames() },
@@ -124,10 +124,11 @@ function quoted(word: string): string {
 
 /** In variables, because `script` takes a command as one text. */
 function programNames(): Env {
-  return { MUSTER_TEST_NODE: process.execPath, MUSTER_TEST_PROGRAM: PROGRAM }
+  return { TEST_NODE: process.execPath, TEST_PROGRAM: PROGRAM }
 }
 
-function gather(stream: NodeJS.ReadableStream | null): () => string {
+/** What the stream has written so far. */
+export function gather(stream: NodeJS.ReadableStream | null): () => string {
   let text = ''
   stream?.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk

@@ -89,10 +89,8 @@ function addKeyCommands(program: Command, env: Terminal['env']): void {
         const { sign_from_ms, verify_until_ms } = await rotateKeys(env, graceDays * DAY_MS)
         const time = (ms: number): string => new Date(ms).toISOString()
         console.log(`New keys sign from ${time(sign_from_ms)} on.`)
-        console.log(
-          `Tokens of the old ones are valid until ${time(verify_until_ms)}: public tokens in games, cloud tokens in CI`,
-        )
-        console.log('and the admin token (muster admin-token --rotate) must have been made anew by then.')
+        console.log(`Tokens that the old keys signed are valid until ${time(verify_until_ms)}. Make new ones before:`)
+        console.log('  public tokens in games, cloud tokens in CI, and the admin token (muster admin-token --rotate).')
       }),
     )
 }

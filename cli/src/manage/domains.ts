@@ -15,6 +15,8 @@ type Domain = ResponseOf<typeof getGameNamespaceById>['namespace']['config']['cd
 
 /** The platform checks a new claim about once a minute. */
 const CHECK_PAUSE_MS = 5000
+/** Of the column of record types. */
+const TYPE_WIDTH = 'CNAME'.length
 
 export async function listDomains(terminal: Terminal, options: GlobalOptions): Promise<void> {
   const { session, params, where } = await openNamespace(terminal, options)
@@ -79,7 +81,10 @@ function showRecords(terminal: Terminal, { domain, verification_records, verific
   const [first, ...others] = verification_records
   if (first === undefined) return
   terminal.note(`${domain} needs ${others.length === 0 ? 'this DNS record' : 'one of these DNS records'}:`)
-  for (const { type, name, value } of verification_records) terminal.note(`  ${name}.  ${type}  ${value}`)
+  const width = Math.max(...verification_records.map(({ name }) => name.length))
+  for (const { type, name, value } of verification_records) {
+    terminal.note(`  ${`${name}.`.padEnd(width + 1)}  ${type.padEnd(TYPE_WIDTH)}  ${value}`)
+  }
   for (const error of verification_errors) terminal.note(`  last check: ${error}`)
 }
 
@@ -97,8 +102,8 @@ async function waitUntilActive(
     const domain = (await domainsOf(client, params)).find((one) => one.domain === claimed.domain)
     if (domain === undefined) throw new Failure(`${claimed.domain} was removed from the namespace.`)
     if (domain.verification_status === 'active') return domain
-    const problem = domain.verification_errors.join(' ')
-    if (problem !== shown && problem !== '') terminal.note(`  ${problem}`)
+    const problem = domain.verification_errors.map((error) => `  ${error}`).join('\n')
+    if (problem !== shown && problem !== '') terminal.note(problem)
     shown = problem
     await sleep(Math.min(CHECK_PAUSE_MS, wait_ms_max), undefined, { signal: terminal.signal })
   }

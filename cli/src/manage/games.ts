@@ -35,7 +35,7 @@ export async function listGames(terminal: Terminal, options: GlobalOptions): Pro
       { title: 'GROUP', text: ({ developer }) => developer.display_name },
       { title: 'PLAYERS', text: ({ total_player_count }) => String(total_player_count), align: 'right' },
       { title: 'CREATED', text: ({ create_ts }) => ago(terminal, create_ts) },
-      { title: 'SITE', text: ({ url: site }) => site },
+      { title: 'SITE', text: ({ url: site }) => site, is_whole: true },
     ],
     'There is no game yet. Create one: muster games create NAME',
   )

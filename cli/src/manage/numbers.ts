@@ -1,8 +1,16 @@
 // Analytics of a namespace and usage of a group.
-import { ANALYTICS_VARIANTS, type AnalyticsVariant, getAnalytics, getGames, getUsage } from '@muster/contract'
+import {
+  ANALYTICS_VARIANTS,
+  type AnalyticsVariant,
+  getAnalytics,
+  getGameById,
+  getGames,
+  getUsage,
+} from '@muster/contract'
 import { didYouMean } from '@muster/server/suggestion'
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
+import type { Session } from '../session.ts'
 import { printTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { durationText } from '../times.ts'
@@ -49,6 +57,7 @@ export async function showUsage(terminal: Terminal, options: GroupOptions & Part
   const usage = await client.call(getUsage, { params: { group_id: group.group_id }, query })
   if (terminal.is_json) return terminal.json(usage)
   const { games } = await client.call(getGames, {})
+  const regions_known = await regionsOf(client, games[0]?.game_id)
   const rows = usage.games.flatMap(({ game_id, regions }) =>
     regions.map((region) => ({ ...region, game: games.find((game) => game.game_id === game_id)?.name_id ?? game_id })),
   )
@@ -57,7 +66,7 @@ export async function showUsage(terminal: Terminal, options: GroupOptions & Part
     rows,
     [
       { title: 'GAME', text: ({ game }) => game },
-      { title: 'REGION', text: ({ region_id }) => region_id, is_whole: true },
+      { title: 'REGION', text: ({ region_id }) => regions_known.get(region_id) ?? region_id },
       { title: 'CORE HOURS', text: ({ uptime }) => (uptime / HOUR_MS).toFixed(2), align: 'right' },
       {
         title: 'COST',
@@ -69,6 +78,13 @@ export async function showUsage(terminal: Terminal, options: GroupOptions & Part
     'No lobby of the group ran in this time.',
   )
   if (usage.is_cut) terminal.note('The window begins before the oldest records: the real usage may be higher.')
+}
+
+/** Names of regions by id. All games have the same regions. */
+async function regionsOf(client: Session['client'], game_id: string | undefined): Promise<Map<string, string>> {
+  if (game_id === undefined) return new Map()
+  const { game } = await client.call(getGameById, { params: { game_id } })
+  return new Map(game.available_regions.map(({ region_id, region_name_id }) => [region_id, region_name_id]))
 }
 
 function requireVariant(name: string): void {

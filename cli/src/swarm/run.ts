@@ -2,6 +2,7 @@
 import { EXIT, Failure } from '../failure.ts'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
+import { counted } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
 import { DURATION_MS_MAX, type Pattern } from './patterns.ts'
 import { openRequester } from './requester.ts'
@@ -23,7 +24,9 @@ export async function runSwarm(terminal: Terminal, bots: number, options: Option
   const target = { game_id, namespace_id, url, token, game_mode: options.mode }
   const { kind, find } = await openRequester(session.client, target, terminal.signal)
   const who = kind === 'backend' ? 'each with an address of its own' : 'all from the address of this machine'
-  terminal.note(`${bots} bots play ${name_id} (${namespace}) at ${url}, ${who}: ${options.pattern}`)
+  terminal.note(
+    `${counted(bots, 'bot')} ${bots === 1 ? 'plays' : 'play'} ${name_id} (${namespace}) at ${url}, ${who}: ${options.pattern}`,
+  )
   let shown_ms = performance.now()
   const swarm = new Swarm({
     bots,
@@ -36,7 +39,7 @@ export async function runSwarm(terminal: Terminal, bots: number, options: Option
     onChange: ({ players, refused }) => {
       if (performance.now() - shown_ms < PROGRESS_MS) return
       shown_ms = performance.now()
-      terminal.note(`${players} players, ${refused} refusals`)
+      terminal.note(`${counted(players, 'player')}, ${counted(refused, 'refusal')}`)
     },
   })
   const report = await swarm.run()
@@ -49,11 +52,12 @@ function linesOf(report: SwarmReport): string[] {
   const times = (name: string, found: SwarmReport['find_ms']): string[] =>
     found === null ? [] : [`${name}  median ${found.p50} ms, 95 % ${found.p95} ms, longest ${found.max} ms`]
   return [
-    `players  ${players_max} of ${bots} at the same time, ${seats} seats, ${lost} connections closed by the server`,
+    `players  ${players_max} of ${bots} at the same time, ${counted(seats, 'seat')}, ${counted(lost, 'connection')} closed by the server`,
     ...times('find   ', find_ms),
     ...times('connect', connect_ms),
     ...limits.map(
-      ({ code, message, count, players }) => `refused  ${count} x ${code} from ${players} players on: ${message}`,
+      ({ code, message, count, players }) =>
+        `refused  ${count} x ${code} from ${counted(players, 'player')} on: ${message}`,
     ),
     first_limit === null
       ? 'No limit was reached.'

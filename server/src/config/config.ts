@@ -182,7 +182,8 @@ export const CONFIG_EXIT_CODE = 2
 export class ConfigError extends Error {
   readonly mistakes: readonly string[]
   constructor(mistakes: readonly string[]) {
-    super(`The configuration has ${mistakes.length} mistake(s):\n${mistakes.map((line) => `  ${line}`).join('\n')}`)
+    const count = mistakes.length === 1 ? 'a mistake' : `${mistakes.length} mistakes`
+    super(`The configuration has ${count}:\n${mistakes.map((line) => `  ${line}`).join('\n')}`)
     this.name = 'ConfigError'
     this.mistakes = mistakes
   }

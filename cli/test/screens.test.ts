@@ -1,0 +1,38 @@
+// Every command of the program has a screen that was kept, or a reason to have none.
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { test } from 'node:test'
+import { listCommands } from '../src/completion/commands.ts'
+import { createProgram } from '../src/program.ts'
+import { ProcessTerminal } from '../src/terminal.ts'
+import { SCREENS } from './screens.ts'
+import { CONTEXT_STEPS, MANAGE_STEPS } from './screens-manage.ts'
+import { OPERATE_STEPS, PROJECT_STEPS } from './screens-operate.ts'
+import { WATCH_STEPS } from './screens-watch.ts'
+
+/** deploy.test.ts compares these: each shows the deploys before it. */
+const DEPLOY_SCREENS = ['deploy', 'deploy-changed', 'versions', 'diff', 'rollback']
+
+const WITHOUT_SCREEN: Readonly<Record<string, string>> = {
+  'config-schema': 'It prints a file for editors. project.test.ts compares the file with the contract.',
+  completion: 'It prints a script for shells. completion.test.ts runs the script.',
+  mcp: 'An agent reads it, and no person. mcp.test.ts drives it with the official client.',
+}
+
+test('every command has a screen, on a terminal and without one', () => {
+  const steps = [...MANAGE_STEPS, ...CONTEXT_STEPS, ...WATCH_STEPS, ...PROJECT_STEPS, ...OPERATE_STEPS]
+  const shown = [...steps.map(({ name }) => name), ...DEPLOY_SCREENS]
+  assert.equal(new Set(shown).size, shown.length, 'a name has one screen')
+  const commands = listCommands(createProgram(new ProcessTerminal({})))
+    .filter(({ path, children }) => path !== '' && children.length === 0)
+    .map(({ path }) => path.replaceAll(' ', '-'))
+  assert.ok(commands.length > 60)
+  const missing = commands.filter((name) => !shown.includes(name) && !Object.hasOwn(WITHOUT_SCREEN, name))
+  assert.deepEqual(missing, [], 'add a step for these in cli/test/screens-*.ts')
+  assert.deepEqual(
+    Object.keys(WITHOUT_SCREEN).filter((name) => !commands.includes(name) || shown.includes(name)),
+    [],
+  )
+  const kept = readdirSync(SCREENS).map((file) => file.replace(/\.txt$/, ''))
+  assert.deepEqual(kept.sort(), shown.sort(), 'the files of cli/test/screens')
+})
