@@ -21,7 +21,6 @@ type Removal = GlobalOptions & RemovalOptions
 
 const DAY_MS = 24 * 60 * 60_000
 const DOMAIN_WAIT_MS_DEFAULT = 10 * 60_000
-const EVENTS_DEFAULT = 50
 /** Events that one command lists. */
 const EVENTS_MAX = 10_000
 const OUTCOMES = ['done', 'begun', 'failed', 'refused'] as const
@@ -166,7 +165,8 @@ export function addAuditCommand(program: Command, terminal: Terminal): void {
     .addOption(new Option('--outcome <outcome>', 'only events with this outcome').choices(OUTCOMES))
     .option('--since <time>', 'only from then on: a time, or how long ago (7d)', moment)
     .option('--until <time>', 'only before', moment)
-    .option('-n, --lines <number>', 'how many at most', parseWhole(1, EVENTS_MAX), EVENTS_DEFAULT)
+    .option('-n, --lines <number>', 'how many at most; default 50, and all with --csv', parseWhole(1, EVENTS_MAX))
+    .option('--csv', 'print all events as CSV, newest first, as they arrive')
     .action(async (options: AuditOptions) => (await import('../manage/audit.ts')).showAudit(terminal, options))
 }
 

@@ -33,7 +33,7 @@ export function addLobbyCommands(program: Command, terminal: Terminal): void {
     .option('-a, --all', 'also those that have stopped')
     .action(async (options: GlobalOptions & LobbyFilter) => (await load()).listLobbies(terminal, options))
   withNamespace(program.command('lobby'))
-    .description('Show a lobby: its state, players, CPU and memory.')
+    .description('Show a lobby: its state and players, and its CPU, memory, traffic and players over time.')
     .argument('<lobby>', LOBBY)
     .action(async (lobby: string, options: GlobalOptions) => (await load()).showLobby(terminal, lobby, options))
   withRemoval(withNamespace(program.command('stop')))

@@ -21,6 +21,7 @@ import type { Terminal } from '../terminal.ts'
 import { ago, durationText } from '../times.ts'
 import { type LobbyFilter, requireKnown } from './lobby-filter.ts'
 import { findLobbyId, shortIds } from './lobby-ids.ts'
+import { printUsage, readUsage } from './usage.ts'
 
 type Params = { game_id: string; namespace_id: string }
 
@@ -61,7 +62,8 @@ export async function showLobby(terminal: Terminal, wanted: string, options: Glo
     (one) => one.lobby_id === lobby_id,
   )
   terminal.note(`Lobby of ${where}`)
-  if (terminal.is_json) return terminal.json(details)
+  const usage = await readUsage(session, { game_id: params.game_id, lobby_id })
+  if (terminal.is_json) return terminal.json({ ...details, usage })
   const { lobby, metrics } = details
   printFields(terminal, [
     ['lobby', lobby.lobby_id],
@@ -79,6 +81,7 @@ export async function showLobby(terminal: Terminal, wanted: string, options: Glo
         : `${sizeText(metrics.memory.at(-1) ?? 0)} of ${sizeText(metrics.allocated_memory)}`,
     ],
   ])
+  printUsage(terminal, usage)
   terminal.note(`Its log: muster logs --lobby ${lobby_id.slice(-12)}`)
 }
 

@@ -1,4 +1,5 @@
 // Lines of a log, and the level of a line: from JSON, from a word at its beginning, otherwise from its stream.
+import { createInterface } from 'node:readline'
 
 export type StreamName = 'std_out' | 'std_err'
 export type LogLine = { lobby_id: string; stream: StreamName; ts: string; text: string }
@@ -52,13 +53,25 @@ function levelOfJson(text: string): Level | null {
   return level <= NUMBER_STEP.warn ? 'warn' : 'error'
 }
 
-/** The lines of an exported log, each of which begins with its time. */
-export function parseExport(text: string, lobby_id: string, stream: StreamName): LogLine[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const end = line.indexOf(' ')
-      return { lobby_id, stream, ts: line.slice(0, end), text: line.slice(end + 1) }
-    })
+/** The lines of an exported log, each of which begins with its time, as they arrive. */
+export async function* exportedLines(
+  body: NodeJS.ReadableStream,
+  lobby_id: string,
+  stream: StreamName,
+): AsyncGenerator<LogLine> {
+  for await (const line of createInterface({ input: body })) {
+    if (line === '') continue
+    const end = line.indexOf(' ')
+    yield { lobby_id, stream, ts: line.slice(0, end), text: line.slice(end + 1) }
+  }
+}
+
+/** The last `count_max` of the lines. No more than twice as many are in memory. */
+export async function lastOf(lines: AsyncIterable<LogLine>, count_max: number): Promise<LogLine[]> {
+  const kept: LogLine[] = []
+  for await (const line of lines) {
+    kept.push(line)
+    if (kept.length >= 2 * count_max) kept.splice(0, count_max)
+  }
+  return kept.slice(-count_max)
 }

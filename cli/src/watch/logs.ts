@@ -1,4 +1,5 @@
 // Logs of lobbies: the last lines of both streams of one lobby, or of all that run, and then the lines that follow.
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   exportLobbyLogs,
@@ -15,7 +16,7 @@ import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { type LobbyFilter, requireKnown } from './lobby-filter.ts'
 import { findLobbyId, shortIds } from './lobby-ids.ts'
-import { isAtLeast, type Level, type LogLine, parseExport, type StreamName } from './log-lines.ts'
+import { exportedLines, isAtLeast, type Level, type LogLine, lastOf, type StreamName } from './log-lines.ts'
 
 export type LogOptions = GlobalOptions &
   LobbyFilter & {
@@ -100,7 +101,7 @@ class LogView {
       for (const stream of STREAMS) {
         const last = await this.#last(lobby_id, stream)
         const all = is_whole || (options.lines > LOG_LINES_MAX && last.length === LOG_LINES_MAX)
-        lines.push(...(all ? await this.#whole(lobby_id, stream) : last))
+        lines.push(...(all ? await this.#whole(lobby_id, stream, options.lines) : last))
       }
     }
     const shown = lines
@@ -160,12 +161,19 @@ class LogView {
     return linesOf(lobby_id, stream, response)
   }
 
-  async #whole(lobby_id: string, stream: StreamName): Promise<LogLine[]> {
+  /** The last matching lines of the whole log, which is read line by line. */
+  async #whole(lobby_id: string, stream: StreamName, count_max: number): Promise<LogLine[]> {
     const params = { game_id: this.#params.game_id, lobby_id }
     const { url } = await this.#session.client.call(exportLobbyLogs, { params, body: { stream } })
     const response = await fetch(url, { signal: this.#terminal.signal })
-    if (!response.ok) throw new Failure(`The log of ${lobby_id} cannot be fetched (status ${response.status}).`)
-    return parseExport(await response.text(), lobby_id, stream)
+    if (!response.ok || response.body === null) {
+      throw new Failure(`The log of ${lobby_id} cannot be fetched (status ${response.status}).`)
+    }
+    const matches = this.#matches
+    async function* matching(lines: AsyncIterable<LogLine>): AsyncGenerator<LogLine> {
+      for await (const line of lines) if (matches(line)) yield line
+    }
+    return lastOf(matching(exportedLines(Readable.fromWeb(response.body), lobby_id, stream)), count_max)
   }
 
   #print(line: LogLine): void {
