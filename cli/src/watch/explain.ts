@@ -1,5 +1,14 @@
 // Why a request for a seat ended as it did, as sentences.
 import { type Explanation, explainRay, getRayPerfLogs } from '@muster/contract'
+import {
+  attemptSentences,
+  attemptTitle,
+  explanationSentences,
+  lobbySentences,
+  microsecondsText,
+  VERDICT_TEXTS,
+  waitSentence,
+} from '@muster/contract/explanation-words'
 import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import { printFields, printTable } from '../table.ts'
@@ -7,18 +16,19 @@ import type { Terminal } from '../terminal.ts'
 import { durationText } from '../times.ts'
 import { shortIds } from './lobby-ids.ts'
 
-const US_PER_MS = 1000
-
 export async function explain(terminal: Terminal, ray_id: string, options: GlobalOptions): Promise<void> {
   const { client, url } = await openSession(terminal, options)
   terminal.note(`Ray ${ray_id} at ${url}`)
   const { explanation } = await client.call(explainRay, { params: { ray_id } })
   if (terminal.is_json) return terminal.json({ explanation })
-  printSummary(terminal, explanation)
+  for (const sentence of explanationSentences(explanation)) terminal.print(sentence)
+  printFields(terminal, [
+    ['operation', explanation.operation],
+    ['arrived', explanation.create_ts],
+    ['asked for', JSON.stringify(explanation.asked)],
+  ])
   for (const [index, attempt] of explanation.attempts.entries()) printAttempt(terminal, attempt, index)
-  for (const wait of explanation.waits) {
-    terminal.print(`Waited ${duration(wait.duration)} for the lobby ${wait.lobby_id.slice(-8)}: ${wait.end}.`)
-  }
+  for (const wait of explanation.waits) terminal.print(waitSentence(wait))
   for (const lobby of explanation.lobbies) printLobby(terminal, lobby)
 }
 
@@ -29,7 +39,7 @@ export async function timings(terminal: Terminal, ray_id: string, options: Globa
   const response = await client.call(getRayPerfLogs, { params: { ray_id } })
   if (terminal.is_json) return terminal.json(response)
   const rows = response.perf_lists.flatMap((service) => [
-    { name: `${service.svc_name} ${service.operation}`, took: duration(service.duration) },
+    { name: `${service.svc_name} ${service.operation}`, took: microsecondsText(service.duration) },
     ...service.spans.map((span) => ({
       name: `  ${span.label}`,
       took: span.finish_ts === undefined ? '-' : durationText(Date.parse(span.finish_ts) - Date.parse(span.start_ts)),
@@ -46,32 +56,12 @@ export async function timings(terminal: Terminal, ray_id: string, options: Globa
   )
 }
 
-function printSummary(terminal: Terminal, explanation: Explanation): void {
-  const members = Object.entries(explanation).filter(
-    ([name, value]) => ['string', 'number', 'boolean'].includes(typeof value) && name !== 'ray_id',
-  )
-  printFields(terminal, [
-    ...members.map(
-      ([name, value]) =>
-        [name.replaceAll('_', ' '), name === 'duration' ? duration(Number(value)) : String(value)] as const,
-    ),
-    ['asked for', JSON.stringify(explanation.asked)],
-  ])
-}
-
 function printAttempt(terminal: Terminal, attempt: Explanation['attempts'][number], index: number): void {
-  const { candidates, code, lobby_id, offset, outcome, limits } = attempt
-  const what = [outcome, code, lobby_id === undefined ? undefined : `lobby ${lobby_id.slice(-8)}`].filter(Boolean)
+  const { candidates } = attempt
   terminal.print('')
-  terminal.print(terminal.paint('bold', `Decision ${index + 1}, after ${duration(offset)}: ${what.join(' ')}`))
-  terminal.print(
-    `  ${limits.client_limit}: ${limits.client_players} of ${limits.client_players_max} players of this client`,
-  )
-  terminal.print(`  lobby_count_max: ${limits.lobbies} of ${limits.lobby_count_max} lobbies`)
-  if (candidates.length === 0) {
-    terminal.print('  No lobby was considered.')
-    return
-  }
+  terminal.print(terminal.paint('bold', attemptTitle(attempt, index)))
+  for (const sentence of attemptSentences(attempt)) terminal.print(`  ${sentence}`)
+  if (candidates.length === 0) return
   const short = shortIds(candidates.map((candidate) => candidate.lobby_id))
   printTable(
     terminal,
@@ -85,29 +75,15 @@ function printAttempt(terminal: Terminal, attempt: Explanation['attempts'][numbe
         text: ({ player_count, max_players_normal }) => `${player_count}/${max_players_normal}`,
         align: 'right',
       },
-      { title: 'VERDICT', text: ({ verdict }) => verdict },
+      { title: 'VERDICT', text: ({ verdict }) => VERDICT_TEXTS[verdict] },
     ],
     '',
   )
-  if (attempt.candidates_left_out > 0) terminal.print(`  and ${attempt.candidates_left_out} more`)
 }
 
 function printLobby(terminal: Terminal, lobby: Explanation['lobbies'][number]): void {
   terminal.print('')
-  printFields(terminal, [
-    ['lobby', lobby.lobby_id],
-    ['ready', lobby.is_ready ? 'yes' : 'never'],
-    ['stopped because', lobby.stop_reason],
-    ['server ended', lobby.exit_reason],
-    ['exit code', lobby.exit_code === undefined ? undefined : String(lobby.exit_code)],
-    ['listens at', lobby.listening?.open.join(', ')],
-    ['does not listen at', lobby.listening?.shut.join(', ')],
-    ['other sockets', lobby.listening?.others?.join(', ')],
-  ])
-  for (const warning of lobby.warnings) terminal.print(`  ${warning}`)
+  terminal.print(terminal.paint('bold', `Lobby ${lobby.lobby_id}`))
+  for (const sentence of lobbySentences(lobby)) terminal.print(`  ${sentence}`)
   for (const line of lobby.log_lines) terminal.print(`  | ${line}`)
-}
-
-function duration(us: number): string {
-  return durationText(us / US_PER_MS)
 }

@@ -5,7 +5,7 @@ import { useCall } from '../../api/queries.ts'
 import { gameLink } from '../../links.ts'
 import { Pending } from '../../parts/notice.tsx'
 import { useRole } from '../../shell/person.tsx'
-import { Tabs } from '../../shell/tabs.tsx'
+import { type Tab, Tabs } from '../../shell/tabs.tsx'
 import { GameContext } from './game.ts'
 
 const GAME_EVERY_MS = 10_000
@@ -23,11 +23,16 @@ export default function GameFrame() {
   }
   return (
     <GameContext value={{ game: read.data.game, role }}>
-      <Tabs
-        label={read.data.game.display_name}
-        tabs={[{ text: read.data.game.display_name, to: gameLink(game_id), is_exact: true }]}
-      />
+      <Tabs label={read.data.game.display_name} tabs={tabsOf(read.data.game.display_name, game_id)} />
       <Outlet />
     </GameContext>
   )
+}
+
+function tabsOf(display_name: string, game_id: string): Tab[] {
+  return [
+    { text: display_name, to: gameLink(game_id), is_exact: true },
+    { text: 'Search', to: gameLink(game_id, 'search') },
+    { text: 'Requests', to: gameLink(game_id, 'rays') },
+  ]
 }

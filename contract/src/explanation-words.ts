@@ -1,0 +1,160 @@
+// The explanation of a request for a seat as sentences. The command line and the hub show the same ones. This module loads no
+// schema, so that a page stays small.
+import { ERROR_HELP } from './error-help.ts'
+import type { Attempt, Explanation, Verdict, Wait } from './matchmaker/explanations.ts'
+
+const US_PER_MS = 1_000
+const MS_PER_S = 1_000
+/** Durations below this are shown with two digits. */
+const SHORT_MS = 10
+/** Characters of the end of an id, which differs even between ids of the same moment. */
+const SHORT_ID = 8
+
+/** Why a lobby was chosen, or passed over. */
+export const VERDICT_TEXTS: Record<Verdict, string> = {
+  chosen: 'chosen',
+  not_best: 'had room, but another lobby was fuller or older',
+  full: 'full',
+  other_tags: 'has other tags than the request',
+  stalled: 'its server does not respond',
+  closed: 'closed for find',
+  not_public: 'not public',
+  draining: 'its version is draining',
+  other_region: 'in another region',
+  other_game_mode: 'of another game mode',
+  other_version: 'of another version',
+  stopped: 'stopped already',
+}
+
+const OUTCOMES: Record<Attempt['outcome'], string> = {
+  seated: 'The player got a seat in a running lobby',
+  created: 'No open lobby had a place, so a new lobby was started',
+  held: 'A seat was held while the game verified the player',
+  lost: 'The seat was gone after the verification',
+  remembered: 'The request repeated an earlier one, and got the same seat',
+  refused: 'The request was refused',
+}
+
+const WAITS: Record<Wait['end'], string> = {
+  ready: 'its server called ready',
+  gone: 'the lobby stopped before its server was ready',
+  timeout: 'its server was not ready in time',
+}
+
+const SEAT_ENDS: Record<string, string> = {
+  expired: 'did not connect before the deadline',
+  unanswered: 'the seat could not be delivered to the client',
+  disconnected: 'disconnected',
+  too_long: 'was connected for longer than the version allows',
+  lobby_stopped: 'the lobby stopped',
+  requested: 'removed by a request',
+}
+
+/** Why a player has left a seat. */
+export function seatEndText(reason: string): string {
+  return SEAT_ENDS[reason] ?? reason.replaceAll('_', ' ')
+}
+
+const STOPS: Record<string, string> = {
+  idle: 'nobody played in it',
+  outdated: 'another version was deployed',
+  exited: 'its server ended',
+  never_ready: 'its server did not call ready in time',
+  requested: 'a request stopped it',
+}
+
+/** Why a lobby was stopped. */
+export function lobbyStopText(reason: string): string {
+  return STOPS[reason] ?? reason.replaceAll('_', ' ')
+}
+
+/** From microseconds: `0.38 ms`, `9.9 ms`, `250 ms`, `1.5 s`. */
+export function microsecondsText(us: number): string {
+  const ms = us / US_PER_MS
+  if (ms >= MS_PER_S) return `${Number((ms / MS_PER_S).toPrecision(3))} s`
+  return ms < SHORT_MS ? `${Number(ms.toPrecision(2))} ms` : `${Math.round(ms)} ms`
+}
+
+/** What was decided, first; then what an error code means, and what the developer does about it. */
+export function explanationSentences(explanation: Explanation): string[] {
+  const { code, duration, attempts, captcha, verification } = explanation
+  const last = attempts.at(-1)
+  const sentences = [
+    code === undefined
+      ? `${last === undefined ? 'The request succeeded' : OUTCOMES[last.outcome]}, after ${microsecondsText(duration)}.`
+      : `The request was refused with ${code}, after ${microsecondsText(duration)}.`,
+  ]
+  if (code !== undefined) {
+    const help = Object.hasOwn(ERROR_HELP, code) ? ERROR_HELP[code as keyof typeof ERROR_HELP] : undefined
+    if (help !== undefined) sentences.push(help.cause, help.remedy)
+  }
+  if (captcha === 'passed') sentences.push('The captcha was passed.')
+  if (captcha === 'refused') sentences.push('The captcha was refused.')
+  if (verification === 'passed') sentences.push('The game verified the player.')
+  if (verification === 'refused') sentences.push('The game refused the player.')
+  if (verification === 'not_asked') {
+    sentences.push('The verification endpoint of the game keeps failing, so it was not called.')
+  }
+  return sentences
+}
+
+/** What was decided at one moment. */
+export function attemptTitle(attempt: Attempt, index: number): string {
+  const { code, lobby_id, offset, outcome } = attempt
+  const lobby = lobby_id === undefined ? '' : ` (lobby ${shortened(lobby_id)})`
+  const why = code === undefined ? '' : ` with ${code}`
+  return `Decision ${index + 1}, after ${microsecondsText(offset)}: ${OUTCOMES[outcome]}${why}${lobby}.`
+}
+
+/** The facts that one decision is based on. The candidates are a table of their own. */
+export function attemptSentences(attempt: Attempt): string[] {
+  const { candidates, candidates_left_out, failed_starts, limits } = attempt
+  const sentences = [
+    `The client had ${written(limits.client_players)} of ${counted(limits.client_players_max, 'player')} (${limits.client_limit}).`,
+    `The namespace had ${written(limits.lobbies)} of ${counted(limits.lobby_count_max, 'lobby', 'lobbies')} (lobby_count_max).`,
+  ]
+  if (failed_starts !== undefined && failed_starts.count > 0) {
+    const pause = failed_starts.pause === 0 ? '' : ` No lobby is started for ${microsecondsText(failed_starts.pause)}.`
+    sentences.push(
+      `Before it, ${counted(failed_starts.count, 'start')} of a lobby had failed in a row, last of lobby ${shortened(failed_starts.last_lobby_id)}.${pause}`,
+    )
+  }
+  if (candidates.length === 0) sentences.push('No lobby was considered.')
+  if (candidates_left_out > 0) sentences.push(`Candidates left out here: ${candidates_left_out}.`)
+  return sentences
+}
+
+export function waitSentence({ lobby_id, duration, end }: Wait): string {
+  return `The request waited ${microsecondsText(duration)} for lobby ${shortened(lobby_id)}: ${WAITS[end]}.`
+}
+
+/** What became of a lobby that was chosen, up to now. */
+export function lobbySentences(lobby: Explanation['lobbies'][number]): string[] {
+  const { is_ready, stop_reason, exit_reason, exit_code, listening } = lobby
+  const sentences = [is_ready ? 'Its server called ready.' : 'Its server has not called ready.']
+  if (stop_reason === undefined) sentences.push('The lobby has not been stopped.')
+  else sentences.push(`The lobby was stopped: ${lobbyStopText(stop_reason)}.`)
+  if (exit_reason !== undefined || exit_code !== undefined) {
+    const exit = exit_code === undefined ? '' : ` with exit code ${exit_code}`
+    sentences.push(`Its server ended${exit}${exit_reason === undefined ? '' : ` (${exit_reason})`}.`)
+  }
+  if (listening !== undefined) {
+    const { open, shut, others = [] } = listening
+    if (open.length > 0) sentences.push(`It listens at ${open.join(', ')}.`)
+    if (shut.length > 0) sentences.push(`It does not listen at ${shut.join(', ')}.`)
+    if (others.length > 0) sentences.push(`It also listens at ${others.join(', ')}, which the version does not name.`)
+  }
+  return [...sentences, ...lobby.warnings]
+}
+
+function shortened(id: string): string {
+  return id.slice(-SHORT_ID)
+}
+
+function counted(value: number, noun: string, many = `${noun}s`): string {
+  return `${written(value)} ${value === 1 ? noun : many}`
+}
+
+function written(value: number): string {
+  return value.toLocaleString('en')
+}

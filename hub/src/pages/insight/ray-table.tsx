@@ -1,0 +1,92 @@
+// Kept requests as a table: each leads to its ray.
+import type { RaySummary } from '@muster/contract'
+import { microsecondsText } from '@muster/contract/explanation-words'
+import { Link } from '@tanstack/react-router'
+import { gameLink, rayLink } from '../../links.ts'
+import { shortId } from '../../parts/copy.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
+import { Badge } from '../../parts/notice.tsx'
+import { Ago } from '../../parts/time.tsx'
+import type { Game } from '../game/game.ts'
+
+export function RayTable({ game, rays, empty }: { game: Game; rays: readonly RaySummary[]; empty: string }) {
+  return (
+    <DataTable
+      label="Requests"
+      rows={rays}
+      rowId={(ray) => `${ray.ray_id} ${ray.ts} ${ray.service}`}
+      empty={empty}
+      columns={columnsOf(game)}
+    />
+  )
+}
+
+function columnsOf(game: Game): Column<RaySummary>[] {
+  return [
+    {
+      id: 'ray',
+      title: 'Ray',
+      width: 7,
+      cell: ({ ray_id }) => (
+        <Link to={rayLink(game.game_id, ray_id)} title={ray_id} className="font-mono text-xs">
+          {shortId(ray_id)}
+        </Link>
+      ),
+    },
+    { id: 'when', title: 'When', width: 8, sortBy: ({ ts }) => ts, cell: ({ ts }) => <Ago ts={ts} /> },
+    {
+      id: 'operation',
+      title: 'Operation',
+      sortBy: ({ operation }) => operation,
+      cell: ({ operation, has_explanation }) => (
+        <>
+          <code>{operation}</code> {has_explanation ? <Badge tone="plain">explained</Badge> : null}
+        </>
+      ),
+    },
+    {
+      id: 'duration',
+      title: 'Took',
+      width: 6,
+      is_number: true,
+      sortBy: ({ duration }) => duration,
+      cell: ({ duration }) => microsecondsText(duration),
+    },
+    {
+      id: 'code',
+      title: 'Result',
+      width: 22,
+      sortBy: ({ code }) => code ?? '',
+      cell: ({ code }) => (code === undefined ? <Badge tone="good">ok</Badge> : <Badge tone="bad">{code}</Badge>),
+    },
+    {
+      id: 'namespace',
+      title: 'Namespace',
+      width: 9,
+      sortBy: ({ namespace_id }) => namespaceName(game, namespace_id),
+      cell: ({ namespace_id }) => namespaceName(game, namespace_id),
+    },
+    {
+      id: 'player',
+      title: 'Player',
+      width: 7,
+      cell: ({ player_id }) =>
+        player_id === undefined ? null : (
+          <Link
+            to={gameLink(game.game_id, 'search')}
+            search={{ text: player_id } as never}
+            title={player_id}
+            className="font-mono text-xs"
+          >
+            {shortId(player_id)}
+          </Link>
+        ),
+    },
+  ]
+}
+
+/** A namespace that was deleted keeps its id. */
+export function namespaceName(game: Game, namespace_id: string | undefined): string {
+  if (namespace_id === undefined) return ''
+  return game.namespaces.find((namespace) => namespace.namespace_id === namespace_id)?.display_name ?? namespace_id
+}
