@@ -1,4 +1,5 @@
 export * from './captcha-config.ts'
+export * from './cloud/admin.ts'
 export * from './cloud/analytics.ts'
 export * from './cloud/audit.ts'
 export * from './cloud/billing.ts'

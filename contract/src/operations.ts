@@ -1,4 +1,14 @@
 // Every operation, in the order in which openapi.json lists them.
+import {
+  getAdminBackups,
+  listAdminGroups,
+  listAdminJobs,
+  listAdminProcesses,
+  listAdminRegions,
+  listAdminSettings,
+  listAdminUsers,
+  runAdminChecks,
+} from './cloud/admin.ts'
 import { getAnalytics } from './cloud/analytics.ts'
 import { exportAuditEvents, exportGroupAuditEvents, listAuditEvents, listGroupAuditEvents } from './cloud/audit.ts'
 import { getUsage } from './cloud/billing.ts'
@@ -205,6 +215,14 @@ export const OPERATIONS: readonly Operation[] = [
   revokeToken,
   listAuditEvents,
   exportAuditEvents,
+  listAdminGroups,
+  listAdminUsers,
+  listAdminRegions,
+  listAdminProcesses,
+  listAdminJobs,
+  listAdminSettings,
+  getAdminBackups,
+  runAdminChecks,
   createGameVersion,
   validateGameVersion,
   reserveVersionName,

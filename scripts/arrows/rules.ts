@@ -82,7 +82,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   // Captcha providers: seats and logins may require a captcha.
   captcha: ['context', 'outbound', 'contract'],
   // Each role opens its parts in order, and closes them in reverse.
-  roles: [...ROOM, 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
+  // The api role runs the checks of the doctor when the operator asks for them.
+  roles: [...ROOM, 'doctor', 'http', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   http: [...ROOM, 'audit', 'cloud', 'analytics', 'captcha', 'matchmaker', 'identity', 'kv'],
   cloud: [...ROOM, 'journal', 'analytics', 'audit'],
   // The journal folded into facts and roll-ups, and the queries over them.

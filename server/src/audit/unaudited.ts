@@ -18,6 +18,7 @@ export const UNAUDITED: Readonly<Record<string, string>> = {
   'games.versions.validateGameVersion': CHECKS,
 
   'uploads.listStoredContents': LOOK_UPS,
+  'admin.runChecks': 'It examines the platform and changes nothing.',
 
   'games.matchmaker.exportLobbyLogs': EXPORTS,
   'games.matchmaker.exportMatchmakerLobbyHistory': EXPORTS,

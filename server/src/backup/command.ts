@@ -2,10 +2,11 @@
 // beside a platform that runs, on one that is stopped, and on the database that DATABASE_URL names.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Config, readConfig } from '../config/config.ts'
+import { type Config, ConfigError, readConfig } from '../config/config.ts'
 import { openFilesystemObjects } from '../objects/filesystem.ts'
 import { createLog } from '../observe/log.ts'
 import { StartError, startSentence } from '../start-error.ts'
+import { recordBackup, recordVerification, recordVerifiedBackup } from './records.ts'
 import { restoreBackup } from './restore.ts'
 import { openSource, type Source } from './source.ts'
 import { type Platform, takeBackup } from './take.ts'
@@ -17,7 +18,11 @@ import { counted, inMegabytes, type Report, reportLines, reportOf } from './veri
 export type Outcome = { lines: string[]; is_good: boolean }
 
 export async function backup(env: NodeJS.ProcessEnv, folder: string): Promise<Outcome> {
-  const manifest = await onPlatform(env, (platform) => takeBackup(platform, folder))
+  const manifest = await onPlatform(env, async (platform) => {
+    const taken = await takeBackup(platform, folder)
+    await recordBackup(platform.client, { folder, manifest: taken, now_ms: Date.now() })
+    return taken
+  })
   const row_count = manifest.tables.reduce((sum, table) => sum + table.row_count, 0)
   const { object_count, object_bytes, create_ts, lacking_objects } = manifest
   const lines = [
@@ -46,19 +51,36 @@ export async function restore(env: NodeJS.ProcessEnv, folder: string): Promise<O
 
 /** Of the backup in `folder`; null: of the data folder and the database of the settings. */
 export async function verify(env: NodeJS.ProcessEnv, folder: string | null): Promise<Outcome & { report: Report }> {
-  const report = folder === null ? await verifyPlatform(env) : await verifyBackup(folder)
+  const report = folder === null ? await verifyPlatform(env) : await verifyBackup(env, folder)
   return { report, lines: reportLines(report), is_good: report.is_sound }
 }
 
-async function verifyBackup(folder: string): Promise<Report> {
+async function verifyBackup(env: NodeJS.ProcessEnv, folder: string): Promise<Report> {
   const { manifest, checks } = await checkBackup(folder, Date.now())
-  return reportOf(manifest === null ? `Backup ${folder}` : `Backup ${folder} as of ${manifest.create_ts}`, checks)
+  const subject = manifest === null ? `Backup ${folder}` : `Backup ${folder} as of ${manifest.create_ts}`
+  const report = reportOf(subject, checks)
+  const config = configOf(env)
+  const now_ms = Date.now()
+  if (config !== null) await recordVerifiedBackup(config, { folder, report, now_ms }, { now_ms, log: commandLog() })
+  return report
+}
+
+/** Null: the settings have mistakes. A backup can be verified without them. */
+function configOf(env: NodeJS.ProcessEnv): Config | null {
+  try {
+    return readConfig(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return null
+    throw error
+  }
 }
 
 async function verifyPlatform(env: NodeJS.ProcessEnv): Promise<Report> {
   return onPlatform(env, async (platform, found) => {
     const how = found === 'DATABASE_URL' ? 'with the database of DATABASE_URL' : `which is ${found}`
-    return reportOf(`Platform in ${platform.data_dir}, ${how}`, await checkPlatform(platform, Date.now()))
+    const report = reportOf(`Platform in ${platform.data_dir}, ${how}`, await checkPlatform(platform, Date.now()))
+    await recordVerification(platform.client, { folder: null, report, now_ms: Date.now() })
+    return report
   })
 }
 

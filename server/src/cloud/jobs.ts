@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Runner, run, runMigrations, Logger as WorkerLogger } from 'graphile-worker'
 import { type Kysely, sql } from 'kysely'
 import type { Context } from '../context.ts'
+import { failureOf, JobRecorder } from '../database/job-runs.ts'
 import type { Schema } from '../database/schema.ts'
 
 /** Jobs that one api runs at once. */
@@ -63,6 +64,18 @@ async function begin(ctx: Context, tasks: Tasks, signal: AbortSignal): Promise<R
     if (level === 'error' || level === 'warning') ctx.log.warn({ worker: message }, 'a job, or the worker, has failed')
   })
   const options = { pgPool: ctx.pool, logger, noHandleSignals: true }
+  const recorder = new JobRecorder(ctx, 'api')
+  const recorded = async (job: string, work: () => Promise<void>): Promise<void> => {
+    const since_ms = ctx.elapsed()
+    const end = (failure: string | null) => recorder.record([{ job, duration_ms: ctx.elapsed() - since_ms, failure }])
+    try {
+      await work()
+    } catch (error) {
+      await end(failureOf(error))
+      throw error
+    }
+    await end(null)
+  }
   try {
     await runMigrations(options)
     await freeJobs(ctx)
@@ -71,8 +84,9 @@ async function begin(ctx: Context, tasks: Tasks, signal: AbortSignal): Promise<R
       preset: BATCHED,
       concurrency: JOBS_AT_ONCE_MAX,
       taskList: {
-        check_domain: (payload) => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id),
-        order_certificates: () => tasks.order_certificates(ctx, signal),
+        check_domain: (payload) =>
+          recorded('check_domain', () => tasks.check_domain(ctx, (payload as { domain_id: string }).domain_id)),
+        order_certificates: () => recorded('order_certificates', () => tasks.order_certificates(ctx, signal)),
       },
     })
   } catch (error) {

@@ -1,6 +1,6 @@
 // The quotas of a group. Everything that creates a row under a quota locks the group's row while it counts and inserts, so
 // that a quota is exact however many requests create at once.
-import { ApiError } from '@muster/contract'
+import { ApiError, QUOTA_NAMES, type QuotaUse } from '@muster/contract'
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
@@ -8,7 +8,7 @@ import type { Schema } from '../database/schema.ts'
 
 type Trx = Transaction<Schema>
 export type Quota = keyof Config['quotas']
-export const QUOTAS: readonly Quota[] = ['games', 'namespaces', 'builds', 'sites', 'bytes', 'domains', 'members']
+export const QUOTAS: readonly Quota[] = QUOTA_NAMES
 
 /** Holds the group until the transaction ends. Throws GROUP_NOT_FOUND. */
 export async function lockGroup(trx: Trx, group_id: string): Promise<void> {
@@ -86,4 +86,12 @@ export async function usageOfGroups({ pool }: Context, group_ids: readonly strin
   const usage = new Map(group_ids.map((group_id) => [group_id, nothing()]))
   for (const { group_id, quota, used } of rows) usage.get(group_id)![quota] = Number(used)
   return usage
+}
+
+/** Each quota of a group with its limit, as the contract has it. */
+export function quotasOf({ config }: Context, usage: QuotaUsage): QuotaUse[] {
+  return QUOTAS.map((quota) => {
+    const limit = config.quotas[quota]
+    return { quota, used: usage[quota], ...(limit === null ? {} : { limit }) }
+  })
 }

@@ -12,7 +12,7 @@ import { readLimits, readRetention } from './limits.ts'
 import { LOOPBACK, readOutbound, readTrustedProxies } from './networks.ts'
 import { isUrl, type PortRange, SettingsReader } from './read.ts'
 import { ROLES, type Role } from './roles.ts'
-import { FEED_CLASSES, SETTING_NAMES } from './settings.ts'
+import { FEED_CLASSES, SETTING_NAMES, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type LoginTurnstile = { site_key: string; secret_key: string }
 
@@ -167,6 +167,8 @@ export type Config = {
   /** Whether lobbies run under bubblewrap: always, where it is installed, or never (development only). */
   sandbox: 'required' | 'available' | 'off'
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** Settings of the environment as they were given, without secret ones: their value is empty. */
+  given_settings: Readonly<Partial<Record<SettingName, string>>>
 }
 
 /** Settings of the clients of a platform. The shell of a developer may have them when it starts the platform. */
@@ -230,6 +232,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...readTrustedProxies(read),
     sandbox: readSandbox(read, mode),
     log_level: read.choice('MUSTER_LOG_LEVEL'),
+    given_settings: givenSettings(read),
   }
   if (read.mistakes.length > 0) throw new ConfigError(read.mistakes)
   return deepFreeze(config)
@@ -407,4 +410,13 @@ function deepFreeze<T extends object>(value: T): T {
     if (typeof member === 'object' && member !== null) deepFreeze(member)
   }
   return Object.freeze(value)
+}
+
+function givenSettings(read: SettingsReader): Partial<Record<SettingName, string>> {
+  const given: Partial<Record<SettingName, string>> = {}
+  for (const name of SETTING_NAMES) {
+    const setting: Setting = SETTINGS[name]
+    if (read.isSet(name)) given[name] = setting.is_secret ? '' : read.given(name)
+  }
+  return given
 }

@@ -31,6 +31,11 @@ export class SettingsReader {
     return Boolean(this.#env[name]?.trim())
   }
 
+  /** As it stands in the environment; empty when it is not set. */
+  given(name: SettingName): string {
+    return this.#textOf(name, '')
+  }
+
   /** An empty value counts as not set. */
   text(name: NameOf<'text' | 'url'>): string {
     return this.#textOf(name, SETTINGS[name].default)

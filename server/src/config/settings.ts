@@ -6,6 +6,8 @@ export type Setting = {
   doc: string
   /** What the documentation shows as the default, where `default` does not say it. */
   default_doc?: string
+  /** The value is a credential, or may contain one: it is never shown. */
+  is_secret?: true
 } & (
   | { kind: 'text' | 'list' | 'domain' | 'url' | 'name_servers' | 'port_ranges'; default: string }
   /** A null default is worked out from other settings. The last four kinds are read as milliseconds and bytes. */
@@ -58,7 +60,12 @@ const UPLOAD_CONCURRENCY_MAX = 10_000
 export const SETTINGS = {
   MUSTER_DATA: { kind: 'text', default: './.muster', doc: 'Data folder: everything that must survive a restart.' },
   MUSTER_ROLES: { kind: 'text', default: ROLES.join(), doc: `Roles of this process: any of ${ROLES.join(', ')}.` },
-  DATABASE_URL: { kind: 'text', default: '', doc: 'External PostgreSQL (`postgres://`). Empty: the embedded one.' },
+  DATABASE_URL: {
+    kind: 'text',
+    is_secret: true,
+    default: '',
+    doc: 'External PostgreSQL (`postgres://`). Empty: the embedded one.',
+  },
   MUSTER_DOMAIN_MAIN: { kind: 'domain', default: 'localhost', doc: 'Domain of the hub, the API and the matchmaker.' },
   MUSTER_DOMAIN_CDN: { kind: 'domain', default: 'cdn.localhost', doc: "Parent domain of the games' sites." },
   MUSTER_DOMAIN_JOB: { kind: 'domain', default: 'localhost', doc: 'Parent domain of the hosts of lobbies.' },
@@ -84,16 +91,19 @@ export const SETTINGS = {
   MUSTER_METRICS_HOST: { kind: 'text', default: '127.0.0.1', doc: 'Address that these ports listen on.' },
   MUSTER_METRICS_TOKEN: {
     kind: 'text',
+    is_secret: true,
     default: '',
     doc: 'Token that a request for metrics must carry (`Authorization: Bearer`). Required unless MUSTER_METRICS_HOST is a loopback address.',
   },
   MUSTER_OTLP_URL: {
     kind: 'text',
+    is_secret: true,
     default: '',
     doc: 'OpenTelemetry collector that rays are exported to, such as http://127.0.0.1:4318. Empty: no export.',
   },
   MUSTER_OTLP_HEADERS: {
     kind: 'list',
+    is_secret: true,
     default: '',
     doc: 'Extra HTTP headers for OTLP requests: `name=value`, comma-separated.',
   },
@@ -273,6 +283,7 @@ export const SETTINGS = {
   },
   MUSTER_LOGIN_TURNSTILE_SECRET_KEY: {
     kind: 'text',
+    is_secret: true,
     default: '',
     doc: 'Secret key of that widget. Set both keys, or neither.',
   },
@@ -502,6 +513,7 @@ export const SETTINGS = {
   },
   MUSTER_SMTP_URL: {
     kind: 'text',
+    is_secret: true,
     default: '',
     doc: 'Mail server for login codes: smtp:// or smtps://. Without it, development writes codes to the log, and production has no login by e-mail.',
   },

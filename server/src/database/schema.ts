@@ -70,6 +70,43 @@ export type Schema = {
   parties: PartyTable
   kv_entries: KvEntryTable
   kv_usage: KvUsageTable
+  backups: BackupTable
+  verifications: VerificationTable
+  job_runs: JobRunTable
+}
+
+// Written by the commands `muster backup` and `muster verify`. The newest are kept.
+
+type BackupTable = {
+  backup_id: string
+  folder: string
+  create_ts: Date
+  end_ts: Date
+  row_count: number
+  object_count: number
+  object_bytes: number
+  lacking_count: number
+}
+
+/** `folder`: of a backup; null: the platform itself. */
+type VerificationTable = {
+  verification_id: string
+  folder: string | null
+  end_ts: Date
+  is_sound: boolean
+  finding_count: number
+}
+
+// Written by every role.
+
+/** The last run of a job of a role (database/job-runs.ts). Not logged. */
+type JobRunTable = {
+  role: string
+  job: string
+  end_ts: Date
+  duration_ms: number
+  failure: string | null
+  success_ts: Date | null
 }
 
 // Written by api.

@@ -1,6 +1,7 @@
 // A sweeper removes, now and then, what nobody needs any more: step by step, and never two sweeps at once. A step that
 // fails is logged and made again by the next sweep, and does not keep the others from their work.
 import type { Logger } from 'pino'
+import { failureOf, type JobContext, JobRecorder, type JobRun } from './job-runs.ts'
 
 export type SweepStep = {
   /** Of what: a word for the log. */
@@ -11,12 +12,16 @@ export type SweepStep = {
 
 export type Sweeper = { stop: () => Promise<void> }
 
-export function startSweeper(log: Logger, every_ms: number, steps: readonly SweepStep[]): Sweeper {
+/** `role`: the role whose jobs the steps are. */
+export function startSweeper(ctx: JobContext, role: string, every_ms: number, steps: readonly SweepStep[]): Sweeper {
+  const recorder = new JobRecorder(ctx, role)
   let sweeping: Promise<void> | null = null
   const timer = setInterval(() => {
-    sweeping ??= sweepOnce(log, steps).finally(() => {
-      sweeping = null
-    })
+    sweeping ??= sweepOnce(ctx.log, steps)
+      .then((runs) => recorder.record(runs))
+      .finally(() => {
+        sweeping = null
+      })
   }, every_ms)
   return {
     async stop() {
@@ -26,15 +31,22 @@ export function startSweeper(log: Logger, every_ms: number, steps: readonly Swee
   }
 }
 
-export async function sweepOnce(log: Logger, steps: readonly SweepStep[]): Promise<void> {
+/** Returns a run for each step. */
+export async function sweepOnce(log: Logger, steps: readonly SweepStep[]): Promise<JobRun[]> {
   const removed: Record<string, number> = {}
+  const runs: JobRun[] = []
   for (const { what, remove } of steps) {
+    const since = performance.now()
+    let failure: string | null = null
     try {
       const count = await remove()
       if (count > 0) removed[what] = count
     } catch (error) {
+      failure = failureOf(error)
       log.error({ err: error, what }, 'what is no longer needed could not be removed; it is tried again')
     }
+    runs.push({ job: what, duration_ms: Math.round(performance.now() - since), failure })
   }
   if (Object.keys(removed).length > 0) log.info(removed, 'removed what is no longer needed')
+  return runs
 }

@@ -6,7 +6,7 @@ import { examineCertificates } from './certificates.ts'
 import { examineClock } from './clock.ts'
 import { examineDatabase } from './database.ts'
 import { examineNames } from './dns.ts'
-import { type Check, type Finding, failed, messageOf, ok } from './finding.ts'
+import { CHECKS, type Check, type Finding, failed, messageOf, ok } from './finding.ts'
 import { examineDataFolder, examineDisk, examineSandbox } from './machine.ts'
 import { examinePlatform, examinePorts } from './platform.ts'
 import { examineCaptcha, examineMail } from './services.ts'
@@ -39,10 +39,21 @@ export async function examine(env: NodeJS.ProcessEnv, now_ms: number): Promise<E
     ]
     return { data_folder: config.data_dir, is_running: false, findings }
   }
-  const findings = await Promise.all([
+  const ports = inTime('ports', examinePorts(config, env, is_running))
+  const findings = await Promise.all([...checksOf(config, is_running, now_ms), ports])
+  const in_order = findings.flat().toSorted((one, other) => CHECKS.indexOf(one.check) - CHECKS.indexOf(other.check))
+  return { data_folder: config.data_dir, is_running, findings: [settings, ...in_order] }
+}
+
+/** For a role of the platform that runs: its settings are valid, and its ports are in use. */
+export async function examineRunning(config: Config, now_ms: number): Promise<Finding[]> {
+  return (await Promise.all(checksOf(config, true, now_ms))).flat()
+}
+
+function checksOf(config: Config, is_running: boolean, now_ms: number): Promise<Finding[]>[] {
+  return [
     inTime('data folder', examineDataFolder(config)),
     inTime('platform', examinePlatform(config, is_running)),
-    inTime('ports', examinePorts(config, env, is_running)),
     inTime('sandbox', examineSandbox(config)),
     inTime('database', examineDatabase(config)),
     inTime('DNS', examineNames(config)),
@@ -51,8 +62,7 @@ export async function examine(env: NodeJS.ProcessEnv, now_ms: number): Promise<E
     inTime('clock', examineClock(config, now_ms)),
     inTime('mail', examineMail(config)),
     inTime('captcha provider', examineCaptcha(config)),
-  ])
-  return { data_folder: config.data_dir, is_running, findings: [settings, ...findings.flat()] }
+  ]
 }
 
 /** The setting that a mistake names, as a command. */

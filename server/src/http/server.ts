@@ -8,6 +8,7 @@ import type { Context } from '../context.ts'
 import type { GuestQuota } from '../identity/guest-quota.ts'
 import type { Kv } from '../kv/entries.ts'
 import type { Matchmaker } from '../matchmaker/start.ts'
+import { admin, type RunChecks } from './cloud/admin.ts'
 import { analytics } from './cloud/analytics.ts'
 import { audit } from './cloud/audit.ts'
 import { billing } from './cloud/billing.ts'
@@ -59,10 +60,11 @@ export type ApiParts = {
   read_limit: ReadLimit
   packer: TextPacker
   log_readers: LogReaders
+  runChecks: RunChecks
 }
 
 export function apiOperations(parts: ApiParts): Implementation[] {
-  const { askProvider, device_links, records, read_limit, packer, log_readers } = parts
+  const { askProvider, device_links, records, read_limit, packer, log_readers, runChecks } = parts
   return [
     ...bootstrap,
     ...tiers,
@@ -72,6 +74,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...overview,
     ...billing,
     ...audit,
+    ...admin(runChecks),
     ...members(records),
     ...invites,
     ...games(records),

@@ -33,7 +33,7 @@ export function startRetention(
   bookTime: () => number,
 ): Sweeper {
   const { journal_ms, lobbies_ms, players_ms, identities_ms, rays_ms } = ctx.config.retention
-  return startSweeper(ctx.log, SWEEP_EVERY_MS, [
+  return startSweeper(ctx, 'matchmaker', SWEEP_EVERY_MS, [
     { what: 'journal', remove: async () => (journal_ms === null ? 0 : removeOldJournal(ctx.pool, journal_ms)) },
     { what: 'players', remove: async () => removeEnded(ctx.pool, OLD_PLAYERS, players_ms, bookTime()) },
     { what: 'parties', remove: async () => removeEnded(ctx.pool, OLD_PARTIES, players_ms, bookTime()) },

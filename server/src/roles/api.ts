@@ -29,6 +29,7 @@ import { apiOperations, pageOperations } from '../http/server.ts'
 import { openSockets } from '../http/sockets.ts'
 import { WatchedRecords } from '../http/watched-records.ts'
 import { openKv } from '../kv/entries.ts'
+import { createChecks } from './checks.ts'
 
 const APP: AppOptions = {
   service: 'api',
@@ -70,6 +71,7 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
     read_limit: createReadLimit(),
     packer: new TextPacker(),
     log_readers,
+    runChecks: createChecks(ctx),
   })
   for (const operation of operations) mount(app, options, operation)
   app.register(async (scope) => {

@@ -51,7 +51,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     loop.measure()
   }, RECONCILE_MS)
   const sweeping = setInterval(() => loop.sweep(), SWEEP_MS)
-  const sweeper = startSweeper(ctx.log, SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
+  const sweeper = startSweeper(ctx, 'runner', SWEEP_RUNS_MS, [{ what: 'runs', remove: () => removeOldRuns(ctx) }])
   const disk_report = startDiskReport(ctx)
   const answers = new LogAnswers(ctx, driver)
   loop.wake()

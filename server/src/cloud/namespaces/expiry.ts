@@ -59,7 +59,7 @@ export async function setExpiry(
 
 export function startExpiry(ctx: Context): Sweeper {
   const remove = (): Promise<number> => deleteExpiredNamespaces(ctx)
-  return startSweeper(ctx.log, DELETE_EVERY_MS, [{ what: 'expired namespaces', remove }])
+  return startSweeper(ctx, 'api', DELETE_EVERY_MS, [{ what: 'expired namespaces', remove }])
 }
 
 /** Returns how many were deleted. One that cannot be deleted does not keep the others. */

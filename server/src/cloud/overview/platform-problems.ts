@@ -1,6 +1,7 @@
 // What is wrong with the platform itself, for administrators: roles that do not run, and disks that are nearly full.
 import type { Problem } from '@muster/contract'
 import type { Context } from '../../context.ts'
+import { timestamp } from '../times.ts'
 import { platformCertificateProblems } from './problems.ts'
 
 /** A matchmaker renews its lease, and a runner its report, every few seconds. By the database's clock. */
@@ -10,11 +11,16 @@ const RUNNERS_MAX = 1_000
 /** Below this many times the minimum, a disk is low; below the minimum itself, its regions open no lobbies. */
 const LOW_FACTOR = 2
 
+/** A platform with data older than this should have a backup that is newer. */
+const BACKUP_AGE_MS_MAX = 7 * 86_400_000
+/** Failing jobs that are read. */
+const JOBS_MAX = 20
+
 const BYTES_PER_GB = 1_000_000_000
 
 export async function platformProblems(ctx: Context): Promise<Problem[]> {
-  const [roles, certificates] = await Promise.all([roleProblems(ctx), platformCertificateProblems(ctx)])
-  return [...roles, ...certificates]
+  const kinds = [roleProblems(ctx), platformCertificateProblems(ctx), backupProblems(ctx), jobProblems(ctx)]
+  return (await Promise.all(kinds)).flat()
 }
 
 type Runner = { runner_id: string; regions: string[]; disk_free_bytes: number }
@@ -72,4 +78,64 @@ function diskProblems({ regions, disk_free_bytes }: Runner, bytes_min: number): 
       remedy: { kind: 'open_page', page: 'checks' },
     },
   ]
+}
+
+async function backupProblems({ pool, now }: Context): Promise<Problem[]> {
+  const { rows } = await pool.query<{
+    first_ts: Date | null
+    backup_ts: Date | null
+    verify_ts: Date | null
+    finding_count: number | null
+  }>(
+    `select (select min(create_ts) from games) as first_ts, (select max(create_ts) from backups) as backup_ts,
+        last.end_ts as verify_ts, case when not last.is_sound then last.finding_count end as finding_count
+      from (select) as one left join (
+        select end_ts, is_sound, finding_count from verifications order by end_ts desc limit 1
+      ) as last on true`,
+  )
+  const { first_ts, backup_ts, verify_ts, finding_count } = rows[0]!
+  const since_ms = now() - BACKUP_AGE_MS_MAX
+  const is_old = first_ts !== null && first_ts.getTime() < since_ms && (backup_ts?.getTime() ?? 0) < since_ms
+  const remedy = { kind: 'open_page', page: 'backups' } as const
+  return [
+    ...(is_old
+      ? [
+          {
+            kind: 'backup_missing',
+            severity: 'warning',
+            title: backup_ts === null ? 'There is no backup' : 'The last backup is old',
+            text: 'Run `muster backup FOLDER` every day.',
+            ...(backup_ts === null ? {} : { since_ts: timestamp(backup_ts) }),
+            remedy,
+          } satisfies Problem,
+        ]
+      : []),
+    ...(finding_count === null
+      ? []
+      : [
+          {
+            kind: 'verification_failed',
+            severity: 'error',
+            title: 'The last verification found damage',
+            text: `\`muster verify\` found ${finding_count === 1 ? 'one thing' : `${finding_count} things`} wrong.`,
+            count: finding_count,
+            since_ts: timestamp(verify_ts!),
+            remedy,
+          } satisfies Problem,
+        ]),
+  ]
+}
+
+async function jobProblems({ pool }: Context): Promise<Problem[]> {
+  const { rows } = await pool.query<{ role: string; job: string; failure: string; end_ts: Date }>(
+    `select role, job, failure, end_ts from job_runs where failure is not null order by end_ts desc limit ${JOBS_MAX}`,
+  )
+  return rows.map(({ role, job, failure, end_ts }) => ({
+    kind: 'job_failing',
+    severity: 'warning',
+    title: `The job ${job} failed`,
+    text: failure,
+    ...{ role, since_ts: timestamp(end_ts) },
+    remedy: { kind: 'open_page', page: 'jobs' },
+  }))
 }

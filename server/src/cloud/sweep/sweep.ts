@@ -27,11 +27,11 @@ async function reseal(ctx: Context): Promise<number> {
 }
 
 export function startSweeping(ctx: Context): Sweeper {
-  return startSweeper(ctx.log, SWEEP_EVERY_MS, sweepSteps(ctx))
+  return startSweeper(ctx, 'api', SWEEP_EVERY_MS, sweepSteps(ctx))
 }
 
-export function sweep(ctx: Context): Promise<void> {
-  return sweepOnce(ctx.log, sweepSteps(ctx))
+export async function sweep(ctx: Context): Promise<void> {
+  await sweepOnce(ctx.log, sweepSteps(ctx))
 }
 
 /** Removes uploads that were prepared long ago and never completed, with the build or site they were for. */

@@ -43,6 +43,7 @@ import { statements as lobbyTraffic } from './0044-lobby-traffic.ts'
 import { statements as deployMessages } from './0045-deploy-messages.ts'
 import { statements as namespaceExpiry } from './0046-namespace-expiry.ts'
 import { statements as deployUsers } from './0047-deploy-users.ts'
+import { statements as platformRecords } from './0048-platform-records.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -91,4 +92,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0045-deploy-messages', statements: deployMessages },
   { name: '0046-namespace-expiry', statements: namespaceExpiry },
   { name: '0047-deploy-users', statements: deployUsers },
+  { name: '0048-platform-records', statements: platformRecords },
 ]
