@@ -22,6 +22,7 @@ import { TokenSummary } from './cloud/tokens.ts'
 import { PrepareFile, PresignedRequest } from './cloud/uploads.ts'
 import { ValidationErrors } from './cloud/validation.ts'
 import { VersionFull, VersionSummary } from './cloud/versions.ts'
+import { SessionSummary } from './identity/sessions.ts'
 import { KvEntry } from './kv/entries.ts'
 import { GlobalEvent } from './matchmaker/events.ts'
 import { Explanation } from './matchmaker/explanations.ts'
@@ -73,6 +74,7 @@ export const COMPONENTS: Readonly<Record<string, TSchema>> = {
   RegionTier,
   Seat,
   ServicePerf,
+  SessionSummary,
   SiteSummary,
   TokenSummary,
   ValidationErrors,

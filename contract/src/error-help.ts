@@ -171,6 +171,16 @@ export const ERROR_HELP: Readonly<Record<ErrorCode, ErrorHelp>> = {
     remedy: 'Log in again: start a verification, and complete it with the code from the email.',
     command: post('/auth/identity/email/start-verification', { email: 'ada@example.com' }, null),
   },
+  SESSION_NOT_FOUND: {
+    cause: 'The session has ended, or belongs to another person.',
+    remedy: 'List your sessions, and use an id from the list.',
+    command: get('/auth/sessions'),
+  },
+  SIGN_IN_LINK_INVALID: {
+    cause: 'A sign-in link is good once, for an hour, and while the access token of its maker is valid.',
+    remedy: 'Create a new link, and open it within an hour.',
+    command: post('/admin/sign-in-links'),
+  },
   TOKEN_REVOKED: {
     cause: 'Somebody revoked the token, or the session or the lobby that it belongs to has ended.',
     remedy: 'Log in again, or create a new token. Tokens in the list with a `revoke_ts` are revoked.',

@@ -32,6 +32,8 @@ export const ERRORS = {
   TOKEN_EXPIRED: { status: 401, message: 'The token has expired.' },
   TOKEN_REFRESH_NOT_FOUND: { status: 401, message: 'There is no session, or it has ended: log in again.' },
   TOKEN_REVOKED: { status: 401, message: 'The token has been revoked.' },
+  SESSION_NOT_FOUND: { status: 404, message: 'You have no such session, or it has ended.' },
+  SIGN_IN_LINK_INVALID: { status: 401, message: 'The sign-in link is unknown, was used, or has expired.' },
   TOKEN_NOT_FOUND: { status: 404, message: 'There is no such token.' },
   /** 400, because a player token in a body is data and not the credential of the caller. */
   PLAYER_TOKEN_INVALID: { status: 400, message: 'The player token is malformed, or was not issued by this platform.' },

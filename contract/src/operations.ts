@@ -28,7 +28,13 @@ import {
   revokeGameNamespaceTokenDevelopment,
   validateGameNamespaceTokenDevelopment,
 } from './cloud/development.ts'
-import { completeDeviceLink, getDeviceLink, prepareDeviceLink, refuseDeviceLink } from './cloud/devices.ts'
+import {
+  completeDeviceLink,
+  getDeviceLink,
+  inspectDeviceLink,
+  prepareDeviceLink,
+  refuseDeviceLink,
+} from './cloud/devices.ts'
 import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import {
@@ -111,6 +117,13 @@ import {
 } from './identity/login.ts'
 import { getSelfProfile, updateProfile, validateProfile } from './identity/profile.ts'
 import {
+  completeLinkVerification,
+  createSignInLink,
+  endOtherSessions,
+  endSession,
+  listSessions,
+} from './identity/sessions.ts'
+import {
   deleteKvBatch,
   deleteKvEntry,
   getKvBatch,
@@ -155,14 +168,19 @@ export const OPERATIONS: readonly Operation[] = [
   startEmailVerification,
   completeEmailVerification,
   completeAccessTokenVerification,
+  completeLinkVerification,
   refreshIdentityToken,
   inspectAuth,
+  listSessions,
+  endSession,
+  endOtherSessions,
   setupIdentity,
   getSelfProfile,
   updateProfile,
   validateProfile,
   prepareDeviceLink,
   getDeviceLink,
+  inspectDeviceLink,
   completeDeviceLink,
   refuseDeviceLink,
   createGroup,
@@ -223,6 +241,7 @@ export const OPERATIONS: readonly Operation[] = [
   listAdminSettings,
   getAdminBackups,
   runAdminChecks,
+  createSignInLink,
   createGameVersion,
   validateGameVersion,
   reserveVersionName,

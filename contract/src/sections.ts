@@ -11,6 +11,11 @@ const TEXTS: Record<string, { name: string; description: string }> = {
     description: 'The platform sends a code to an e-mail address, and the code logs the person in.',
   },
   'auth.identity.accessToken': { name: 'Log in by access token', description: 'Log-in of the operator.' },
+  'auth.identity.link': {
+    name: 'Log in by link',
+    description: 'A link signs an administrator in once.',
+  },
+  'auth.sessions': { name: 'Own sessions', description: 'Where a person is logged in.' },
   'auth.tokens': {
     name: 'Sessions',
     description: 'Exchange the session cookie for the user token that operations accept.',

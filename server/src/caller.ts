@@ -6,9 +6,9 @@ import type { ClaimedPort } from './tokens/keys.ts'
 export type Caller =
   | { kind: 'anyone' }
   /** `user_id`: the user who has logged in with an access token and calls with the session. */
-  | { kind: 'admin'; name: string; user_id: string | null }
+  | { kind: 'admin'; name: string; user_id: string | null; session_id?: string }
   /** `role`: the role that the operation requires (contract: Operation.role). The user's own is looked up later. */
-  | { kind: 'user'; user_id: string; role: GroupRole | null }
+  | { kind: 'user'; user_id: string; role: GroupRole | null; session_id?: string }
   | { kind: 'cloud'; game_id: string }
   /** `identity_id`: the player, where the identity's token was sent. */
   | { kind: 'namespace'; namespace_id: string; identity_id: string | null }

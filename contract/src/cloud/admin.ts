@@ -126,7 +126,7 @@ const AdminProcess = object(
     state: Type.Enum(['running', 'away'], {
       description: '`running`: it reports, or is connected to the database. `away`: it does not.',
     }),
-    text: Type.String({ description: 'What is known of it, as a sentence.' }),
+    text: Type.String({ description: 'What is known about the process, as a sentence.' }),
     node_id: Type.Optional(Type.String({ description: 'Machine and data folder, or name of the runner.' })),
     regions: Type.Optional(Type.Array(Type.String(), { description: 'Names of the regions of a runner.' })),
     seen_ts: Type.Optional(Timestamp('When it last reported.')),

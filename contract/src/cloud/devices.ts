@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { GameId, Id } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, object, Watch, WatchIndex } from '../records.ts'
+import { Empty, object, Timestamp, Watch, WatchIndex } from '../records.ts'
 
 const DeviceLinkToken = Type.String({
   minLength: 1,
@@ -19,6 +19,18 @@ export const prepareDeviceLink = operation({
   method: 'POST',
   summary: 'Prepares a device link, valid for an hour.',
   auth: ['anyone'],
+  body: Type.Optional(
+    object({
+      name: Type.Optional(
+        Type.String({
+          format: 'display-name',
+          minLength: 1,
+          maxLength: 64,
+          description: 'Name of the machine or program, shown to the person who confirms. Example: `ada-laptop`.',
+        }),
+      ),
+    }),
+  ),
   response: object({
     device_link_id: Id('Id of the device link.'),
     device_link_token: Type.String({ description: 'Secret of the link. The program keeps it and polls with it.' }),
@@ -46,6 +58,42 @@ export const getDeviceLink = operation({
       }),
     ),
     watch: Watch,
+  }),
+  errors: ['CLOUD_DEVICE_LINK_INVALID'],
+})
+
+export const inspectDeviceLink = operation({
+  ...defaults,
+  id: 'devices.links.inspect',
+  method: 'GET',
+  path: '/cloud/devices/links/inspect',
+  summary: 'Gets what a device link asks for: which program, from where, since when, and what it will be allowed.',
+  auth: ['admin', 'user'],
+  query: object({ device_link_token: DeviceLinkToken }),
+  response: object({
+    device_link_id: Id('Id of the device link.'),
+    code: Type.String({ description: 'End of the id, which the program shows too. Example: `6a1d4b07`.' }),
+    name: Type.Optional(
+      Type.String({
+        description: 'Name that the program gave for its machine. It may be false. Absent when it gave none.',
+      }),
+    ),
+    client_ip: Type.Optional(
+      Type.String({ description: 'Address from which the link was prepared. Example: `203.0.113.7`.' }),
+    ),
+    create_ts: Timestamp('When the link was prepared.'),
+    expire_ts: Timestamp('When the link expires.'),
+    is_complete: Type.Boolean({ description: 'Whether a person has completed it already.' }),
+    grant: object(
+      {
+        kind: Type.Literal('cloud_token', {
+          description:
+            '`cloud_token`: the program may do everything in the chosen game that a developer of its group may.',
+        }),
+        lifetime_ms: Type.Integer({ minimum: 0, description: 'How long the cloud token is valid. Milliseconds.' }),
+      },
+      'What the program receives when the link is completed.',
+    ),
   }),
   errors: ['CLOUD_DEVICE_LINK_INVALID'],
 })

@@ -1,5 +1,5 @@
 // What `muster backup` and `muster verify` leave in the database for the operator's pages. A command that cannot record
-// itself has succeeded all the same: the database may be of an earlier version, or away.
+// itself has still succeeded: the database may be of an earlier version, or away.
 import { resolve } from 'node:path'
 import type { ClientBase } from 'pg'
 import type { Config } from '../config/config.ts'

@@ -1,7 +1,14 @@
 // Device links: prepared -> complete, refused, or expired. Until it is complete a link is only its token, so that strangers who
 // prepare links write nothing; the row is made by the person who completes it. The cloud token follows from the row: it
 // is the same however often, and by whichever process, it is asked for.
-import { ApiError, type BodyOf, type completeDeviceLink, type getDeviceLink, type ResponseOf } from '@muster/contract'
+import {
+  ApiError,
+  type BodyOf,
+  type completeDeviceLink,
+  type getDeviceLink,
+  type inspectDeviceLink,
+  type ResponseOf,
+} from '@muster/contract'
 import { type ChangeContext, changes } from '../audit/changes.ts'
 import type { Caller } from '../caller.ts'
 import { mainUrl } from '../config/addresses.ts'
@@ -9,10 +16,13 @@ import type { Context } from '../context.ts'
 import { createLongPoll } from '../database/long-poll.ts'
 import { newId } from '../ids.ts'
 import { requireGame } from './access.ts'
+import { timestamp } from './times.ts'
 import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'
 
 /** Of the page for people, with the token behind it. */
 export const LINK_PATH = '/devices/link/'
+/** Characters of the id by which a person recognises a link. */
+const CODE_LENGTH = 8
 const LINK_LIFETIME_MS = 60 * 60_000
 /** How often a waiting request reads the database: a wake-up may be lost. */
 const LOOK_MS = 4_000
@@ -34,15 +44,46 @@ export type DeviceLinks = {
   close: () => void
 }
 
-export function prepareLink(ctx: Context): {
+/** `name`: how the program calls its machine. `client_ip`: from where it calls. */
+export function prepareLink(
+  ctx: Context,
+  asker: { name?: string | undefined; client_ip: string },
+): {
   device_link_id: string
   device_link_token: string
   device_link_url: string
 } {
   const now_ms = ctx.now()
   const device_link_id = newId(now_ms)
-  const token = ctx.keys.issue({ kind: 'device', device_link_id }, { now_ms, lifetime_ms: LINK_LIFETIME_MS })
+  const token = ctx.keys.issue(
+    { kind: 'device', device_link_id, ...withoutUndefined(asker) },
+    { now_ms, lifetime_ms: LINK_LIFETIME_MS },
+  )
   return { device_link_id, device_link_token: token, device_link_url: `${mainUrl(ctx.config)}${LINK_PATH}${token}` }
+}
+
+function withoutUndefined({ name, client_ip }: { name?: string | undefined; client_ip: string }) {
+  return { ...(name === undefined ? {} : { name }), client_ip }
+}
+
+/** What a link asks for, for the person who is to confirm it. Throws CLOUD_DEVICE_LINK_INVALID. */
+export async function inspectLink(
+  ctx: Context,
+  device_link_token: string,
+): Promise<ResponseOf<typeof inspectDeviceLink>> {
+  const device_link_id = readLink(ctx, device_link_token)
+  const token = ctx.keys.verify(device_link_token, ctx.now())
+  const { name, client_ip } = token.kind === 'device' ? token : {}
+  return {
+    device_link_id,
+    code: device_link_id.slice(-CODE_LENGTH),
+    ...(name === undefined ? {} : { name }),
+    ...(client_ip === undefined ? {} : { client_ip }),
+    create_ts: timestamp(new Date(token.issue_ms)),
+    expire_ts: timestamp(new Date(token.issue_ms + LINK_LIFETIME_MS)),
+    is_complete: (await cloudTokenOf(ctx, device_link_id)) !== null,
+    grant: { kind: 'cloud_token', lifetime_ms: CLOUD_TOKEN_LIFETIME_MS },
+  }
 }
 
 /** Throws CLOUD_DEVICE_LINK_INVALID, CLOUD_DEVICE_LINK_ALREADY_COMPLETE, GAME_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */
@@ -83,7 +124,7 @@ export function describeLink(ctx: Context, device_link_token: string): { code: s
   try {
     const device_link_id = readLink(ctx, device_link_token)
     const { issue_ms } = ctx.keys.verify(device_link_token, ctx.now())
-    return { code: device_link_id.slice(-8), prepare_ms: issue_ms }
+    return { code: device_link_id.slice(-CODE_LENGTH), prepare_ms: issue_ms }
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error

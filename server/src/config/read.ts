@@ -31,7 +31,7 @@ export class SettingsReader {
     return Boolean(this.#env[name]?.trim())
   }
 
-  /** As it stands in the environment; empty when it is not set. */
+  /** The text of the environment; empty when it is not set. */
   given(name: SettingName): string {
     return this.#textOf(name, '')
   }

@@ -27,7 +27,7 @@ export class JobRecorder {
     this.#role = role
   }
 
-  /** Never throws: a run that cannot be recorded has happened all the same. */
+  /** Never throws: the record is for people, and no job depends on it. */
   async record(runs: readonly JobRun[]): Promise<void> {
     const at_ms = this.#ctx.elapsed()
     const told = runs.filter(({ job, failure }) => {

@@ -13,6 +13,7 @@ export type Schema = {
   groups: GroupTable
   users: UserTable
   user_sessions: UserSessionTable
+  sign_in_links: SignInLinkTable
   email_verifications: EmailVerificationTable
   group_members: GroupMemberTable
   group_invites: GroupInviteTable
@@ -174,7 +175,20 @@ type UserSessionTable = {
   create_ts: CreateTime
   refresh_ts: Date
   expire_ts: Date
-  end_ts: Date | null
+  end_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  /** Of its last use; null in old sessions. */
+  client_ip: ColumnType<string | null, string | null | undefined, string | null>
+  user_agent: ColumnType<string | null, string | null | undefined, string | null>
+}
+
+/** `access_token_id`: the token of the administrator who made the link; it ends with that token. */
+type SignInLinkTable = {
+  link_hash: Buffer
+  access_name: string
+  access_token_id: string | null
+  create_ts: Date
+  expire_ts: Date
+  use_ts: Date | null
 }
 
 type EmailVerificationTable = {

@@ -14,7 +14,7 @@ import type { Context } from '../context.ts'
 import type { Schema } from '../database/schema.ts'
 import { newId } from '../ids.ts'
 import { newCode, readCode } from '../tokens/codes.ts'
-import { openSession, type Session } from './sessions.ts'
+import { type Device, openSession, type Session } from './sessions.ts'
 
 const CODE_LENGTH = 8
 const CODE_LIFETIME_MS = 15 * 60_000
@@ -75,6 +75,7 @@ export async function completeEmailLogin(
   ctx: ChangeContext,
   verification_id: string,
   typed_code: string,
+  device: Device,
 ): Promise<{ status: Status; session: Session | null }> {
   const now = new Date(ctx.now())
   const attempt = await ctx.db
@@ -99,7 +100,8 @@ export async function completeEmailLogin(
       .where('complete_ts', 'is', null)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return { before: {}, after: {}, session: null }
-    const session = await openSession(ctx, trx, await userIdOf(ctx, trx, attempt.email))
+    const user = await userIdOf(ctx, trx, attempt.email)
+    const session = await openSession(ctx, trx, { user_id: user, access_token_id: null, device })
     const { session_id, user_id } = session
     const actor = { actor_kind: 'user', user_id, token_id: session_id }
     return { before: {}, after: { email: attempt.email, session_id }, actor, session }

@@ -17,14 +17,18 @@ const REFRESH_GRACE_MS = 30_000
 /** Sessions of one user. Beyond it the least recently used ones end. */
 const SESSIONS_MAX = 50
 
+/** What a session was last used from. */
+export type Device = { client_ip: string; user_agent: string | null }
+/** Characters of a User-Agent header that are kept. */
+const USER_AGENT_LENGTH_MAX = 256
+
 export type Session = { session_id: string; user_id: string; refresh_token: string }
 
-/** `access_token_id`: the access token that opened it; null when a code did. */
+/** `access_token_id`: the access token that opened it; null when a code did. `device`: from where it is opened. */
 export async function openSession(
   ctx: Context,
   trx: Transaction<Schema>,
-  user_id: string,
-  access_token_id: string | null = null,
+  { user_id, access_token_id, device }: { user_id: string; access_token_id: string | null; device: Device },
 ): Promise<Session> {
   const now = ctx.now()
   const session_id = newId(now)
@@ -37,6 +41,7 @@ export async function openSession(
       create_ts: new Date(now),
       refresh_ts: new Date(now),
       expire_ts: new Date(now + SESSION_LIFETIME_MS),
+      ...columnsOf(device),
     })
     .execute()
   await trx
@@ -55,7 +60,11 @@ export async function openSession(
 }
 
 /** Throws TOKEN_REFRESH_NOT_FOUND. A token that has been used before ends the session: one of the two was stolen. */
-export async function refreshSession(ctx: ChangeContext, refresh_token: string | undefined): Promise<Session> {
+export async function refreshSession(
+  ctx: ChangeContext,
+  refresh_token: string | undefined,
+  device: Device,
+): Promise<Session> {
   const shown = readRefreshToken(ctx, refresh_token)
   if (shown === null) throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
   const { session_id, generation } = shown
@@ -71,6 +80,7 @@ export async function refreshSession(ctx: ChangeContext, refresh_token: string |
       generation: generation + 1,
       refresh_ts: new Date(now),
       expire_ts: new Date(now + SESSION_LIFETIME_MS),
+      ...columnsOf(device),
     })
     .where('session_id', '=', session_id)
     .where('generation', '=', generation)
@@ -96,6 +106,10 @@ export async function refreshSession(ctx: ChangeContext, refresh_token: string |
   const { user_id } = session
   ctx.log.warn({ user_id, session_id }, 'refresh token was used twice; its session was ended')
   throw new ApiError('TOKEN_REFRESH_NOT_FOUND')
+}
+
+function columnsOf({ client_ip, user_agent }: Device): Device {
+  return { client_ip, user_agent: user_agent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null }
 }
 
 /** Ends the session of a browser's refresh token. An invalid token is ignored. */

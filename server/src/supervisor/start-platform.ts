@@ -1,6 +1,9 @@
 // Starts the platform on this machine, step by step: lock the data folder, choose free ports, start PostgreSQL, migrate its
 // tables, start the roles, deploy the example game.
+import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
+import { createSignInLink } from '@muster/contract'
+import { createClient } from '@muster/contract/client'
 import type { Logger } from 'pino'
 import { hasHttps, mainUrl, publicUrl } from '../config/addresses.ts'
 import { type Config, readConfig } from '../config/config.ts'
@@ -13,7 +16,7 @@ import { openKeys } from '../tokens/keys.ts'
 import { compileOnce } from './compile.ts'
 import { clientEnvironment, roleEnvironment } from './environment.ts'
 import { deployExample, findExample } from './example.ts'
-import { adminToken, makeFolders, requireFinishedRestore } from './folders.ts'
+import { adminFile, adminToken, makeFolders, requireFinishedRestore } from './folders.ts'
 import { type FolderLock, identitiesOf, lockFolder } from './lock.ts'
 import { endOrphanedRoles } from './orphaned-roles.ts'
 import { chooseEdgePorts, type PortChoice, requireFreePorts } from './ports.ts'
@@ -93,6 +96,7 @@ async function startParts(
       () => migrate(database.db, log),
       (ran) => (ran.length === 0 ? 'up to date' : `${ran.length} migrated`),
     )
+    const is_first = !existsSync(adminFile(config.data_dir))
     const admin = adminToken(config, await openKeys(join(config.data_dir, 'keys')), start.now())
     signal.throwIfAborted()
 
@@ -109,10 +113,12 @@ async function startParts(
     )
     await Promise.race([Promise.all(steps), rejectOnAbort(signal)])
 
+    const sign_in_url = is_first ? await signInUrl(config, admin.token, log) : null
     const play_url = await prepareExample(start, database, admin.token, log)
     terminal.table([
       ...(play_url ? [['play', play_url, 'open it in two windows'] as const] : []),
       ['API', mainUrl(config), 'the matchmaker too'],
+      ...(sign_in_url ? [['sign in', sign_in_url, 'good once, within an hour'] as const] : []),
       ['data folder', shortPath(config.data_dir)],
       ['admin token', `cat ${shortPath(admin.file)}`],
     ])
@@ -121,6 +127,22 @@ async function startParts(
     }
   } finally {
     await database.close()
+  }
+}
+
+/** A link that signs the operator in once. Null when the api gives none: the admin token signs in too. */
+async function signInUrl(
+  { roles, internal_host, api_port }: Config,
+  token: string,
+  log: Logger,
+): Promise<string | null> {
+  if (!roles.includes('api')) return null
+  try {
+    const client = createClient({ url: `http://${internal_host}:${api_port}`, token })
+    return (await client.call(createSignInLink, {})).url
+  } catch (error) {
+    log.warn({ err: error }, 'no sign-in link could be made; the admin token signs in')
+    return null
   }
 }
 

@@ -15,7 +15,7 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 export type Subject =
   | { kind: 'access'; name: string }
   | { kind: 'user'; user_id: string; session_id: string }
-  | { kind: 'device'; device_link_id: string }
+  | { kind: 'device'; device_link_id: string; name?: string; client_ip?: string }
   | { kind: 'cloud'; game_id: string }
   | { kind: 'public'; namespace_id: string }
   | { kind: 'lobby'; lobby_id: string; namespace_id: string }
@@ -44,8 +44,11 @@ export type Token = Subject & { token_id: string; issue_ms: number; expire_ms: n
 /** Player tokens are issued for every seat and verified by the platform only, so they use a MAC, which is cheap. */
 export type TokenAlgorithm = 'ed25519' | 'hmac-sha256'
 
-/** `ports` is repeated, and so the last member of its kind. `length_max`: characters of a text. Default: 128. */
-type Member = { field: number; type: 'id' | 'text' | 'ports'; length_max?: number }
+/**
+ * `ports` is repeated, and so the last member of its kind. `length_max`: characters of a text. Default: 128. `is_optional`:
+ * a token may lack it.
+ */
+type Member = { field: number; type: 'id' | 'text' | 'ports'; length_max?: number; is_optional?: true }
 
 type KindShape<K extends Kind> = {
   /** The visible beginning of the token. With `named`, `_` and a name follow. */
@@ -77,7 +80,11 @@ export const KINDS: { readonly [K in Kind]: KindShape<K> } = {
     named: false,
     algorithm: 'ed25519',
     entitlement: 14,
-    members: { device_link_id: { field: 1, type: 'id' } },
+    members: {
+      device_link_id: { field: 1, type: 'id' },
+      name: { field: 100, type: 'text', is_optional: true },
+      client_ip: { field: 101, type: 'text', is_optional: true },
+    },
   },
   cloud: {
     label: 'cloud',
@@ -176,6 +183,7 @@ export function encodeClaims(token: Token): Buffer {
       for (const port of value as readonly ClaimedPort[]) writePort(writer, member.field, port)
       continue
     }
+    if (value === undefined && member.is_optional) continue
     assert(typeof value === 'string', `${member.name} is missing.`)
     if (member.type === 'id') {
       writeId(writer, member.field, value)
@@ -232,6 +240,7 @@ function readSubject(bytes: Uint8Array): Record<string, unknown> | null {
       subject[member.name] = readPorts(reader, member.field)
       continue
     }
+    if (member.is_optional && nextField(reader) !== member.field) continue
     const [field, wire_type] = reader.tag()
     if (field !== member.field || wire_type !== WireType.LengthDelimited) return null
     const value = member.type === 'id' ? readId(reader.bytes()) : reader.string(true)
@@ -239,6 +248,15 @@ function readSubject(bytes: Uint8Array): Record<string, unknown> | null {
     subject[member.name] = value
   }
   return subject
+}
+
+/** Null at the end. The reader stays where it is. */
+function nextField(reader: BinaryReader): number | null {
+  if (reader.pos >= reader.len) return null
+  const { pos } = reader
+  const [field] = reader.tag()
+  reader.pos = pos
+  return field
 }
 
 function writePort(writer: BinaryWriter, at: number, { name, protocol, port, port_range }: ClaimedPort): void {

@@ -6,8 +6,10 @@ import {
   createGameNamespace,
   createGameVersion,
   createGroup,
+  createSignInLink,
   gameBannerUploadPrepare,
   gameLogoUploadPrepare,
+  listSessions,
 } from '@muster/contract'
 import { mainUrl } from '../../src/config/addresses.ts'
 import type { Call } from '../http/calls.ts'
@@ -30,6 +32,8 @@ export type AuditCall = Call & { token?: string | null; headers?: Record<string,
 const ORDER = [
   ...['auth.identity.email.startVerification', 'auth.identity.email.completeVerification'],
   ...['auth.identity.accessToken.completeVerification', 'auth.tokens.refreshIdentityToken'],
+  ...['admin.createSignInLink', 'auth.identity.link.completeVerification'],
+  ...['auth.sessions.end', 'auth.sessions.endOthers'],
   ...['identities.updateProfile', 'devices.links.complete', 'devices.links.refuse', 'admin.revokeToken'],
   ...['groups.create', 'groups.updateProfile', 'groups.invites.createInvite', 'groups.invites.consumeInvite'],
   ...['groups.setMemberRole', 'groups.kickMember', 'groups.transferOwnership', 'groups.leave'],
@@ -79,6 +83,16 @@ export async function auditCallsOf(
   const calls: Record<string, () => AuditCall | Promise<AuditCall>> = {
     'auth.identity.email.completeVerification': () => loginCall(world),
     'auth.tokens.refreshIdentityToken': () => logoutCall(world),
+    'auth.identity.link.completeVerification': async () => {
+      const { url } = await world.platform.client.call(createSignInLink, {})
+      return { body: { link: new URL(url).searchParams.get('link') } }
+    },
+    'auth.sessions.end': async () => {
+      const token = await personOf(world.platform, group_id, 'viewer')
+      const { sessions } = await world.platform.as(token).call(listSessions, {})
+      return { params: { session_id: sessions[0]!.session_id }, token }
+    },
+    'auth.sessions.endOthers': async () => ({ token: await personOf(world.platform, group_id, 'viewer') }),
     'groups.setMemberRole': async () => ({
       params: { group_id, identity_id: await memberOf('developer') },
       body: { role: 'viewer' },

@@ -85,6 +85,11 @@ export const TABLE: Record<string, Row> = {
   'auth.identity.email.completeVerification': ANYONE,
   'auth.identity.accessToken.completeVerification': ANYONE,
   'auth.tokens.refreshIdentityToken': ANYONE,
+  'auth.identity.link.completeVerification': ANYONE,
+  'auth.sessions.list': PEOPLE,
+  'auth.sessions.end': PEOPLE,
+  'auth.sessions.endOthers': PEOPLE,
+  'admin.createSignInLink': OPERATOR,
   'auth.inspect': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },
   'identities.setup': NAMESPACE,
   'identities.getSelfProfile': { ...PEOPLE, admin: 'API_FORBIDDEN', identity: 'in', other_identity: 'in' },
@@ -92,6 +97,7 @@ export const TABLE: Record<string, Row> = {
   'identities.validateProfile': { ...PEOPLE, identity: 'in', other_identity: 'in' },
   'devices.links.prepare': ANYONE,
   'devices.links.get': ANYONE,
+  'devices.links.inspect': PEOPLE,
   'devices.links.refuse': PEOPLE,
   'devices.links.complete': { ...GROUP_DEVELOPERS, stranger: 'GAME_NOT_FOUND' },
   // Access is private here.
@@ -244,6 +250,8 @@ export const TABLE: Record<string, Row> = {
 export const IN_THE_WAY: Record<string, ErrorCode> = {
   'games.builds.renameGameBuild': 'BUILD_NOT_FOUND',
   'games.cdn.renameGameCdnSite': 'SITE_NOT_FOUND',
+  'auth.sessions.end': 'SESSION_NOT_FOUND',
+  'auth.identity.link.completeVerification': 'SIGN_IN_LINK_INVALID',
   'groups.delete': 'IN_USE',
   'games.deleteGame': 'IN_USE',
   'games.namespaces.deleteGameNamespace': 'IN_USE',

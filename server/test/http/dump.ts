@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 const CHANGES = sql`where outcome in ('done', 'begun')`
 
 /**
- * Every row of every table but refusals in the audit log, the lease, which is renewed all the time, rays, which every request may leave, and analytics,
+ * Every row of every table but refusals in the audit log, the lease, which is renewed all the time, rays, which every request may leave, the last runs of jobs, and analytics,
  * which are folded a while after. What was committed is in the tables first.
  */
 export async function dump({ ctx }: Platform): Promise<string> {
@@ -20,7 +20,7 @@ export async function dump({ ctx }: Platform): Promise<string> {
   const tables = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
     where table_schema = 'public' and table_name not like 'analytics_%'
-      and table_name not in ('journal_readers', 'matchmaker_lease', 'book_time', 'explanations', 'ray_spans') order by 1`.execute(
+      and table_name not in ('journal_readers', 'matchmaker_lease', 'book_time', 'explanations', 'ray_spans', 'job_runs') order by 1`.execute(
     ctx.db,
   )
   const parts = tables.rows.map(

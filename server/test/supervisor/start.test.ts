@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { completeLinkVerification } from '@muster/contract'
 import { LOBBY_PORTS } from '../../src/config/edge.ts'
 import { freePorts } from '../free-ports.ts'
 import { listeningSockets } from '../listening-sockets.ts'
@@ -34,6 +35,23 @@ test('one command serves everything, and Ctrl-C ends everything', async (t) => {
   assert.equal(statSync(join(folder, 'keys')).mode & 0o777, 0o700)
   assert.match(readFileSync(join(folder, 'admin-token'), 'utf8'), /^access\.[\w.-]+\n$/)
   assert.ok(processesOf(folder).some(({ command }) => command.includes('postgres')))
+  // The first start prints a link that signs the operator in once.
+  const link = /sign in +http:\/\/localhost:\d+\/sign-in\?link=([\w-]{43}) /.exec(output)?.[1]
+  assert.ok(link, output)
+  const signIn = async () => {
+    const address = `http://127.0.0.1:${settings.MUSTER_API_PORT}${completeLinkVerification.path}`
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetch(address, { method: 'POST', headers, body: JSON.stringify({ link }) })
+    await response.body?.cancel()
+    return [response.status, response.headers.has('set-cookie')]
+  }
+  assert.deepEqual(
+    [await signIn(), await signIn()],
+    [
+      [200, true],
+      [401, false],
+    ],
+  )
 
   muster.signalGroup('SIGINT')
   assert.deepEqual(await muster.ended, { code: 0, signal: null })

@@ -1,9 +1,16 @@
-import { completeDeviceLink, getDeviceLink, prepareDeviceLink, refuseDeviceLink } from '@muster/contract'
-import { completeLink, type DeviceLinks, prepareLink, refuseLink } from '../../cloud/device-links.ts'
+import {
+  completeDeviceLink,
+  getDeviceLink,
+  inspectDeviceLink,
+  prepareDeviceLink,
+  refuseDeviceLink,
+} from '@muster/contract'
+import { completeLink, type DeviceLinks, inspectLink, prepareLink, refuseLink } from '../../cloud/device-links.ts'
 import { type Implementation, implement } from '../implement.ts'
 
 export const devices = (links: DeviceLinks): Implementation[] => [
-  implement(prepareDeviceLink, ({ ctx }) => prepareLink(ctx)),
+  implement(prepareDeviceLink, ({ ctx, body, address }) => prepareLink(ctx, { name: body?.name, client_ip: address })),
+  implement(inspectDeviceLink, ({ ctx, query }) => inspectLink(ctx, query.device_link_token)),
   implement(getDeviceLink, ({ query, gone }) => links.get(query, gone)),
   implement(completeDeviceLink, async ({ ctx, caller, body }) => {
     await completeLink(ctx, caller, body)

@@ -2,10 +2,16 @@ import {
   ApiError,
   completeAccessTokenVerification,
   completeEmailVerification,
+  completeLinkVerification,
+  createSignInLink,
+  endOtherSessions,
+  endSession,
   inspectAuth,
+  listSessions,
   refreshIdentityToken,
   startEmailVerification,
 } from '@muster/contract'
+import type { CallerOf } from '../../caller.ts'
 import type { AskProvider } from '../../captcha/provider.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
@@ -13,7 +19,9 @@ import { loginByAccessToken } from '../../identity/access-login.ts'
 import { completeEmailLogin, requireEmailLogin, startEmailLogin } from '../../identity/email-login.ts'
 import { inspectCaller } from '../../identity/inspect.ts'
 import { requireLoginCaptcha } from '../../identity/login-captcha.ts'
-import { closeSession, issueUserToken, refreshSession } from '../../identity/sessions.ts'
+import * as sessions from '../../identity/own-sessions.ts'
+import { closeSession, type Device, issueUserToken, refreshSession } from '../../identity/sessions.ts'
+import { loginByLink, createSignInLink as makeSignInLink } from '../../identity/sign-in-links.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { readSessionCookie, sessionCookie } from './cookie.ts'
 
@@ -24,19 +32,29 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     await requireLoginCaptcha(ctx, askProvider, address, body.captcha?.turnstile?.client_response ?? null)
     return startEmailLogin(ctx, client, body.email)
   }),
-  implement(completeEmailVerification, async ({ ctx, origin, body, setCookie }) => {
+  implement(completeEmailVerification, async (request) => {
+    const { ctx, origin, body, setCookie } = request
     refuseForeign(ctx, origin)
-    const { status, session } = await completeEmailLogin(ctx, body.verification_id, body.code)
+    const { status, session } = await completeEmailLogin(ctx, body.verification_id, body.code, deviceOf(request))
     if (session !== null) setCookie(sessionCookie(ctx.config, session.refresh_token))
     return { status }
   }),
-  implement(completeAccessTokenVerification, async ({ ctx, origin, body, setCookie }) => {
+  implement(completeAccessTokenVerification, async (request) => {
+    const { ctx, origin, body, setCookie } = request
     refuseForeign(ctx, origin)
-    const session = await loginByAccessToken(ctx, body.access_token)
+    const session = await loginByAccessToken(ctx, body.access_token, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))
     return {}
   }),
-  implement(refreshIdentityToken, async ({ ctx, origin, cookie, body, setCookie }) => {
+  implement(completeLinkVerification, async (request) => {
+    const { ctx, origin, body, setCookie } = request
+    refuseForeign(ctx, origin)
+    const session = await loginByLink(ctx, body.link, deviceOf(request))
+    setCookie(sessionCookie(ctx.config, session.refresh_token))
+    return {}
+  }),
+  implement(refreshIdentityToken, async (request) => {
+    const { ctx, origin, cookie, body, setCookie } = request
     // A browser sends the cookie on behalf of any page. Only the hub's own pages may use it.
     if (origin === undefined) throw foreign(origin)
     refuseForeign(ctx, origin)
@@ -46,13 +64,26 @@ export const login = (askProvider: AskProvider): Implementation[] => [
       setCookie(sessionCookie(ctx.config, ''))
       return {}
     }
-    const session = await refreshSession(ctx, refresh_token)
+    const session = await refreshSession(ctx, refresh_token, deviceOf(request))
     setCookie(sessionCookie(ctx.config, session.refresh_token))
     const { token, expire_ms } = issueUserToken(ctx, session)
     return { token, exp: new Date(expire_ms).toISOString(), identity_id: session.user_id }
   }),
   implement(inspectAuth, ({ caller }) => inspectCaller(caller)),
+  implement(listSessions, ({ ctx, caller }) => sessions.listSessions(ctx, caller as Person)),
+  implement(endSession, async ({ ctx, caller, params }) => {
+    await sessions.endOwnSession(ctx, caller as Person, params.session_id)
+    return {}
+  }),
+  implement(endOtherSessions, ({ ctx, caller }) => sessions.endOtherSessions(ctx, caller as Person)),
+  implement(createSignInLink, { admin: ({ ctx, caller }) => makeSignInLink(ctx, caller as CallerOf<'admin'>) }),
 ]
+
+type Person = CallerOf<'admin' | 'user'>
+
+function deviceOf({ address, user_agent }: { address: string; user_agent: string | null }): Device {
+  return { client_ip: address, user_agent }
+}
 
 /** A foreign page must neither use a session nor create one. Programs send no Origin. */
 function refuseForeign(ctx: Context, origin: string | undefined): void {
