@@ -39,6 +39,7 @@ import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import {
   createGroup,
+  getGroupQuotas,
   getGroupSummary,
   listGroups,
   updateGroupProfile,
@@ -106,7 +107,13 @@ import {
   revokeToken,
 } from './cloud/tokens.ts'
 import { completeUpload, getUpload, listStoredContents } from './cloud/uploads.ts'
-import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from './cloud/versions.ts'
+import {
+  createGameVersion,
+  getGameVersionById,
+  listGameVersions,
+  reserveVersionName,
+  validateGameVersion,
+} from './cloud/versions.ts'
 import { setupIdentity } from './identity/identities.ts'
 import {
   completeAccessTokenVerification,
@@ -128,7 +135,9 @@ import {
   deleteKvEntry,
   getKvBatch,
   getKvEntry,
+  listKvDirectories,
   listKvEntries,
+  listKvKeys,
   putKvBatch,
   putKvEntry,
 } from './kv/entries.ts'
@@ -189,6 +198,7 @@ export const OPERATIONS: readonly Operation[] = [
   validateGroup,
   updateGroupProfile,
   validateGroupProfile,
+  getGroupQuotas,
   getGroupMembers,
   setGroupMemberRole,
   kickGroupMember,
@@ -246,6 +256,7 @@ export const OPERATIONS: readonly Operation[] = [
   validateGameVersion,
   reserveVersionName,
   getGameVersionById,
+  listGameVersions,
   createGameBuild,
   listGameBuilds,
   createGameCdnSite,
@@ -310,4 +321,6 @@ export const OPERATIONS: readonly Operation[] = [
   putKvBatch,
   deleteKvBatch,
   listKvEntries,
+  listKvDirectories,
+  listKvKeys,
 ] as readonly unknown[] as readonly Operation[]

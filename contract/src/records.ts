@@ -89,3 +89,18 @@ export const Microseconds = (description: string) =>
 
 /** The same schema with a description of its own, for one use of a shared record. */
 export const described = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description })
+
+/** Entries of one page of a list that is continued with the id of its last entry. */
+export const PAGE_MAX = 1_000
+/** Limits a page: 1 to PAGE_MAX entries. */
+export const PageLimit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: PAGE_MAX, description: 'Entries of the response. Default: 1,000.' }),
+)
+/** Continues a list. `name`: the member of its entries that identifies them. */
+export const Before = (name: string) =>
+  Type.Optional(
+    Type.String({
+      format: 'uuid',
+      description: `Continues a list: \`${name}\` of the last entry of the previous response. Default: the newest entries.`,
+    }),
+  )

@@ -1,8 +1,9 @@
 // What the operator sees of the platform: groups, people, regions, processes, jobs, settings, backups and checks.
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { GroupId, IdentityId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { Bytes, described, IsCut, object, Timestamp } from '../records.ts'
+import { QuotaUse } from './quotas.ts'
 import { RegionTier } from './tiers.ts'
 
 /** Groups or people of one response. */
@@ -24,20 +25,6 @@ const SearchText = (of: string) =>
   Type.Optional(
     Type.String({ maxLength: TEXT_LENGTH_MAX, description: `Only entries with this text in ${of}, in any case.` }),
   )
-
-export const QUOTA_NAMES = ['games', 'namespaces', 'builds', 'sites', 'bytes', 'domains', 'members'] as const
-
-export const QuotaUse = object(
-  {
-    quota: Type.Enum([...QUOTA_NAMES], {
-      description: 'What is counted. `bytes`: stored bytes of uploads; all others are numbers of things.',
-    }),
-    used: Bytes('How much the group uses.'),
-    limit: Type.Optional(Bytes('Most that it may use. Absent without a limit.')),
-  },
-  'A quota of a group and its use.',
-)
-export type QuotaUse = Static<typeof QuotaUse>
 
 const AdminGroup = object(
   {

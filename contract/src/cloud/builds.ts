@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { BuildId, GameId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Bytes, DisplayName, described, IsCut, object, Timestamp } from '../records.ts'
+import { Before, Bytes, DisplayName, described, IsCut, object, PageLimit, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest } from './uploads.ts'
 
 /** Characters of the display name of a build. */
@@ -107,6 +107,8 @@ export const listGameBuilds = operation({
   summary: 'Lists the builds of a game, newest first.',
   role: 'viewer',
   query: object({
+    before_build_id: Before('build_id'),
+    limit: PageLimit,
     tags: Type.Optional(
       Type.Array(Type.String({ pattern: '^[^=]+=', maxLength: 641 }), {
         maxItems: BUILD_TAGS_MAX,
@@ -117,7 +119,7 @@ export const listGameBuilds = operation({
   }),
   response: object({
     builds: Type.Array(BuildSummary, { description: 'The builds, newest first.' }),
-    is_cut: IsCut('It contains the 1,000 newest builds.'),
+    is_cut: IsCut('Continue with `before_build_id`.'),
   }),
   errors: ['GAME_NOT_FOUND'],
 })

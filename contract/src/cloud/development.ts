@@ -3,8 +3,8 @@
 import Type, { type Static } from 'typebox'
 import { GameId, NamespaceId, TokenId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, object, U32 } from '../records.ts'
-import { TokenSummary } from './tokens.ts'
+import { Empty, IsCut, object, U32 } from '../records.ts'
+import { TokenPage, TokenSummary } from './tokens.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 export const DEVELOPMENT_PORT_PROTOCOLS = ['http', 'https', 'tcp', 'tcp_tls', 'udp'] as const
@@ -84,7 +84,11 @@ export const listGameNamespaceTokensDevelopment = operation({
   summary: 'Lists the development tokens of the namespace.',
   role: 'developer',
   params: object(namespace),
-  response: object({ tokens: Type.Array(TokenSummary, { description: 'The tokens, newest first.' }) }),
+  query: TokenPage,
+  response: object({
+    tokens: Type.Array(TokenSummary, { description: 'The tokens, newest first.' }),
+    is_cut: IsCut('Continue with `before_token_id`.'),
+  }),
   errors: NOT_FOUND,
 })
 

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { GroupId } from '../ids.ts'
 import { GROUP_ROLES, operation } from '../operation.ts'
 import { DisplayName, described, Empty, IsCut, object, Timestamp, Watch, WatchIndex } from '../records.ts'
+import { QuotaUse } from './quotas.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
 /** Characters of the display name of a group. */
@@ -116,4 +117,16 @@ export const validateGroup = operation({
   summary: 'Checks the name for a new group without creating it.',
   body: object({ display_name: Draft('Display name to check.') }),
   response: ValidationErrors,
+})
+
+export const getGroupQuotas = operation({
+  ...defaults,
+  id: 'groups.getQuotas',
+  method: 'GET',
+  path: '/group/groups/{group_id}/quotas',
+  summary: 'Gets the quotas of a group, and how much of each it uses.',
+  role: 'viewer',
+  params,
+  response: object({ quotas: Type.Array(QuotaUse, { description: 'Each quota with its use.' }) }),
+  errors: ['GROUP_NOT_FOUND'],
 })

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { GameId, SiteId, UploadId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Bytes, DisplayName, IsCut, object, Timestamp } from '../records.ts'
+import { Before, Bytes, DisplayName, IsCut, object, PageLimit, Timestamp } from '../records.ts'
 import { PrepareFile, PresignedRequest, UPLOAD_FILES_MAX } from './uploads.ts'
 
 /** Characters of the display name of a site. */
@@ -66,9 +66,10 @@ export const listGameCdnSites = operation({
   method: 'GET',
   summary: 'Lists the sites of a game, newest first.',
   role: 'viewer',
+  query: object({ before_site_id: Before('site_id'), limit: PageLimit }),
   response: object({
     sites: Type.Array(SiteSummary, { description: 'The sites, newest first.' }),
-    is_cut: IsCut('It contains the 1,000 newest sites.'),
+    is_cut: IsCut('Continue with `before_site_id`.'),
   }),
   errors: ['GAME_NOT_FOUND'],
 })

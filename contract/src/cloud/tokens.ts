@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { GameId, NamespaceId, TokenId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Empty, IsCut, object, Timestamp } from '../records.ts'
+import { Before, Empty, IsCut, object, PageLimit, Timestamp } from '../records.ts'
 
 export const TokenSummary = object(
   {
@@ -16,8 +16,10 @@ export const TokenSummary = object(
 
 const list = object({
   tokens: Type.Array(TokenSummary, { description: 'The tokens, newest first.' }),
-  is_cut: IsCut('It contains the 1,000 newest tokens.'),
+  is_cut: IsCut('Continue with `before_token_id`.'),
 })
+export const TokenPage = object({ before_token_id: Before('token_id'), limit: PageLimit })
+const page = TokenPage
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
 const game = { game_id: GameId }
 const namespace = { game_id: GameId, namespace_id: NamespaceId }
@@ -30,6 +32,7 @@ export const listGameCloudTokens = operation({
   summary: 'Lists the cloud tokens of the game.',
   role: 'developer',
   params: object(game),
+  query: page,
   response: list,
   errors: ['GAME_NOT_FOUND'],
 })
@@ -54,6 +57,7 @@ export const listGameNamespaceTokensPublic = operation({
   summary: 'Lists the public tokens of the namespace.',
   role: 'developer',
   params: object(namespace),
+  query: page,
   response: list,
   errors: ['GAME_NOT_FOUND', 'NAMESPACE_NOT_FOUND'],
 })

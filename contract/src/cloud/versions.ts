@@ -1,8 +1,8 @@
 // Versions: a version config with a name. A version never changes; to change a namespace, deploy another version to it.
 import Type from 'typebox'
-import { GameId, VersionId } from '../ids.ts'
+import { GameId, NamespaceId, VersionId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { DisplayName, ErrorDetailRecord, object, Timestamp } from '../records.ts'
+import { Before, DisplayName, ErrorDetailRecord, IsCut, object, PageLimit, Timestamp } from '../records.ts'
 import { VersionConfig } from '../version-config.ts'
 import { Draft, ValidationErrors } from './validation.ts'
 
@@ -25,6 +25,28 @@ const warnings = Type.Array(ErrorDetailRecord, {
 
 const game = object({ game_id: GameId })
 const defaults = { service: 'api', auth: ['admin', 'user', 'cloud'], rate_limit: 'cloud' } as const
+
+export const listGameVersions = operation({
+  ...defaults,
+  id: 'games.versions.listGameVersions',
+  method: 'GET',
+  path: '/cloud/games/{game_id}/versions',
+  summary: 'Lists the versions of a game, newest first, with the namespaces that use each of them.',
+  role: 'viewer',
+  params: game,
+  query: object({ before_version_id: Before('version_id'), limit: PageLimit }),
+  response: object({
+    versions: Type.Array(
+      object({
+        ...summary,
+        namespace_ids: Type.Array(NamespaceId, { description: 'Namespaces on which the version is deployed now.' }),
+      }),
+      { description: 'The versions, newest first.' },
+    ),
+    is_cut: IsCut('Continue with `before_version_id`.'),
+  }),
+  errors: ['GAME_NOT_FOUND'],
+})
 
 export const createGameVersion = operation({
   ...defaults,

@@ -2,7 +2,7 @@
 // for their namespace; all other callers name the namespace.
 import Type from 'typebox'
 import { operation } from '../operation.ts'
-import { described, Empty, object, Watch } from '../records.ts'
+import { described, Empty, object, Timestamp, Watch } from '../records.ts'
 
 /** Bytes of UTF-8. */
 export const KV_KEY_BYTES_MAX = 511
@@ -159,6 +159,57 @@ export const listKvEntries = operation({
   response: object({
     entries: Type.Array(KvEntry, { description: 'A page of entries: at most 256, and at most 4 MiB.' }),
     anchor: Type.Optional(Type.String({ description: 'Send it to get the next page. Absent on the last page.' })),
+  }),
+  errors: ['NAMESPACE_NOT_FOUND'],
+})
+
+const Anchor = Type.Optional(
+  Type.String({ maxLength: 2 * KV_KEY_BYTES_MAX, description: 'Next page: `anchor` of the previous page.' }),
+)
+const NextAnchor = Type.Optional(Type.String({ description: 'Send it to get the next page. Absent on the last page.' }))
+const Prefix = (of: string) =>
+  Type.Optional(
+    Type.String({
+      maxLength: 2 * KV_KEY_BYTES_MAX,
+      description: `Beginning of ${of}. Default: all. Example: \`players\`.`,
+    }),
+  )
+const browsing = { ...reading, auth: ['cloud', 'user', 'admin'] } as const
+
+export const listKvDirectories = operation({
+  ...browsing,
+  id: 'kv.listDirectories',
+  path: '/kv/entries/directories',
+  summary: 'Lists the directories that have entries, sorted, in pages. For people who look through the entries.',
+  query: object({ prefix: Prefix('the directories'), anchor: Anchor, namespace_id: NamespaceId }),
+  response: object({
+    directories: Type.Array(Type.String(), {
+      description: 'A page of at most 256 directories, without a slash at their ends. Empty: keys without a slash.',
+    }),
+    anchor: NextAnchor,
+  }),
+  errors: ['NAMESPACE_NOT_FOUND'],
+})
+
+export const listKvKeys = operation({
+  ...browsing,
+  id: 'kv.listKeys',
+  path: '/kv/entries/keys',
+  summary: 'Lists keys with a beginning, sorted, in pages, without their values. Subdirectories are included.',
+  query: object({ prefix: Prefix('the keys'), anchor: Anchor, namespace_id: NamespaceId }),
+  response: object({
+    keys: Type.Array(
+      object(
+        {
+          key: Type.String({ description: 'Key of the entry. Example: `players/ada`.' }),
+          value_bytes: Type.Integer({ minimum: 0, description: "Bytes of the value's JSON text." }),
+          update_ts: Timestamp('When the entry was last written.'),
+        },
+        'An entry without its value.',
+      ),
+      { description: 'A page of at most 256 keys.' },
+    ),
+    anchor: NextAnchor,
   }),
   errors: ['NAMESPACE_NOT_FOUND'],
 })

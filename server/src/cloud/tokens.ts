@@ -11,7 +11,7 @@ import { REVOKED_CHANNEL } from '../database/revoked.ts'
 import { newId } from '../ids.ts'
 import type { Subject } from '../tokens/keys.ts'
 import { requireGame, requireNamespace } from './access.ts'
-import { cut, LIST_MAX } from './lists.ts'
+import { cut, isAfter, LIST_MAX } from './lists.ts'
 import { timestamp } from './times.ts'
 
 export const CLOUD_TOKEN_LIFETIME_MS = CLOUD_TOKEN_TTL_MS_MAX
@@ -87,16 +87,18 @@ export async function listTokens(
   ctx: Context,
   caller: Caller,
   list: TokenList,
+  { before_token_id, limit = LIST_MAX }: { before_token_id?: string; limit?: number } = {},
 ): Promise<{ tokens: Static<typeof TokenSummary>[]; is_cut: boolean }> {
   await requireShelf(ctx, caller, list)
   const found = await tokensOf(ctx, list)
     .leftJoin('revoked_tokens', 'revoked_tokens.token_id', 'tokens.token_id')
     .select(['tokens.token_id', 'create_ts', 'tokens.expire_ts', 'revoke_ts'])
+    .$if(before_token_id !== undefined, (query) => query.where(isAfter('tokens', 'token_id', before_token_id!)))
     .orderBy('create_ts', 'desc')
     .orderBy('tokens.token_id', 'desc')
-    .limit(LIST_MAX + 1)
+    .limit(limit + 1)
     .execute()
-  const { rows, is_cut } = cut(found)
+  const { rows, is_cut } = cut(found, limit)
   const tokens = rows.map(({ token_id, create_ts, expire_ts, revoke_ts }) => ({
     token_id,
     create_ts: timestamp(create_ts),

@@ -41,6 +41,7 @@ import { versions } from './cloud/versions.ts'
 import { identities } from './identity/identities.ts'
 import { login } from './identity/login.ts'
 import { profile } from './identity/profile.ts'
+import { sessions } from './identity/sessions.ts'
 import type { Implementation } from './implement.ts'
 import { kvEntries } from './kv/entries.ts'
 import { events } from './matchmaker/events.ts'
@@ -69,6 +70,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...bootstrap,
     ...tiers,
     ...login(askProvider),
+    ...sessions,
     ...devices(device_links),
     ...groups(records),
     ...overview,

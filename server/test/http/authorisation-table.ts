@@ -72,6 +72,7 @@ const KV_WRITERS: Row = {
   development: 'in',
 }
 const KV_READERS: Row = { ...KV_WRITERS, viewer: 'in', identity: 'in', other_identity: 'in' }
+const KV_BROWSERS: Row = { ...GAME, other_cloud: 'NAMESPACE_NOT_FOUND', stranger: 'NAMESPACE_NOT_FOUND' }
 const PLAYERS: Row = {
   ...LOBBY,
   other_lobby: 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY',
@@ -111,6 +112,7 @@ export const TABLE: Record<string, Row> = {
   'groups.validate': PEOPLE,
   'groups.updateProfile': GROUP_OWNER,
   'groups.validateProfile': PEOPLE,
+  'groups.getQuotas': GROUP,
   'groups.getMembers': GROUP,
   'groups.setMemberRole': GROUP_OWNER,
   'groups.kickMember': GROUP_OWNER,
@@ -169,6 +171,7 @@ export const TABLE: Record<string, Row> = {
   'games.namespaces.addNamespaceDomain': GAME_DEVELOPERS,
   'games.namespaces.removeNamespaceDomain': GAME_DEVELOPERS,
   'games.versions.getGameVersionById': GAME,
+  'games.versions.listGameVersions': GAME,
   'games.builds.createGameBuild': GAME_DEVELOPERS,
   'games.builds.listGameBuilds': GAME,
   'games.cdn.createGameCdnSite': GAME_DEVELOPERS,
@@ -244,6 +247,8 @@ export const TABLE: Record<string, Row> = {
   'kv.putBatch': KV_WRITERS,
   'kv.deleteBatch': KV_WRITERS,
   'kv.list': KV_READERS,
+  'kv.listDirectories': KV_BROWSERS,
+  'kv.listKeys': KV_BROWSERS,
 }
 
 /** Why a caller with the permission may still get no 200. */

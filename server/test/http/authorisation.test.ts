@@ -110,6 +110,7 @@ test('what is not there and what is not yours get one answer', async (t) => {
     identity_id: stranger.user_id,
     new_owner_identity_id: stranger.user_id,
     token_id: tokenOf(world.tokens.other_cloud).token_id,
+    session_id: stranger.session_id,
   }
   for (const { id, params, body } of OPERATIONS) {
     for (const name of [params, body].flatMap(idsOf)) {

@@ -44,6 +44,7 @@ function peopleCalls(world: World): Record<string, Call> {
     'groups.validate': { body: { display_name: name } },
     'groups.updateProfile': { params: { group_id }, body: { display_name: name } },
     'groups.validateProfile': { body: { display_name: name } },
+    'groups.getQuotas': { params: { group_id } },
     'groups.getMembers': { params: { group_id } },
     'groups.setMemberRole': { params: { group_id, identity_id: UNKNOWN_ID }, body: { role: 'viewer' } },
     'groups.kickMember': { params: { group_id, identity_id: UNKNOWN_ID } },
@@ -95,6 +96,7 @@ function gameCalls(world: World): Record<string, Call> {
     'games.versions.validateGameVersion': { params, body: { display_name: name, config: {} } },
     'games.versions.reserveVersionName': { params },
     'games.versions.getGameVersionById': { params: { game_id, version_id } },
+    'games.versions.listGameVersions': { params: { game_id } },
     'games.builds.createGameBuild': {
       params,
       body: { display_name: name, image_tag: `${name}:1`, image_file: { path: 'a.tar.gz', content_length: 1 } },
@@ -197,6 +199,8 @@ function playerCalls(world: World): Record<string, Call> {
     'kv.putBatch': { body: { entries: [{ key: name, value: [1] }] } },
     'kv.deleteBatch': { query: { keys: name } },
     'kv.list': { query: { directory: '' } },
+    'kv.listDirectories': { query: { namespace_id: world.game.namespace_id } },
+    'kv.listKeys': { query: { namespace_id: world.game.namespace_id } },
   }
 }
 

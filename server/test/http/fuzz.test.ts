@@ -52,6 +52,8 @@ const HELD: ReadonlySet<string> = new Set([
   'groups.leave',
   'groups.invites.consumeInvite',
   'auth.tokens.refreshIdentityToken',
+  'auth.identity.link.completeVerification',
+  'auth.sessions.end',
   'parties.removeMember',
 ])
 
@@ -145,10 +147,10 @@ function requirePaths({ metadata }: ErrorBody): void {
   }
 }
 
-/** Of these the journal is asked instead: they are written behind it, and the lease all the time; every request may leave a ray. */
+/** Of these the journal is asked instead: they are written behind it, and the lease and job runs all the time; every request may leave a ray. */
 const BEHIND = [
   ...['lobbies', 'players', 'parties', 'shards', 'captcha_clients', 'draining_versions', 'journal', 'journal_readers'],
-  ...['matchmaker_lease', 'book_time', 'explanations', 'ray_spans'],
+  ...['matchmaker_lease', 'book_time', 'explanations', 'ray_spans', 'job_runs'],
   ...['analytics_series', 'analytics_lobbies', 'analytics_players', 'analytics_events', 'analytics_roll_ups'],
   ...['analytics_exit_codes', 'analytics_lines'],
 ]

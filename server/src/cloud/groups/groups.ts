@@ -9,6 +9,7 @@ import {
   type GroupHandle,
   type GroupSummary,
   NO_OWNER_ID,
+  type QuotaUse,
 } from '@muster/contract'
 import type { Static } from 'typebox'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
@@ -19,6 +20,7 @@ import { newId } from '../../ids.ts'
 import { requireGroup } from '../access.ts'
 import { checkDisplayName } from '../field-errors.ts'
 import { cut, LIST_MAX } from '../lists.ts'
+import { quotasOf, usageOfGroups } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 
 type Summary = Static<typeof GroupSummary>
@@ -82,6 +84,13 @@ export async function findGroup(ctx: Context, caller: Caller, group_id: string):
   const row = await summaries(ctx, caller).where('groups.group_id', '=', group_id).executeTakeFirst()
   if (row === undefined) throw new ApiError('GROUP_NOT_FOUND')
   return toSummary(ctx, row)
+}
+
+/** Throws GROUP_NOT_FOUND. */
+export async function findQuotas(ctx: Context, caller: Caller, group_id: string): Promise<{ quotas: QuotaUse[] }> {
+  await requireGroup(ctx, caller, group_id)
+  const usage = await usageOfGroups(ctx, [group_id])
+  return { quotas: quotasOf(ctx, usage.get(group_id)!) }
 }
 
 /** Throws GROUP_NOT_FOUND or GROUP_INSUFFICIENT_PERMISSIONS. */

@@ -7,7 +7,7 @@ import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGame } from '../access.ts'
 import { notUnique, orNameTaken, refuse } from '../field-errors.ts'
-import { cut, LIST_MAX } from '../lists.ts'
+import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { reuseStored } from './stored-contents.ts'
 import { checkUpload, prepareUpload, type UploadPlan } from './uploads.ts'
@@ -91,7 +91,7 @@ export async function listBuilds(
   ctx: Context,
   caller: Caller,
   game_id: string,
-  { tags = [] }: QueryOf<typeof listGameBuilds>,
+  { tags = [], before_build_id, limit = LIST_MAX }: QueryOf<typeof listGameBuilds>,
 ): Promise<ResponseOf<typeof listGameBuilds>> {
   await requireGame(ctx, caller, game_id)
   const found = await ctx.db
@@ -101,11 +101,12 @@ export async function listBuilds(
     .select(['uploads.content_length', 'uploads.complete_ts'])
     .where('builds.game_id', '=', game_id)
     .where(({ and }) => and(tags.map((tag) => hasTag(tag))))
+    .$if(before_build_id !== undefined, (query) => query.where(isAfter('builds', 'build_id', before_build_id!)))
     .orderBy('builds.create_ts', 'desc')
     .orderBy('builds.build_id', 'desc')
-    .limit(LIST_MAX + 1)
+    .limit(limit + 1)
     .execute()
-  const { rows, is_cut } = cut(found)
+  const { rows, is_cut } = cut(found, limit)
   return {
     is_cut,
     builds: rows.map(({ complete_ts, ...row }) => ({

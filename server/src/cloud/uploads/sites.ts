@@ -1,12 +1,12 @@
 // Sites: the files that the CDN serves. A site is as complete as its upload; a version names it, and a namespace that
 // runs the version serves it.
-import type { BodyOf, createGameCdnSite, listGameCdnSites, ResponseOf } from '@muster/contract'
+import type { BodyOf, createGameCdnSite, listGameCdnSites, QueryOf, ResponseOf } from '@muster/contract'
 import { type ChangeContext, changes } from '../../audit/changes.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { newId } from '../../ids.ts'
 import { requireGame } from '../access.ts'
-import { cut, LIST_MAX } from '../lists.ts'
+import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { timestamp } from '../times.ts'
 import { reuseStored } from './stored-contents.ts'
 import { checkUpload, prepareUpload } from './uploads.ts'
@@ -44,6 +44,7 @@ export async function listSites(
   ctx: Context,
   caller: Caller,
   game_id: string,
+  { before_site_id, limit = LIST_MAX }: QueryOf<typeof listGameCdnSites>,
 ): Promise<ResponseOf<typeof listGameCdnSites>> {
   await requireGame(ctx, caller, game_id)
   const found = await ctx.db
@@ -52,11 +53,12 @@ export async function listSites(
     .select(['sites.site_id', 'sites.upload_id', 'sites.display_name', 'sites.create_ts'])
     .select(['uploads.content_length', 'uploads.complete_ts'])
     .where('sites.game_id', '=', game_id)
+    .$if(before_site_id !== undefined, (query) => query.where(isAfter('sites', 'site_id', before_site_id!)))
     .orderBy('sites.create_ts', 'desc')
     .orderBy('sites.site_id', 'desc')
-    .limit(LIST_MAX + 1)
+    .limit(limit + 1)
     .execute()
-  const { rows, is_cut } = cut(found)
+  const { rows, is_cut } = cut(found, limit)
   return {
     is_cut,
     sites: rows.map(({ complete_ts, ...row }) => ({

@@ -7,6 +7,9 @@ import {
   CAPTCHA_TEST_SECRETS,
   type createGameVersion,
   type ErrorDetail,
+  type listGameVersions,
+  type QueryOf,
+  type ResponseOf,
   VERSION_DISPLAY_NAME_LENGTH_MAX,
   VersionConfig,
   type VersionFull,
@@ -23,7 +26,7 @@ import { createShapeCheck } from '../../schema-check.ts'
 import { closeConfig } from '../../tokens/version-secrets.ts'
 import { requireGame } from '../access.ts'
 import { checkDisplayName, notUnique, orNameTaken, refuse } from '../field-errors.ts'
-import { cut, LIST_MAX } from '../lists.ts'
+import { cut, isAfter, LIST_MAX } from '../lists.ts'
 import { lockGroupOf } from '../quotas.ts'
 import { timestamp } from '../times.ts'
 import { checkConfig } from './check.ts'
@@ -145,6 +148,32 @@ export async function listVersions(
     .limit(LIST_MAX + 1)
     .execute()
   return cut(rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) })))
+}
+
+/** Page by page, newest first, with the namespaces that use each. Throws GAME_NOT_FOUND. */
+export async function listVersionPage(
+  ctx: Context,
+  caller: Caller,
+  game_id: string,
+  { before_version_id, limit = LIST_MAX }: QueryOf<typeof listGameVersions>,
+): Promise<ResponseOf<typeof listGameVersions>> {
+  await requireGame(ctx, caller, game_id)
+  const found = await ctx.db
+    .selectFrom('versions')
+    .select(['version_id', 'create_ts', 'display_name'])
+    .select(
+      sql<string[]>`array(
+        select namespace_id from namespaces where namespaces.version_id = versions.version_id order by namespace_id
+      )`.as('namespace_ids'),
+    )
+    .where('game_id', '=', game_id)
+    .$if(before_version_id !== undefined, (query) => query.where(isAfter('versions', 'version_id', before_version_id!)))
+    .orderBy('create_ts', 'desc')
+    .orderBy('version_id', 'desc')
+    .limit(limit + 1)
+    .execute()
+  const { rows, is_cut } = cut(found, limit)
+  return { versions: rows.map((row) => ({ ...row, create_ts: timestamp(row.create_ts) })), is_cut }
 }
 
 /** Throws GAME_NOT_FOUND or VERSION_NOT_FOUND; a version of another game is not found here. */

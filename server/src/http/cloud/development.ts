@@ -15,8 +15,8 @@ export const development = [
   implement(validateGameNamespaceTokenDevelopment, async ({ ctx, caller, params, body }) => ({
     errors: await cloud.validateDevelopmentToken(ctx, caller, params, body),
   })),
-  implement(listGameNamespaceTokensDevelopment, ({ ctx, caller, params }) =>
-    tokens.listTokens(ctx, caller, { kind: 'development', ...params }),
+  implement(listGameNamespaceTokensDevelopment, ({ ctx, caller, params, query }) =>
+    tokens.listTokens(ctx, caller, { kind: 'development', ...params }, query),
   ),
   implement(revokeGameNamespaceTokenDevelopment, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
     await tokens.revokeToken(ctx, caller, { kind: 'development', ...namespace }, token_id)

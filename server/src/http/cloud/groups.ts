@@ -1,5 +1,6 @@
 import {
   createGroup,
+  getGroupQuotas,
   getGroupSummary,
   listGroups,
   updateGroupProfile,
@@ -21,5 +22,6 @@ export const groups = (records: WatchedRecords): Implementation[] => [
     await cloud.renameGroup(ctx, caller, params.group_id, body.display_name)
     return {}
   }),
+  implement(getGroupQuotas, ({ ctx, caller, params }) => cloud.findQuotas(ctx, caller, params.group_id)),
   implement(validateGroupProfile, ({ body }) => ({ errors: cloud.checkGroup(body) })),
 ]

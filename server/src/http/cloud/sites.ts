@@ -4,5 +4,5 @@ import { implement } from '../implement.ts'
 
 export const sites = [
   implement(createGameCdnSite, ({ ctx, caller, params, body }) => cloud.createSite(ctx, caller, params.game_id, body)),
-  implement(listGameCdnSites, ({ ctx, caller, params }) => cloud.listSites(ctx, caller, params.game_id)),
+  implement(listGameCdnSites, ({ ctx, caller, params, query }) => cloud.listSites(ctx, caller, params.game_id, query)),
 ]

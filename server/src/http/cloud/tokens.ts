@@ -9,15 +9,15 @@ import * as cloud from '../../cloud/tokens.ts'
 import { implement } from '../implement.ts'
 
 export const tokens = [
-  implement(listGameCloudTokens, ({ ctx, caller, params }) =>
-    cloud.listTokens(ctx, caller, { kind: 'cloud', ...params }),
+  implement(listGameCloudTokens, ({ ctx, caller, params, query }) =>
+    cloud.listTokens(ctx, caller, { kind: 'cloud', ...params }, query),
   ),
   implement(revokeGameCloudToken, async ({ ctx, caller, params: { token_id, ...game } }) => {
     await cloud.revokeToken(ctx, caller, { kind: 'cloud', ...game }, token_id)
     return {}
   }),
-  implement(listGameNamespaceTokensPublic, ({ ctx, caller, params }) =>
-    cloud.listTokens(ctx, caller, { kind: 'public', ...params }),
+  implement(listGameNamespaceTokensPublic, ({ ctx, caller, params, query }) =>
+    cloud.listTokens(ctx, caller, { kind: 'public', ...params }, query),
   ),
   implement(revokeGameNamespaceTokenPublic, async ({ ctx, caller, params: { token_id, ...namespace } }) => {
     await cloud.revokeToken(ctx, caller, { kind: 'public', ...namespace }, token_id)

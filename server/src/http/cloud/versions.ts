@@ -1,4 +1,10 @@
-import { createGameVersion, getGameVersionById, reserveVersionName, validateGameVersion } from '@muster/contract'
+import {
+  createGameVersion,
+  getGameVersionById,
+  listGameVersions,
+  reserveVersionName,
+  validateGameVersion,
+} from '@muster/contract'
 import * as cloud from '../../cloud/versions/versions.ts'
 import { implement } from '../implement.ts'
 
@@ -14,6 +20,9 @@ export const versions = [
   implement(reserveVersionName, async ({ ctx, caller, params }) => ({
     version_display_name: await cloud.reserveName(ctx, caller, params.game_id),
   })),
+  implement(listGameVersions, ({ ctx, caller, params, query }) =>
+    cloud.listVersionPage(ctx, caller, params.game_id, query),
+  ),
   implement(getGameVersionById, async ({ ctx, caller, params }) => ({
     version: await cloud.findVersion(ctx, caller, params.game_id, params.version_id),
   })),

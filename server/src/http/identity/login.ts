@@ -2,16 +2,10 @@ import {
   ApiError,
   completeAccessTokenVerification,
   completeEmailVerification,
-  completeLinkVerification,
-  createSignInLink,
-  endOtherSessions,
-  endSession,
   inspectAuth,
-  listSessions,
   refreshIdentityToken,
   startEmailVerification,
 } from '@muster/contract'
-import type { CallerOf } from '../../caller.ts'
 import type { AskProvider } from '../../captcha/provider.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
@@ -19,9 +13,7 @@ import { loginByAccessToken } from '../../identity/access-login.ts'
 import { completeEmailLogin, requireEmailLogin, startEmailLogin } from '../../identity/email-login.ts'
 import { inspectCaller } from '../../identity/inspect.ts'
 import { requireLoginCaptcha } from '../../identity/login-captcha.ts'
-import * as sessions from '../../identity/own-sessions.ts'
 import { closeSession, type Device, issueUserToken, refreshSession } from '../../identity/sessions.ts'
-import { loginByLink, createSignInLink as makeSignInLink } from '../../identity/sign-in-links.ts'
 import { type Implementation, implement } from '../implement.ts'
 import { readSessionCookie, sessionCookie } from './cookie.ts'
 
@@ -46,13 +38,6 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     setCookie(sessionCookie(ctx.config, session.refresh_token))
     return {}
   }),
-  implement(completeLinkVerification, async (request) => {
-    const { ctx, origin, body, setCookie } = request
-    refuseForeign(ctx, origin)
-    const session = await loginByLink(ctx, body.link, deviceOf(request))
-    setCookie(sessionCookie(ctx.config, session.refresh_token))
-    return {}
-  }),
   implement(refreshIdentityToken, async (request) => {
     const { ctx, origin, cookie, body, setCookie } = request
     // A browser sends the cookie on behalf of any page. Only the hub's own pages may use it.
@@ -70,23 +55,15 @@ export const login = (askProvider: AskProvider): Implementation[] => [
     return { token, exp: new Date(expire_ms).toISOString(), identity_id: session.user_id }
   }),
   implement(inspectAuth, ({ caller }) => inspectCaller(caller)),
-  implement(listSessions, ({ ctx, caller }) => sessions.listSessions(ctx, caller as Person)),
-  implement(endSession, async ({ ctx, caller, params }) => {
-    await sessions.endOwnSession(ctx, caller as Person, params.session_id)
-    return {}
-  }),
-  implement(endOtherSessions, ({ ctx, caller }) => sessions.endOtherSessions(ctx, caller as Person)),
-  implement(createSignInLink, { admin: ({ ctx, caller }) => makeSignInLink(ctx, caller as CallerOf<'admin'>) }),
 ]
 
-type Person = CallerOf<'admin' | 'user'>
-
-function deviceOf({ address, user_agent }: { address: string; user_agent: string | null }): Device {
+/** From where a session is used. */
+export function deviceOf({ address, user_agent }: { address: string; user_agent: string | null }): Device {
   return { client_ip: address, user_agent }
 }
 
 /** A foreign page must neither use a session nor create one. Programs send no Origin. */
-function refuseForeign(ctx: Context, origin: string | undefined): void {
+export function refuseForeign(ctx: Context, origin: string | undefined): void {
   if (origin !== undefined && origin !== mainUrl(ctx.config)) throw foreign(origin)
 }
 

@@ -3,13 +3,16 @@ import {
   deleteKvEntry,
   getKvBatch,
   getKvEntry,
+  listKvDirectories,
   listKvEntries,
+  listKvKeys,
   putKvBatch,
   putKvEntry,
 } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import { requireGame } from '../../cloud/access.ts'
 import type { Context } from '../../context.ts'
+import { listDirectories, listKeys } from '../../kv/browse.ts'
 import type { Kv } from '../../kv/entries.ts'
 import { requireKvNamespace } from '../../kv/namespace.ts'
 import { type Implementation, implement } from '../implement.ts'
@@ -38,6 +41,10 @@ export const kvEntries = (kv: Kv): Implementation[] => [
     return {}
   }),
   implement(listKvEntries, async ({ ctx, caller, query }) => kv.list(await namespaceOf(ctx, caller, query), query)),
+  implement(listKvDirectories, async ({ ctx, caller, query }) =>
+    listDirectories(ctx, await namespaceOf(ctx, caller, query), query),
+  ),
+  implement(listKvKeys, async ({ ctx, caller, query }) => listKeys(ctx, await namespaceOf(ctx, caller, query), query)),
 ]
 
 function namespaceOf(ctx: Context, caller: Caller, { namespace_id }: { namespace_id?: string }): Promise<string> {

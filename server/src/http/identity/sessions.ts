@@ -1,0 +1,32 @@
+import {
+  completeLinkVerification,
+  createSignInLink,
+  endOtherSessions,
+  endSession,
+  listSessions,
+} from '@muster/contract'
+import type { CallerOf } from '../../caller.ts'
+import * as own from '../../identity/own-sessions.ts'
+import * as links from '../../identity/sign-in-links.ts'
+import { type Implementation, implement } from '../implement.ts'
+import { sessionCookie } from './cookie.ts'
+import { deviceOf, refuseForeign } from './login.ts'
+
+type Person = CallerOf<'admin' | 'user'>
+
+export const sessions: Implementation[] = [
+  implement(completeLinkVerification, async (request) => {
+    const { ctx, origin, body, setCookie } = request
+    refuseForeign(ctx, origin)
+    const session = await links.loginByLink(ctx, body.link, deviceOf(request))
+    setCookie(sessionCookie(ctx.config, session.refresh_token))
+    return {}
+  }),
+  implement(listSessions, ({ ctx, caller }) => own.listSessions(ctx, caller as Person)),
+  implement(endSession, async ({ ctx, caller, params }) => {
+    await own.endOwnSession(ctx, caller as Person, params.session_id)
+    return {}
+  }),
+  implement(endOtherSessions, ({ ctx, caller }) => own.endOtherSessions(ctx, caller as Person)),
+  implement(createSignInLink, ({ ctx, caller }) => links.createSignInLink(ctx, caller as CallerOf<'admin'>)),
+]
