@@ -13,7 +13,7 @@ const LINK_LIFETIME_MS = 60 * 60_000
 const LINK_BYTES = 32
 /** Links that are open at the same time. Beyond it the oldest ones are removed. */
 const LINKS_MAX = 100
-export const SIGN_IN_PATH = '/sign-in'
+const SIGN_IN_PATH = '/sign-in'
 
 export async function createSignInLink(
   ctx: ChangeContext,
