@@ -202,7 +202,7 @@ export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly st
   'hub/src': {
     main: ['api', 'router', 'shell', 'styles'],
     router: ['links', 'pages', 'parts', 'shell'],
-    pages: ['api', 'links', 'parts', 'shell'],
+    pages: ['api', 'links', 'parts', 'shell', 'toasts'],
     shell: ['api', 'links', 'parts', 'toasts'],
     parts: ['api', 'toasts'],
     api: ['toasts'],

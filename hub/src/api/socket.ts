@@ -25,6 +25,7 @@ export function openFeed<O extends Operation, M>(options: FeedOptions<O, M>): ()
   let socket: WebSocket | null = null
   let wait_ms = WAIT_MS_MIN
   let is_closed = false
+  let attempts = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let silence: ReturnType<typeof setTimeout> | undefined
 
@@ -43,8 +44,9 @@ export function openFeed<O extends Operation, M>(options: FeedOptions<O, M>): ()
   }
 
   async function connect(): Promise<void> {
+    const attempt = ++attempts
     const token = await userToken().catch(() => null)
-    if (is_closed) return
+    if (is_closed || attempt !== attempts) return
     if (token === null) return repeat()
     const input = options.input()
     const path = addressOf(options.operation as Described, { ...input, query: { ...input.query, token } })
@@ -57,17 +59,36 @@ export function openFeed<O extends Operation, M>(options: FeedOptions<O, M>): ()
     })
     opened.addEventListener('message', (event) => {
       watchSilence()
-      if (!is_closed) options.onMessage(JSON.parse(String(event.data)) as M)
+      if (!is_closed && socket === opened) options.onMessage(JSON.parse(String(event.data)) as M)
     })
     opened.addEventListener('close', () => {
       if (socket === opened) repeat()
     })
   }
 
+  /** A browser without a network keeps its sockets open until they time out. */
+  function onOffline(): void {
+    const cut = socket
+    socket = null
+    cut?.close()
+    repeat()
+  }
+
+  function onOnline(): void {
+    if (socket !== null && socket.readyState <= WebSocket.OPEN) return
+    clearTimeout(timer)
+    wait_ms = WAIT_MS_MIN
+    void connect()
+  }
+
+  addEventListener('offline', onOffline)
+  addEventListener('online', onOnline)
   options.onState('connecting')
   void connect()
   return () => {
     is_closed = true
+    removeEventListener('offline', onOffline)
+    removeEventListener('online', onOnline)
     clearTimeout(timer)
     clearTimeout(silence)
     socket?.close()

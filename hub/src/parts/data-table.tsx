@@ -24,6 +24,8 @@ export type DataTableProps<R> = {
   rowId: (row: R) => string
   empty: ReactNode
   initial_sort?: Sort
+  /** The rows come sorted, and the caller sorts them when a heading is clicked. */
+  sorted?: { sort: Sort; onSort: (sort: Sort) => void }
   /** Rows that this table draws all at once. Longer tables draw only what is visible, with rows of one line. */
   whole_rows_max?: number
   /** Marks rows, for example the selected ones. */
@@ -35,11 +37,15 @@ const ROW_PX = 37
 const OVERSCAN_ROWS = 12
 
 export function DataTable<R>(props: DataTableProps<R>) {
-  const { columns, rows, empty, initial_sort, whole_rows_max = WHOLE_ROWS_MAX } = props
-  const [sort, setSort] = useState<Sort | null>(initial_sort ?? null)
-  const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort])
+  const { columns, rows, empty, initial_sort, sorted, whole_rows_max = WHOLE_ROWS_MAX } = props
+  const [own_sort, setOwnSort] = useState<Sort | null>(initial_sort ?? null)
+  const is_sorted = sorted !== undefined
+  const own_rows = useMemo(
+    () => (is_sorted ? rows : sortRows(rows, columns, own_sort)),
+    [is_sorted, rows, columns, own_sort],
+  )
   if (rows.length === 0) return <div className="px-4 py-6 text-soft">{empty}</div>
-  const parts = { ...props, rows: sorted, sort, setSort }
+  const parts = { ...props, rows: own_rows, sort: sorted?.sort ?? own_sort, setSort: sorted?.onSort ?? setOwnSort }
   return rows.length > whole_rows_max ? <VirtualTable {...parts} /> : <WholeTable {...parts} />
 }
 
@@ -75,7 +81,6 @@ function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked 
     getScrollElement: () => frame.current,
     estimateSize: () => ROW_PX,
     overscan: OVERSCAN_ROWS,
-    getItemKey: (at) => rowId(rows[at]!),
   })
   const items = virtual.getVirtualItems()
   const before = items[0]?.start ?? 0
@@ -96,11 +101,13 @@ function VirtualTable<R>({ label, columns, rows, rowId, sort, setSort, isMarked 
         <Headings columns={columns} sort={sort} setSort={setSort} />
         <tbody>
           <Spacer px={before} />
-          {items.map(({ index, key }) => {
-            const row = rows[index]!
+          {items.map(({ index }) => {
+            const row = rows[index]
+            // The list became shorter, and the rows to draw are counted anew only afterwards.
+            if (row === undefined) return null
             return (
               <Row
-                key={String(key)}
+                key={rowId(row)}
                 row={row}
                 row_index={index + 2}
                 columns={columns}

@@ -36,5 +36,8 @@ export default function NamespaceFrame() {
 
 function tabsOf(game_id: string, namespace_id: string): Tab[] {
   const to = (tab: string): string => namespaceLink(game_id, namespace_id, tab)
-  return [{ text: 'Deploys', to: to(''), is_exact: true }]
+  return [
+    { text: 'Deploys', to: to(''), is_exact: true },
+    { text: 'Lobbies', to: to('lobbies') },
+  ]
 }

@@ -1,4 +1,8 @@
 // The pages of a namespace, below /games/GAME_ID/namespaces/NAMESPACE_ID.
 import type { PageEntry } from '../../shell/page-entry.ts'
 
-export const namespacePages: readonly PageEntry[] = [{ path: '/', load: () => import('./deploys.tsx') }]
+export const namespacePages: readonly PageEntry[] = [
+  { path: '/', load: () => import('./deploys.tsx') },
+  { path: '/lobbies/history', load: () => import('../lobbies/history.tsx') },
+  { path: '/lobbies', load: () => import('../lobbies/live.tsx') },
+]

@@ -1,0 +1,66 @@
+// Parts of the pages about lobbies: the state in words, and the seats as a bar.
+import { Badge, type Tone } from '../../parts/notice.tsx'
+import { count } from '../../parts/numbers.ts'
+import type { Game } from '../game/game.ts'
+import { type LobbyState, stateOf } from './arrange.ts'
+import type { LiveLobby } from './live-lobbies.ts'
+
+const TONES: Record<LobbyState, Tone> = {
+  starting: 'plain',
+  ready: 'good',
+  idle: 'plain',
+  closed: 'plain',
+  stalled: 'bad',
+  outdated: 'warn',
+}
+export const STATE_HELP: Record<LobbyState, string> = {
+  starting: 'The server has not called ready yet.',
+  ready: 'Players play, or may join.',
+  idle: 'The lobby is ready and has no players.',
+  closed: 'Find leaves the lobby out.',
+  stalled: 'The server has stopped responding. The lobby takes no new players.',
+  outdated: 'Another version is deployed now.',
+}
+
+export function LobbyStates({ lobby }: { lobby: LiveLobby }) {
+  const state = stateOf(lobby)
+  return (
+    <span className="inline-flex gap-1">
+      <span title={STATE_HELP[state]}>
+        <Badge tone={TONES[state]}>{state}</Badge>
+      </span>
+      {lobby.is_outdated ? ' ' : null}
+      {lobby.is_outdated ? (
+        <span title={STATE_HELP.outdated}>
+          <Badge tone={TONES.outdated}>outdated</Badge>
+        </span>
+      ) : null}
+    </span>
+  )
+}
+
+/** Connected seats are dark, reserved ones light, free ones empty. The numbers stand beside the bar. */
+export function SeatBar({ lobby }: { lobby: LiveLobby }) {
+  const { registered_player_count: connected, total_player_count: taken, max_players_normal: seats } = lobby
+  const shareOf = (value: number): string => `${Math.min(100, (value / Math.max(1, seats)) * 100)}%`
+  const reserved = taken - connected
+  return (
+    <span
+      className="flex items-center gap-2"
+      title={`${count(connected)} connected, ${count(reserved)} reserved, ${count(seats)} seats`}
+    >
+      <span aria-hidden="true" className="relative h-2 min-w-8 flex-1 overflow-hidden rounded-sm bg-code">
+        <span className="absolute inset-y-0 left-0 bg-accent opacity-40" style={{ width: shareOf(taken) }} />
+        <span className="absolute inset-y-0 left-0 bg-accent" style={{ width: shareOf(connected) }} />
+      </span>
+      <span className="numbers w-14 text-right whitespace-nowrap">
+        {count(taken)} / {count(seats)}
+      </span>
+    </span>
+  )
+}
+
+/** The name of a region: its id when the platform no longer has it. */
+export function regionName(game: Game, region_id: string): string {
+  return game.available_regions.find((region) => region.region_id === region_id)?.region_display_name ?? region_id
+}
