@@ -8,11 +8,13 @@ import { ProcessTerminal } from './terminal.ts'
 const terminal = new ProcessTerminal(process.env)
 const program = createProgram(terminal).hook('preAction', (_program, command) => terminal.configure(command.opts()))
 
-// `muster games | head` closes the pipe: the reader has what it wanted.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(EXIT.done)
-})
+// `muster games | head` closes the pipe: the reader has what it wanted. A platform goes on, and ends its database in order.
+for (const output of [process.stdout, process.stderr]) {
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    if (!terminal.outlives_output) process.exit(EXIT.done)
+  })
+}
 
 try {
   await program.parseAsync()

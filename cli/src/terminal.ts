@@ -15,6 +15,8 @@ export type Terminal = {
   /** Whether stdin and stderr are terminals, and neither --ci nor CI is set. */
   is_interactive: boolean
   is_json: boolean
+  /** Whether the command goes on when nothing reads its output any more. */
+  outlives_output: boolean
   /** Columns of stdout; infinite when it is no terminal. */
   width: number
   /** The wall clock, in milliseconds. */
@@ -55,6 +57,7 @@ export class ProcessTerminal implements Terminal {
   readonly env: NodeJS.ProcessEnv
   readonly cwd = process.cwd()
   is_json = false
+  outlives_output = false
   #is_ci = false
   #interrupt: AbortController | null = null
   #bars: ProgressBars | null = null

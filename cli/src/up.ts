@@ -2,6 +2,7 @@
 // creates the game and deploys it.
 import { deployProject } from './deploy/deploy.ts'
 import { createMissingGame } from './deploy/new-game.ts'
+import { Guard } from './dev/guard.ts'
 import { findOrStartPlatform } from './dev/local-platform.ts'
 import { whenEnded } from './dev/when-ended.ts'
 import type { GlobalOptions } from './options.ts'
@@ -22,7 +23,8 @@ export async function runUp(terminal: Terminal, options: UpOptions): Promise<voi
   const project = readProject(terminal.cwd)
   const { name: _name, template: _template, ...rest } = options
   const ended = whenEnded(terminal)
-  const { session, is_own, stop } = await findOrStartPlatform(terminal, rest, project)
+  const guard = new Guard()
+  const { session, is_own, stop } = await findOrStartPlatform(terminal, rest, project, guard)
   try {
     const named = options.game ?? (terminal.env.GAME_ID || undefined)
     if (named === undefined && project.game !== null) await createMissingGame(terminal, session, project.game)
@@ -38,6 +40,7 @@ export async function runUp(terminal: Terminal, options: UpOptions): Promise<voi
     terminal.note('ending the platform; its data stays')
   } finally {
     await stop()
+    await guard.close()
   }
 }
 

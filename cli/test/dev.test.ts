@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { getGameById, listGameNamespaceTokensDevelopment } from '@muster/contract'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
-import { endProcessesOf, processesOf } from '../../server/test/supervisor/started.ts'
+import { endProcessesOf, isThere, processesOf } from '../../server/test/supervisor/started.ts'
 import { until } from '../../server/test/until.ts'
 import { createProject, type DeployedProject } from './deploy-steps.ts'
 import { openScreen } from './program.ts'
@@ -34,6 +34,7 @@ test('muster dev', async (t) => {
     plays(t, platform),
   )
   await t.test('keys add bots, hide logs and end everything', (t) => keys(t, platform))
+  await t.test('after kill -9 the game server and the platform that it started end too', (t) => killed(t, platform))
   await t.test('without a platform it starts one, and Ctrl-C leaves no process', (t) => ownPlatform(t, platform))
 })
 
@@ -59,6 +60,7 @@ async function startDev(t: TestContext, project: DeployedProject, env: Record<st
     url,
     shows,
     output: () => output,
+    kill: () => void child.kill('SIGKILL'),
     async end() {
       child.kill('SIGINT')
       const [code] = (await closed) as [number | null]
@@ -160,4 +162,23 @@ async function ownPlatform(t: TestContext, platform: Platform): Promise<void> {
   assert.equal(await greetingOf(dev.url), '200 own')
   assert.equal(await dev.end(), 0, dev.output())
   assert.deepEqual(processesOf(project.folder), [])
+}
+
+async function killed(t: TestContext, platform: Platform): Promise<void> {
+  const project = await createProject(t, platform, {
+    // It ends at no request, and has to be killed.
+    server: {
+      'server.mjs': `process.on('SIGTERM', () => {})\nconsole.log('pid ' + process.pid)\n${GAME_SERVER('own')}`,
+    },
+    site: { 'index.html': '' },
+  })
+  const dev = await startDev(t, project, { MUSTER_URL: '', MUSTER_TOKEN: '' })
+  await dev.shows(/^ {2}ready: 200$/m)
+  assert.equal(await greetingOf(dev.url), '200 own')
+  const pid = Number((await dev.shows(/^ {2}pid (\d+)$/m))[1])
+  t.after(() => isThere(pid) && process.kill(pid, 'SIGKILL'))
+  assert.ok(isThere(pid))
+  assert.ok(processesOf(project.folder).some(({ command }) => command.includes('postgres')))
+  dev.kill()
+  await until('everything has ended', () => !isThere(pid) && processesOf(project.folder).length === 0)
 }

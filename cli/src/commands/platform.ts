@@ -10,13 +10,15 @@ const GRACE_DAYS_DEFAULT = 365
 /** How a command of the platform ended: what it prints, and whether it succeeded. */
 type Outcome = { lines: readonly string[]; is_good: boolean }
 
-export function addStartCommand(program: Command, { env }: Terminal): void {
+export function addStartCommand(program: Command, terminal: Terminal): void {
+  const { env } = terminal
   program
     .command('start')
     .description('Run the whole platform on this machine: database, API, matchmaker, runner and edge.')
     .addHelpText('after', '\nSettings come from the environment, for example MUSTER_DATA and MUSTER_EDGE_HTTP_PORT.')
     .action(() =>
       onPlatformNode(env, async () => {
+        terminal.outlives_output = true
         const { supervise } = await import('@muster/server/supervisor')
         await supervise(env)
       }),

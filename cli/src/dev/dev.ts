@@ -16,6 +16,7 @@ import { createCommandClient, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { Bots } from './bots.ts'
 import { dockerOf, GameServer, planServer } from './game-server.ts'
+import { Guard } from './guard.ts'
 import { readKeys } from './keys.ts'
 import { findOrStartPlatform, freePorts } from './local-platform.ts'
 import { openBrowser } from './open-browser.ts'
@@ -34,6 +35,7 @@ type Dev = {
   project: Project
   server_folder: ProjectFolder
   options: DevOptions
+  guard: Guard
   parts: Part[]
 }
 
@@ -49,12 +51,13 @@ export async function runDev(terminal: Terminal, options: DevOptions): Promise<v
       remedy: 'Add `server` and `matchmaker`. A page alone needs no platform: deploy it with muster deploy.',
     })
   }
-  const parts: Part[] = []
+  const guard = new Guard()
+  const parts: Part[] = [{ stop: () => guard.close() }]
   const ended = whenEnded(terminal)
   try {
-    const platform = await findOrStartPlatform(terminal, options, project)
+    const platform = await findOrStartPlatform(terminal, options, project, guard)
     parts.push(platform)
-    await startParts({ terminal, session: platform.session, project, server_folder, options, parts }, ended.end)
+    await startParts({ terminal, session: platform.session, project, server_folder, options, guard, parts }, ended.end)
     await ended.promise
     terminal.note('ending what was started')
   } finally {
@@ -71,7 +74,7 @@ export async function runDev(terminal: Terminal, options: DevOptions): Promise<v
 }
 
 async function startParts(dev: Dev, end: () => void): Promise<void> {
-  const { terminal, session, project, server_folder, options, parts } = dev
+  const { terminal, session, project, server_folder, options, guard, parts } = dev
   const game = await session.game()
   const namespace = await session.namespace()
   terminal.note(`Developing ${game.name_id} behind ${namespace.name_id} on ${session.url}`)
@@ -98,7 +101,7 @@ async function startParts(dev: Dev, end: () => void): Promise<void> {
   const log = { is_shown: true }
   const event = (text: string): void => terminal.note(text)
   const place = { api_url: session.url, token: token.token, namespace, ports }
-  const server = new GameServer(planServer(project.version, server_folder.folder, place, terminal.env), {
+  const server = new GameServer(planServer(project.version, server_folder.folder, place, terminal.env), guard, {
     line: (text) => log.is_shown && terminal.note(`  ${text}`),
     event,
   })

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import type { VersionConfig } from '@muster/contract'
 import { EXIT, Failure } from '../failure.ts'
 import { withoutToken } from '../terminal.ts'
+import type { Guard } from './guard.ts'
 
 /** The end of a server that was asked to end. */
 const STOP_MS_MAX = 5_000
@@ -87,12 +88,14 @@ type Output = { line(text: string): void; event(text: string): void }
 /** Starts, restarts and stops the process. Calls wait for each other. */
 export class GameServer {
   readonly #plan: ServerPlan
+  readonly #guard: Guard
   readonly #output: Output
   #child: ChildProcess | null = null
   #turn: Promise<void> = Promise.resolve()
 
-  constructor(plan: ServerPlan, output: Output) {
+  constructor(plan: ServerPlan, guard: Guard, output: Output) {
     this.#plan = plan
+    this.#guard = guard
     this.#output = output
   }
 
@@ -127,6 +130,7 @@ export class GameServer {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child
+    this.#guard.add(child, { is_group: true, signal: 'SIGTERM', wait_ms: STOP_MS_MAX })
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => this.#output.line(line))
     }

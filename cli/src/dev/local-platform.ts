@@ -14,6 +14,7 @@ import type { GlobalOptions } from '../options.ts'
 import type { Project } from '../project/project.ts'
 import { createCommandClient, openSession, type Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
+import type { Guard } from './guard.ts'
 
 const PROGRAM = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** A start of the platform: the first one makes its database. */
@@ -36,10 +37,11 @@ export async function findOrStartPlatform(
   terminal: Terminal,
   options: GlobalOptions,
   project: Project,
+  guard: Guard,
 ): Promise<LocalPlatform> {
   const chosen = await findPlatform(terminal, options)
   if (chosen !== null) return { session: chosen, is_own: false, stop: async () => {} }
-  return startPlatform(terminal, options, project)
+  return startPlatform(terminal, options, project, guard)
 }
 
 /** Null: none is chosen, or the chosen one is on this machine and does not run. */
@@ -66,7 +68,12 @@ function isLocal(url: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === LOOPBACK || hostname === '[::1]'
 }
 
-async function startPlatform(terminal: Terminal, options: GlobalOptions, project: Project): Promise<LocalPlatform> {
+async function startPlatform(
+  terminal: Terminal,
+  options: GlobalOptions,
+  project: Project,
+  guard: Guard,
+): Promise<LocalPlatform> {
   const data_dir = join(project.folder, STATE_FOLDER, 'platform')
   await mkdir(data_dir, { recursive: true })
   const settings = await portSettings(terminal, join(project.folder, STATE_FOLDER, 'platform-ports.json'))
@@ -78,6 +85,8 @@ async function startPlatform(terminal: Terminal, options: GlobalOptions, project
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  // The same request as in stopPlatform.
+  guard.add(child, { is_group: false, signal: 'SIGINT', wait_ms: STOP_MS_MAX })
   const stop = (): Promise<void> => stopPlatform(child)
   try {
     await whenReady(terminal, child)
