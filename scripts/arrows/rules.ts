@@ -128,6 +128,57 @@ export const ARROWS: Record<string, readonly string[]> = {
  * needs is a fault, and so is a circle.
  */
 export const INSIDE: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  // From the top: the program, the commands (names and options), rooms that do the work of a family of commands, and tools.
+  'cli/src': {
+    main: ['failure', 'program', 'terminal'],
+    program: ['commands', 'terminal'],
+    // A command declares its options, and loads its room when it runs. So `muster --help` loads no room.
+    commands: [
+      'completion',
+      'deploy',
+      'dev',
+      'doctor',
+      'failure',
+      'login',
+      'manage',
+      'mcp',
+      'options',
+      'platform-node',
+      'project',
+      'session',
+      'swarm',
+      'templates',
+      'terminal',
+      'up',
+      'watch',
+    ],
+    // `up` is `init`, `start` and `deploy` in one.
+    up: ['deploy', 'dev', 'options', 'platforms', 'project', 'session', 'templates', 'terminal'],
+    // `dev` reads the folders of a project as a deploy does.
+    dev: ['deploy', 'failure', 'options', 'project', 'session', 'terminal'],
+    deploy: ['failure', 'options', 'progress', 'project', 'session', 'table', 'terminal', 'times'],
+    // `watch` names games, namespaces and removals as `manage` does.
+    watch: ['failure', 'manage', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
+    manage: ['failure', 'options', 'progress', 'session', 'table', 'terminal', 'times'],
+    login: ['failure', 'options', 'platforms', 'project', 'session', 'table', 'terminal'],
+    mcp: ['failure', 'options', 'session', 'terminal'],
+    swarm: ['failure', 'options', 'session', 'table', 'terminal'],
+    completion: [],
+    doctor: [],
+    templates: ['failure', 'terminal'],
+    // Tools.
+    session: ['failure', 'options', 'platforms', 'project', 'terminal'],
+    // It reads muster.yaml, and calls no platform.
+    project: ['failure'],
+    platforms: ['failure'],
+    times: ['terminal'],
+    table: ['terminal'],
+    terminal: ['failure', 'progress'],
+    progress: [],
+    options: [],
+    failure: [],
+    'platform-node': [],
+  },
   'server/src/matchmaker': {
     start: ['book', 'explanations', 'idle-lobbies', 'metrics', 'projection', 'retention', 'seats', 'shards', 'watch'],
     calls: ['book', 'seats', 'shards'],

@@ -1,9 +1,8 @@
 // `muster mcp`: the operations of the API as tools for an agent.
 import type { Command } from 'commander'
-import { type GlobalOptions, withPlatform } from '../options.ts'
+import type { McpOptions } from '../mcp/serve.ts'
+import { withPlatform } from '../options.ts'
 import type { Terminal } from '../terminal.ts'
-
-export type McpOptions = GlobalOptions & { write?: boolean; allow?: string[] }
 
 export function addMcpCommand(program: Command, terminal: Terminal): void {
   withPlatform(program.command('mcp'))

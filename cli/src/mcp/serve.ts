@@ -5,11 +5,13 @@ import { readFileSync } from 'node:fs'
 import { ApiError } from '@muster/contract'
 import type { Client } from '@muster/contract/client'
 import { didYouMean } from '@muster/server/suggestion'
-import type { McpOptions } from '../commands/mcp.ts'
 import { EXIT, Failure, textOf } from '../failure.ts'
+import type { GlobalOptions } from '../options.ts'
 import { openSession } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { groupsOfTools, hideSecrets, listTools, type Tool } from './tools.ts'
+
+export type McpOptions = GlobalOptions & { write?: boolean; allow?: string[] }
 
 /** Characters of one result; an agent pays for each. */
 const RESULT_CHARACTERS_MAX = 50_000
