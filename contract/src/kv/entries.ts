@@ -175,13 +175,14 @@ const Prefix = (of: string) =>
     }),
   )
 const browsing = { ...reading, auth: ['cloud', 'user', 'admin'] } as const
+const BrowsedNamespaceId = Type.String({ format: 'uuid', description: 'Id of the namespace.' })
 
 export const listKvDirectories = operation({
   ...browsing,
   id: 'kv.listDirectories',
   path: '/kv/entries/directories',
   summary: 'Lists the directories that have entries, sorted, in pages. For people who look through the entries.',
-  query: object({ prefix: Prefix('the directories'), anchor: Anchor, namespace_id: NamespaceId }),
+  query: object({ prefix: Prefix('the directories'), anchor: Anchor, namespace_id: BrowsedNamespaceId }),
   response: object({
     directories: Type.Array(Type.String(), {
       description: 'A page of at most 256 directories, without a slash at their ends. Empty: keys without a slash.',
@@ -196,7 +197,7 @@ export const listKvKeys = operation({
   id: 'kv.listKeys',
   path: '/kv/entries/keys',
   summary: 'Lists keys with a beginning, sorted, in pages, without their values. Subdirectories are included.',
-  query: object({ prefix: Prefix('the keys'), anchor: Anchor, namespace_id: NamespaceId }),
+  query: object({ prefix: Prefix('the keys'), anchor: Anchor, namespace_id: BrowsedNamespaceId }),
   response: object({
     keys: Type.Array(
       object(
