@@ -1,5 +1,6 @@
 // The program with all its commands, in the groups of its help. A command's code is loaded when it runs.
 import { readFileSync } from 'node:fs'
+import { didYouMean } from '@muster/server/suggestion'
 import { Command } from 'commander'
 import { addCompletionCommand } from './commands/completion.ts'
 import { addConfigCommands } from './commands/config.ts'
@@ -72,5 +73,18 @@ export function createProgram(terminal: Terminal): Command {
     program.commandsGroup(`${group}:`)
     for (const addCommands of families) addCommands(program, terminal)
   }
-  return program
+  for (const family of program.commands) for (const command of family.commands) command.allowExcessArguments()
+  return program.hook('preAction', (_program, command) => refuseExcess(command))
+}
+
+/** `muster games creat` runs the default command, which is `list`, with an argument. The user meant another command. */
+function refuseExcess(command: Command): void {
+  const { parent, args, registeredArguments } = command
+  const word = args[registeredArguments.length]
+  if (parent === null || word === undefined || registeredArguments.at(-1)?.variadic === true) return
+  const names = parent.commands.map((one) => one.name())
+  const family = `muster ${parent.name()}`
+  command.error(
+    `error: '${word}' is no command of ${family}, and no argument of ${family} ${command.name()}.${didYouMean(word, names)}`,
+  )
 }

@@ -76,7 +76,15 @@ export const WATCH_STEPS: readonly WatchStep[] = [
   {
     name: 'lobby',
     args: ({ lobby_id }) => ['lobby', ending(lobby_id)],
-    figures: [[/\d+\.\d\d cores/g, 'N cores'], [/[\d.]+ [KMG]?i?B of [\d.]+ [MG]iB/g, 'N MiB of N GiB'], ...AGES],
+    before: usageIsThere,
+    figures: [
+      ...AGES,
+      [/\d+\.\d\d cores/g, 'N cores'],
+      [/[\d.]+ (?:[KMG]i)?B/g, 'N B'],
+      [/OVER \d+ \w+/g, 'OVER TIME'],
+      [/[\u2581-\u2588]+/g, 'BARS'],
+      [/^players {2}\d.*$/gm, 'players  N  N  N  BARS'],
+    ],
   },
   { name: 'players-list', args: ({ lobby_id }) => ['players', 'list', ending(lobby_id)], figures: AGES },
   reads('analytics', 'analytics', 'matchmaker_overview'),
@@ -131,6 +139,14 @@ export const WATCH_STEPS: readonly WatchStep[] = [
     piped: async ({ play }) => ['stop', ending((await play()).lobby_id), '--yes'],
   },
 ]
+
+/** The runner measures lobbies every few seconds. */
+async function usageIsThere({ muster, lobby_id }: WatchWorld): Promise<void> {
+  await until('the usage of the lobby is there', async () => {
+    const { stdout } = await muster.run(['lobby', lobby_id])
+    return stdout.includes('COURSE')
+  })
+}
 
 async function logsAreThere({ muster, lobby_id }: WatchWorld): Promise<void> {
   await until('the log is there', async () => {

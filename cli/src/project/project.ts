@@ -102,6 +102,9 @@ function readText(file: string): string {
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
       throw new Failure(`${file} is not UTF-8 text.`, { exit_code: EXIT.usage, cause: error })
     }
+    if (code === 'ENOENT') {
+      throw new Failure(`${file} does not exist.`, { exit_code: EXIT.usage, cause: error })
+    }
     throw new Failure(`${file} cannot be read: ${(error as Error).message}`, { exit_code: EXIT.usage, cause: error })
   }
 }
