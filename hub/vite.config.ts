@@ -12,5 +12,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // The editor of the config is one large part, loaded on demand.
+    chunkSizeWarningLimit: 700,
   },
 })

@@ -10,6 +10,7 @@ import {
 } from '@tanstack/react-router'
 import { HOME, SIGN_IN } from './links.ts'
 import { gamePages } from './pages/game/pages.ts'
+import { groupPages } from './pages/group/pages.ts'
 import { namespacePages } from './pages/namespace/pages.ts'
 import { topPages } from './pages/pages.ts'
 import { platformPages } from './pages/platform/pages.ts'
@@ -41,6 +42,7 @@ const tree = root.addChildren([
     ),
     framed('/games/$game_id', () => import('./pages/game/frame.tsx'), gamePages),
     framed('/games/$game_id/namespaces/$namespace_id', () => import('./pages/namespace/frame.tsx'), namespacePages),
+    framed('/groups/$group_id', () => import('./pages/group/frame.tsx'), groupPages),
     framed('/platform', () => import('./pages/platform/frame.tsx'), platformPages),
   ]),
 ])

@@ -54,7 +54,7 @@ test('the frame of the hub', async (t) => {
     await signInAsAdmin(hub, view)
     await page.keyboard.press('Control+k')
     await page.getByRole('searchbox').waitFor()
-    const option = page.getByRole('menuitem').filter({ hasText: 'game' }).first()
+    const option = page.getByRole('menuitem').filter({ has: page.getByText('game', { exact: true }) })
     await page.keyboard.type((await option.locator('span').first().textContent()) ?? '')
     await page.keyboard.press('Enter')
     await page.waitForURL(`${hub.url}/games/${game.game_id}`)

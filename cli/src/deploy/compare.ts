@@ -1,9 +1,9 @@
 // muster diff: what two versions of a game differ in.
 import { listGameCdnSites, type VersionConfig } from '@muster/contract'
+import { changeLines, changesBetween } from '@muster/contract/differences'
+import { readableConfig } from '@muster/contract/readable-config'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { changeLines, changesBetween } from './differences.ts'
-import { readableConfig } from './readable-config.ts'
 import { uploadPages } from './uploads.ts'
 import { findVersion, readVersion, readVersions, type Version } from './versions.ts'
 

@@ -8,6 +8,8 @@ import {
   updateGameNamespaceVersion,
   type VersionConfig,
 } from '@muster/contract'
+import { changeLines, changesBetween } from '@muster/contract/differences'
+import { hasSecrets, readableConfig } from '@muster/contract/readable-config'
 import { EXIT, Failure, INTERRUPTED_EXIT_CODE } from '../failure.ts'
 import { completeVersion } from '../project/complete.ts'
 import { locateErrors, type Project, type ProjectFolder } from '../project/project.ts'
@@ -15,12 +17,10 @@ import type { Namespace, Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { siteUrl } from './addresses.ts'
 import { runBuild } from './build.ts'
-import { changeLines, changesBetween } from './differences.ts'
 import { type HashedFile, hashFiles, listFiles, PACKED_FILES_MAX } from './files.ts'
 import { waitForFirstLobby } from './first-lobby.ts'
 import { readIgnoreRules } from './ignore-rules.ts'
 import { type PreviewOptions, previewTarget } from './preview.ts'
-import { hasSecrets, readableConfig } from './readable-config.ts'
 import { type Uploaded, uploadServer, uploadSite } from './uploads.ts'
 import { hasGameModes, readVersion, type Version } from './versions.ts'
 

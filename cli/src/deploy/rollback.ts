@@ -1,10 +1,10 @@
 // muster rollback: puts a version that worked back into use. It changes which version new lobbies run, and nothing else.
 import { updateGameNamespaceVersion } from '@muster/contract'
+import { changeLines, changesBetween } from '@muster/contract/differences'
+import { readableConfig } from '@muster/contract/readable-config'
 import { EXIT, Failure } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { changeLines, changesBetween } from './differences.ts'
-import { readableConfig } from './readable-config.ts'
 import { findLastWorking, findVersion, readVersion, readVersions } from './versions.ts'
 
 export type RollbackOptions = { message?: string; yes?: boolean }

@@ -29,6 +29,7 @@ export function percent(share: number): string {
 }
 
 const STEPS: readonly [ms: number, unit: string][] = [
+  [365 * 86_400_000, 'y'],
   [86_400_000, 'd'],
   [3_600_000, 'h'],
   [60_000, 'min'],

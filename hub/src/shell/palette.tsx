@@ -86,7 +86,8 @@ function useEntries(): Entry[] {
     )
     const of_games = (games.data?.games ?? []).map((game) => page(gameLink(game.game_id), game.display_name, 'game'))
     const of_platform = is_admin ? [page(platformLink(), 'Platform')] : []
-    const all = [...of_page, page(HOME, 'Home'), ...of_games, ...of_platform, page(ACCOUNT, 'Your account')]
-    return all.slice(0, ENTRIES_MAX)
+    const all = [page(HOME, 'Home'), ...of_games, ...of_platform, page(ACCOUNT, 'Your account')]
+    // What is typed most is a name; so an action never comes before the game of the same name.
+    return [...all.slice(0, ENTRIES_MAX), ...of_page]
   }, [actions, games.data, is_admin, navigate])
 }

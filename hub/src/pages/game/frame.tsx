@@ -23,16 +23,22 @@ export default function GameFrame() {
   }
   return (
     <GameContext value={{ game: read.data.game, role }}>
-      <Tabs label={read.data.game.display_name} tabs={tabsOf(read.data.game.display_name, game_id)} />
+      <Tabs label={`Pages of ${read.data.game.display_name}`} tabs={tabsOf(game_id)} />
       <Outlet />
     </GameContext>
   )
 }
 
-function tabsOf(display_name: string, game_id: string): Tab[] {
+function tabsOf(game_id: string): Tab[] {
+  const to = (tab: string): string => gameLink(game_id, tab)
   return [
-    { text: display_name, to: gameLink(game_id), is_exact: true },
-    { text: 'Search', to: gameLink(game_id, 'search') },
-    { text: 'Requests', to: gameLink(game_id, 'rays') },
+    { text: 'Overview', to: to(''), is_exact: true },
+    { text: 'Search', to: to('search') },
+    { text: 'Requests', to: to('rays') },
+    { text: 'Versions', to: to('versions') },
+    { text: 'Builds', to: to('builds') },
+    { text: 'Sites', to: to('sites') },
+    { text: 'Tokens', to: to('tokens') },
+    { text: 'Settings', to: to('settings') },
   ]
 }

@@ -1,36 +1,55 @@
-// A game at a glance: its namespaces and its versions.
+// A game at a glance: its namespaces with players and lobbies now and over the last hour, its last deploys and its problems.
 import { Link } from '@tanstack/react-router'
-import { HOME, namespaceLink } from '../../links.ts'
+import { useState } from 'react'
+import { createGameNamespace, getOverview } from '../../api/operations.gen.ts'
+import { useCall } from '../../api/queries.ts'
+import { groupLink, HOME } from '../../links.ts'
+import { Button } from '../../parts/button.tsx'
 import { ShortId } from '../../parts/copy.tsx'
-import { DataTable } from '../../parts/data-table.tsx'
+import { Pending } from '../../parts/notice.tsx'
 import { Page, Section } from '../../parts/page.tsx'
-import { Ago } from '../../parts/time.tsx'
-import { useGame, versionName } from './game.ts'
+import { usePageActions } from '../../shell/page-actions.ts'
+import { DeployTable } from '../overview/deploy-table.tsx'
+import { NamespaceTable } from '../overview/namespace-table.tsx'
+import { Problems } from '../overview/problems.tsx'
+import { useGame, useMay } from './game.ts'
+import { NewNamespaceDialog } from './new-namespace.tsx'
+
+const OVERVIEW_EVERY_MS = 5_000
 
 export default function GameOverview() {
   const { game } = useGame()
+  const may = useMay()
+  const [is_new, setNew] = useState(false)
+  const query = { group_id: game.developer_group_id }
+  const overview = useCall(getOverview, { query }, { every_ms: OVERVIEW_EVERY_MS })
+  const of_game = <R extends { game_id?: string | undefined }>(records: readonly R[] | undefined): R[] =>
+    (records ?? []).filter((record) => record.game_id === game.game_id)
+  const may_create = may(createGameNamespace)
+  usePageActions(may_create ? [{ id: 'new-namespace', title: 'New namespace', run: () => setNew(true) }] : [])
   return (
-    <Page title={game.display_name} crumbs={[{ text: 'Home', to: HOME }]} mark={<ShortId id={game.game_id} />}>
+    <Page
+      title={game.display_name}
+      crumbs={[
+        { text: 'Home', to: HOME },
+        { text: 'Group', to: groupLink(game.developer_group_id) },
+      ]}
+      mark={<ShortId id={game.game_id} />}
+      actions={may_create ? <Button onClick={() => setNew(true)}>New namespace</Button> : undefined}
+    >
+      <Pending read={overview} />
+      <Problems problems={of_game(overview.data?.problems)} />
       <Section title="Namespaces">
-        <DataTable
-          label="Namespaces"
-          rows={game.namespaces}
-          rowId={(namespace) => namespace.namespace_id}
-          empty="This game has no namespace."
-          columns={[
-            {
-              id: 'name',
-              title: 'Namespace',
-              sortBy: (namespace) => namespace.display_name,
-              cell: (namespace) => (
-                <Link to={namespaceLink(game.game_id, namespace.namespace_id)}>{namespace.display_name}</Link>
-              ),
-            },
-            { id: 'version', title: 'Version', cell: (namespace) => versionName(game, namespace.version_id) },
-            { id: 'created', title: 'Created', cell: (namespace) => <Ago ts={namespace.create_ts} /> },
-          ]}
-        />
+        <NamespaceTable namespaces={of_game(overview.data?.namespaces)} />
       </Section>
+      <Section title="Last deploys">
+        <DeployTable deploys={of_game(overview.data?.deploys)} namespaces={of_game(overview.data?.namespaces)} />
+      </Section>
+      <p className="text-xs text-soft">
+        Short name <code>{game.name_id}</code>.{' '}
+        <Link to={groupLink(game.developer_group_id, 'billing')}>Billing of its group</Link>
+      </p>
+      {is_new ? <NewNamespaceDialog onClose={() => setNew(false)} /> : null}
     </Page>
   )
 }

@@ -6,4 +6,11 @@ export const gamePages: readonly PageEntry[] = [
   { path: '/rays', load: () => import('../insight/rays.tsx') },
   { path: '/rays/$ray_id', load: () => import('../insight/ray.tsx') },
   { path: '/search', load: () => import('../insight/search.tsx') },
+  { path: '/versions', load: () => import('./versions.tsx') },
+  { path: '/versions/new', load: () => import('../config/new-version.tsx') },
+  { path: '/versions/$version_id', load: () => import('./version.tsx') },
+  { path: '/builds', load: () => import('../uploads/builds.tsx') },
+  { path: '/sites', load: () => import('../uploads/sites.tsx') },
+  { path: '/tokens', load: () => import('./tokens.tsx') },
+  { path: '/settings', load: () => import('./settings.tsx') },
 ]

@@ -1,18 +1,222 @@
-// What was deployed to a namespace.
-import { gameLink, HOME } from '../../links.ts'
-import { Page } from '../../parts/page.tsx'
-import { versionName } from '../game/game.ts'
+// A namespace: the version that runs, and the history of what was deployed to it.
+import type { getGameNamespaceVersionHistoryList, ResponseOf } from '@muster/contract'
+import { Link } from '@tanstack/react-router'
+import { lazy, Suspense, useState } from 'react'
+import {
+  getGameNamespaceVersionHistoryList as getHistory,
+  setMatchmakerVersionDraining,
+  updateGameNamespaceVersion,
+} from '../../api/operations.gen.ts'
+import { useChange, useEntries, usePages } from '../../api/queries.ts'
+import { gameLink, HOME, versionLink } from '../../links.ts'
+import { Button } from '../../parts/button.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { type Column, DataTable, ListEnd } from '../../parts/data-table.tsx'
+import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
+import { Badge, Notice, Pending } from '../../parts/notice.tsx'
+import { duration } from '../../parts/numbers.ts'
+import { Page, Section } from '../../parts/page.tsx'
+import { Ago } from '../../parts/time.tsx'
+import { usePageActions } from '../../shell/page-actions.ts'
+import { useMay, versionName } from '../game/game.ts'
 import { useNamespace } from './namespace.ts'
 
+const DeployDialog = lazy(() => import('../game/deploy-dialog.tsx'))
+
+type Deploy = ResponseOf<typeof getGameNamespaceVersionHistoryList>['versions'][number]
+
+const HISTORY_EVERY_MS = 5_000
+const HISTORY_PAGE = 50
+
+/** What is deployed in the dialog: a version of choice, or one of the history. */
+type Opened = { kind: 'deploy' } | { kind: 'roll_back'; version_id: string } | { kind: 'drain'; version_id: string }
+
 export default function Deploys() {
-  const { game, namespace } = useNamespace()
-  const crumbs = [
-    { text: 'Home', to: HOME },
-    { text: game.display_name, to: gameLink(game.game_id) },
-  ]
+  const { game, namespace, params } = useNamespace()
+  const may = useMay()
+  const [opened, setOpened] = useState<Opened | null>(null)
+  const may_deploy = may(updateGameNamespaceVersion)
+  const query = { limit: HISTORY_PAGE }
+  const history = usePages(
+    getHistory,
+    { params, query },
+    ({ versions, is_cut }) => {
+      const anchor = versions.at(-1)?.deploy_id
+      return is_cut && anchor !== undefined ? { params, query: { ...query, anchor } } : null
+    },
+    { every_ms: HISTORY_EVERY_MS },
+  )
+  const deploys = useEntries(history.data?.pages, (page) => page.versions)
+  const last_good = deploys.find(
+    ({ version_id, first_ready_ts }) => version_id !== namespace.version_id && first_ready_ts !== undefined,
+  )
+  const rollBack =
+    last_good === undefined ? undefined : () => setOpened({ kind: 'roll_back', version_id: last_good.version_id })
+  usePageActions(
+    may_deploy
+      ? [
+          { id: 'deploy', title: `Deploy to ${namespace.name_id}`, run: () => setOpened({ kind: 'deploy' }) },
+          ...(rollBack === undefined
+            ? []
+            : [{ id: 'roll-back', title: `Roll back ${namespace.name_id}`, run: rollBack }]),
+        ]
+      : [],
+  )
+  const close = (): void => setOpened(null)
   return (
-    <Page title={namespace.display_name} crumbs={crumbs}>
-      <p>{versionName(game, namespace.version_id)}</p>
+    <Page
+      title={namespace.display_name}
+      mark={<Badge>{versionName(game, namespace.version_id)}</Badge>}
+      crumbs={[
+        { text: 'Home', to: HOME },
+        { text: game.display_name, to: gameLink(game.game_id) },
+      ]}
+      actions={
+        may_deploy ? (
+          <>
+            {rollBack === undefined ? null : (
+              <Button onClick={rollBack}>Roll back to {versionName(game, last_good?.version_id ?? '')}</Button>
+            )}
+            <Button kind="primary" onClick={() => setOpened({ kind: 'deploy' })}>
+              Deploy a version
+            </Button>
+          </>
+        ) : undefined
+      }
+    >
+      <SiteLine />
+      <Section
+        title="Deploys"
+        actions={
+          <CopyAs
+            operation={getHistory}
+            input={{ params, query }}
+            muster={`versions --namespace ${namespace.name_id}`}
+          />
+        }
+      >
+        <Pending read={history} />
+        <DeployHistory deploys={deploys} may_deploy={may_deploy} onOpen={setOpened} />
+        <ListEnd
+          shown={deploys.length}
+          noun={deploys.length === 1 ? 'deploy' : 'deploys'}
+          has_more={history.hasNextPage}
+          is_loading={history.isFetchingNextPage}
+          onMore={() => void history.fetchNextPage()}
+        />
+      </Section>
+      {opened?.kind === 'deploy' || opened?.kind === 'roll_back' ? (
+        <Suspense>
+          <DeployDialog
+            game_id={game.game_id}
+            namespace={namespace}
+            versions={game.versions}
+            {...(opened.kind === 'roll_back' ? { version_id: opened.version_id, is_rollback: true } : {})}
+            onClose={close}
+          />
+        </Suspense>
+      ) : null}
+      {opened?.kind === 'drain' ? <DrainDialog version_id={opened.version_id} onClose={close} /> : null}
     </Page>
+  )
+}
+
+/** Where the game is played, and when the namespace ends. */
+function SiteLine() {
+  const { namespace } = useNamespace()
+  const { expire_ts } = namespace
+  if (expire_ts === undefined) return null
+  return (
+    <Notice tone="warn">
+      This namespace expires <Ago ts={expire_ts} />: then its lobbies stop, and it is deleted.
+    </Notice>
+  )
+}
+
+type HistoryProps = { deploys: readonly Deploy[]; may_deploy: boolean; onOpen: (opened: Opened) => void }
+
+function DeployHistory({ deploys, may_deploy, onOpen }: HistoryProps) {
+  const { game, namespace } = useNamespace()
+  const current = deploys[0]
+  const columns: Column<Deploy>[] = [
+    {
+      id: 'version',
+      title: 'Version',
+      cell: ({ version_id }) => <Link to={versionLink(game.game_id, version_id)}>{versionName(game, version_id)}</Link>,
+    },
+    {
+      id: 'state',
+      title: 'State',
+      cell: (deploy) => {
+        if (deploy === current) return <Badge tone="good">runs</Badge>
+        return deploy.first_ready_ts === undefined ? '' : <Badge>worked</Badge>
+      },
+    },
+    { id: 'time', title: 'Deployed', cell: ({ deploy_ts }) => <Ago ts={deploy_ts} /> },
+    {
+      id: 'first',
+      title: 'First lobby after',
+      is_number: true,
+      cell: ({ deploy_ts, first_ready_ts }) =>
+        first_ready_ts === undefined ? '' : duration(Date.parse(first_ready_ts) - Date.parse(deploy_ts)),
+    },
+    { id: 'message', title: 'Message', cell: ({ message }) => message ?? '' },
+    { id: 'by', title: 'By', cell: ({ deployed_by }) => deployed_by.name ?? deployed_by.kind },
+  ]
+  if (may_deploy) {
+    columns.push({
+      id: 'actions',
+      title: 'Actions',
+      cell: ({ version_id }) =>
+        version_id === namespace.version_id ? null : (
+          <span className="flex gap-1">
+            <Button kind="quiet" onClick={() => onOpen({ kind: 'roll_back', version_id })}>
+              Roll back to it
+            </Button>
+            <Button kind="quiet" onClick={() => onOpen({ kind: 'drain', version_id })}>
+              Drain
+            </Button>
+          </span>
+        ),
+    })
+  }
+  return (
+    <DataTable
+      label="Deploys"
+      rows={deploys}
+      rowId={(deploy) => deploy.deploy_id}
+      columns={columns}
+      empty="Nothing was deployed yet."
+    />
+  )
+}
+
+function DrainDialog({ version_id, onClose }: { version_id: string; onClose: () => void }) {
+  const { game, params, namespace } = useNamespace()
+  const name = versionName(game, version_id)
+  const drain = useChange(setMatchmakerVersionDraining, {
+    done: `${name} drains in ${namespace.name_id}.`,
+    onDone: onClose,
+    shows_errors: true,
+  })
+  const input = { params: { ...params, version_id }, body: { is_draining: true } }
+  return (
+    <ConfirmDialog
+      title={`Drain ${name}`}
+      submit="Drain"
+      is_busy={drain.isPending}
+      error={drain.error}
+      onSubmit={() => drain.mutate(input)}
+      onClose={onClose}
+    >
+      <p>The lobbies of {name} take no new players and stop when they are empty. Connected players keep playing.</p>
+      <div>
+        <CopyAs
+          operation={setMatchmakerVersionDraining}
+          input={input}
+          muster={`drain ${name} --namespace ${namespace.name_id}`}
+        />
+      </div>
+    </ConfirmDialog>
   )
 }

@@ -27,7 +27,7 @@ export default function NamespaceFrame() {
   return (
     <GameContext value={{ game: game.data.game, role }}>
       <NamespaceContext value={namespace.data.namespace}>
-        <Tabs label={namespace.data.namespace.display_name} tabs={tabsOf(game_id, namespace_id)} />
+        <Tabs label={`Pages of ${namespace.data.namespace.display_name}`} tabs={tabsOf(game_id, namespace_id)} />
         <Outlet />
       </NamespaceContext>
     </GameContext>
@@ -39,5 +39,6 @@ function tabsOf(game_id: string, namespace_id: string): Tab[] {
   return [
     { text: 'Deploys', to: to(''), is_exact: true },
     { text: 'Lobbies', to: to('lobbies') },
+    { text: 'Settings', to: to('settings') },
   ]
 }

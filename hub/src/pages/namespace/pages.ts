@@ -5,4 +5,5 @@ export const namespacePages: readonly PageEntry[] = [
   { path: '/', load: () => import('./deploys.tsx') },
   { path: '/lobbies/history', load: () => import('../lobbies/history.tsx') },
   { path: '/lobbies', load: () => import('../lobbies/live.tsx') },
+  { path: '/settings', load: () => import('./settings.tsx') },
 ]

@@ -1,6 +1,6 @@
 // The config of a version as it is compared and shown: without the ids of its build and site, which change with each upload, and
 // without secrets, which the platform returns as empty strings.
-import type { VersionConfig } from '@muster/contract'
+import type { VersionConfig } from './version-config.ts'
 
 const IDS = new Set(['image_id', 'site_id'])
 

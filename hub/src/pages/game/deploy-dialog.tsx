@@ -1,0 +1,108 @@
+// Deploying a version to a namespace, forwards or back: what changes, a message, and what stays as it is.
+import { changeLines, changesBetween } from '@muster/contract/differences'
+import { readableConfig } from '@muster/contract/readable-config'
+import { useMemo, useState } from 'react'
+import { getGameVersionById, updateGameNamespaceVersion } from '../../api/operations.gen.ts'
+import { useCall, useChange } from '../../api/queries.ts'
+import { CodeBlock } from '../../parts/code-block.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { SelectField, TextField } from '../../parts/fields.tsx'
+import { FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Loading, Notice } from '../../parts/notice.tsx'
+
+export type DeployDialogProps = {
+  game_id: string
+  namespace: { namespace_id: string; name_id: string; version_id: string }
+  /** Versions to choose from, newest first. */
+  versions: readonly { version_id: string; display_name: string }[]
+  /** The version that is chosen at first. */
+  version_id?: string
+  is_rollback?: boolean
+  onClose: () => void
+}
+
+export default function DeployDialog(props: DeployDialogProps) {
+  const { game_id, namespace, versions, is_rollback = false, onClose } = props
+  const others = versions.filter((version) => version.version_id !== namespace.version_id)
+  const [version_id, setVersion] = useState(props.version_id ?? others[0]?.version_id ?? '')
+  const [message, setMessage] = useState('')
+  const name = versions.find((version) => version.version_id === version_id)?.display_name ?? version_id
+  const deploy = useChange(updateGameNamespaceVersion, {
+    done: `${namespace.name_id} runs ${name} from now on.`,
+    onDone: onClose,
+    shows_errors: true,
+  })
+  const input = {
+    params: { game_id, namespace_id: namespace.namespace_id },
+    body: { version_id, ...(message === '' ? {} : { message }) },
+  }
+  const option = message === '' ? '' : ` -m "${message.replaceAll('"', '\\"')}"`
+  return (
+    <FormDialog
+      title={is_rollback ? `Roll back ${namespace.name_id}` : `Deploy to ${namespace.name_id}`}
+      submit={is_rollback ? `Roll back to ${name}` : `Deploy ${name}`}
+      is_wide
+      is_busy={deploy.isPending}
+      is_ready={version_id !== ''}
+      error={deploy.error}
+      onSubmit={() => deploy.mutate(input)}
+      onClose={onClose}
+    >
+      <SelectField
+        label="Version"
+        value={version_id}
+        onChange={setVersion}
+        options={others.map((version) => ({ value: version.version_id, text: version.display_name }))}
+      />
+      <TextField
+        label="Message"
+        hint="Optional. The history of the namespace shows it."
+        maxLength={500}
+        value={message}
+        onChange={setMessage}
+      />
+      {version_id === '' ? null : <Difference game_id={game_id} from_id={namespace.version_id} to_id={version_id} />}
+      <p className="text-xs text-soft">
+        Lobbies that run play on until they end; new players get the chosen version. Stored data, limits, domains and
+        users of the site stay as they are.
+      </p>
+      <div>
+        <CopyAs
+          operation={updateGameNamespaceVersion}
+          input={input}
+          muster={`rollback ${name} --namespace ${namespace.name_id}${option}`}
+        />
+      </div>
+    </FormDialog>
+  )
+}
+
+/** The lines of the config that differ between two versions. */
+export function Difference({ game_id, from_id, to_id }: { game_id: string; from_id: string; to_id: string }) {
+  const from = useCall(getGameVersionById, { params: { game_id, version_id: from_id } })
+  const to = useCall(getGameVersionById, { params: { game_id, version_id: to_id } })
+  const lines = useMemo(() => {
+    if (from.data === undefined || to.data === undefined) return null
+    return changeLines(changesBetween(readableConfig(from.data.version.config), readableConfig(to.data.version.config)))
+  }, [from.data, to.data])
+  if (from.error !== null || to.error !== null) {
+    return <Notice>The versions cannot be compared: one of them no longer exists.</Notice>
+  }
+  if (lines === null) return <Loading what="Comparing the versions" />
+  if (lines.length === 0) {
+    return <Notice>The config is the same. The build or the site may differ.</Notice>
+  }
+  return (
+    <div className="rounded-md bg-code">
+      <CodeBlock label="What changes in the config">
+        {lines.map((line) => (
+          <span key={line} className={`block ${TONES[line[0] ?? ''] ?? ''}`}>
+            {line}
+          </span>
+        ))}
+      </CodeBlock>
+    </div>
+  )
+}
+
+const TONES: Readonly<Record<string, string>> = { '+': 'text-good', '-': 'text-bad', '~': 'text-warn' }

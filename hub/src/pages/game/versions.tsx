@@ -1,0 +1,116 @@
+// The versions of a game: where each runs, and the difference of any two.
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { createGameVersion } from '../../api/operations.gen.ts'
+import { gameLink, HOME, namespaceLink, versionLink } from '../../links.ts'
+import { LinkButton } from '../../parts/button.tsx'
+import { ShortId } from '../../parts/copy.tsx'
+import { DataTable } from '../../parts/data-table.tsx'
+import { SelectField } from '../../parts/fields.tsx'
+import { Notice } from '../../parts/notice.tsx'
+import { Empty, Page, Section } from '../../parts/page.tsx'
+import { Ago } from '../../parts/time.tsx'
+import { Difference } from './deploy-dialog.tsx'
+import { type GameVersion, useGame, useMay } from './game.ts'
+
+export default function Versions() {
+  const { game } = useGame()
+  const may = useMay()
+  return (
+    <Page
+      title="Versions"
+      crumbs={[
+        { text: 'Home', to: HOME },
+        { text: game.display_name, to: gameLink(game.game_id) },
+      ]}
+      lead="A version is a config with its build and its site. It never changes: to change a namespace, deploy another version to it."
+      actions={
+        may(createGameVersion) ? (
+          <LinkButton kind="primary" to={gameLink(game.game_id, 'versions/new')}>
+            New version
+          </LinkButton>
+        ) : undefined
+      }
+    >
+      <Section title="All versions">
+        <DataTable
+          label="Versions"
+          rows={game.versions}
+          rowId={(version) => version.version_id}
+          empty="There is no version."
+          columns={[
+            {
+              id: 'name',
+              title: 'Version',
+              sortBy: (version) => version.display_name,
+              cell: (version) => <Link to={versionLink(game.game_id, version.version_id)}>{version.display_name}</Link>,
+              width: 18,
+            },
+            { id: 'runs', title: 'Runs in', cell: (version) => <RunsIn version={version} /> },
+            {
+              id: 'created',
+              title: 'Created',
+              sortBy: (version) => version.create_ts,
+              cell: (version) => <Ago ts={version.create_ts} />,
+              width: 12,
+            },
+            { id: 'id', title: 'Id', cell: (version) => <ShortId id={version.version_id} />, width: 8 },
+          ]}
+        />
+      </Section>
+      {game.is_cut ? <Notice>Only the 1,000 newest versions are shown.</Notice> : null}
+      <Compare />
+    </Page>
+  )
+}
+
+function RunsIn({ version }: { version: GameVersion }) {
+  const { game } = useGame()
+  const namespaces = game.namespaces.filter(({ version_id }) => version_id === version.version_id)
+  return (
+    <span className="flex flex-wrap gap-2">
+      {namespaces.map(({ namespace_id, display_name }) => (
+        <Link key={namespace_id} to={namespaceLink(game.game_id, namespace_id)}>
+          {display_name}
+        </Link>
+      ))}
+    </span>
+  )
+}
+
+/** The chosen versions are in the address, so a link shows the same difference. */
+function Compare() {
+  const { game } = useGame()
+  const navigate = useNavigate()
+  const { from, to } = useSearch({ strict: false }) as { from?: string; to?: string }
+  const [newest, before] = game.versions
+  const from_id = from ?? before?.version_id
+  const to_id = to ?? newest?.version_id
+  const options = game.versions.map(({ version_id, display_name }) => ({ value: version_id, text: display_name }))
+  const choose = (search: { from?: string | undefined; to?: string | undefined }): void =>
+    void navigate({ to: '.', search: search as never, replace: true })
+  return (
+    <Section title="Difference">
+      {from_id === undefined || to_id === undefined ? (
+        <Empty>With two versions, their difference is shown here.</Empty>
+      ) : (
+        <div className="flex flex-col gap-3 p-4">
+          <div className="flex flex-wrap gap-3">
+            <SelectField
+              label="From"
+              value={from_id}
+              options={options}
+              onChange={(value) => choose({ from: value, to: to_id })}
+            />
+            <SelectField
+              label="To"
+              value={to_id}
+              options={options}
+              onChange={(value) => choose({ from: from_id, to: value })}
+            />
+          </div>
+          <Difference game_id={game.game_id} from_id={from_id} to_id={to_id} />
+        </div>
+      )}
+    </Section>
+  )
+}

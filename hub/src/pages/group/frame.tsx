@@ -1,0 +1,32 @@
+// The frame of a group's pages: it loads the group, and links its pages.
+import { Outlet, useParams } from '@tanstack/react-router'
+import { getGroupSummary } from '../../api/operations.gen.ts'
+import { useCall } from '../../api/queries.ts'
+import { groupLink } from '../../links.ts'
+import { Pending } from '../../parts/notice.tsx'
+import { useRole } from '../../shell/person.tsx'
+import { type Tab, Tabs } from '../../shell/tabs.tsx'
+import { GroupContext } from './group.ts'
+
+export default function GroupFrame() {
+  const { group_id = '' } = useParams({ strict: false }) as { group_id?: string }
+  const read = useCall(getGroupSummary, { params: { group_id } })
+  const role = useRole(group_id)
+  if (read.data?.group.group_id !== group_id) {
+    return (
+      <div className="mx-auto max-w-7xl p-6">
+        <Pending read={read} what="Loading the group" />
+      </div>
+    )
+  }
+  return (
+    <GroupContext value={{ group: read.data.group, role }}>
+      <Tabs label={`Pages of ${read.data.group.display_name}`} tabs={tabsOf(group_id)} />
+      <Outlet />
+    </GroupContext>
+  )
+}
+
+function tabsOf(group_id: string): Tab[] {
+  return [{ text: 'Members', to: groupLink(group_id), is_exact: true }]
+}

@@ -1,0 +1,339 @@
+// A group: its members with their roles, invites, and the group itself.
+import type { getGroupMembers, ResponseOf } from '@muster/contract'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import {
+  createGroupInvite,
+  deleteGroup,
+  getGroupMembers as getMembers,
+  kickGroupMember,
+  leaveGroup,
+  setGroupMemberRole,
+  transferGroupOwnership,
+  updateGroupProfile,
+} from '../../api/operations.gen.ts'
+import { useCall, useChange } from '../../api/queries.ts'
+import { HOME } from '../../links.ts'
+import { Button } from '../../parts/button.tsx'
+import { CodeLine } from '../../parts/copy.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
+import { SelectField } from '../../parts/fields.tsx'
+import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
+import { Badge, Pending } from '../../parts/notice.tsx'
+import { Page, Section } from '../../parts/page.tsx'
+import { Ago } from '../../parts/time.tsx'
+import { usePerson } from '../../shell/person.tsx'
+import { RenameForm } from '../rename-form.tsx'
+import { useGroup } from './group.ts'
+
+type Member = ResponseOf<typeof getGroupMembers>['members'][number]
+type Opened = { kind: 'invite' | 'leave' | 'delete' } | { kind: 'transfer' | 'remove'; member: Member }
+
+const ROLES = [
+  { value: 'developer', text: 'developer' },
+  { value: 'viewer', text: 'viewer' },
+]
+
+export default function Members() {
+  const { group, may } = useGroup()
+  const params = { group_id: group.group_id }
+  const read = useCall(getMembers, { params })
+  const [opened, setOpened] = useState<Opened | null>(null)
+  const rename = useChange(updateGroupProfile, { done: 'The group is renamed.', shows_errors: true })
+  return (
+    <Page
+      title={group.display_name}
+      crumbs={[{ text: 'Home', to: HOME }]}
+      lead="Owners manage the members. Developers change games. Viewers see everything and change nothing."
+      actions={
+        may(createGroupInvite) ? (
+          <Button kind="primary" onClick={() => setOpened({ kind: 'invite' })}>
+            Invite people
+          </Button>
+        ) : undefined
+      }
+    >
+      <Section
+        title="Members"
+        actions={<CopyAs operation={getMembers} input={{ params }} muster={`members --group ${group.group_id}`} />}
+      >
+        <Pending read={read} />
+        <MemberTable members={read.data?.members ?? []} onOpen={setOpened} />
+      </Section>
+      {may(updateGroupProfile) ? (
+        <RenameForm
+          name={group.display_name}
+          length_max={24}
+          is_busy={rename.isPending}
+          error={rename.error}
+          onSubmit={(display_name) => rename.mutate({ params, body: { display_name } })}
+          copyAs={(display_name) => (
+            <CopyAs
+              operation={updateGroupProfile}
+              input={{ params, body: { display_name } }}
+              muster={`groups rename ${group.group_id} "${display_name}"`}
+            />
+          )}
+        />
+      ) : null}
+      <Section title="End">
+        <div className="flex flex-wrap gap-3 p-4">
+          {group.is_current_identity_member && group.role !== 'owner' ? (
+            <Button onClick={() => setOpened({ kind: 'leave' })}>Leave the group</Button>
+          ) : null}
+          {may(deleteGroup) ? (
+            <Button kind="danger" onClick={() => setOpened({ kind: 'delete' })}>
+              Delete the group
+            </Button>
+          ) : null}
+        </div>
+      </Section>
+      {opened === null ? null : <OpenedDialog opened={opened} onClose={() => setOpened(null)} />}
+    </Page>
+  )
+}
+
+function MemberTable({ members, onOpen }: { members: readonly Member[]; onOpen: (opened: Opened) => void }) {
+  const { group, may } = useGroup()
+  const { identity_id } = usePerson()
+  const setRole = useChange(setGroupMemberRole, { done: 'The role is changed.' })
+  const columns: Column<Member>[] = [
+    {
+      id: 'name',
+      title: 'Name',
+      sortBy: ({ identity }) => identity.display_name,
+      cell: ({ identity }) => (
+        <>
+          {identity.display_name} {identity.identity_id === identity_id ? <Badge>you</Badge> : null}
+        </>
+      ),
+    },
+    { id: 'email', title: 'E-mail', cell: ({ identity }) => identity.email ?? '' },
+    {
+      id: 'role',
+      title: 'Role',
+      cell: ({ identity, role }) =>
+        role === 'owner' || !may(setGroupMemberRole) ? (
+          role
+        ) : (
+          <SelectField
+            label={`Role of ${identity.display_name}`}
+            is_hidden_label
+            value={role}
+            options={ROLES}
+            onChange={(chosen) =>
+              setRole.mutate({
+                params: { group_id: group.group_id, identity_id: identity.identity_id },
+                body: { role: chosen === 'viewer' ? 'viewer' : 'developer' },
+              })
+            }
+          />
+        ),
+    },
+    { id: 'joined', title: 'Joined', sortBy: ({ join_ts }) => join_ts, cell: ({ join_ts }) => <Ago ts={join_ts} /> },
+  ]
+  if (may(kickGroupMember)) {
+    columns.push({
+      id: 'actions',
+      title: 'Actions',
+      cell: (member) =>
+        member.role === 'owner' ? null : (
+          <span className="flex justify-end gap-1">
+            <Button kind="quiet" onClick={() => onOpen({ kind: 'transfer', member })}>
+              Make owner
+            </Button>
+            <Button kind="quiet" onClick={() => onOpen({ kind: 'remove', member })}>
+              Remove
+            </Button>
+          </span>
+        ),
+    })
+  }
+  return (
+    <DataTable
+      label="Members"
+      rows={members}
+      rowId={({ identity }) => identity.identity_id}
+      columns={columns}
+      empty="The group has no member."
+    />
+  )
+}
+
+type DialogProps = { onClose: () => void }
+
+function OpenedDialog({ opened, onClose }: DialogProps & { opened: Opened }) {
+  switch (opened.kind) {
+    case 'invite':
+      return <Invite onClose={onClose} />
+    case 'leave':
+      return <Leave onClose={onClose} />
+    case 'delete':
+      return <Delete onClose={onClose} />
+    case 'transfer':
+      return <Transfer member={opened.member} onClose={onClose} />
+    case 'remove':
+      return <Remove member={opened.member} onClose={onClose} />
+  }
+}
+
+const DAY_MS = 86_400_000
+const LIFETIMES = [
+  { value: '1', text: '1 day' },
+  { value: '7', text: '7 days' },
+  { value: '30', text: '30 days' },
+]
+const USES = [
+  { value: '1', text: 'one person' },
+  { value: '10', text: '10 people' },
+  { value: '256', text: '256 people' },
+]
+
+function Invite({ onClose }: DialogProps) {
+  const { group } = useGroup()
+  const [role, setRole] = useState('developer')
+  const [days, setDays] = useState('7')
+  const [uses, setUses] = useState('1')
+  const invite = useChange(createGroupInvite, { shows_errors: true })
+  const input = {
+    params: { group_id: group.group_id },
+    body: {
+      role: role === 'viewer' ? ('viewer' as const) : ('developer' as const),
+      ttl: Number(days) * DAY_MS,
+      use_count: Number(uses),
+    },
+  }
+  return (
+    <FormDialog
+      title={`Invite people to ${group.display_name}`}
+      submit="Create an invite"
+      is_busy={invite.isPending}
+      error={invite.error}
+      onSubmit={() => invite.mutate(input)}
+      onClose={onClose}
+    >
+      <SelectField label="Role" value={role} options={ROLES} onChange={setRole} />
+      <SelectField label="Valid for" value={days} options={LIFETIMES} onChange={setDays} />
+      <SelectField label="For" value={uses} options={USES} onChange={setUses} />
+      {invite.data === undefined ? null : (
+        <>
+          <p>Send this address. It is not shown again.</p>
+          <CodeLine text={`${location.origin}/invites/${invite.data.code}`} />
+        </>
+      )}
+      <div>
+        <CopyAs operation={createGroupInvite} input={input} muster={`members invite --group ${group.group_id}`} />
+      </div>
+    </FormDialog>
+  )
+}
+
+function Leave({ onClose }: DialogProps) {
+  const { group } = useGroup()
+  const navigate = useNavigate()
+  const leave = useChange(leaveGroup, {
+    done: `You have left ${group.display_name}.`,
+    shows_errors: true,
+    onDone: () => void navigate({ to: HOME }),
+  })
+  return (
+    <ConfirmDialog
+      title={`Leave ${group.display_name}`}
+      submit="Leave"
+      is_danger
+      is_busy={leave.isPending}
+      error={leave.error}
+      onSubmit={() => leave.mutate({ params: { group_id: group.group_id } })}
+      onClose={onClose}
+    >
+      <p>You no longer see its games. An owner can invite you again.</p>
+    </ConfirmDialog>
+  )
+}
+
+function Delete({ onClose }: DialogProps) {
+  const { group } = useGroup()
+  const navigate = useNavigate()
+  const input = { params: { group_id: group.group_id } }
+  const remove = useChange(deleteGroup, {
+    done: `The group ${group.display_name} is deleted.`,
+    shows_errors: true,
+    onDone: () => void navigate({ to: HOME }),
+  })
+  return (
+    <ConfirmDialog
+      title={`Delete ${group.display_name}`}
+      submit="Delete the group"
+      is_danger
+      typed_name={group.display_name}
+      is_busy={remove.isPending}
+      error={remove.error}
+      onSubmit={() => remove.mutate(input)}
+      onClose={onClose}
+    >
+      <p>Delete its games first. This cannot be undone.</p>
+      <div>
+        <CopyAs operation={deleteGroup} input={input} muster={`groups delete ${group.group_id}`} />
+      </div>
+    </ConfirmDialog>
+  )
+}
+
+function Transfer({ member, onClose }: DialogProps & { member: Member }) {
+  const { group } = useGroup()
+  const { identity_id, display_name } = member.identity
+  const input = { params: { group_id: group.group_id }, body: { new_owner_identity_id: identity_id } }
+  const transfer = useChange(transferGroupOwnership, {
+    done: `${display_name} owns the group.`,
+    onDone: onClose,
+    shows_errors: true,
+  })
+  return (
+    <ConfirmDialog
+      title={`Make ${display_name} the owner`}
+      submit="Transfer the group"
+      is_danger
+      is_busy={transfer.isPending}
+      error={transfer.error}
+      onSubmit={() => transfer.mutate(input)}
+      onClose={onClose}
+    >
+      <p>The owner of today becomes a developer.</p>
+      <div>
+        <CopyAs operation={transferGroupOwnership} input={input} />
+      </div>
+    </ConfirmDialog>
+  )
+}
+
+function Remove({ member, onClose }: DialogProps & { member: Member }) {
+  const { group } = useGroup()
+  const { identity_id, display_name } = member.identity
+  const input = { params: { group_id: group.group_id, identity_id } }
+  const remove = useChange(kickGroupMember, {
+    done: `${display_name} is removed.`,
+    onDone: onClose,
+    shows_errors: true,
+  })
+  return (
+    <ConfirmDialog
+      title={`Remove ${display_name}`}
+      submit="Remove"
+      is_danger
+      is_busy={remove.isPending}
+      error={remove.error}
+      onSubmit={() => remove.mutate(input)}
+      onClose={onClose}
+    >
+      <p>All invites of the group are revoked too, because the member may know their codes.</p>
+      <div>
+        <CopyAs
+          operation={kickGroupMember}
+          input={input}
+          muster={`members remove ${identity_id} --group ${group.group_id}`}
+        />
+      </div>
+    </ConfirmDialog>
+  )
+}

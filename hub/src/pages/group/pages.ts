@@ -1,0 +1,4 @@
+// The pages of a group, below /groups/GROUP_ID.
+import type { PageEntry } from '../../shell/page-entry.ts'
+
+export const groupPages: readonly PageEntry[] = [{ path: '/', load: () => import('./members.tsx') }]

@@ -1,0 +1,127 @@
+// Custom domains of the site: the exact DNS record of each claim, and its state.
+import { useState } from 'react'
+import { addNamespaceDomain, removeNamespaceDomain } from '../../api/operations.gen.ts'
+import { useChange } from '../../api/queries.ts'
+import { Button } from '../../parts/button.tsx'
+import { CopyButton } from '../../parts/copy.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { TextField } from '../../parts/fields.tsx'
+import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
+import { Badge, Failure, type Tone } from '../../parts/notice.tsx'
+import { Empty, Section } from '../../parts/page.tsx'
+import { useMay } from '../game/game.ts'
+import { type Namespace, useNamespace } from './namespace.ts'
+
+type Domain = Namespace['config']['cdn']['domains'][number]
+
+const TONES: Record<Domain['verification_status'], Tone> = { active: 'good', pending: 'warn', failed: 'bad' }
+
+export function Domains() {
+  const { namespace, params } = useNamespace()
+  const may = useMay()
+  const [domain, setDomain] = useState('')
+  const add = useChange(addNamespaceDomain, {
+    done: `${domain} is claimed. Set its DNS record.`,
+    shows_errors: true,
+    onDone: () => setDomain(''),
+  })
+  const { domains } = namespace.config.cdn
+  return (
+    <Section title="Domains" lead="The site under a domain of your own. The platform orders the certificate.">
+      {domains.length === 0 ? <Empty>The site has no domain of its own.</Empty> : null}
+      <ul className="divide-y divide-line">
+        {domains.map((one) => (
+          <DomainRow key={one.domain} domain={one} />
+        ))}
+      </ul>
+      {may(addNamespaceDomain) ? (
+        <form
+          className="flex flex-col gap-3 border-t border-line p-4"
+          onSubmit={(event) => {
+            event.preventDefault()
+            add.mutate({ params, body: { domain } })
+          }}
+        >
+          <div className="flex flex-wrap items-end gap-2">
+            <div className="w-72 max-w-full">
+              <TextField label="Domain" placeholder="play.example.com" required value={domain} onChange={setDomain} />
+            </div>
+            <Button type="submit" is_busy={add.isPending}>
+              Add
+            </Button>
+            <CopyAs
+              operation={addNamespaceDomain}
+              input={{ params, body: { domain } }}
+              muster={`domains add ${domain || 'play.example.com'} --namespace ${namespace.name_id}`}
+            />
+          </div>
+          {add.error === null ? null : <Failure error={add.error} />}
+        </form>
+      ) : null}
+    </Section>
+  )
+}
+
+function DomainRow({ domain }: { domain: Domain }) {
+  const { params } = useNamespace()
+  const may = useMay()
+  const [is_removing, setRemoving] = useState(false)
+  const remove = useChange(removeNamespaceDomain, {
+    done: `${domain.domain} is removed.`,
+    onDone: () => setRemoving(false),
+    shows_errors: true,
+  })
+  const { verification_status, verification_records, verification_errors } = domain
+  return (
+    <li className="flex flex-col gap-2 p-4">
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <p className="flex flex-wrap items-center gap-2">
+          <strong className="wrap-anywhere">{domain.domain}</strong>
+          <Badge tone={TONES[verification_status]}>{verification_status}</Badge>
+        </p>
+        {may(removeNamespaceDomain) ? (
+          <Button kind="quiet" onClick={() => setRemoving(true)} aria-label={`Remove ${domain.domain}`}>
+            Remove
+          </Button>
+        ) : null}
+      </div>
+      {verification_status === 'active' ? null : (
+        <>
+          <p>Set {verification_records.length === 1 ? 'this DNS record' : 'one of these DNS records'}:</p>
+          <ul className="flex flex-col gap-2">
+            {verification_records.map(({ type, name, value }) => (
+              <li
+                key={type}
+                className="grid grid-cols-[auto_minmax(0,1fr)_auto] items-start gap-2 rounded-md bg-code p-2"
+              >
+                <code className="font-semibold">{type}</code>
+                <code className="wrap-anywhere">
+                  {name} → {value}
+                </code>
+                <CopyButton text={value} label="Copy the value" />
+              </li>
+            ))}
+          </ul>
+          {verification_errors.map((line) => (
+            <p key={line} className="text-xs text-warn">
+              {line}
+            </p>
+          ))}
+        </>
+      )}
+      {is_removing ? (
+        <ConfirmDialog
+          title={`Remove ${domain.domain}`}
+          submit="Remove"
+          is_danger
+          is_busy={remove.isPending}
+          error={remove.error}
+          onSubmit={() => remove.mutate({ params: { ...params, domain: domain.domain } })}
+          onClose={() => setRemoving(false)}
+        >
+          <p>The site is no longer served there. No other group can claim a verified domain for 30 days.</p>
+        </ConfirmDialog>
+      ) : null}
+    </li>
+  )
+}

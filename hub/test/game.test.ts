@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test from 'node:test'
+import {
+  createGameNamespaceTokenPublic,
+  createGameVersion,
+  getGameById,
+  getGameNamespaceById,
+  getGameVersionById,
+  listGameBuilds,
+  listGameCdnSites,
+  listGameCloudTokens,
+  updateGameNamespaceVersion,
+} from '@muster/contract'
+import { tarGz } from '../../server/test/builds.ts'
+import { startMailServer } from '../../server/test/identity/mail-server.ts'
+import { logIn } from '../../server/test/identity/people.ts'
+import { isTooWide, violationsOf } from './axe.ts'
+import { joined } from './people.ts'
+import { openHub, openView, PHONE, signInAsAdmin, useSession, WIDE } from './steps.ts'
+
+test('the pages of a game', async (t) => {
+  const mail = await startMailServer(t)
+  const hub = await openHub(t, { env: { MUSTER_SMTP_URL: mail.url, MUSTER_ACCESS: 'public' } })
+  if (hub === null) return
+  const { platform } = hub
+  const { client } = platform
+  const game = await platform.game()
+  const params = { game_id: game.game_id, namespace_id: game.namespace_id }
+  const address = `${hub.url}/games/${game.game_id}`
+  const namespace_address = `${address}/namespaces/${game.namespace_id}`
+  const { version } = await client.call(getGameVersionById, {
+    params: { game_id: game.game_id, version_id: game.version_id },
+  })
+  const second = await client.call(createGameVersion, {
+    params: { game_id: game.game_id },
+    body: {
+      display_name: 'second <b>bold</b>',
+      config: { ...version.config, matchmaker: { ...version.config.matchmaker!, max_players: 7 } },
+    },
+  })
+  await client.call(updateGameNamespaceVersion, { params, body: { version_id: second.version_id, message: 'Try it' } })
+  const deployed = async () => (await client.call(getGameNamespaceById, { params })).namespace.version_id
+
+  await t.test('a version is rolled back: the dialog shows what changes, and its command', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(namespace_address)
+    await page.getByRole('button', { name: 'Roll back to it' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('~ matchmaker.max_players').or(dialog.getByText('matchmaker.max_players')).first().waitFor()
+    await dialog.getByRole('button', { name: 'Copy as …' }).click()
+    await page.getByText('muster rollback').waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.getByLabel('Message').fill('Back')
+    await dialog.getByRole('button', { name: /^Roll back to/ }).click()
+    await page.getByText(/runs .* from now on/).waitFor()
+    assert.equal(await deployed(), game.version_id)
+    await page.getByRole('cell', { name: 'Back', exact: true }).waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('markup in a name stays text', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/versions`)
+    await page.getByRole('link', { name: 'second <b>bold</b>' }).waitFor()
+    assert.equal(await page.locator('td b').count(), 0)
+    await view.context.close()
+  })
+
+  await t.test('the editor names the line of a mistake, and creates the version', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/versions/new?from=${second.version_id}`)
+    const editor = page.getByRole('textbox', { name: /^Config, as JSON/ })
+    await editor.getByText('"max_players"').first().waitFor()
+    const config = { ...version.config, matchmaker: { ...version.config.matchmaker!, max_player: 3 } }
+    await editor.fill(JSON.stringify(config, null, 2))
+    await page.locator('.cm-lint-marker-error').first().waitFor()
+    await page.locator('.cm-lintRange-error').first().hover()
+    await page.getByText(/matchmaker\.max_player: /).waitFor()
+    await editor.fill(JSON.stringify({ ...version.config }, null, 2))
+    await page.getByLabel('Name of the version').fill('third')
+    await page.getByRole('button', { name: 'Create the version' }).click()
+    await page.getByRole('heading', { level: 1, name: 'third' }).waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a dropped folder becomes a site, and one archive a build', async (step) => {
+    const folder = await mkdtemp(join(tmpdir(), 'muster-hub-'))
+    step.after(() => rm(folder, { recursive: true, force: true }))
+    await mkdir(join(folder, 'site/assets'), { recursive: true })
+    await writeFile(join(folder, 'site/index.html'), '<!doctype html><title>Game</title>')
+    await writeFile(join(folder, 'site/assets/game.js'), 'export const speed = 1\n')
+    await writeFile(join(folder, 'server.tar.gz'), await tarGz({ 'server.mjs': '// a server\n' }))
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/sites`)
+    await page.getByLabel(/^Drop the folder/).setInputFiles(join(folder, 'site'))
+    await page.getByText('The site is uploaded.').waitFor()
+    const { sites } = await client.call(listGameCdnSites, { params: { game_id: game.game_id } })
+    assert.equal(sites.filter(({ complete }) => complete).length, 1)
+    await page.goto(`${address}/builds`)
+    await page.getByLabel(/^Drop the archive/).setInputFiles(join(folder, 'server.tar.gz'))
+    await page.getByText('The build is uploaded.').waitFor()
+    await page.getByRole('cell', { name: 'server.tar.gz', exact: true }).waitFor()
+    const { builds } = await client.call(listGameBuilds, { params: { game_id: game.game_id } })
+    assert.equal(builds.find(({ display_name }) => display_name === 'server.tar.gz')?.complete, true)
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('an upload that was interrupted continues, and sends only what is missing', async (step) => {
+    const folder = await mkdtemp(join(tmpdir(), 'muster-hub-'))
+    step.after(() => rm(folder, { recursive: true, force: true }))
+    await mkdir(join(folder, 'site'))
+    for (const name of ['index.html', 'a.txt', 'b.txt', 'c.txt'])
+      await writeFile(join(folder, 'site', name), `this is ${name}`)
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/sites`)
+    let refused_at = 3
+    await page.route(/\/objects\//, (route) =>
+      --refused_at === 0 ? route.fulfill({ status: 403, body: '{}' }) : route.continue(),
+    )
+    await page.getByLabel(/^Drop the folder/).setInputFiles(join(folder, 'site'))
+    await page.getByRole('button', { name: 'Continue', exact: true }).waitFor()
+    await page.unroute(/\/objects\//)
+    let sent = 0
+    page.on('request', (request) => {
+      if (request.method() === 'PUT') sent++
+    })
+    await page.reload()
+    await page
+      .getByRole('button', { name: /^Continue / })
+      .first()
+      .click()
+    await page.getByText('Choose the same folder again').waitFor()
+    await page.getByLabel(/^Drop the folder/).setInputFiles(join(folder, 'site'))
+    await page.getByText('The site is uploaded.').waitFor()
+    assert.ok(sent > 0 && sent < 4, `${sent} of 4 files were sent again`)
+    await view.context.close()
+  })
+
+  await t.test('a cloud token is shown once, listed and revoked', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/tokens`)
+    await page.getByRole('button', { name: 'Create a cloud token' }).click()
+    const token = (await page.getByRole('dialog').locator('pre').textContent()) ?? ''
+    assert.equal((await platform.as(token).call(getGameById, { params })).game.game_id, game.game_id)
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: /^Revoke the cloud token/ }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText('revoked', { exact: true }).waitFor()
+    const { tokens } = await client.call(listGameCloudTokens, { params: { game_id: game.game_id } })
+    assert.notEqual(tokens[0]?.revoke_ts, undefined)
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a limit is changed, and a wrong one is refused at its field', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${namespace_address}/settings`)
+    await page.getByLabel('Lobbies at a time').fill('17')
+    await page.getByRole('button', { name: 'Change the limits' }).click()
+    await page.getByText('The limits are changed.').waitFor()
+    const { namespace } = await client.call(getGameNamespaceById, { params })
+    assert.equal(namespace.config.matchmaker.lobby_count_max, 17)
+    await page.getByRole('textbox', { name: 'Domain' }).fill('localhost')
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await page.getByRole('alert').waitFor()
+    await page.getByRole('textbox', { name: 'Domain' }).fill('play.example.com')
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await page.getByText('CNAME').waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a deletion asks for the name', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(address)
+    await page.getByRole('button', { name: 'New namespace' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name', { exact: true }).fill('Beta')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Beta' }).waitFor()
+    await page.goto(`${page.url()}/settings`)
+    await page.getByRole('button', { name: 'Delete the namespace' }).click()
+    const confirm = dialog.getByRole('button', { name: 'Delete the namespace' })
+    assert.equal(await confirm.isDisabled(), true)
+    await dialog.getByLabel('Type beta to confirm').fill('beta')
+    await confirm.click()
+    await page.waitForURL(address)
+    const { game: now } = await client.call(getGameById, { params })
+    assert.ok(!now.namespaces.some(({ name_id }) => name_id === 'beta'))
+    await view.context.close()
+  })
+
+  await t.test('a viewer sees the pages and no button that changes something; a stranger sees nothing', async () => {
+    await client.call(createGameNamespaceTokenPublic, { params })
+    const viewer = await joined(platform, mail, { group_id: game.group_id, role: 'viewer', email: 'v@example.com' })
+    const view = await openView(hub)
+    const { page } = view
+    await useSession(hub, view, viewer.cookie)
+    for (const path of ['', '/versions', '/builds', '/sites', '/tokens', '/settings']) {
+      await page.goto(`${address}${path}`)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      const buttons = page
+        .getByRole('main')
+        .getByRole('button', { name: /deploy|roll back|create |delete|revoke|rename|new|choose/i })
+      assert.deepEqual(await buttons.allTextContents(), [], path)
+    }
+    await page.goto(namespace_address)
+    await page.getByRole('cell', { name: 'Back', exact: true }).waitFor()
+    assert.equal(await page.getByRole('button', { name: /deploy a version|roll back/i }).count(), 0)
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+
+    const stranger = await logIn(platform, mail, 's@example.com')
+    const other = await openView(hub)
+    await useSession(hub, other, stranger.cookie)
+    for (const path of [address, namespace_address, `${hub.url}/groups/${game.group_id}`]) {
+      await other.page.goto(path)
+      await other.page.getByRole('alert').waitFor()
+      assert.equal(await other.page.getByRole('heading', { level: 1 }).count(), 0)
+    }
+    await other.context.close()
+  })
+
+  await t.test('a person is invited, joins, and is removed', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}/groups/${game.group_id}`)
+    await page.getByRole('button', { name: 'Invite people' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Create an invite' }).click()
+    const link = (await dialog.locator('pre').textContent()) ?? ''
+    const guest = await logIn(platform, mail, 'guest@example.com')
+    const other = await openView(hub)
+    await useSession(hub, other, guest.cookie)
+    await other.page.goto(link)
+    await other.page.getByRole('button', { name: 'Join the group' }).click()
+    await other.page.getByText('You are a member now.').waitFor()
+    await other.context.close()
+    await page.reload()
+    const row = page.getByRole('row').filter({ hasText: 'guest@example.com' })
+    await row.getByRole('button', { name: 'Remove' }).click()
+    await dialog.getByRole('button', { name: 'Remove' }).click()
+    await page.getByText(/ is removed\.$/).waitFor()
+    await row.waitFor({ state: 'detached' })
+    await view.context.close()
+  })
+
+  for (const { colorScheme, viewport } of [
+    { colorScheme: 'light', viewport: WIDE },
+    { colorScheme: 'dark', viewport: PHONE },
+  ] as const) {
+    await t.test(
+      `${colorScheme}, ${viewport.width} wide: axe finds nothing, and nothing scrolls sideways`,
+      async () => {
+        const view = await openView(hub, { colorScheme, viewport, bypassCSP: true })
+        const { page } = view
+        await signInAsAdmin(hub, view)
+        const of_game = [
+          '',
+          '/versions',
+          `/versions/${second.version_id}`,
+          '/versions/new',
+          '/builds',
+          '/sites',
+          '/tokens',
+          '/settings',
+        ]
+        const paths = [
+          hub.url,
+          ...of_game.map((path) => address + path),
+          namespace_address,
+          `${namespace_address}/settings`,
+          `${hub.url}/groups/${game.group_id}`,
+        ]
+        for (const path of paths) {
+          await page.goto(path)
+          await page.getByRole('heading', { level: 1 }).waitFor()
+          await page.waitForLoadState('networkidle')
+          assert.deepEqual(await violationsOf(page), [], path)
+          assert.equal(await isTooWide(page), false, `${path} is wider than the window`)
+        }
+        await view.context.close()
+      },
+    )
+  }
+})
