@@ -194,6 +194,7 @@ async function variablesOf(world: World): Promise<Record<string, string>> {
     SITE_ID: site.site_id,
     BUILD_ID: builds[0]!.build_id,
     TOKEN_ID: unknown,
+    SESSION_ID: unknown,
     IDENTITY_ID: unknown,
     NEW_OWNER_IDENTITY_ID: unknown,
     VERIFICATION_ID: unknown,
