@@ -5,7 +5,13 @@ import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { instant } from './numbers.ts'
 
-export type Line = { label: string; values: readonly (number | null)[]; is_dashed?: boolean }
+export type Line = {
+  label: string
+  values: readonly (number | null)[]
+  is_dashed?: boolean
+  /** Values are missing at some instants. The line joins the others, and each of them has a point. */
+  has_gaps?: boolean
+}
 
 export type ChartProps = {
   /** What is shown. */
@@ -116,9 +122,10 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
       { label: 'Time', value: (_, seconds) => (seconds === null ? '' : instant(seconds * 1_000)) },
       ...lines.map((line, at) => ({
         label: line.label,
-        stroke: color(COLORS[at % COLORS.length]!),
+        stroke: color(line.is_dashed === true ? '--soft' : COLORS[at % COLORS.length]!),
         width: 1.5,
-        points: { show: false },
+        spanGaps: line.has_gaps === true,
+        points: { show: line.has_gaps === true, size: 4 },
         ...(line.is_dashed === true ? { dash: [4, 4] } : {}),
         value: (_: uPlot, value: number | null) => (value === null ? '' : format(value)),
       })),

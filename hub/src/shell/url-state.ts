@@ -3,6 +3,9 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 
 export type UrlState<K extends string> = Record<K, string>
 
+/** The router writes other text that reads as a number between quotes. */
+const WHOLE_NUMBER = /^(0|[1-9]\d{0,14})$/
+
 /** The named parameters as text; empty when absent. An empty value removes its parameter. */
 export function useUrlState<K extends string>(
   names: readonly K[],
@@ -15,7 +18,7 @@ export function useUrlState<K extends string>(
     const next: Record<string, unknown> = { ...search }
     for (const [name, value] of Object.entries(changed)) {
       if (value === '' || value === undefined) delete next[name]
-      else next[name] = value
+      else next[name] = WHOLE_NUMBER.test(String(value)) ? Number(value) : value
     }
     void navigate({ to: '.', search: next, replace: !is_step } as never)
   }

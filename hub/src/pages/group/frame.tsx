@@ -28,5 +28,9 @@ export default function GroupFrame() {
 }
 
 function tabsOf(group_id: string): Tab[] {
-  return [{ text: 'Members', to: groupLink(group_id), is_exact: true }]
+  return [
+    { text: 'Members', to: groupLink(group_id), is_exact: true },
+    { text: 'Usage', to: groupLink(group_id, 'billing') },
+    { text: 'Audit log', to: groupLink(group_id, 'audit') },
+  ]
 }

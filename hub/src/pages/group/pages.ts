@@ -1,4 +1,8 @@
 // The pages of a group, below /groups/GROUP_ID.
 import type { PageEntry } from '../../shell/page-entry.ts'
 
-export const groupPages: readonly PageEntry[] = [{ path: '/', load: () => import('./members.tsx') }]
+export const groupPages: readonly PageEntry[] = [
+  { path: '/', load: () => import('./members.tsx') },
+  { path: '/audit', load: () => import('../insight/group-audit.tsx') },
+  { path: '/billing', load: () => import('../insight/billing.tsx') },
+]

@@ -16,6 +16,7 @@ import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { useUrlState } from '../../shell/url-state.ts'
 import { type Game, useGame, useMay } from '../game/game.ts'
+import { regionName } from '../lobbies/lobby-parts.tsx'
 import { namespaceName, RayTable } from './ray-table.tsx'
 
 /** Seats change while the page is open. */
@@ -214,8 +215,4 @@ function Lobbies({ game, lobbies }: { game: Game; lobbies: readonly FoundLobby[]
       ]}
     />
   )
-}
-
-function regionName(game: Game, region_id: string): string {
-  return game.available_regions.find((region) => region.region_id === region_id)?.region_display_name ?? region_id
 }

@@ -6,4 +6,6 @@ export const namespacePages: readonly PageEntry[] = [
   { path: '/lobbies/history', load: () => import('../lobbies/history.tsx') },
   { path: '/lobbies', load: () => import('../lobbies/live.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
+  { path: '/analytics', load: () => import('../insight/analytics.tsx') },
+  { path: '/kv', load: () => import('../insight/kv.tsx') },
 ]

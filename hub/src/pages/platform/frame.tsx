@@ -19,7 +19,13 @@ export default function PlatformFrame() {
   }
   return (
     <>
-      <Tabs label="Platform" tabs={[{ text: 'Health', to: platformLink(), is_exact: true }]} />
+      <Tabs
+        label="Platform"
+        tabs={[
+          { text: 'Health', to: platformLink(), is_exact: true },
+          { text: 'Audit log', to: platformLink('audit') },
+        ]}
+      />
       <Outlet />
     </>
   )
