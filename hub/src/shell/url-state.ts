@@ -20,7 +20,7 @@ export function useUrlState<K extends string>(
       if (value === '' || value === undefined) delete next[name]
       else next[name] = WHOLE_NUMBER.test(String(value)) ? Number(value) : value
     }
-    void navigate({ to: '.', search: next, replace: !is_step } as never)
+    void navigate({ to: '.', search: next, replace: !is_step, resetScroll: false } as never)
   }
   return [state, change]
 }

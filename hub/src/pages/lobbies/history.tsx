@@ -14,17 +14,17 @@ import { Pending } from '../../parts/notice.tsx'
 import { count, duration } from '../../parts/numbers.ts'
 import { Page } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
-import { useSearchState } from '../../shell/search.ts'
+import { useUrlState } from '../../shell/url-state.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { regionName } from './lobby-parts.tsx'
 import { exitText, OUTCOMES, OutcomeBadge, outcomeOf, type PastLobby } from './past-lobby.tsx'
 
-const VIEW = { outcome: '', mode: '', region: '' }
+const VIEW = ['outcome', 'mode', 'region'] as const
 const HISTORY_EVERY_MS = 10_000
 
 export default function LobbyHistory() {
   const { game, namespace, params } = useNamespace()
-  const [view, setView] = useSearchState(VIEW)
+  const [view, setView] = useUrlState(VIEW)
   const read = usePages(
     listNamespaceLobbies,
     { params },
@@ -106,7 +106,7 @@ export default function LobbyHistory() {
   )
 }
 
-function passes(lobby: PastLobby, { outcome, mode, region }: typeof VIEW): boolean {
+function passes(lobby: PastLobby, { outcome, mode, region }: Record<(typeof VIEW)[number], string>): boolean {
   return (
     (outcome === '' || outcomeOf(lobby) === outcome) &&
     (mode === '' || lobby.lobby_group_name_id === mode) &&

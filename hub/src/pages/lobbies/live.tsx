@@ -13,7 +13,7 @@ import { count, plural, timeOfDay } from '../../parts/numbers.ts'
 import { Page } from '../../parts/page.tsx'
 import { Age } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
-import { useSearchState } from '../../shell/search.ts'
+import { useUrlState } from '../../shell/url-state.ts'
 import { useMay } from '../game/game.ts'
 import { useNamespace } from '../namespace/namespace.ts'
 import { arrange, LOBBY_STATES, type LobbyFilter, SORTS, type Totals, totalsOf } from './arrange.ts'
@@ -21,13 +21,13 @@ import { type LiveLobby, type LiveLobbies as Store, useLiveLobbies } from './liv
 import { LobbyStates, regionName, SeatBar, STATE_HELP } from './lobby-parts.tsx'
 import { StopLobbies } from './stop-lobbies.tsx'
 
-const VIEW = { state: '', mode: '', region: '', text: '', sort: 'age', order: 'up' }
+const VIEW = ['state', 'mode', 'region', 'text', 'sort', 'order'] as const
 const NO_LOBBIES: ReadonlySet<string> = new Set()
 
 export default function LiveLobbiesPage() {
   const { game, namespace, params } = useNamespace()
   const { live, revision } = useLiveLobbies(params.game_id, params.namespace_id)
-  const [view, setView] = useSearchState(VIEW)
+  const [view, setView] = useUrlState(VIEW)
   const text = useDeferredValue(view.text)
   const rows = useArranged(live, revision, { ...view, text })
   // biome-ignore lint/correctness/useExhaustiveDependencies: the map is changed in place; `revision` says when.
@@ -71,8 +71,8 @@ export default function LiveLobbiesPage() {
             rowId={(lobby) => lobby.lobby_id}
             isMarked={(lobby) => selection.selected.has(lobby.lobby_id)}
             sorted={{
-              sort: { column: view.sort, is_down: view.order === 'down' },
-              onSort: ({ column, is_down }) => setView({ sort: column, order: is_down ? 'down' : 'up' }),
+              sort: { column: view.sort || 'age', is_down: view.order === 'down' },
+              onSort: ({ column, is_down }) => setView({ sort: column, order: is_down ? 'down' : '' }),
             }}
             empty={is_filtered ? 'No running lobby passes the filters.' : 'No lobby runs. The first find starts one.'}
           />
@@ -84,7 +84,7 @@ export default function LiveLobbiesPage() {
   )
 }
 
-type View = typeof VIEW
+type View = Record<(typeof VIEW)[number], string>
 
 function useArranged(live: Store, revision: number, view: View): LiveLobby[] {
   const { state, mode, region, text, sort, order } = view
@@ -145,7 +145,7 @@ function Counts({ totals, state, onState }: { totals: Totals; state: string; onS
   )
 }
 
-type FiltersProps = { live: Store; view: View; onChange: (changes: Partial<View>, is_step?: boolean) => void }
+type FiltersProps = { live: Store; view: View; onChange: (changes: Partial<View>, how?: { is_step?: boolean }) => void }
 
 function Filters({ live, view, onChange }: FiltersProps) {
   const { game } = useNamespace()
@@ -158,7 +158,7 @@ function Filters({ live, view, onChange }: FiltersProps) {
           label="Lobby or mode contains"
           type="search"
           value={view.text}
-          onChange={(text) => onChange({ text }, false)}
+          onChange={(text) => onChange({ text }, { is_step: false })}
         />
       </div>
       <div className="w-[calc(50%-0.375rem)] sm:w-44">

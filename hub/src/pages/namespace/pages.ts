@@ -4,6 +4,7 @@ import type { PageEntry } from '../../shell/page-entry.ts'
 export const namespacePages: readonly PageEntry[] = [
   { path: '/', load: () => import('./deploys.tsx') },
   { path: '/lobbies/history', load: () => import('../lobbies/history.tsx') },
+  { path: '/lobbies/$lobby_id', load: () => import('../lobbies/lobby.tsx') },
   { path: '/lobbies', load: () => import('../lobbies/live.tsx') },
   { path: '/settings', load: () => import('./settings.tsx') },
   { path: '/analytics', load: () => import('../insight/analytics.tsx') },

@@ -1,0 +1,100 @@
+// The players of a lobby, and removing one.
+import { useState } from 'react'
+import { deleteMatchmakerLobbyPlayer, listMatchmakerLobbyPlayers } from '../../api/operations.gen.ts'
+import { useChange } from '../../api/queries.ts'
+import { Button } from '../../parts/button.tsx'
+import { ShortId, shortId } from '../../parts/copy.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
+import { ConfirmDialog } from '../../parts/lazy-dialogs.tsx'
+import { Badge } from '../../parts/notice.tsx'
+import { Section } from '../../parts/page.tsx'
+import { Ago } from '../../parts/time.tsx'
+import { useMay } from '../game/game.ts'
+import type { Player } from './lobby-events.tsx'
+
+type LobbyPlayersProps = { game_id: string; lobby_id: string; players: readonly Player[]; is_over: boolean }
+
+export function LobbyPlayers({ game_id, lobby_id, players, is_over }: LobbyPlayersProps) {
+  const may_remove = useMay()(deleteMatchmakerLobbyPlayer)
+  const [removing, setRemoving] = useState<Player | null>(null)
+  const columns: Column<Player>[] = [
+    { id: 'player', title: 'Player', cell: ({ player_id }) => <ShortId id={player_id} /> },
+    {
+      id: 'state',
+      title: 'State',
+      sortBy: ({ connect_ts }) => Number(connect_ts === undefined),
+      cell: ({ connect_ts }) =>
+        connect_ts === undefined ? (
+          <span title="The seat is kept until the player connects, or the deadline passes.">
+            <Badge>reserved</Badge>
+          </span>
+        ) : (
+          <Badge tone="good">connected</Badge>
+        ),
+    },
+    {
+      id: 'seat',
+      title: 'Seat',
+      sortBy: ({ create_ts }) => create_ts,
+      cell: ({ create_ts }) => <Ago ts={create_ts} />,
+    },
+    {
+      id: 'connected',
+      title: 'Connected',
+      cell: ({ connect_ts }) => (connect_ts === undefined ? '' : <Ago ts={connect_ts} />),
+    },
+  ]
+  if (may_remove) {
+    columns.push({
+      id: 'remove',
+      title: 'Action',
+      cell: (player) => (
+        <Button kind="quiet" onClick={() => setRemoving(player)} aria-label={`Remove ${shortId(player.player_id)} …`}>
+          Remove …
+        </Button>
+      ),
+    })
+  }
+  return (
+    <Section
+      title="Players"
+      actions={<CopyAs operation={listMatchmakerLobbyPlayers} input={{ params: { game_id, lobby_id } }} />}
+    >
+      <DataTable
+        label="Players"
+        columns={columns}
+        rows={players}
+        rowId={({ player_id }) => player_id}
+        empty={is_over ? 'The lobby has ended: no player has a seat.' : 'No player has a seat.'}
+      />
+      {removing === null ? null : (
+        <RemovePlayer params={{ game_id, lobby_id, player_id: removing.player_id }} onClose={() => setRemoving(null)} />
+      )}
+    </Section>
+  )
+}
+
+type RemovePlayerProps = { params: { game_id: string; lobby_id: string; player_id: string }; onClose: () => void }
+
+function RemovePlayer({ params, onClose }: RemovePlayerProps) {
+  const change = useChange(deleteMatchmakerLobbyPlayer, {
+    done: ({ did_remove }) => (did_remove ? 'The player was removed.' : 'The player had left before.'),
+    onDone: onClose,
+    shows_errors: true,
+  })
+  return (
+    <ConfirmDialog
+      title={`Remove player ${shortId(params.player_id)}`}
+      submit="Remove"
+      is_danger
+      is_busy={change.isPending}
+      error={change.error}
+      onSubmit={() => change.mutate({ params })}
+      onClose={onClose}
+    >
+      <p>The seat is free at once, and the player's token is refused from now on.</p>
+      <p>An open connection stays open until the game server closes it.</p>
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,185 @@
+// One lobby: what it is, what happened to it, its players, what it uses, its log at any of these moments, and its console.
+import type { getNamespaceLobby as OfLobby, ResponseOf } from '@muster/contract'
+import { useParams } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import {
+  deleteMatchmakerLobby,
+  getLobbyLogs,
+  getNamespaceLobby,
+  listMatchmakerLobbyPlayers,
+  listNamespaceLobbies,
+  writeLobbyInput,
+} from '../../api/operations.gen.ts'
+import { useCall } from '../../api/queries.ts'
+import { gameLink, HOME, namespaceLink } from '../../links.ts'
+import { Button } from '../../parts/button.tsx'
+import { CopyButton, shortId } from '../../parts/copy.tsx'
+import { CopyAs } from '../../parts/copy-as.tsx'
+import { Notice, Pending } from '../../parts/notice.tsx'
+import { duration } from '../../parts/numbers.ts'
+import { Facts, Page, Section } from '../../parts/page.tsx'
+import { Age, Ago, Instant } from '../../parts/time.tsx'
+import { usePageActions } from '../../shell/page-actions.ts'
+import { useMay } from '../game/game.ts'
+import { LobbyLog } from '../logs/lobby-log.tsx'
+import { useNamespace } from '../namespace/namespace.ts'
+import { LobbyConsole, useHasConsole } from './lobby-console.tsx'
+import { eventsOf, type LobbyEvent, type Player, Timeline } from './lobby-events.tsx'
+import { regionName } from './lobby-parts.tsx'
+import { LobbyPlayers } from './lobby-players.tsx'
+import { LobbyUsage } from './lobby-usage.tsx'
+import { exitText, OutcomeBadge, type PastLobby } from './past-lobby.tsx'
+import { StopLobbies } from './stop-lobbies.tsx'
+
+const LOBBY_EVERY_MS = 2_000
+const NO_PLAYERS: readonly Player[] = []
+
+export default function LobbyPage() {
+  const { lobby_id = '' } = useParams({ strict: false }) as { lobby_id?: string }
+  const { game, namespace } = useNamespace()
+  const { read, lobby, perf_lists } = useLobby(lobby_id)
+  const to = namespaceLink(game.game_id, namespace.namespace_id)
+  const crumbs = [
+    { text: 'Home', to: HOME },
+    { text: game.display_name, to: gameLink(game.game_id) },
+    { text: namespace.display_name, to },
+    { text: 'Lobbies', to: `${to}/lobbies` },
+  ]
+  const title = `Lobby ${shortId(lobby_id)}`
+  if (lobby !== undefined)
+    return <Lobby key={lobby_id} title={title} crumbs={crumbs} lobby={lobby} perf_lists={perf_lists} />
+  return (
+    <Page title={title} crumbs={crumbs}>
+      <Pending read={read} what="Loading the lobby" />
+      {read.data === undefined ? null : (
+        <Notice tone="warn">This namespace has no such lobby, or its history is no longer kept.</Notice>
+      )}
+    </Page>
+  )
+}
+
+type PerfLists = ResponseOf<typeof OfLobby>['perf_lists']
+
+/** Developers get the whole record. Viewers find it in the list, whose order follows from the time in the id. */
+function useLobby(lobby_id: string) {
+  const { params } = useNamespace()
+  const may = useMay()(getNamespaceLobby)
+  const every_ms = LOBBY_EVERY_MS
+  const whole = useCall(getNamespaceLobby, { params: { ...params, lobby_id } }, { every_ms, enabled: may })
+  const query = { before_create_ts: momentAfter(lobby_id) }
+  const list = useCall(listNamespaceLobbies, { params, query }, { every_ms, enabled: !may })
+  const listed = list.data?.lobbies.find((one) => one.lobby_id === lobby_id)
+  const found = may ? whole.data?.lobby : listed
+  return {
+    read: may ? whole : list,
+    // After a change of the page, the record of the lobby before may still be there.
+    lobby: found?.lobby_id === lobby_id ? found : undefined,
+    perf_lists: may ? (whole.data?.perf_lists ?? []) : [],
+  }
+}
+
+/** The first 48 bits of the id (UUIDv7) are the millisecond of its creation. */
+function momentAfter(lobby_id: string): string {
+  const ms = Number.parseInt(lobby_id.replaceAll('-', '').slice(0, 12), 16)
+  return new Date((Number.isNaN(ms) ? 0 : ms) + 1).toISOString()
+}
+
+type LobbyProps = { title: string; crumbs: { text: string; to: string }[]; lobby: PastLobby; perf_lists: PerfLists }
+
+function Lobby({ title, crumbs, lobby, perf_lists }: LobbyProps) {
+  const { game } = useNamespace()
+  const may = useMay()
+  const { game_id } = game
+  const { lobby_id, lobby_group_name_id: mode } = lobby
+  const is_over = lobby.status.stopped !== undefined
+  const params = { game_id, lobby_id }
+  const read = useCall(listMatchmakerLobbyPlayers, { params }, { every_ms: LOBBY_EVERY_MS, enabled: !is_over })
+  const players = is_over ? NO_PLAYERS : (read.data?.players ?? NO_PLAYERS)
+  const events = useMemo(() => eventsOf(lobby, players, perf_lists), [lobby, players, perf_lists])
+  const [selected, setSelected] = useState<LobbyEvent | null>(null)
+  const moment = useMemo(() => (selected === null ? null : { ts_ms: selected.ts_ms }), [selected])
+  const [is_stopping, setStopping] = useState(false)
+  const may_stop = may(deleteMatchmakerLobby) && !is_over
+  const may_read = may(getLobbyLogs)
+  const has_console = useHasConsole(mode, may(writeLobbyInput) && !is_over)
+  usePageActions(may_stop ? [{ id: 'lobby-stop', title: `Stop ${title}`, run: () => setStopping(true) }] : [])
+  return (
+    <Page
+      title={title}
+      crumbs={crumbs}
+      mark={<OutcomeBadge lobby={lobby} />}
+      actions={
+        <>
+          {may_stop ? (
+            <CopyAs operation={deleteMatchmakerLobby} input={{ params }} muster={`stop ${lobby_id}`} />
+          ) : null}
+          {may_stop ? (
+            <Button kind="danger" onClick={() => setStopping(true)}>
+              Stop …
+            </Button>
+          ) : null}
+        </>
+      }
+    >
+      <div className="grid min-w-0 gap-5 lg:grid-cols-2">
+        <Section title="Facts">
+          <LobbyFacts lobby={lobby} />
+        </Section>
+        <Section title="Timeline">
+          <Timeline
+            game_id={game_id}
+            events={events}
+            selected={selected?.id ?? null}
+            onSelect={may_read ? (event) => setSelected({ ...event }) : null}
+          />
+        </Section>
+      </div>
+      {may_read ? (
+        <Section title="Log" is_bare>
+          <LobbyLog game_id={game_id} lobby_id={lobby_id} moment={moment} />
+        </Section>
+      ) : null}
+      {has_console ? <LobbyConsole game_id={game_id} lobby_id={lobby_id} mode={mode} /> : null}
+      <LobbyPlayers game_id={game_id} lobby_id={lobby_id} players={players} is_over={is_over} />
+      <LobbyUsage game_id={game_id} lobby_id={lobby_id} is_over={is_over} />
+      {is_stopping ? (
+        <StopLobbies
+          game_id={game_id}
+          lobby_ids={[lobby_id]}
+          players={players.length}
+          onDone={() => undefined}
+          onClose={() => setStopping(false)}
+        />
+      ) : null}
+    </Page>
+  )
+}
+
+function LobbyFacts({ lobby }: { lobby: PastLobby }) {
+  const { game } = useNamespace()
+  const { lobby_id, create_ts, start_ts, ready_ts, status } = lobby
+  const facts: [name: string, value: React.ReactNode][] = [
+    [
+      'Id',
+      <span key="id" className="flex flex-wrap items-center gap-2">
+        <code>{lobby_id}</code>
+        <CopyButton text={lobby_id} />
+      </span>,
+    ],
+    ['Game mode', lobby.lobby_group_name_id],
+    ['Region', regionName(game, lobby.region_id)],
+    ['Created', <Ago key="created" ts={create_ts} />],
+  ]
+  if (start_ts !== undefined && ready_ts !== undefined) {
+    facts.push(['Ready after', duration(Date.parse(ready_ts) - Date.parse(create_ts))])
+  }
+  if (status.stopped === undefined) facts.push(['Age', <Age key="age" since={create_ts} />])
+  else {
+    facts.push(
+      ['Ended', <Instant key="ended" ts={status.stopped.stop_ts} />],
+      ['How', exitText(status.stopped.exit_code)],
+      ['Lasted', duration(Date.parse(status.stopped.stop_ts) - Date.parse(create_ts))],
+    )
+  }
+  return <Facts facts={facts} />
+}
