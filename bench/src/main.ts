@@ -8,6 +8,7 @@ const BENCHES: Record<string, () => Promise<{ run: () => Promise<void> }>> = {
   crowd: () => import('./crowd/run.ts'),
   edge: () => import('./edge/run.ts'),
   find: () => import('./find/run.ts'),
+  hub: () => import('./hub/run.ts'),
   idle: () => import('./idle/run.ts'),
   rays: () => import('./find/rays.ts'),
   tail: () => import('./find/tail.ts'),

@@ -2,7 +2,6 @@
 // the scroll position alone. With wrapping, lines are measured.
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { memo, type ReactNode, type RefObject, useEffect, useImperativeHandle, useState } from 'react'
-import { instant } from '../../parts/numbers.ts'
 import type { LogColor, LogLevel, LogSpan } from './log-lines.ts'
 import type { LogRow } from './log-messages.ts'
 import type { LogStore } from './log-store.ts'
@@ -24,7 +23,7 @@ export type LogRowsProps = {
 
 export const LINE_PX = 20
 /** Lines that are drawn before and after the visible ones. */
-const OVERSCAN_LINES = 24
+const OVERSCAN_LINES = 10
 /** Scrolling by fewer lines draws nothing anew. */
 const STEP_LINES = 8
 
@@ -132,6 +131,7 @@ type LineProps = {
 }
 
 const Line = memo(function Line({ row, letter, is_marked, is_wrapped, onLine }: LineProps) {
+  const instant_text = new Date(row.ts_ms).toISOString()
   const back = is_marked ? 'bg-mark' : row.is_gap ? 'bg-warn-page' : ''
   return (
     <div
@@ -148,11 +148,7 @@ const Line = memo(function Line({ row, letter, is_marked, is_wrapped, onLine }: 
         {letter}
         {row.line}
       </button>
-      <time
-        dateTime={new Date(row.ts_ms).toISOString()}
-        title={instant(row.ts_ms)}
-        className="shrink-0 pr-3 text-soft select-none max-sm:hidden"
-      >
+      <time dateTime={instant_text} title={instant_text} className="shrink-0 pr-3 text-soft select-none max-sm:hidden">
         {timeText(row.ts_ms)}
       </time>
       <span className={`pr-3 ${is_wrapped ? 'min-w-0 wrap-anywhere whitespace-pre-wrap' : 'whitespace-pre'}`}>
