@@ -1,7 +1,7 @@
 // The command palette: go to a page, game or namespace, or run what the open page can do. React Aria filters the list, moves
 // through it by arrow keys, and reads it out. The module is loaded when the palette opens first.
-import { useNavigate } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
 import {
   Autocomplete,
   Dialog,
@@ -13,9 +13,11 @@ import {
   SearchField,
   useFilter,
 } from 'react-aria-components'
-import { ACCOUNT, gameLink, HOME, platformLink } from '../links.ts'
+import { getOverview } from '../api/operations.gen.ts'
+import { useCall } from '../api/queries.ts'
+import { ACCOUNT, gameLink, groupLink, HOME, namespaceLink, platformLink } from '../links.ts'
 import { type PageAction, useAllPageActions } from './page-actions.ts'
-import { useGames, usePerson } from './person.tsx'
+import { usePerson } from './person.tsx'
 
 /** Entries of the open list. Further ones appear when the person types more. */
 const ENTRIES_MAX = 200
@@ -24,7 +26,8 @@ type Entry = { id: string; title: string; kind: string; run: () => void }
 
 export default function Palette({ onClose }: { onClose: () => void }) {
   const { contains } = useFilter({ sensitivity: 'base' })
-  const entries = useEntries()
+  const [text, setText] = useState('')
+  const entries = useEntries(text.trim())
   return (
     <ModalOverlay
       isOpen
@@ -34,10 +37,10 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     >
       <Modal className="w-full max-w-xl rounded-xl border border-line bg-page shadow-2xl outline-none">
         <Dialog aria-label="Command palette" className="flex max-h-[70vh] flex-col outline-none">
-          <Autocomplete filter={contains}>
+          <Autocomplete filter={contains} inputValue={text} onInputChange={setText}>
             <SearchField aria-label="Go to or do" autoFocus className="border-b border-line p-3">
               <Input
-                placeholder="Type a page, a game or an action"
+                placeholder="Type a page, a game, an id or an action"
                 className="w-full bg-transparent text-base outline-none"
               />
             </SearchField>
@@ -69,25 +72,62 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   )
 }
 
-function useEntries(): Entry[] {
+const PLATFORM_PAGES = ['regions', 'groups', 'people', 'backups', 'jobs', 'settings'] as const
+const GAME_PAGES = ['search', 'rays', 'versions', 'builds', 'sites', 'tokens', 'settings'] as const
+const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** `text`: what the person has typed. An id leads to the search of each game, for lobbies, players and rays. */
+function useEntries(text: string): Entry[] {
   const navigate = useNavigate()
   const actions = useAllPageActions()
-  const games = useGames()
+  const { data } = useCall(getOverview, {})
   const { is_admin } = usePerson()
+  const { game_id } = useParams({ strict: false }) as { game_id?: string }
   return useMemo(() => {
     const page = (to: string, title: string, kind = 'page'): Entry => ({
       id: to,
       title,
       kind,
-      run: () => void navigate({ to }),
+      run: () =>
+        void navigate({
+          to: to.split('?')[0]!,
+          search: Object.fromEntries(new URLSearchParams(to.split('?')[1])) as never,
+        }),
     })
+    const { games = [], namespaces = [], groups = [] } = data ?? {}
+    const names = new Map(games.map((game) => [game.game_id, game.display_name]))
+    const of_id = ID.test(text)
+      ? games.map((game) =>
+          page(`${gameLink(game.game_id, 'search')}?text=${text}`, `${text} in ${game.display_name}`, 'search'),
+        )
+      : []
+    const all = [
+      ...of_id,
+      page(HOME, 'Home'),
+      ...games.map((game) => page(gameLink(game.game_id), game.display_name, 'game')),
+      ...namespaces.map((one) =>
+        page(
+          namespaceLink(one.game_id, one.namespace_id),
+          `${names.get(one.game_id)}: ${one.display_name}`,
+          'namespace',
+        ),
+      ),
+      ...(game_id === undefined
+        ? []
+        : GAME_PAGES.map((tab) => page(gameLink(game_id, tab), `${names.get(game_id) ?? 'Game'}: ${tab}`))),
+      ...groups.map((group) => page(groupLink(group.group_id), group.display_name, 'group')),
+      ...(is_admin
+        ? [
+            page(platformLink(), 'Platform'),
+            ...PLATFORM_PAGES.map((tab) => page(platformLink(tab), `Platform: ${tab}`)),
+          ]
+        : []),
+      page(ACCOUNT, 'Your account'),
+    ]
     const of_page = actions.map(
       (action: PageAction): Entry => ({ ...action, id: `do ${action.id}`, kind: 'this page' }),
     )
-    const of_games = (games.data?.games ?? []).map((game) => page(gameLink(game.game_id), game.display_name, 'game'))
-    const of_platform = is_admin ? [page(platformLink(), 'Platform')] : []
-    const all = [page(HOME, 'Home'), ...of_games, ...of_platform, page(ACCOUNT, 'Your account')]
     // What is typed most is a name; so an action never comes before the game of the same name.
     return [...all.slice(0, ENTRIES_MAX), ...of_page]
-  }, [actions, games.data, is_admin, navigate])
+  }, [actions, data, game_id, is_admin, navigate, text])
 }

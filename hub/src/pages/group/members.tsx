@@ -5,6 +5,7 @@ import { useState } from 'react'
 import {
   createGroupInvite,
   deleteGroup,
+  getGroupQuotas,
   getGroupMembers as getMembers,
   kickGroupMember,
   leaveGroup,
@@ -21,11 +22,12 @@ import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField } from '../../parts/fields.tsx'
 import { ConfirmDialog, FormDialog } from '../../parts/lazy-dialogs.tsx'
 import { Badge, Pending } from '../../parts/notice.tsx'
-import { Page, Section } from '../../parts/page.tsx'
+import { Facts, Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
 import { usePerson } from '../../shell/person.tsx'
 import { RenameForm } from '../rename-form.tsx'
 import { useGroup } from './group.ts'
+import { QuotaMeter } from './quota-meter.tsx'
 
 type Member = ResponseOf<typeof getGroupMembers>['members'][number]
 type Opened = { kind: 'invite' | 'leave' | 'delete' } | { kind: 'transfer' | 'remove'; member: Member }
@@ -61,6 +63,7 @@ export default function Members() {
         <Pending read={read} />
         <MemberTable members={read.data?.members ?? []} onOpen={setOpened} />
       </Section>
+      <Quotas />
       {may(updateGroupProfile) ? (
         <RenameForm
           name={group.display_name}
@@ -91,6 +94,21 @@ export default function Members() {
       </Section>
       {opened === null ? null : <OpenedDialog opened={opened} onClose={() => setOpened(null)} />}
     </Page>
+  )
+}
+
+function Quotas() {
+  const { group } = useGroup()
+  const read = useCall(getGroupQuotas, { params: { group_id: group.group_id } })
+  return (
+    <Section title="Quotas" lead="The operator of the platform sets the limits.">
+      <Pending read={read} />
+      <Facts
+        facts={(read.data?.quotas ?? []).map(
+          (quota) => [quota.quota, <QuotaMeter key={quota.quota} quota={quota} />] as const,
+        )}
+      />
+    </Section>
   )
 }
 

@@ -6,6 +6,17 @@ import { Page } from '../../parts/page.tsx'
 import { usePerson } from '../../shell/person.tsx'
 import { Tabs } from '../../shell/tabs.tsx'
 
+const TABS = [
+  { text: 'Health', to: platformLink(), is_exact: true },
+  { text: 'Regions', to: platformLink('regions') },
+  { text: 'Groups', to: platformLink('groups') },
+  { text: 'People', to: platformLink('people') },
+  { text: 'Backups', to: platformLink('backups') },
+  { text: 'Jobs', to: platformLink('jobs') },
+  { text: 'Audit log', to: platformLink('audit') },
+  { text: 'Settings', to: platformLink('settings') },
+]
+
 export default function PlatformFrame() {
   const { is_admin } = usePerson()
   if (!is_admin) {
@@ -19,13 +30,7 @@ export default function PlatformFrame() {
   }
   return (
     <>
-      <Tabs
-        label="Platform"
-        tabs={[
-          { text: 'Health', to: platformLink(), is_exact: true },
-          { text: 'Audit log', to: platformLink('audit') },
-        ]}
-      />
+      <Tabs label="Platform" tabs={TABS} />
       <Outlet />
     </>
   )

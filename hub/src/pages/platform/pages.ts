@@ -4,4 +4,10 @@ import type { PageEntry } from '../../shell/page-entry.ts'
 export const platformPages: readonly PageEntry[] = [
   { path: '/', load: () => import('./health.tsx') },
   { path: '/audit', load: () => import('../insight/platform-audit.tsx') },
+  { path: '/regions', load: () => import('./regions.tsx') },
+  { path: '/groups', load: () => import('./groups.tsx') },
+  { path: '/people', load: () => import('./people.tsx') },
+  { path: '/backups', load: () => import('./backups.tsx') },
+  { path: '/jobs', load: () => import('./jobs.tsx') },
+  { path: '/settings', load: () => import('./settings.tsx') },
 ]

@@ -1,4 +1,4 @@
-// Sign-in: by a code from an e-mail, or by the operator's access token.
+// Sign-in: by a code from an e-mail, by a link that works once, or by the operator's access token.
 import { useLocation, useRouter } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useState } from 'react'
 import { callAnonymously } from '../../api/call.ts'
@@ -6,6 +6,7 @@ import { CallError } from '../../api/call-error.ts'
 import {
   completeAccessTokenVerification,
   completeEmailVerification,
+  completeLinkVerification,
   getBootstrap,
   startEmailVerification,
 } from '../../api/operations.gen.ts'
@@ -35,6 +36,7 @@ export default function SignIn() {
         <img src="/hub-icon.svg" alt="" className="size-12" />
         <h1>Sign in to Muster</h1>
       </header>
+      <LinkForm />
       {error === null ? null : <Failure error={error} />}
       {bootstrap === null ? (
         error === null ? (
@@ -101,6 +103,31 @@ function Form({ onSubmit, children }: { onSubmit: () => void; children: ReactNod
     <form onSubmit={send} className="flex flex-col gap-3 rounded-lg border border-line bg-raised p-4">
       {children}
     </form>
+  )
+}
+
+/**
+ * The link of the first start. A click spends it, not the visit: programs that open addresses of chats and logs would
+ * otherwise use it up.
+ */
+function LinkForm() {
+  const { search } = useLocation()
+  const [link] = useState((search as { link?: unknown }).link)
+  const { is_busy, error, run } = useStep()
+  if (link === undefined) return null
+  const send = (): void =>
+    run(async () => {
+      await callAnonymously(completeLinkVerification, { body: { link: String(link) } })
+      await openSession()
+    })
+  return (
+    <Form onSubmit={send}>
+      <p>Your link signs you in as an administrator. It works once.</p>
+      {error === null ? null : <Failure error={error} />}
+      <Button type="submit" kind="primary" is_busy={is_busy} autoFocus>
+        Sign in with the link
+      </Button>
+    </Form>
   )
 }
 

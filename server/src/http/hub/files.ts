@@ -40,8 +40,9 @@ export async function openHubFiles(): Promise<HubFiles | null> {
       const name = names.get(path)
       const type = TYPES[extname(path)]
       if (name === undefined || type === undefined) return undefined
-      const accepted = CODINGS.filter((coding) => new RegExp(`\\b${coding.name}\\b`).test(accepted_codings))
-      const coding = accepted.find(({ ending }) => names.has(path + ending))
+      // `br;q=0` refuses the coding.
+      const accepted = accepted_codings.split(',').map((text) => text.trim())
+      const coding = CODINGS.find(({ name: coded, ending }) => accepted.includes(coded) && names.has(path + ending))
       const bytes = await readFile(new URL(name + (coding?.ending ?? ''), FOLDER))
       return { type, coding: coding?.name ?? null, bytes }
     },

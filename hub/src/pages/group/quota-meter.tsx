@@ -1,0 +1,20 @@
+// A quota of a group and its use.
+import type { getGroupQuotas, ResponseOf } from '@muster/contract'
+import { Meter } from '../../parts/meter.tsx'
+import { bytes, count } from '../../parts/numbers.ts'
+
+export type Quota = ResponseOf<typeof getGroupQuotas>['quotas'][number]
+
+export function QuotaMeter({ quota, has_name = false }: { quota: Quota; has_name?: boolean }) {
+  return (
+    <span className="flex flex-wrap items-center gap-2">
+      {has_name ? <span className="text-soft">{quota.quota}</span> : null}
+      <Meter
+        label={quota.quota}
+        value={quota.used}
+        max={quota.limit}
+        format={quota.quota === 'bytes' ? bytes : count}
+      />
+    </span>
+  )
+}
