@@ -55,6 +55,7 @@ import {
 import { consumeGroupInvite, createGroupInvite, getGroupInvite } from './cloud/invites.ts'
 import { getAnalyticsMatchmakerLive } from './cloud/live.ts'
 import { writeLobbyInput } from './cloud/lobby-input.ts'
+import { getLobbyTimeline } from './cloud/lobby-timeline.ts'
 import { getLobbyUsage } from './cloud/lobby-usage.ts'
 import {
   exportLobbyLogs,
@@ -297,6 +298,7 @@ export const OPERATIONS: readonly Operation[] = [
   setMatchmakerVersionDraining,
   getLobbyLogs,
   writeLobbyInput,
+  getLobbyTimeline,
   getLobbyUsage,
   exportLobbyLogs,
   exportMatchmakerLobbyHistory,

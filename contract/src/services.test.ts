@@ -8,7 +8,11 @@ const FORMER_MATCHMAKER_PATH =
   /^\/(?:(?:matchmaker|v1|parties|identity\/events|cloud\/games\/[^/?]+\/matchmaker(?!\/lobbies\/(?:export-history|[^/?]+\/logs(?:\/export)?)(?:[?]|$))|cloud\/rays\/[^/?]+\/explain)(?=[/?]|$)|identity\/identities(?=[?]|$))/
 
 /** Operations that are newer than the expression, which has them in the other role. */
-const NEWER: ReadonlySet<string> = new Set(['games.matchmaker.writeLobbyInput', 'games.matchmaker.getLobbyUsage'])
+const NEWER: ReadonlySet<string> = new Set([
+  'games.matchmaker.writeLobbyInput',
+  'games.matchmaker.getLobbyUsage',
+  'games.matchmaker.getLobbyTimeline',
+])
 
 const ID = '0199c6a2-7d3e-7b41-9c55-2f8e6a1d4b07'
 

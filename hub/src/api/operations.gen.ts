@@ -62,6 +62,7 @@ export const getKvBatch = /* @__PURE__ */ describe<typeof contract.getKvBatch>('
 export const getKvEntry = /* @__PURE__ */ describe<typeof contract.getKvEntry>('kv.get', 'GET', '/kv/entries', 'viewer')
 export const getLobbyLogs = /* @__PURE__ */ describe<typeof contract.getLobbyLogs>('games.matchmaker.getLobbyLogs', 'GET', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/logs', 'developer')
 export const getLobbyState = /* @__PURE__ */ describe<typeof contract.getLobbyState>('lobbies.getState', 'GET', '/matchmaker/lobbies/{lobby_id}/state', null)
+export const getLobbyTimeline = /* @__PURE__ */ describe<typeof contract.getLobbyTimeline>('games.matchmaker.getLobbyTimeline', 'GET', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/timeline', 'viewer')
 export const getLobbyUsage = /* @__PURE__ */ describe<typeof contract.getLobbyUsage>('games.matchmaker.getLobbyUsage', 'GET', '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/usage', 'viewer')
 export const getNamespaceLobby = /* @__PURE__ */ describe<typeof contract.getNamespaceLobby>('games.namespaces.logs.getNamespaceLobby', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}', 'developer')
 export const getOverview = /* @__PURE__ */ describe<typeof contract.getOverview>('overview.get', 'GET', '/cloud/overview', 'viewer')

@@ -24,6 +24,7 @@ import { images } from './cloud/images.ts'
 import { invites } from './cloud/invites.ts'
 import { live } from './cloud/live.ts'
 import { lobbyInput } from './cloud/lobby-input.ts'
+import { lobbyTimelines } from './cloud/lobby-timeline.ts'
 import { lobbyUsages } from './cloud/lobby-usage.ts'
 import { logs } from './cloud/logs.ts'
 import { members } from './cloud/members.ts'
@@ -97,6 +98,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...search,
     ...logs(log_readers),
     ...lobbyInput,
+    ...lobbyTimelines,
     ...lobbyUsages,
     ...live,
   ]

@@ -222,6 +222,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.setMatchmakerVersionDraining': GAME_DEVELOPERS,
   'games.matchmaker.getLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.writeLobbyInput': GAME_DEVELOPERS,
+  'games.matchmaker.getLobbyTimeline': GAME,
   'games.matchmaker.getLobbyUsage': GAME,
   'games.matchmaker.exportLobbyLogs': GAME_DEVELOPERS,
   'games.matchmaker.exportMatchmakerLobbyHistory': GAME,

@@ -219,6 +219,7 @@ function lobbyRecordCalls(world: World): Record<string, Call> {
       },
     },
     'games.matchmaker.getLobbyLogs': { params: lobby, query: { stream: 'std_out' } },
+    'games.matchmaker.getLobbyTimeline': { params: lobby, query: { limit: '50' } },
     'games.matchmaker.getLobbyUsage': { params: lobby, query: { step_ms: '60000' } },
     'games.matchmaker.writeLobbyInput': { params: lobby, body: { text: 'say hello' } },
     'games.matchmaker.exportLobbyLogs': { params: lobby, body: { stream: 'std_err' } },

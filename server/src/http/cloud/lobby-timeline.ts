@@ -1,0 +1,7 @@
+import { getLobbyTimeline } from '@muster/contract'
+import { lobbyTimeline } from '../../cloud/lobbies/timeline.ts'
+import { type Implementation, implement } from '../implement.ts'
+
+export const lobbyTimelines: Implementation[] = [
+  implement(getLobbyTimeline, ({ ctx, caller, params, query }) => lobbyTimeline(ctx, caller, params, query)),
+]
