@@ -49,6 +49,18 @@ export async function callAnonymously<O extends Operation>(
   return (await response.json()) as ResponseOf<O>
 }
 
+/** With another token than that of the person, such as one of a game. Returns the ray of the response beside its body. */
+export async function callWithToken<O extends Operation>(
+  operation: Described<O>,
+  input: Input<O>,
+  token: string,
+  signal?: AbortSignal,
+): Promise<{ response: ResponseOf<O>; ray_id: string | null }> {
+  const response = await request(operation as Described, input as AnyInput, token, signal)
+  if (!response.ok) throw await errorOf(response)
+  return { response: (await response.json()) as ResponseOf<O>, ray_id: response.headers.get('x-ray-id') }
+}
+
 async function send(operation: Described, input: AnyInput, signal?: AbortSignal): Promise<Response> {
   const token = await userToken()
   if (token === null) throw new CallError('SIGNED_OUT', 'You are signed out. Sign in again.')

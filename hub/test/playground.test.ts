@@ -1,0 +1,134 @@
+// The matchmaker, live, and the playground that makes it work.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@muster/contract'
+import { find } from '../../server/test/http/steps.ts'
+import { isTooWide, violationsOf } from './axe.ts'
+import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
+import { openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
+
+const shortId = (id: string): string => id.slice(-8)
+
+test('the matchmaker at work', async (t) => {
+  const hub = await openPlayedHub(t)
+  if (hub === null) return
+  const { game_id, namespace_id } = hub.game
+  const address = `${hub.url}/games/${game_id}/namespaces/${namespace_id}`
+  const lobby = shortId(hub.seat.lobby.lobby_id)
+
+  await t.test(
+    'each lobby is a bar of seats that moves as players come, and refusals are counted by code',
+    async () => {
+      const view = await hub.viewAs('developer')
+      const { page } = view
+      await page.goto(`${address}/matchmaker`)
+      await page.getByRole('link', { name: `Lobby ${lobby}: 1 of 4, ready`, exact: true }).waitFor()
+      await page.getByRole('rowheader', { name: 'ranked' }).waitFor()
+      const refusals = page.getByRole('table', { name: 'Refusals' })
+      await refusals.getByRole('row', { name: /MATCHMAKER_TOO_MANY_LOBBIES 1 / }).waitFor()
+      await find(hub.game)
+      await page.getByRole('link', { name: `Lobby ${lobby}: 2 of 4, ready`, exact: true }).waitFor()
+      await page.getByRole('table', { name: 'Requests' }).getByText('lobbies.find').first().waitFor()
+      await refusals.getByRole('link', { name: shortId(hub.refused_ray_id) }).click()
+      await page.getByText('The namespace had 2 of 2 lobbies (lobby_count_max).').waitFor()
+      assert.deepEqual(view.faults, [])
+      await view.context.close()
+    },
+  )
+
+  await t.test('a find of the playground is explained, by keyboard, and its token is revoked', async () => {
+    const view = await hub.viewAs('developer')
+    const { page } = view
+    await page.goto(`${address}/playground`)
+    await page.getByLabel('Game mode').selectOption('ranked')
+    await page.getByLabel('Tags').fill('map')
+    await page.getByText('Each line needs a name and a value').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Find', exact: true }).isDisabled(), true)
+    await page.getByLabel('Tags').fill('map=moon')
+    await page.getByRole('button', { name: 'Find', exact: true }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByText('The request was refused with MATCHMAKER_TOO_MANY_LOBBIES, after').waitFor()
+    await page.getByText('"map":"moon"').waitFor()
+    await page.getByRole('table', { name: 'Waterfall' }).waitFor()
+    const { tokens } = await hub.platform.client.call(listGameNamespaceTokensPublic, {
+      params: { game_id, namespace_id },
+    })
+    assert.deepEqual(
+      tokens.map(({ revoke_ts }) => revoke_ts === undefined),
+      [false, true],
+      'the token of the playground, and that of the game',
+    )
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('fake players take seats, and each gives its seat back', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/playground`)
+    await page.getByLabel('Game mode').selectOption('default')
+    await page.getByLabel('How many').fill('2')
+    await page.keyboard.press('Enter')
+    const table = page.getByRole('table', { name: 'Fake players' })
+    await table
+      .getByRole('button', { name: /^Remove 198\.18\./ })
+      .nth(1)
+      .waitFor()
+    const live = await openView(hub)
+    await signInAsAdmin(hub, live)
+    await live.page.goto(`${address}/matchmaker`)
+    await live.page.getByRole('link', { name: `Lobby ${lobby}: 4 of 4, ready`, exact: true }).waitFor()
+    await table
+      .getByRole('button', { name: /^Remove 198\.18\./ })
+      .first()
+      .click()
+    await live.page.getByRole('link', { name: `Lobby ${lobby}: 3 of 4, ready`, exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Remove all' }).click()
+    await live.page.getByRole('link', { name: `Lobby ${lobby}: 2 of 4, ready`, exact: true }).waitFor()
+    await table.waitFor({ state: 'detached' })
+    const { tokens } = await hub.platform.client.call(listGameCloudTokens, { params: { game_id } })
+    assert.deepEqual(
+      tokens.map(({ revoke_ts }) => revoke_ts === undefined),
+      [false],
+    )
+    assert.deepEqual([...view.faults, ...live.faults], [])
+    await view.context.close()
+    await live.context.close()
+  })
+
+  await t.test('a viewer sees the lobbies, and neither requests nor the playground', async () => {
+    const view = await hub.viewAs('viewer')
+    const { page } = view
+    await page.goto(`${address}/matchmaker`)
+    await page.getByRole('link', { name: new RegExp(`^Lobby ${lobby}`) }).waitFor()
+    assert.equal(await page.getByRole('heading', { name: /Requests|Refusals/ }).count(), 0)
+    await page.goto(`${address}/playground`)
+    await page.getByText('Developers and owners of the group may use the playground.').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Find', exact: true }).count(), 0)
+    await view.context.close()
+  })
+
+  await t.test('axe finds nothing, and nothing scrolls sideways', () => checkLook(hub, address))
+})
+
+async function checkLook(hub: PlayedHub, address: string): Promise<void> {
+  for (const { colorScheme, viewport } of [
+    { colorScheme: 'light', viewport: WIDE },
+    { colorScheme: 'dark', viewport: PHONE },
+  ] as const) {
+    const view = await openView(hub, { colorScheme, viewport, bypassCSP: true })
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    for (const [path, heading] of [
+      ['matchmaker', 'Requests for seats, as they arrive'],
+      ['playground', 'Fake players'],
+    ] as const) {
+      await page.goto(`${address}/${path}`)
+      await page.getByRole('heading', { name: heading }).waitFor()
+      assert.deepEqual(await violationsOf(page), [], `${path} ${colorScheme}`)
+      assert.equal(await isTooWide(page), false, `${path} is wider than the window`)
+    }
+    await view.context.close()
+  }
+}
