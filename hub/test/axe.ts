@@ -7,12 +7,14 @@ const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))
 type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
 type AxeWindow = { axe: { run: (options: object) => Promise<{ violations: Violation[] }> } }
 
-/** One line for each element that breaks a rule. */
-export async function violationsOf(page: Page): Promise<string[]> {
+/** One line for each element that breaks a rule. `rules`: only these are checked. */
+export async function violationsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
   const is_there = await page.evaluate(() => 'axe' in globalThis)
   if (!is_there) await page.addScriptTag({ path: AXE })
   const violations = await page.evaluate(
-    async () => (await (globalThis as unknown as AxeWindow).axe.run({ resultTypes: ['violations'] })).violations,
+    async (runOnly) =>
+      (await (globalThis as unknown as AxeWindow).axe.run({ resultTypes: ['violations'], ...runOnly })).violations,
+    rules === undefined ? {} : { runOnly: [...rules] },
   )
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`))
 }

@@ -5,11 +5,13 @@ import { Heading, Modal, ModalOverlay, Dialog as RacDialog } from 'react-aria-co
 import type { CallError } from '../api/call-error.ts'
 import { Button } from './button.tsx'
 import { TextField } from './fields.tsx'
+import { useFocusAfterwards } from './focus.ts'
 import { Failure } from './notice.tsx'
 
 export type DialogProps = { title: string; onClose: () => void; is_wide?: boolean; children: ReactNode }
 
 export function Dialog({ title, onClose, is_wide = false, children }: DialogProps) {
+  useFocusAfterwards()
   return (
     <ModalOverlay
       isOpen

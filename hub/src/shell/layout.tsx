@@ -4,6 +4,7 @@ import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { signOut, userToken } from '../api/session.ts'
 import { ACCOUNT, HOME, PLATFORM, SIGN_IN } from '../links.ts'
 import { Button } from '../parts/button.tsx'
+import { CONTENT_ID, useKeptFocus } from '../parts/focus.ts'
 import { Failure, Loading } from '../parts/notice.tsx'
 import { closeToast, showToast, useToasts } from '../toasts.ts'
 import { PersonProvider, usePerson, useProfile, useSession } from './person.tsx'
@@ -65,16 +66,23 @@ function SignedIn() {
   return (
     <PersonProvider person={{ identity_id, display_name, is_admin }}>
       <a
-        href="#content"
+        href={`#${CONTENT_ID}`}
         className="sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-50 focus:bg-page focus:p-2"
       >
         Skip to the content
       </a>
       <Bar />
-      <main id="content">
-        <Outlet />
-      </main>
+      <Content />
     </PersonProvider>
+  )
+}
+
+function Content() {
+  useKeptFocus()
+  return (
+    <main id={CONTENT_ID} tabIndex={-1} className="-outline-offset-2">
+      <Outlet />
+    </main>
   )
 }
 

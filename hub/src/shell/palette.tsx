@@ -16,6 +16,7 @@ import {
 import { getOverview } from '../api/operations.gen.ts'
 import { useCall } from '../api/queries.ts'
 import { ACCOUNT, gameLink, groupLink, HOME, namespaceLink, platformLink } from '../links.ts'
+import { useFocusAfterwards } from '../parts/focus.ts'
 import { type PageAction, useAllPageActions } from './page-actions.ts'
 import { usePerson } from './person.tsx'
 
@@ -28,6 +29,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const { contains } = useFilter({ sensitivity: 'base' })
   const [text, setText] = useState('')
   const entries = useEntries(text.trim())
+  useFocusAfterwards()
   return (
     <ModalOverlay
       isOpen

@@ -76,7 +76,10 @@ function extensionsOf(latest: Latest) {
     // Escape and then Tab leaves the editor, as CodeMirror documents for people without a mouse.
     keymap.of([...completionKeymap, ...lintKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
     EditorView.lineWrapping,
-    EditorView.contentAttributes.of({ 'aria-label': 'Config, as JSON. Press Escape, then Tab, to leave the editor.' }),
+    EditorView.contentAttributes.of({
+      'aria-label': 'Config, as JSON. Press Escape, then Tab, to leave the editor.',
+      tabindex: '0',
+    }),
     EditorView.updateListener.of((update) => {
       if (update.docChanged) latest.current.onChange(update.state.doc.toString())
     }),

@@ -231,6 +231,7 @@ function TokenForm({ is_folded }: { is_folded: boolean }) {
         label="Access token"
         type="password"
         required
+        autoFocus={is_folded}
         autoComplete="off"
         hint={
           <>
