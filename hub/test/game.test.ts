@@ -17,9 +17,8 @@ import {
 import { tarGz } from '../../server/test/builds.ts'
 import { startMailServer } from '../../server/test/identity/mail-server.ts'
 import { logIn } from '../../server/test/identity/people.ts'
-import { isTooWide, violationsOf } from './axe.ts'
 import { joined } from './people.ts'
-import { openHub, openView, PHONE, signInAsAdmin, useSession, WIDE } from './steps.ts'
+import { openHub, openView, signInAsAdmin, useSession } from './steps.ts'
 
 test('the pages of a game', async (t) => {
   const mail = await startMailServer(t)
@@ -267,43 +266,4 @@ test('the pages of a game', async (t) => {
     await row.waitFor({ state: 'detached' })
     await view.context.close()
   })
-
-  for (const { colorScheme, viewport } of [
-    { colorScheme: 'light', viewport: WIDE },
-    { colorScheme: 'dark', viewport: PHONE },
-  ] as const) {
-    await t.test(
-      `${colorScheme}, ${viewport.width} wide: axe finds nothing, and nothing scrolls sideways`,
-      async () => {
-        const view = await openView(hub, { colorScheme, viewport, bypassCSP: true })
-        const { page } = view
-        await signInAsAdmin(hub, view)
-        const of_game = [
-          '',
-          '/versions',
-          `/versions/${second.version_id}`,
-          '/versions/new',
-          '/builds',
-          '/sites',
-          '/tokens',
-          '/settings',
-        ]
-        const paths = [
-          hub.url,
-          ...of_game.map((path) => address + path),
-          namespace_address,
-          `${namespace_address}/settings`,
-          `${hub.url}/groups/${game.group_id}`,
-        ]
-        for (const path of paths) {
-          await page.goto(path)
-          await page.getByRole('heading', { level: 1 }).waitFor()
-          await page.waitForLoadState('networkidle')
-          assert.deepEqual(await violationsOf(page), [], path)
-          assert.equal(await isTooWide(page), false, `${path} is wider than the window`)
-        }
-        await view.context.close()
-      },
-    )
-  }
 })

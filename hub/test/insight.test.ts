@@ -1,9 +1,8 @@
 // The pages that explain what happened: requests, one ray, and the search.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { isTooWide, violationsOf } from './axe.ts'
-import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
-import { openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
+import { openPlayedHub } from './insight-steps.ts'
+import { openView, signInAsAdmin } from './steps.ts'
 
 const shortId = (id: string): string => id.slice(-8)
 
@@ -84,29 +83,4 @@ test('requests, rays and the search', async (t) => {
     assert.equal(await page.getByRole('table').count(), 0)
     await view.context.close()
   })
-
-  await t.test('axe finds nothing, and nothing scrolls sideways', () => checkLook(hub))
 })
-
-async function checkLook(hub: PlayedHub): Promise<void> {
-  for (const { colorScheme, viewport } of [
-    { colorScheme: 'light', viewport: WIDE },
-    { colorScheme: 'dark', viewport: PHONE },
-  ] as const) {
-    const view = await openView(hub, { colorScheme, viewport, bypassCSP: true })
-    const { page } = view
-    await signInAsAdmin(hub, view)
-    const { game_id } = hub.game
-    for (const [path, table] of [
-      [`rays`, 'Requests'],
-      [`rays/${hub.refused_ray_id}`, 'Waterfall'],
-      [`search?text=${hub.player_id}`, 'Players'],
-    ] as const) {
-      await page.goto(`${hub.url}/games/${game_id}/${path}`)
-      await page.getByRole('table', { name: table }).waitFor()
-      assert.deepEqual(await violationsOf(page), [], `${path} ${colorScheme}`)
-      assert.equal(await isTooWide(page), false, `${path} is wider than the window`)
-    }
-    await view.context.close()
-  }
-}

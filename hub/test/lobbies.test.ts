@@ -270,7 +270,6 @@ test('the live lobbies of a namespace', async (t) => {
         await signInAsAdmin(hub, view)
         await view.page.goto(`${hub.url}${scene.path}`)
         await view.page.getByRole('table', { name: 'Running lobbies' }).waitFor()
-        if (process.env.SHOTS) await view.page.screenshot({ path: `/tmp/shots/lobbies-${colorScheme}.png` })
         assert.deepEqual(await violationsOf(view.page), [])
         assert.equal(await isTooWide(view.page), false)
         await view.context.close()

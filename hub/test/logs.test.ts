@@ -223,7 +223,6 @@ test('a lobby and its log', async (t) => {
         await page.goto(`${hub.url}${path}#L2`)
         await page.locator('[data-line=L2].bg-mark').waitFor()
         await page.getByRole('img', { name: /^Memory/ }).waitFor()
-        if (process.env.SHOTS) await page.screenshot({ path: `/tmp/shots/lobby-${colorScheme}.png`, fullPage: true })
         assert.deepEqual(await violationsOf(page), [])
         assert.equal(await isTooWide(page), false)
         await view.context.close()

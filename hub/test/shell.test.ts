@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { isTooWide, violationsOf } from './axe.ts'
-import { openHub, openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
+import { openHub, openView, signInAsAdmin } from './steps.ts'
 
 test('the frame of the hub', async (t) => {
   const hub = await openHub(t)
@@ -72,28 +71,4 @@ test('the frame of the hub', async (t) => {
     await response.body?.cancel()
     await again.body?.cancel()
   })
-
-  for (const { colorScheme, viewport } of [
-    { colorScheme: 'light', viewport: WIDE },
-    { colorScheme: 'dark', viewport: PHONE },
-  ] as const) {
-    await t.test(
-      `${colorScheme}, ${viewport.width} wide: axe finds nothing, and nothing scrolls sideways`,
-      async () => {
-        const view = await openView(hub, { colorScheme, viewport, bypassCSP: true })
-        const { page } = view
-        await page.goto(`${hub.url}/sign-in`)
-        await page.getByRole('heading', { level: 1 }).waitFor()
-        assert.deepEqual(await violationsOf(page), [], 'sign-in')
-        await signInAsAdmin(hub, view)
-        for (const path of ['/', '/account', `/games/${game.game_id}`]) {
-          await page.goto(`${hub.url}${path}`)
-          await page.getByRole('heading', { level: 1 }).waitFor()
-          assert.deepEqual(await violationsOf(page), [], path)
-          assert.equal(await isTooWide(page), false, `${path} is wider than the window`)
-        }
-        await view.context.close()
-      },
-    )
-  }
 })

@@ -16,8 +16,12 @@ const LOOKS = [
 ] as const
 /** What a viewer may press: buttons that change nothing, or only what the viewer owns. */
 const VIEWER_BUTTONS = [
-  ...[/: (Copy as …|Copy the config|Explain as …|Timings as …)$/, /: [0-9a-f]{8}$/, /: (Load more|Table|CSV: .*)$/],
-  ...[/^\/: New group$/, /^\/account: (Sign out|Rename)$/, /^\/invites\/\$code: Join the group$/],
+  ...[
+    /: (Copy|Copy as …|Copy the config|Explain as …|Timings as …)$/,
+    /: [0-9a-f]{8}$/,
+    /: (Load more|Table|CSV: .*)$/,
+  ],
+  ...[/^\/: New group$/, /^\/account: /, /^\/invites\/\$code: Join the group$/],
   ...[/\/lobbies: \d+ (starting|ready|idle|closed|stalled|outdated)$/, /\/kv: (Apply|top|<i data-m>key)$/],
   /^\/groups\/\$group_id: Leave the group$/,
 ]
