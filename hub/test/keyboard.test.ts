@@ -91,7 +91,7 @@ test('by keyboard alone a version is deployed and rolled back, and a lobby is st
     await page.keyboard.press('Control+k')
     await page.getByRole('searchbox').waitFor()
     await page.keyboard.type('Game')
-    await page.getByRole('menuitem', { name: /^Game/ }).waitFor()
+    await page.getByRole('menuitem', { name: 'Game game' }).waitFor()
     await page.keyboard.press('Enter')
     await page.waitForURL(`${hub.url}/games/${game.game_id}`)
     await page.getByRole('heading', { level: 1, name: 'Game' }).waitFor()
