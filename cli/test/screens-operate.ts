@@ -49,6 +49,7 @@ const SPINNER: OperateStep['figures'] = [
   [/^ {2}[·-] .*\n/gm, ''],
   [/N m?s/g, 'N s'],
   [/\d+ migrated/g, 'N migrated'],
+  [/link=[\w-]+/g, 'link=LINK'],
   [/(\S) {2,}/g, '$1  '],
 ]
 
