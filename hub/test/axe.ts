@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))
 
 type Violation = { id: string; nodes: { html: string; failureSummary: string }[] }
+type PageWindow = { document: { documentElement: { scrollWidth: number; clientWidth: number } } }
 type AxeWindow = { axe: { run: (options: object) => Promise<{ violations: Violation[] }> } }
 
 /** One line for each element that breaks a rule. `rules`: only these are checked. */
@@ -21,5 +22,8 @@ export async function violationsOf(page: Page, rules?: readonly string[]): Promi
 
 /** Whether the page is wider than the window, so that a phone would scroll sideways. */
 export function isTooWide(page: Page): Promise<boolean> {
-  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
+  return page.evaluate(() => {
+    const { scrollWidth, clientWidth } = (globalThis as unknown as PageWindow).document.documentElement
+    return scrollWidth > clientWidth
+  })
 }

@@ -75,7 +75,8 @@ async function wantedOf({ ctx }: Platform, { namespace_id }: TestGame): Promise<
 }
 
 async function requireTrue({ hub, game }: Scene, page: Page): Promise<number> {
-  let [shown, wanted]: Record<string, string[]>[] = [{}, {}]
+  let shown: Record<string, string[]> = {}
+  let wanted: Record<string, string[]> = {}
   await until('the page to show what the tables have', async () => {
     ;[wanted, shown] = [await wantedOf(hub.platform, game), await shownOf(page)]
     return JSON.stringify(Object.entries(shown).sort()) === JSON.stringify(Object.entries(wanted).sort())
