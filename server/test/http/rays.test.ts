@@ -200,7 +200,7 @@ test('every listener gives its answers a fresh ray id, whatever id the client se
   const { port } = new URL(platform.edge_url)
   const own = { 'x-ray-id': UNKNOWN_ID, x_ray_id: UNKNOWN_ID, 'x-muster-edge': 'forged' }
   const doors: [string, number, Record<string, string>?][] = [
-    [`${platform.api_url}/`, 200],
+    [`${platform.api_url}/`, 302],
     [`${platform.api_url}/openapi.json`, 200],
     [`${platform.api_url}/nothing`, 404],
     [`${platform.api_url}/cloud/games`, 401],
@@ -208,7 +208,8 @@ test('every listener gives its answers a fresh ray id, whatever id the client se
     [`${platform.api_url}/objects/nothing`, 404],
     [`${platform.matchmaker_url}/matchmaker/regions`, 401],
     [`${platform.matchmaker_url}/matchmaker/regions`, 200, bearer(game.public_token)],
-    [`${platform.edge_url}/`, 200],
+    // The hub is at the name of the main domain.
+    [`${platform.edge_url}/`, 302],
     [`${platform.edge_url}/cloud/games`, 401],
     [`${platform.edge_url}/matchmaker/regions`, 200, bearer(game.public_token)],
     [`${platform.edge_url}/lobbies/nothing`, 404],

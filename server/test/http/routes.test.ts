@@ -22,6 +22,16 @@ const OTHERS = [
   // The token in its address names the game and the program; it confirms nothing without a session.
   'GET /devices/link/*',
   'GET /images/avatar.svg',
+  // The hub: one document for all of its pages, and its files.
+  'GET /sign-in',
+  'GET /account',
+  'GET /games/*',
+  'GET /groups/*',
+  'GET /invites/*',
+  'GET /platform',
+  'GET /platform/*',
+  'GET /hub-assets/*',
+  'GET /hub-icon.svg',
   // A browser asks what it may send.
   'OPTIONS /*',
   'OPTIONS /kv/*',
