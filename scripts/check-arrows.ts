@@ -151,6 +151,7 @@ function isTest(path: string): boolean {
     path.startsWith('server/test/') ||
     path.startsWith('cli/test/') ||
     path.startsWith('hub/test/') ||
+    path.startsWith('hub/screenshots/') ||
     /\.test\.[a-z]+$/.test(path) ||
     (TEST_SUPPORT as readonly string[]).includes(path)
   )

@@ -23,7 +23,6 @@ const MADE = new Map([
   ['server/src/addresses/ip-data/folder.ts', 'From a fixed list of words.'],
   ['server/src/cloud/exports.ts', 'From fixed parts.'],
   ['server/src/edge/proxy/request-class.ts', 'From the paths of the contract.'],
-  ['server/src/http/hub/files.ts', 'From the two codings that files of the hub have.'],
   ['server/src/http/sockets.ts', 'From the paths of the contract.'],
   ['server/src/tokens/credentials.ts', "From the labels of the platform's tokens."],
   ['server/src/tsig-key.ts', 'From fixed parts. It reads a file of the operator.'],

@@ -49,6 +49,8 @@ test('a lobby and its log', async (t) => {
     await signInAsAdmin(hub, view)
     await page.goto(`${hub.url}${path}`)
     await page.getByText('last of the start').waitFor()
+    // The two streams arrive in their own time.
+    await page.getByText('a complaint').waitFor()
     const lines = await linesOf(page)
     assert.equal(lines.L1, 'plain <b>text</b> <script>alert(1)</script>')
     assert.equal(lines.L2, 'red and bold green')
@@ -251,7 +253,7 @@ test('a lobby and its log', async (t) => {
       await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click()
       await page.getByText('ended: exit code 0').waitFor()
       await page.getByText('The log is complete: the server has ended.').waitFor()
-      assert.equal(await page.getByRole('button', { name: 'Stop …' }).count(), 0)
+      await page.getByRole('button', { name: 'Stop …' }).waitFor({ state: 'detached' })
       assert.deepEqual(view.faults, [])
       await view.context.close()
     },

@@ -152,7 +152,7 @@ async function playOne({ platform }: OpenHub, game: TestGame): Promise<Record<st
 }
 
 /** Every page that the hub has. A parameter without a value fails: a new one gets its record in `openSweptHub`. */
-export function pagesOf({ ids }: SweptHub): SweptPage[] {
+export function pagesOf({ ids }: Pick<SweptHub, 'ids'>): SweptPage[] {
   const withIds = (address: string): string =>
     address.replaceAll(/\$(\w+)/g, (_, name: string) => {
       const id = ids[name]

@@ -1,10 +1,17 @@
 // What happened to a lobby, in order: asked for, server, ready, players, end. A click shows the log at that moment.
-import type { listMatchmakerLobbyPlayers, ResponseOf, ServicePerf } from '@muster/contract'
+import type { LobbyTimelineEvent, listMatchmakerLobbyPlayers, ResponseOf } from '@muster/contract'
 import { Link } from '@tanstack/react-router'
+import { useEffect, useMemo } from 'react'
+import { getLobbyTimeline, getRayPerfLogs } from '../../api/operations.gen.ts'
+import { useEntries, usePages } from '../../api/queries.ts'
 import { rayLink } from '../../links.ts'
 import { shortId } from '../../parts/copy.tsx'
 import { duration, instant, timeOfDay } from '../../parts/numbers.ts'
-import { exitText, type PastLobby } from './past-lobby.tsx'
+import { useMay } from '../game/game.ts'
+import { exitText } from './past-lobby.tsx'
+
+const TIMELINE_EVERY_MS = 2_000
+const TIMELINE_PAGE = 500
 
 export type Player = ResponseOf<typeof listMatchmakerLobbyPlayers>['players'][number]
 export type LobbyEvent = {
@@ -15,36 +22,87 @@ export type LobbyEvent = {
   ray_id?: string
 }
 
-export function eventsOf(
-  lobby: PastLobby,
-  players: readonly Player[],
-  perf_lists: readonly ServicePerf[] = [],
-): LobbyEvent[] {
-  const events: LobbyEvent[] = []
-  function add(
-    id: string,
-    ts: string | undefined,
-    text: string,
-    tone: LobbyEvent['tone'] = 'plain',
-    ray_id?: string,
-  ): void {
-    if (ts === undefined) return
-    events.push({ id, ts_ms: Date.parse(ts), text, tone, ...(ray_id === undefined ? {} : { ray_id }) })
-  }
-  const request = perf_lists.find(({ svc_name }) => svc_name === 'matchmaker') ?? perf_lists[0]
-  add('requested', request?.ts, `requested by ${request?.operation}`, 'plain', request?.req_id)
-  add('created', lobby.create_ts, `created in the mode ${lobby.lobby_group_name_id}`)
-  add('started', lobby.start_ts, 'server started')
-  add('ready', lobby.ready_ts, 'server ready', 'good')
-  for (const { player_id, create_ts, connect_ts } of players) {
-    add(`reserved ${player_id}`, create_ts, `player ${shortId(player_id)} reserved a seat`)
-    add(`connected ${player_id}`, connect_ts, `player ${shortId(player_id)} connected`)
-  }
-  const { stopped } = lobby.status
-  const end = stopped === undefined ? '' : `${stopped.failed ? 'failed' : 'ended'}: ${exitText(stopped.exit_code)}`
-  add('ended', stopped?.stop_ts, end, stopped?.failed === true ? 'bad' : 'plain')
-  return events.sort((a, b) => a.ts_ms - b.ts_ms)
+/** Loads the first page again and again, and the next page at once when a page has only searched the journal. */
+export function useTimeline(game_id: string, lobby_id: string) {
+  const params = { game_id, lobby_id }
+  const query = { limit: TIMELINE_PAGE }
+  const read = usePages(
+    getLobbyTimeline,
+    { params, query },
+    ({ next_cursor }) => (next_cursor === undefined ? null : { params, query: { ...query, cursor: next_cursor } }),
+    { every_ms: TIMELINE_EVERY_MS },
+  )
+  const { fetchNextPage, hasNextPage, isFetching } = read
+  const is_empty = read.data?.pages.at(-1)?.events.length === 0
+  useEffect(() => {
+    if (is_empty && hasNextPage && !isFetching) void fetchNextPage()
+  }, [is_empty, hasNextPage, isFetching, fetchNextPage])
+  const entries = useEntries(read.data?.pages, (page) => page.events)
+  return { events: useMemo(() => eventsOf(entries), [entries]), read }
 }
+
+function eventsOf(entries: readonly LobbyTimelineEvent[]): LobbyEvent[] {
+  const counts = new Map<string, number>()
+  return entries.map((entry) => {
+    const { kind, ts, player_id, ray_id } = entry
+    const key = `${kind} ${player_id} ${ts}`
+    const count = counts.get(key) ?? 0
+    counts.set(key, count + 1)
+    const id = `${key} ${count}`
+    return { id, ts_ms: Date.parse(ts), ...wordsOf(entry), ...(ray_id === undefined ? {} : { ray_id }) }
+  })
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  disconnected: 'disconnected',
+  expired: 'did not connect in time',
+  too_long: 'stayed longer than allowed',
+  lobby_stopped: 'the lobby stopped',
+  unanswered: 'the request got no response',
+  never_ready: 'the server never called ready',
+  idle: 'no player had a seat',
+  outdated: 'another version is deployed',
+  exited: 'its server ended',
+  requested: 'a developer asked for it',
+}
+
+function wordsOf(event: LobbyTimelineEvent): Pick<LobbyEvent, 'text' | 'tone'> {
+  const player = `player ${shortId(event.player_id ?? '')}`
+  const reason = REASONS[event.reason ?? ''] ?? event.reason ?? 'unknown'
+  switch (event.kind) {
+    case 'requested':
+      return { text: `requested by ${event.operation}`, tone: 'plain' }
+    case 'created':
+      return { text: 'created', tone: 'plain' }
+    case 'process_started':
+      return { text: 'server started', tone: 'plain' }
+    case 'listening':
+      return { text: 'server listens', tone: 'plain' }
+    case 'ready':
+      return { text: 'server ready', tone: 'good' }
+    case 'player_reserved':
+      return { text: `${player} reserved a seat`, tone: 'plain' }
+    case 'player_connected':
+      return { text: `${player} connected`, tone: 'plain' }
+    case 'player_left':
+      return { text: `${player} left: ${reason}`, tone: event.reason === 'disconnected' ? 'plain' : 'warn' }
+    case 'closed':
+      return { text: 'closed: find leaves it out', tone: 'warn' }
+    case 'reopened':
+      return { text: 'open again', tone: 'plain' }
+    case 'stalled':
+      return { text: 'server stopped responding', tone: 'bad' }
+    case 'responding':
+      return { text: 'server responds again', tone: 'good' }
+    case 'stopped':
+      return { text: `stopped: ${reason}`, tone: event.reason === 'never_ready' ? 'bad' : 'plain' }
+    case 'exited':
+      return { text: `server ended: ${exitText(event.exit_code ?? -1)}`, tone: hasFailed(event) ? 'bad' : 'plain' }
+  }
+}
+
+const hasFailed = ({ reason, exit_code }: LobbyTimelineEvent): boolean =>
+  reason !== 'stopped' && (reason !== 'exit' || exit_code !== 0)
 
 const DOTS: Record<LobbyEvent['tone'], string> = {
   plain: 'bg-soft',
@@ -63,6 +121,7 @@ type TimelineProps = {
 
 export function Timeline({ game_id, events, selected, onSelect }: TimelineProps) {
   const first_ms = events[0]?.ts_ms ?? 0
+  const may_open_ray = useMay()(getRayPerfLogs)
   return (
     <ol className="max-h-96 overflow-y-auto p-2" aria-label="Timeline">
       {events.map((event) => (
@@ -92,7 +151,7 @@ export function Timeline({ game_id, events, selected, onSelect }: TimelineProps)
                 {event.text}
               </button>
             )}
-            {event.ray_id === undefined ? null : (
+            {event.ray_id === undefined || !may_open_ray ? null : (
               <>
                 {' '}
                 <Link to={rayLink(game_id, event.ray_id)}>ray</Link>

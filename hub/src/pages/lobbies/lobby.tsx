@@ -1,5 +1,4 @@
 // One lobby: what it is, what happened to it, its players, what it uses, its log at any of these moments, and its console.
-import type { getNamespaceLobby as OfLobby, ResponseOf } from '@muster/contract'
 import { useParams } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import {
@@ -24,7 +23,7 @@ import { useMay } from '../game/game.ts'
 import { LobbyLog } from '../logs/lobby-log.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
 import { LobbyConsole, useHasConsole } from './lobby-console.tsx'
-import { eventsOf, type LobbyEvent, type Player, Timeline } from './lobby-events.tsx'
+import { type LobbyEvent, type Player, Timeline, useTimeline } from './lobby-events.tsx'
 import { regionName } from './lobby-parts.tsx'
 import { LobbyPlayers } from './lobby-players.tsx'
 import { LobbyUsage } from './lobby-usage.tsx'
@@ -37,7 +36,7 @@ const NO_PLAYERS: readonly Player[] = []
 export default function LobbyPage() {
   const { lobby_id = '' } = useParams({ strict: false }) as { lobby_id?: string }
   const { game, namespace } = useNamespace()
-  const { read, lobby, perf_lists } = useLobby(lobby_id)
+  const { read, lobby } = useLobby(lobby_id)
   const to = namespaceLink(game.game_id, namespace.namespace_id)
   const crumbs = [
     { text: 'Home', to: HOME },
@@ -46,8 +45,7 @@ export default function LobbyPage() {
     { text: 'Lobbies', to: `${to}/lobbies` },
   ]
   const title = `Lobby ${shortId(lobby_id)}`
-  if (lobby !== undefined)
-    return <Lobby key={lobby_id} title={title} crumbs={crumbs} lobby={lobby} perf_lists={perf_lists} />
+  if (lobby !== undefined) return <Lobby key={lobby_id} title={title} crumbs={crumbs} lobby={lobby} />
   return (
     <Page title={title} crumbs={crumbs}>
       <Pending read={read} what="Loading the lobby" />
@@ -57,8 +55,6 @@ export default function LobbyPage() {
     </Page>
   )
 }
-
-type PerfLists = ResponseOf<typeof OfLobby>['perf_lists']
 
 /** Developers get the whole record. Viewers find it in the list, whose order follows from the time in the id. */
 function useLobby(lobby_id: string) {
@@ -74,7 +70,6 @@ function useLobby(lobby_id: string) {
     read: may ? whole : list,
     // After a change of the page, the record of the lobby before may still be there.
     lobby: found?.lobby_id === lobby_id ? found : undefined,
-    perf_lists: may ? (whole.data?.perf_lists ?? []) : [],
   }
 }
 
@@ -84,9 +79,9 @@ function momentAfter(lobby_id: string): string {
   return new Date((Number.isNaN(ms) ? 0 : ms) + 1).toISOString()
 }
 
-type LobbyProps = { title: string; crumbs: { text: string; to: string }[]; lobby: PastLobby; perf_lists: PerfLists }
+type LobbyProps = { title: string; crumbs: { text: string; to: string }[]; lobby: PastLobby }
 
-function Lobby({ title, crumbs, lobby, perf_lists }: LobbyProps) {
+function Lobby({ title, crumbs, lobby }: LobbyProps) {
   const { game } = useNamespace()
   const may = useMay()
   const { game_id } = game
@@ -95,7 +90,7 @@ function Lobby({ title, crumbs, lobby, perf_lists }: LobbyProps) {
   const params = { game_id, lobby_id }
   const read = useCall(listMatchmakerLobbyPlayers, { params }, { every_ms: LOBBY_EVERY_MS, enabled: !is_over })
   const players = is_over ? NO_PLAYERS : (read.data?.players ?? NO_PLAYERS)
-  const events = useMemo(() => eventsOf(lobby, players, perf_lists), [lobby, players, perf_lists])
+  const { events, read: timeline } = useTimeline(game_id, lobby_id)
   const [selected, setSelected] = useState<LobbyEvent | null>(null)
   const moment = useMemo(() => (selected === null ? null : { ts_ms: selected.ts_ms }), [selected])
   const [is_stopping, setStopping] = useState(false)
@@ -132,6 +127,12 @@ function Lobby({ title, crumbs, lobby, perf_lists }: LobbyProps) {
             selected={selected?.id ?? null}
             onSelect={may_read ? (event) => setSelected({ ...event }) : null}
           />
+          {timeline.hasNextPage ? (
+            <Button kind="quiet" onClick={() => void timeline.fetchNextPage()}>
+              Show later events
+            </Button>
+          ) : null}
+          {timeline.data === undefined ? <Pending read={timeline} what="Loading the timeline" /> : null}
         </Section>
       </div>
       {may_read ? (

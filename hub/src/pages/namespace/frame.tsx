@@ -39,10 +39,10 @@ function tabsOf(game_id: string, namespace_id: string): Tab[] {
   return [
     { text: 'Deploys', to: to(''), is_exact: true },
     { text: 'Lobbies', to: to('lobbies') },
-    { text: 'Settings', to: to('settings') },
     { text: 'Matchmaker', to: to('matchmaker') },
     { text: 'Playground', to: to('playground') },
     { text: 'Analytics', to: to('analytics') },
     { text: 'Key-value', to: to('kv') },
+    { text: 'Settings', to: to('settings') },
   ]
 }

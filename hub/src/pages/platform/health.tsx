@@ -54,7 +54,12 @@ export default function Health() {
       </Section>
       <Section
         title="Checks"
-        lead="What `muster doctor` checks beside a running platform: ports, sandbox, database, DNS, certificates, disk, clock, mail, captcha."
+        lead={
+          <>
+            What <code>muster doctor</code> checks beside a running platform: sandbox, database, DNS, certificates,
+            disk, clock, mail and captcha.
+          </>
+        }
         actions={
           <>
             <Button kind="primary" is_busy={checks.isPending} onClick={run}>

@@ -84,7 +84,7 @@ export function UploadTable<O extends Operation>({ label, rows, may_change, remo
         rows={rows}
         rowId={(row) => row.id}
         columns={columns}
-        empty="Nothing was uploaded yet. `muster deploy` uploads too."
+        empty="Nothing was uploaded yet. The command muster deploy uploads too."
       />
       {removed === null ? null : <RemovalDialog row={removed} removal={removal} onClose={() => setRemoved(null)} />}
     </>
