@@ -242,14 +242,14 @@ test('the feeds of a lobby that has ended, and on a namespace that is deleted, e
     body: { hostname: 'localhost' },
   })
   const query = { key: 'k', watch_index: '0' }
+  const live = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`
+  const lobbies = socket('socket of lobbies', `${platform.api_url}${live}`, { token: platform.token })
+  // A socket that opens after the end is refused instead of closed.
+  await lobbies.opened
   const feeds = [
     poll('by development token', platform.as(token).call(getKvEntry, { query })),
     poll('by the operator', platform.client.call(getKvEntry, { query: { ...query, namespace_id } })),
-    socket(
-      'socket of lobbies',
-      `${platform.api_url}/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`,
-      { token: platform.token },
-    ),
+    lobbies,
   ]
   const remove = () => platform.client.call(deleteGameNamespace, { params: { game_id, namespace_id } })
   await requireEnd(t, platform, feeds, remove, ['NAMESPACE_NOT_FOUND', 'NAMESPACE_NOT_FOUND', 'NAMESPACE_NOT_FOUND'])
