@@ -1,5 +1,5 @@
 // The versions of a game: where each runs, and the difference of any two.
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import { createGameVersion } from '../../api/operations.gen.ts'
 import { gameLink, HOME, namespaceLink, versionLink } from '../../links.ts'
 import { LinkButton } from '../../parts/button.tsx'
@@ -9,6 +9,7 @@ import { SelectField } from '../../parts/fields.tsx'
 import { Notice } from '../../parts/notice.tsx'
 import { Empty, Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
+import { useUrlState } from '../../shell/url-state.ts'
 import { Difference } from './deploy-dialog.tsx'
 import { type GameVersion, useGame, useMay } from './game.ts'
 
@@ -80,14 +81,11 @@ function RunsIn({ version }: { version: GameVersion }) {
 /** The chosen versions are in the address, so a link shows the same difference. */
 function Compare() {
   const { game } = useGame()
-  const navigate = useNavigate()
-  const { from, to } = useSearch({ strict: false }) as { from?: string; to?: string }
+  const [chosen, change] = useUrlState(['from', 'to'])
   const [newest, before] = game.versions
-  const from_id = from ?? before?.version_id
-  const to_id = to ?? newest?.version_id
+  const from_id = chosen.from || before?.version_id
+  const to_id = chosen.to || newest?.version_id
   const options = game.versions.map(({ version_id, display_name }) => ({ value: version_id, text: display_name }))
-  const choose = (search: { from?: string | undefined; to?: string | undefined }): void =>
-    void navigate({ to: '.', search: search as never, replace: true })
   return (
     <Section title="Difference">
       {from_id === undefined || to_id === undefined ? (
@@ -99,13 +97,13 @@ function Compare() {
               label="From"
               value={from_id}
               options={options}
-              onChange={(value) => choose({ from: value, to: to_id })}
+              onChange={(value) => change({ from: value, to: to_id }, { is_step: false })}
             />
             <SelectField
               label="To"
               value={to_id}
               options={options}
-              onChange={(value) => choose({ from: from_id, to: value })}
+              onChange={(value) => change({ from: from_id, to: value }, { is_step: false })}
             />
           </div>
           <Difference game_id={game.game_id} from_id={from_id} to_id={to_id} />

@@ -1,6 +1,6 @@
 // All groups, with their owners and the quotas that are used most.
 import type { listAdminGroups, ResponseOf } from '@muster/contract'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import { listAdminGroups as listGroups } from '../../api/operations.gen.ts'
 import { useEntries, usePages } from '../../api/queries.ts'
 import { groupLink, HOME } from '../../links.ts'
@@ -11,6 +11,7 @@ import { Pending } from '../../parts/notice.tsx'
 import { count } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
+import { useUrlState } from '../../shell/url-state.ts'
 import { QuotaMeter } from '../group/quota-meter.tsx'
 
 type Group = ResponseOf<typeof listAdminGroups>['groups'][number]
@@ -64,9 +65,8 @@ function fullest(quotas: readonly Quota[]): Quota | undefined {
 }
 
 export default function Groups() {
-  const navigate = useNavigate()
-  const { text = '' } = useSearch({ strict: false }) as { text?: string }
-  const query = text === '' ? {} : { text: String(text) }
+  const [{ text }, change] = useUrlState(['text'])
+  const query = text === '' ? {} : { text }
   const read = usePages(listGroups, { query }, ({ groups, is_cut }) => {
     const before_group_id = groups.at(-1)?.group_id
     return is_cut && before_group_id !== undefined ? { query: { ...query, before_group_id } } : null
@@ -78,10 +78,8 @@ export default function Groups() {
         <TextField
           label="Search by name"
           type="search"
-          value={String(text)}
-          onChange={(value) =>
-            void navigate({ to: '.', search: (value === '' ? {} : { text: value }) as never, replace: true })
-          }
+          value={text}
+          onChange={(value) => change({ text: value }, { is_step: false })}
         />
       </div>
       <Section title="All groups" actions={<CopyAs operation={listGroups} input={{ query }} />}>

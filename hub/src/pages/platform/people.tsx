@@ -1,6 +1,5 @@
 // All people who have signed in.
 import type { listAdminUsers, ResponseOf } from '@muster/contract'
-import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { createSignInLink, listAdminUsers as listUsers } from '../../api/operations.gen.ts'
 import { useChange, useEntries, usePages } from '../../api/queries.ts'
@@ -15,6 +14,7 @@ import { Badge, Pending } from '../../parts/notice.tsx'
 import { count } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
 import { Ago } from '../../parts/time.tsx'
+import { useUrlState } from '../../shell/url-state.ts'
 
 type User = ResponseOf<typeof listAdminUsers>['users'][number]
 
@@ -63,9 +63,8 @@ const COLUMNS: readonly Column<User>[] = [
 ]
 
 export default function People() {
-  const navigate = useNavigate()
-  const { text = '' } = useSearch({ strict: false }) as { text?: string }
-  const query = text === '' ? {} : { text: String(text) }
+  const [{ text }, change] = useUrlState(['text'])
+  const query = text === '' ? {} : { text }
   const read = usePages(listUsers, { query }, ({ users, is_cut }) => {
     const before_identity_id = users.at(-1)?.identity_id
     return is_cut && before_identity_id !== undefined ? { query: { ...query, before_identity_id } } : null
@@ -90,10 +89,8 @@ export default function People() {
         <TextField
           label="Search by name or e-mail address"
           type="search"
-          value={String(text)}
-          onChange={(value) =>
-            void navigate({ to: '.', search: (value === '' ? {} : { text: value }) as never, replace: true })
-          }
+          value={text}
+          onChange={(value) => change({ text: value }, { is_step: false })}
         />
       </div>
       <Section title="All people" actions={<CopyAs operation={listUsers} input={{ query }} />}>

@@ -1,6 +1,5 @@
 // The settings in force, and where each comes from.
 import type { listAdminSettings, ResponseOf } from '@muster/contract'
-import { useNavigate, useSearch } from '@tanstack/react-router'
 import { listAdminSettings as listSettings } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
@@ -9,6 +8,7 @@ import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { CheckField, TextField } from '../../parts/fields.tsx'
 import { Badge, Pending } from '../../parts/notice.tsx'
 import { Page, Section } from '../../parts/page.tsx'
+import { useUrlState } from '../../shell/url-state.ts'
 
 type Setting = ResponseOf<typeof listAdminSettings>['settings'][number]
 
@@ -42,20 +42,14 @@ function Value({ setting: { value, is_secret, source } }: { setting: Setting }) 
 }
 
 export default function Settings() {
-  const navigate = useNavigate()
-  const { text = '', set = false } = useSearch({ strict: false }) as { text?: string; set?: boolean }
+  const [{ text, set }, change] = useUrlState(['text', 'set'])
+  const is_set_only = set === 'true'
   const read = useCall(listSettings, {})
-  const wanted = String(text).toLowerCase()
+  const wanted = text.toLowerCase()
   const settings = (read.data?.settings ?? []).filter(
     ({ name, description, source }) =>
-      (!set || source === 'environment') && `${name} ${description}`.toLowerCase().includes(wanted),
+      (!is_set_only || source === 'environment') && `${name} ${description}`.toLowerCase().includes(wanted),
   )
-  const choose = (search: { text: string; set: boolean }): void =>
-    void navigate({
-      to: '.',
-      search: { ...(search.text === '' ? {} : { text: search.text }), ...(search.set ? { set: true } : {}) } as never,
-      replace: true,
-    })
   return (
     <Page
       title="Settings"
@@ -67,14 +61,14 @@ export default function Settings() {
           <TextField
             label="Search"
             type="search"
-            value={String(text)}
-            onChange={(value) => choose({ text: value, set })}
+            value={text}
+            onChange={(value) => change({ text: value }, { is_step: false })}
           />
         </div>
         <CheckField
           label="Only those that are set"
-          checked={set}
-          onChange={(is_on) => choose({ text: String(text), set: is_on })}
+          checked={is_set_only}
+          onChange={(is_on) => change({ set: is_on ? 'true' : '' }, { is_step: false })}
         />
       </div>
       <Section title="Settings in force" actions={<CopyAs operation={listSettings} input={{}} />}>
