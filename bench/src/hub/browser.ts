@@ -42,7 +42,10 @@ export async function heapMb({ cdp }: OpenPage): Promise<number> {
 
 /** Scripts of the page are text, because this program has no document. */
 const RECORD = `
-  globalThis.frames_recorded = { gaps_ms: [], is_over: false }
+  globalThis.frames_recorded = { gaps_ms: [], tasks_ms: [], is_over: false }
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) frames_recorded.tasks_ms.push(duration)
+  }).observe({ type: 'longtask' })
   let before = performance.now()
   const take = (now) => {
     frames_recorded.gaps_ms.push(now - before)
@@ -53,13 +56,19 @@ const RECORD = `
 `
 
 /** Records the time between frames from now on. */
-export async function recordFrames({ page }: OpenPage): Promise<void> {
+export async function recordFrames({ page }: Pick<OpenPage, 'page'>): Promise<void> {
   await page.evaluate(`{${RECORD}}`)
 }
 
-/** Ends the record. Returns the times between the frames, in ms. */
-export async function endFrames({ page }: OpenPage): Promise<number[]> {
-  const gaps: number[] = await page.evaluate('frames_recorded.is_over = true; frames_recorded.gaps_ms')
+/** `gaps_ms`: the times between the frames. `tasks_ms`: the tasks of the page that took longer than 50 ms. */
+export type Frames = { gaps_ms: number[]; tasks_ms: number[] }
+
+export async function endFrames({ page }: Pick<OpenPage, 'page'>): Promise<Frames> {
+  const { gaps_ms, tasks_ms }: Frames = await page.evaluate('frames_recorded.is_over = true; frames_recorded')
   // The first gap began before the record.
-  return gaps.slice(1)
+  return { gaps_ms: gaps_ms.slice(1), tasks_ms }
+}
+
+export function framesPerSecond({ gaps_ms }: Frames): number {
+  return gaps_ms.length / (gaps_ms.reduce((sum, gap_ms) => sum + gap_ms, 0) / 1_000)
 }
