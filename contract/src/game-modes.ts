@@ -12,6 +12,8 @@ import {
 export type PortConfig = {
   name: string
   protocol: PortProtocol
+  /** The number in every lobby. Null: the platform chooses one for each. */
+  port: number | null
   port_range: PortRange | null
   proxy_protocol: boolean
   require_player_token: boolean
@@ -36,6 +38,8 @@ export type GameModeConfig = {
   image_id: string | null
   args: readonly string[]
   env: Readonly<Record<string, string>>
+  /** Text files by their path within the lobby's writable folder. */
+  files: Readonly<Record<string, string>>
   network_mode: 'bridge' | 'host'
   /** Whether developers may write to the standard input of the server. */
   standard_input: boolean
@@ -91,11 +95,13 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       image_id: docker?.image_id ?? null,
       args: docker?.args ?? [],
       env: { ...shared.docker?.env, ...mode.docker?.env },
+      files: docker?.files ?? {},
       network_mode: docker?.network_mode ?? 'bridge',
       standard_input: docker?.standard_input ?? false,
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,
         protocol: port.protocol ?? PORT_PROTOCOL_DEFAULT,
+        port: port.port ?? null,
         port_range: port.port_range ?? null,
         proxy_protocol: port.proxy_protocol ?? false,
         require_player_token: port.require_player_token ?? false,

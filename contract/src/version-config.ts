@@ -2,6 +2,7 @@
 // not implement.
 import Type, { type Static } from 'typebox'
 import { CaptchaConfig } from './captcha-config.ts'
+import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
 import { described, object } from './records.ts'
 import { verificationMembers } from './verification-config.ts'
@@ -84,7 +85,7 @@ const Port = object({
       minimum: 1,
       maximum: 65535,
       description:
-        'Always refused: lobbies share the network of their machine, so the platform chooses the number. Leave it out, and let the server listen on `PORT_<NAME>`.',
+        'Number on which the server listens in every lobby, for servers whose number is fixed. Requires a machine on which each lobby has a network of its own; elsewhere the start fails with `no_network`. Default: the platform chooses a number, which is in `PORT_<NAME>`.',
     }),
   ),
   port_range: Type.Optional(
@@ -124,7 +125,7 @@ const Docker = object(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), {
         maxItems: 64,
         description:
-          'Command line of the server: the program and its arguments, at most 64. Example: `["node", "server.mjs"]`.',
+          'Command line of the server: the program and its arguments, at most 64. Placeholders such as `${PORT_GAME}` are filled when a lobby starts; `$${` is a literal `${`. Example: `["node", "server.mjs"]`.',
       }),
     ),
     env: Type.Optional(
@@ -132,7 +133,7 @@ const Docker = object(
         ENV_NAME_PATTERN,
         Type.String({ maxLength: 512 }),
         64,
-        'Environment variables of the server, at most 64, in addition to those of the platform. Those of `matchmaker.docker` and of the game mode are merged by name.',
+        'Environment variables of the server, at most 64, in addition to those of the platform. Placeholders are filled as in `args`. Those of `matchmaker.docker` and of the game mode are merged by name.',
       ),
     ),
     network_mode: Type.Optional(
@@ -155,6 +156,7 @@ const Docker = object(
         'Ports of the server by name, at most 16. The server listens on the number in `PORT_<NAME>`.',
       ),
     ),
+    files: Type.Optional(FilesConfig),
   },
   'The server that lobbies run. Default: `matchmaker.docker`. The name is the same for every kind of build.',
 )

@@ -13,6 +13,7 @@ const ROOT_FILES = [
   'ids',
   'free-buffer',
   'json-text',
+  'lobby-addresses',
   'mail',
   'parking-protocol',
   'procfs',
@@ -61,6 +62,8 @@ export const ARROWS: Record<string, readonly string[]> = {
   ids: [],
   'free-buffer': [],
   'json-text': [],
+  // Where players reach a lobby: the matchmaker returns it, and the runner writes it into the environment.
+  'lobby-addresses': ['config', 'contract'],
   // Mails are shared among the clients that asked for them.
   mail: ['addresses', 'semaphore'],
   'parking-protocol': [],

@@ -5,6 +5,7 @@ import { type GameModeConfig, gameModesOf, tierIn } from '../game-modes.ts'
 import type { IdleLobbies, VersionConfig } from '../version-config.ts'
 import { checkActions } from './action-check.ts'
 import { checkCaptcha } from './captcha-check.ts'
+import { checkPlaceholders } from './placeholder-check.ts'
 import type { PlatformRules } from './platform-rules.ts'
 import { checkPorts } from './port-check.ts'
 import { checkRoutes } from './route-check.ts'
@@ -12,7 +13,7 @@ import { checkRoutes } from './route-check.ts'
 /** Environment variables of a game mode. */
 const ENV_MAX = 64
 /** What the platform sets itself in a lobby's environment. */
-const RESERVED_ENV = /^(PLATFORM|PORT)_/
+const RESERVED_ENV = /^(PLATFORM|PORT|PUBLIC_(HOST|PORT|URL))_/
 
 type Matchmaker = NonNullable<VersionConfig['matchmaker']>
 type Docker = NonNullable<Matchmaker['docker']>
@@ -50,9 +51,13 @@ function checkMatchmaker(rules: PlatformRules | null, matchmaker: Matchmaker, co
     errors.push(...checkCreate(modes.get(name)!, mode_path))
     errors.push(...checkIdle(mode.idle_lobbies, mode_path))
     errors.push(...checkTiers(rules, modes.get(name)!, mode, mode_path))
-    errors.push(
-      ...checkMode(modes.get(name)!, [...(mode.docker ? mode_path : matchmaker.docker ? path : mode_path), 'docker']),
-    )
+    const docker_path = [...(mode.docker ? mode_path : matchmaker.docker ? path : mode_path), 'docker']
+    const envPath = (variable: string): string[] => {
+      const is_own = mode.docker?.env !== undefined && Object.hasOwn(mode.docker.env, variable)
+      return [...(is_own ? mode_path : path), 'docker', 'env', variable]
+    }
+    errors.push(...checkMode(modes.get(name)!, docker_path))
+    errors.push(...checkPlaceholders(modes.get(name)!, docker_path, envPath))
   }
   for (const [block_path, docker] of dockerBlocksOf(matchmaker)) {
     errors.push(...checkDocker(docker, block_path), ...checkPorts(docker, rules, block_path))

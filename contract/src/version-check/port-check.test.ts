@@ -51,7 +51,7 @@ test('a range is of tcp or udp ports, in network mode host, in order, and within
     [{ protocol: 'tcp', ...range(26_999, 27_000) }, ['docker.ports.x.port_range port_out_of_range']],
     [{ protocol: 'udp', ...range(27_990, 28_000) }, ['docker.ports.x.port_range port_out_of_range']],
     [{ protocol: 'udp', ...range(27_999, 40_000) }, ['docker.ports.x.port_range port_out_of_range']],
-    [{ protocol: 'udp', port: 5, ...range(27_000, 27_000) }, ['docker.ports.x.port not_supported']],
+    [{ protocol: 'udp', port: 5, ...range(27_000, 27_000) }, ['docker.ports.x.port conflicts']],
     [{ protocol: 'udp', ...range(27_000, 27_000), proxy: 'game_guard' }, ['docker.ports.x.proxy not_allowed']],
     [
       { protocol: 'udp', ...range(27_000, 27_000), proxy_protocol: true, require_player_token: true },
@@ -68,14 +68,17 @@ test('a range is of tcp or udp ports, in network mode host, in order, and within
   ])
 })
 
-test('a number that the server would like is refused, with the variable that has its own', () => {
-  const ports: Ports = { 'my-game': { protocol: 'tcp', port: 7_777 }, web: { protocol: 'http' } }
-  const errors = checkPorts({ ports }, { host_ranges: [], has_certificates: true }, ['docker'])
-  assert.deepStrictEqual(
-    errors.map(({ path, reason }) => [path, reason]),
-    [[['docker', 'ports', 'my-game', 'port'], 'not_supported']],
-  )
-  assert.match(errors[0]!.message, /PORT_MY_GAME/)
+test('a port may have a number, which no other port of its transport has, and none in network mode host', () => {
+  const fixed: Ports = {
+    'my-game': { protocol: 'tcp', port: 7_777 },
+    voice: { protocol: 'udp', port: 7_777 },
+    web: { protocol: 'http' },
+  }
+  assert.deepStrictEqual(wrongs(fixed), [])
+  assert.deepStrictEqual(wrongs({ a: { protocol: 'tcp', port: 7_777 }, b: { protocol: 'http', port: 7_777 } }), [
+    'docker.ports.b.port ports_overlap',
+  ])
+  assert.deepStrictEqual(wrongs({ a: { protocol: 'tcp', port: 7_777 } }, 'host'), ['docker.ports.a.port not_supported'])
 })
 
 test('options that a protocol does not have are refused, and so are ranges that collide', () => {

@@ -28,6 +28,10 @@ export function checkPorts(
   for (const [name, port] of entries) {
     const at: Wrong = (rest, reason, message) => wrong(['ports', name, ...rest], reason, message)
     errors.push(...checkOptions(name, port, at))
+    if (port.port !== undefined && port.port_range === undefined && docker.network_mode === 'host') {
+      const message = `In network mode host all lobbies share the machine's ports, so ${name} cannot have port ${port.port} in each. Use a port_range, or network mode bridge.`
+      errors.push(at(['port'], 'not_supported', message))
+    }
     if (port.protocol === 'tcp_tls' && rules?.has_certificates === false) {
       const message = `This platform has no certificates, and ${name} cannot be tcp_tls without one; tcp can.`
       errors.push(at(['protocol'], 'tls_disabled', message))
@@ -40,13 +44,9 @@ export function checkPorts(
 function checkOptions(name: string, port: Port, wrong: Wrong): ErrorDetail[] {
   const errors: ErrorDetail[] = []
   const { protocol, port_range } = port
-  if (port.port !== undefined) {
-    const remedy =
-      port_range === undefined
-        ? `Leave port out, and let the server listen on the number in PORT_${name.replaceAll('-', '_').toUpperCase()}.`
-        : 'Leave port out: the server takes a free number of the port_range.'
-    const message = `Lobbies share the network of their machine, so the server cannot have port ${port.port} for itself. ${remedy}`
-    errors.push(wrong(['port'], 'not_supported', message))
+  if (port.port !== undefined && port_range !== undefined) {
+    const message = `${name} has a port and a port_range. Leave port out: the server takes a free number of the range.`
+    errors.push(wrong(['port'], 'conflicts', message))
   }
   if (port_range === undefined && port.proxy === 'none') {
     errors.push(wrong(['proxy'], 'needs_game_guard', `Only a port_range has no proxy, and ${name} is a port.`))
@@ -90,11 +90,16 @@ function checkRange(
   return errors
 }
 
-/** Ranges of one transport are apart. */
+/** Ranges and fixed numbers of one transport are apart. */
 function checkTogether(entries: readonly (readonly [string, Port])[], wrong: Wrong): ErrorDetail[] {
   return entries.flatMap(([name, port], index): ErrorDetail[] => {
     const { port_range } = port
     const others = entries.slice(0, index).filter(([, other]) => transportOf(other) === transportOf(port))
+    const twin = port.port === undefined ? undefined : others.find(([, other]) => other.port === port.port)
+    if (twin !== undefined) {
+      const message = `${twin[0]} has port ${port.port} already. Give ${name} another number.`
+      return [wrong(['ports', name, 'port'], 'ports_overlap', message)]
+    }
     const overlapped = others.find(([, { port_range: other }]) => {
       return port_range && other && other.min <= port_range.max && port_range.min <= other.max
     })

@@ -1,32 +1,61 @@
 // The environment of a lobby: its ids, its place, its token, its ports, and the variables of the version config. The
-// driver adds only PATH, HOME and TMPDIR. The config cannot replace variables of the platform.
-import type { GameModeConfig } from '@muster/contract'
+// driver adds only PATH, HOME and TMPDIR. The config cannot replace variables of the platform, except PORT and HOST.
+// The same values fill the placeholders of the version config.
+import {
+  fillPlaceholders,
+  type GameModeConfig,
+  HOME_PLACEHOLDER,
+  LOBBY_PLACEHOLDERS,
+  placeholderNames,
+  variableOfPort,
+} from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
+import { lobbyAddress } from '../lobby-addresses.ts'
+import type { ScratchFile } from './drivers/driver.ts'
 import type { WantedLobby } from './rows.ts'
 
 /** The token is valid for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
 const LOBBY_TOKEN_LIFETIME_MS = 365 * 24 * 3_600_000
 
 /** Names that `env` of the config may not set. Variables of a loader or an interpreter are allowed. */
-const OWN_NAMES = /^(PLATFORM_|PORT_)|^(PATH|HOME|TMPDIR)$/
+const OWN_NAMES = /^(PLATFORM_|PORT_|PUBLIC_(HOST|PORT|URL)_)|^(PATH|HOME|TMPDIR)$/
 
-export function lobbyEnvironment(
+/** What a lobby's program starts with. */
+export type ProgramStart = { args: string[]; env: Record<string, string>; files: ScratchFile[] }
+
+/** `home`: the writable folder, as the program sees it. */
+export function programStart(
   ctx: Context,
   lobby: WantedLobby,
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
-): Record<string, string> {
+  home: string,
+): ProgramStart {
+  const own = { ...platformVariables(ctx, lobby, mode), ...portVariables(ctx, lobby, mode, ports) }
+  const values = placeholderValues(own, mode, home)
+  const env: Record<string, string> = {}
+  for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
+  for (const [name, value] of Object.entries(mode.env)) {
+    if (!OWN_NAMES.test(name)) env[name] = fillPlaceholders(value, values)
+  }
+  for (const [name, value] of Object.entries(own)) if (OWN_NAMES.test(name)) env[name] = value
+  return {
+    args: mode.args.map((text) => fillPlaceholders(text, values)),
+    env,
+    files: Object.entries(mode.files).map(([path, text]) => ({ path, content: fillPlaceholders(text, values) })),
+  }
+}
+
+function platformVariables(ctx: Context, lobby: WantedLobby, mode: GameModeConfig): Record<string, string> {
   const { lobby_id, namespace_id } = lobby
   const region = ctx.config.regions.find(({ name }) => name === lobby.region)
   const token = ctx.keys.issue(
     { kind: 'lobby', lobby_id, namespace_id },
     { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS },
   )
-  const env: Record<string, string> = {}
-  for (const [name, value] of Object.entries(mode.env)) if (!OWN_NAMES.test(name)) env[name] = value
-  Object.assign(env, {
+  const own: Record<string, string> = {
     PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.lobby_api_port}`,
     PLATFORM_TOKEN: token,
     PLATFORM_LOBBY_ID: lobby_id,
@@ -46,18 +75,48 @@ export function lobbyEnvironment(
     // Thousandths of a core, and bytes.
     PLATFORM_CPU: String(Math.round(lobby.cpu_cores * 1000)),
     PLATFORM_MEMORY: String(lobby.memory_mb * 1024 ** 2),
-  })
-  if (lobby.lobby_config !== null) env.PLATFORM_LOBBY_CONFIG = lobby.lobby_config
-  if (Object.keys(lobby.tags).length > 0) env.PLATFORM_LOBBY_TAGS = JSON.stringify(lobby.tags)
-  for (const [name, { port }] of Object.entries(ports)) env[`PORT_${variableOf(name)}`] = String(port)
-  for (const { name, port_range } of mode.ports) {
-    if (port_range === null) continue
-    env[`PORT_RANGE_MIN_${variableOf(name)}`] = String(port_range.min)
-    env[`PORT_RANGE_MAX_${variableOf(name)}`] = String(port_range.max)
   }
-  return env
+  if (lobby.lobby_config !== null) own.PLATFORM_LOBBY_CONFIG = lobby.lobby_config
+  if (Object.keys(lobby.tags).length > 0) own.PLATFORM_LOBBY_TAGS = JSON.stringify(lobby.tags)
+  return own
 }
 
-function variableOf(port_name: string): string {
-  return port_name.toUpperCase().replaceAll('-', '_')
+/** Where the server listens, and where players reach it. PORT and HOST are those of the first port. */
+function portVariables(
+  ctx: Context,
+  lobby: WantedLobby,
+  mode: GameModeConfig,
+  ports: Readonly<Record<string, RunPort>>,
+): Record<string, string> {
+  const own: Record<string, string> = {}
+  for (const item of mode.ports) {
+    const variable = variableOfPort(item.name)
+    const listening = ports[item.name]
+    const address = lobbyAddress(ctx.config, lobby, item)
+    if (listening !== undefined) {
+      own.PORT ??= String(listening.port)
+      own.HOST ??= listening.hostname
+      own[`PORT_${variable}`] = String(listening.port)
+    }
+    if (item.port_range !== null) {
+      own[`PORT_RANGE_MIN_${variable}`] = String(item.port_range.min)
+      own[`PORT_RANGE_MAX_${variable}`] = String(item.port_range.max)
+    }
+    own[`PUBLIC_HOST_${variable}`] = address.hostname
+    if (address.port !== undefined) own[`PUBLIC_PORT_${variable}`] = String(address.port)
+    own[`PUBLIC_URL_${variable}`] = address.url
+  }
+  return own
+}
+
+/** Without the token, which belongs in no command line, and without what players send. */
+function placeholderValues(
+  own: Readonly<Record<string, string>>,
+  { ports }: GameModeConfig,
+  home: string,
+): Map<string, string> {
+  const values = new Map([[HOME_PLACEHOLDER, home]])
+  for (const name of LOBBY_PLACEHOLDERS) values.set(name, own[`PLATFORM_${name}`]!)
+  for (const name of placeholderNames(ports)) if (own[name] !== undefined) values.set(name, own[name])
+  return values
 }

@@ -1,12 +1,12 @@
 // Starts one lobby: its game mode, its build, its ports, its row, its process. A player waits for it, so only the row is
 // written before the process starts, because it must exist first. All else is recorded once the process runs.
-import { type GameModeConfig, gameModesOf } from '@muster/contract'
+import { type GameModeConfig, gameModesOf, type PortConfig, variableOfPort } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { Builds } from './builds.ts'
 import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
-import { lobbyEnvironment } from './environment.ts'
+import { programStart } from './environment.ts'
 import type { Ports } from './ports.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
@@ -35,23 +35,28 @@ export async function launchLobby(
   if (mode === undefined) return recordFailedStart(launch, lobby, 'no_build', 'The version has no such game mode.')
   // A port range belongs to the whole machine: the server itself chooses a free port of it.
   const with_number = mode.ports.filter(({ port_range }) => port_range === null)
+  const fixed = with_number.find(({ port }) => port !== null)
+  if (fixed !== undefined && !driver.has_own_network) {
+    return recordFailedStart(launch, lobby, 'no_network', needsNetwork(fixed))
+  }
   const numbers = await launch.ports.take(with_number.length)
   if (numbers === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
 
   const ports: Record<string, RunPort> = {}
-  for (const [index, { name, protocol, proxy_protocol, require_player_token }] of with_number.entries()) {
+  for (const [index, { name, protocol, port, proxy_protocol, require_player_token }] of with_number.entries()) {
     const options = { ...(proxy_protocol && { proxy_protocol }), ...(require_player_token && { require_player_token }) }
-    ports[name] = { protocol, hostname: '127.0.0.1', port: numbers[index] ?? 0, ...options }
+    ports[name] = { protocol, hostname: '127.0.0.1', port: port ?? numbers[index] ?? 0, ...options }
   }
   try {
     if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return release(launch, numbers)
     phase(ray, 'process')
-    const env = lobbyEnvironment(ctx, lobby, mode, ports)
+    const { args, env, files } = programStart(ctx, lobby, mode, ports, driver.homeOf(lobby.lobby_id))
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
-      args: mode.args,
+      args,
       env,
+      files,
       tier: tierOf(lobby),
       has_input: mode.standard_input,
     })
@@ -77,6 +82,11 @@ export async function recordFailedStart(
   driver.note(lobby.lobby_id, message)
   await recordExit(ctx, lobby.lobby_id, neverRan(reason), [message])
   return null
+}
+
+function needsNetwork({ name, port }: PortConfig): string {
+  const variable = `PORT_${variableOfPort(name)}`
+  return `The port ${name} has the number ${port}, and the lobbies of this machine share its network. Leave the number out and let the server listen on ${variable}, or run lobbies with networks of their own.`
 }
 
 function tierOf({ cpu_cores, memory_mb }: WantedLobby): Tier {

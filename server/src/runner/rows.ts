@@ -32,6 +32,8 @@ export type WantedLobby = {
   /** The request that started it; null when no request did. */
   ray_id: string | null
   tags: Record<string, string>
+  /** The numbers of the edge that belong to its tcp and udp ports. */
+  edge_ports: readonly { name: string; port: number }[]
 }
 
 /** A run of this runner without a recorded end, as its row says. */
@@ -51,7 +53,7 @@ export async function readWanted(ctx: Context, lobbies_max: number): Promise<Wan
     name: 'runner-wanted',
     text: `
       select l.lobby_id, l.namespace_id, l.version_id, l.game_mode, l.region, l.max_players_normal,
-        l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.cpu_cores,
+        l.max_players_direct, l.max_players_party, l.lobby_config, l.tags, l.edge_ports, l.cpu_cores,
         l.memory_mb, l.ray_id, v.config, g.game_id, g.developer_group_id as group_id,
         coalesce(v.display_name, '') as version_name, coalesce(n.name_id, '') as namespace_name
       from lobbies l

@@ -154,7 +154,10 @@ function requireVariables(env: Report['env']): void {
   assert.ok(Number(env.PORT_GAME) >= 20_000 && Number(env.PORT_GAME) <= 25_999, `${env.PORT_GAME}`)
   const only_if_asked = ['PLATFORM_LOBBY_CONFIG', 'PLATFORM_LOBBY_TAGS']
   const named = namesIn('variable').filter((name) => !name.includes('<') && !only_if_asked.includes(name))
-  const set = Object.keys(env).filter((name) => !['PORT_GAME', 'LEVEL', 'PWD'].includes(name))
+  const of_port = ['PORT_GAME', 'PUBLIC_HOST_GAME', 'PUBLIC_PORT_GAME', 'PUBLIC_URL_GAME']
+  for (const name of of_port) assert.ok(env[name], name)
+  assert.equal(env.PORT, env.PORT_GAME)
+  const set = Object.keys(env).filter((name) => ![...of_port, 'LEVEL', 'PWD'].includes(name))
   assert.deepEqual(set.sort(), named)
 }
 

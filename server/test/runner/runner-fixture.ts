@@ -30,7 +30,13 @@ type RunRow = {
 }
 
 type Mode = NonNullable<VersionConfig['matchmaker']>['game_modes'][string]['docker']
-type LobbyMembers = { game_mode: string; lobby_config: string | null; tags: Record<string, string>; is_awake: boolean }
+type LobbyMembers = {
+  game_mode: string
+  lobby_config: string | null
+  tags: Record<string, string>
+  is_awake: boolean
+  edge_ports: string
+}
 
 export async function openRunner(
   t: TestContext,

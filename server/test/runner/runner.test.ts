@@ -67,7 +67,12 @@ test('a wanted lobby runs with the documented environment, and ends when it is n
     PLATFORM_MEMORY: String(300 * 1024 ** 2),
     PLATFORM_LOBBY_CONFIG: '{"seed":9007199254740993}',
     PLATFORM_LOBBY_TAGS: '{"mode":"fast"}',
+    PORT: String(row.ports['game-port']?.port),
+    HOST: '127.0.0.1',
     PORT_GAME_PORT: String(row.ports['game-port']?.port),
+    PUBLIC_HOST_GAME_PORT: `${lobby_id}-game-port.lobby.local.localhost`,
+    PUBLIC_PORT_GAME_PORT: '80',
+    PUBLIC_URL_GAME_PORT: `http://localhost/lobbies/${lobby_id}/game-port`,
   })
   const claims = fixture.ctx.keys.verify(PLATFORM_TOKEN, Date.now())
   assert.ok(claims.kind === 'lobby' && claims.lobby_id === lobby_id && claims.namespace_id === version_id)

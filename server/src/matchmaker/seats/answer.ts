@@ -1,13 +1,11 @@
 // The response to a request for a seat: where the lobby is reached, and the player token that its server will ask for.
 // Everything but the token is the same for all players of a lobby, and is serialised once.
-import type { findLobby, PortConfig, ResponseOf } from '@muster/contract'
-import { mainUrl, publicUrl } from '../../config/addresses.ts'
-import type { Config } from '../../config/config.ts'
+import type { findLobby, ResponseOf } from '@muster/contract'
 import { type Prepared, prepare } from '../../json-text.ts'
+import { lobbyAddress } from '../../lobby-addresses.ts'
 import type { SeatTaken } from '../book/commands.ts'
 import type { Lobby } from '../book/lobby.ts'
 import type { MatchmakerContext } from './context.ts'
-import { streamPort } from './stream-port.ts'
 
 type Seat = ResponseOf<typeof findLobby>
 export type SeatAnswer = Prepared<Seat>
@@ -34,7 +32,8 @@ export async function seatAnswer(ctx: MatchmakerContext, namespace_id: string, s
 async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<readonly string[]> {
   const { config } = ctx
   const mode = (await ctx.namespaces.gameModes(lobby.version_id)).get(lobby.game_mode)
-  const ports = joinPorts(config, lobby, mode?.ports ?? [])
+  const ports: Seat['ports'] = {}
+  for (const item of mode?.ports ?? []) ports[item.name] = lobbyAddress(config, lobby, item)
   const region = config.regions.find((item) => item.name === lobby.region)
   const player = { token: TOKEN_PLACE }
   const seat: Seat = {
@@ -50,30 +49,4 @@ async function prepareTexts(ctx: MatchmakerContext, lobby: Lobby): Promise<reado
   const texts = JSON.stringify(seat).split(JSON.stringify(TOKEN_PLACE).slice(1, -1))
   ctx.seat_texts.set(lobby, texts)
   return texts
-}
-
-/**
- * HTTP and HTTPS ports are given as the lobby's host name and an advertised port; `url` is ready to use. For HTTPS the URL
- * is the path route. The main domain has a certificate wherever HTTPS is served; a lobby's host name has one only with a
- * wildcard certificate.
- */
-function joinPorts(config: Config, lobby: Lobby, of_mode: readonly PortConfig[]): Seat['ports'] {
-  const { lobby_id, region } = lobby
-  const ports: Seat['ports'] = {}
-  for (const item of of_mode) {
-    const { name, protocol } = item
-    const hostname = `${lobby_id}-${name}.lobby.${region}.${config.domains.job}`
-    if (protocol !== 'http' && protocol !== 'https') {
-      ports[name] = streamPort(config, lobby, item, hostname)
-      continue
-    }
-    const is_tls = protocol === 'https'
-    const port = is_tls ? config.advertised_https_port : config.advertised_http_port
-    const url =
-      config.mode === 'production' && !is_tls
-        ? publicUrl(config, hostname, 'http')
-        : `${mainUrl(config)}/lobbies/${lobby_id}/${name}`
-    ports[name] = { host: `${hostname}:${port}`, hostname, port, is_tls, url }
-  }
-  return ports
 }

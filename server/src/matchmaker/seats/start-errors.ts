@@ -1,6 +1,6 @@
 // The error of a request for which no lobby became ready: how the server of the last one ended, and where the explanation
 // is. The last lines of its log are only for the game's backend: a player's client must not see them.
-import { ApiError, type ErrorMetadata } from '@muster/contract'
+import { ApiError, type ErrorMetadata, variableOfPort } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
 import type { Listening } from '../../database/schema.ts'
@@ -115,6 +115,8 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
       return 'the stored build is damaged.'
     case 'no_build':
       return 'its build cannot be unpacked.'
+    case 'no_network':
+      return 'a port of its server has a fixed number, and lobbies of its machine have no network of their own.'
     case 'never_ready':
       return 'its server did not call ready in time.'
     case null:
@@ -139,7 +141,7 @@ function whereListening(run: Run | null): string {
 
 /** Ports by the environment variables that hold their numbers. */
 function namesOf(ports: readonly string[]): string {
-  return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${name.toUpperCase().replaceAll('-', '_')}`).join(', ')
+  return ports.length === 0 ? 'none' : ports.map((name) => `PORT_${variableOfPort(name)}`).join(', ')
 }
 
 const whereExplained = ({ ray_id }: Asking): string =>

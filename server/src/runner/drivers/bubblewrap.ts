@@ -13,17 +13,19 @@ import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isGone } from '../../procfs.ts'
-import type { RunSpec } from './driver.ts'
+import type { RunSpec, ScratchFile } from './driver.ts'
 import { HOST_PROGRAM_FOLDERS } from './find-program.ts'
 
 export const BUILD_MOUNT = '/build'
-const SCRATCH_MOUNT = '/scratch'
+export const SCRATCH_MOUNT = '/scratch'
 const PROGRAMS_MOUNT = '/platform/bin'
 /** The uid and gid of the lobby inside its user namespace. */
 const INSIDE_UID = 1000
 /** File descriptors of the monitor. */
 export const ARGS_FD = 3
 export const STATUS_FD = 4
+/** The files of the lobby, one each. A shell has no descriptors above 9. */
+export const FILE_FDS: readonly number[] = [6, 7, 8, 9]
 
 /** Files of /etc that programs need to find libraries, names and certificates. The lobby sees no other file of /etc. */
 const HOST_ETC = [
@@ -68,7 +70,10 @@ export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): st
 }
 
 /** The arguments that bubblewrap reads from ARGS_FD, each ended by NUL. Throws when a value contains a NUL. */
-export function bubblewrapArgs(files: HostFiles, spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier'>): Buffer {
+export function bubblewrapArgs(
+  files: HostFiles,
+  spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files'>,
+): Buffer {
   const env = {
     ...spec.env,
     PATH: [PROGRAMS_MOUNT, ...HOST_PROGRAM_FOLDERS].join(':'),
@@ -90,6 +95,7 @@ export function bubblewrapArgs(files: HostFiles, spec: Pick<RunSpec, 'build_fold
     ...tmpfs('1777', '/dev/shm'),
     ...tmpfs('1777', '/tmp'),
     ...tmpfs('0700', SCRATCH_MOUNT),
+    ...filesIn(spec.files ?? []),
     ...['--ro-bind', spec.build_folder, BUILD_MOUNT],
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--chdir', BUILD_MOUNT],
@@ -98,6 +104,14 @@ export function bubblewrapArgs(files: HostFiles, spec: Pick<RunSpec, 'build_fold
   ]
   if (args.some((arg) => arg.includes('\0'))) throw new Error('An argument contains a NUL.')
   return Buffer.from(args.map((arg) => `${arg}\0`).join(''))
+}
+
+function filesIn(files: readonly ScratchFile[]): string[] {
+  if (files.length > FILE_FDS.length) throw new Error(`A lobby has at most ${FILE_FDS.length} files.`)
+  return files.flatMap(({ path }, index) => [
+    ...['--perms', '0600'],
+    ...['--file', String(FILE_FDS[index]), join(SCRATCH_MOUNT, path)],
+  ])
 }
 
 /** The content of /etc/passwd and /etc/group in the sandbox. */

@@ -26,9 +26,14 @@ export type RunSpec = {
   /** The environment without PATH, HOME and TMPDIR, which the driver sets. It contains a secret: never logged. */
   env: Readonly<Record<string, string>>
   tier: Tier
+  /** Written into the lobby's writable folder before its program starts. */
+  files?: readonly ScratchFile[]
   /** Whether `write` can write to its standard input. Otherwise that is /dev/null. */
   has_input?: boolean
 }
+
+/** A text file. `path`: within the lobby's writable folder, which it cannot leave (contract/src/files-config.ts). */
+export type ScratchFile = { path: string; content: string }
 
 /** Identifies one run across restarts of the runner and of the machine. Plain JSON. */
 export type Handle = {
@@ -56,6 +61,7 @@ export type Handle = {
  * - `missing_library`: a library, or the interpreter of the file, is missing.
  * - `build_damaged`: nothing was started: the stored archive or its unpacked copy differs from the upload.
  * - `no_build`, `no_ports`: nothing was started: the build cannot be unpacked, or no port is free.
+ * - `no_network`: nothing was started: a port has a fixed number, and lobbies share the network of the machine.
  * - `not_started`: the machine could not start it; the lobby's log says why.
  * - `stopped`: the platform ended it because it was no longer wanted.
  * - `lost`: it is gone for an unknown reason (a power cut, a kill -9 of its monitor, a crash before its start).
@@ -71,6 +77,7 @@ export type ExitReason =
   | 'build_damaged'
   | 'no_build'
   | 'no_ports'
+  | 'no_network'
   | 'not_started'
   | 'stopped'
   | 'lost'
@@ -100,6 +107,10 @@ export type Driver = {
   name: 'process'
   /** The sandbox of all lobbies, determined when the driver was opened. */
   sandbox: 'bubblewrap' | 'none'
+  /** Whether each lobby has a network of its own, so that all may listen on the same number. */
+  has_own_network: boolean
+  /** The lobby's writable folder, as its program sees it. */
+  homeOf(lobby_id: string): string
   /**
    * Starts the lobby. Resolves once it has a process, before it listens. A fault of the build is a value. Throws when the
    * machine is at fault (no processes, disk full), after everything was undone.

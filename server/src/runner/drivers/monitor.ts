@@ -20,7 +20,7 @@ import {
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { isGone } from '../../procfs.ts'
-import { ARGS_FD, STATUS_FD } from './bubblewrap.ts'
+import { ARGS_FD, FILE_FDS, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
 
 /** The channel between the runner and a monitor. In: the folder of the lobby. Out: one line when it is launched. */
@@ -119,16 +119,23 @@ export type LaunchSpec = {
   input: string | null
   /** Existing named pipes that the caller keeps open. */
   output: { stdout: string; stderr: string }
+  /** The contents of FILE_FDS. They may contain secrets. */
+  files: readonly Buffer[]
   working_folder: string
   uid: number | null
 }
 
 /** Gives the monitor its lobby. Resolves when it has become the command; throws when it ended before. */
 export async function launch({ child, control }: Monitor, spec: LaunchSpec): Promise<void> {
-  // The monitor opens this process's descriptor, because the file has no name in any folder.
-  const args = openSecret(join(spec.folder, 'args'), spec.args, spec.uid)
+  // The monitor opens this process's descriptors, because the files have no name in any folder.
+  const open = [NEXT_ARGS_FD, ...FILE_FDS.slice(0, spec.files.length)]
+  const secrets: number[] = []
   try {
-    writeFileSync(join(spec.folder, 'launch'), scriptOf(spec, `/proc/${process.pid}/fd/${args}`), { mode: 0o600 })
+    for (const content of [spec.args, ...spec.files]) {
+      secrets.push(openSecret(join(spec.folder, 'args'), content, spec.uid))
+    }
+    const redirections = open.map((fd, index) => `${fd}</proc/${process.pid}/fd/${secrets[index]}`)
+    writeFileSync(join(spec.folder, 'launch'), scriptOf(spec, redirections), { mode: 0o600 })
     const ended = new AbortController()
     const onEnd = (): void => ended.abort()
     child.once('exit', onEnd)
@@ -147,15 +154,16 @@ export async function launch({ child, control }: Monitor, spec: LaunchSpec): Pro
     }
     control.destroy()
   } finally {
-    closeSync(args)
+    for (const fd of secrets) closeSync(fd)
   }
 }
 
-function scriptOf(spec: LaunchSpec, args_path: string): string {
+/** `secrets`: how the shell opens the arguments and the files. */
+function scriptOf(spec: LaunchSpec, secrets: readonly string[]): string {
   const { stdout, stderr } = spec.output
   const input = spec.input === null ? '</dev/null' : `0<>${quote(spec.input)}`
   return [
-    `exec ${input} 1<>${quote(stdout)} 2<>${quote(stderr)} ${STATUS_FD}>${quote(statusPath(spec.folder))} ${NEXT_ARGS_FD}<${args_path}`,
+    `exec ${input} 1<>${quote(stdout)} 2<>${quote(stderr)} ${STATUS_FD}>${quote(statusPath(spec.folder))} ${secrets.join(' ')}`,
     `cd ${quote(spec.working_folder)} || exit 125`,
     `read -r line </proc/self/stat && echo "$line" >${quote(launchedPath(spec.folder))} || exit 125`,
     `echo launched >&${CONTROL_FD}`,

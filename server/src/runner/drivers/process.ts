@@ -19,8 +19,17 @@ import { EndedLogs } from '../logs/ended-logs.ts'
 import { platformLine } from '../logs/lines.ts'
 import { LoggerClient } from '../logs/logger-client.ts'
 import type { ListeningSocket } from '../sockets.ts'
-import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand } from './bubblewrap.ts'
-import { type Driver, type Exit, type Handle, neverRan, type RunSpec, type Started, type Usage } from './driver.ts'
+import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand, SCRATCH_MOUNT } from './bubblewrap.ts'
+import {
+  type Driver,
+  type Exit,
+  type Handle,
+  neverRan,
+  type RunSpec,
+  type ScratchFile,
+  type Started,
+  type Usage,
+} from './driver.ts'
 import { type Ending, endRun, exitOfRun, killLeftovers, logIsWhole } from './ending.ts'
 import { findProgram, HOST_PROGRAM_FOLDERS } from './find-program.ts'
 import { type Host, type HostOptions, prepareHost } from './host.ts'
@@ -70,6 +79,7 @@ export async function openProcessDriver(options: ProcessDriverOptions): Promise<
 
 class ProcessDriver implements Driver {
   readonly name = 'process'
+  readonly has_own_network = false
   readonly sandbox: Handle['sandbox']
   readonly #options: ProcessDriverOptions
   readonly #host: Host
@@ -132,6 +142,10 @@ class ProcessDriver implements Driver {
       writeEnded(folder, neverRan('not_started'))
       throw error
     }
+  }
+
+  homeOf(lobby_id: string): string {
+    return this.#host.bubblewrap ? SCRATCH_MOUNT : scratchOf(this.#folderOf(lobby_id))
   }
 
   async list(): Promise<Handle[]> {
@@ -283,9 +297,11 @@ class ProcessDriver implements Driver {
       if (input !== null) this.#logger.makePipe(input, uid)
       if (monitor.group !== null) this.#machine.cgroups?.limit(monitor.group, spec.tier)
       const { sandbox } = this
+      const { bubblewrap } = this.#host
       writeRunFile(folder, { boot_id: this.#machine.boot_id, sandbox, uid, group: monitor.group })
       const plan = this.#commandOf(folder, spec, program, uid)
-      await launch(monitor, { folder, input, output: output.paths, uid, ...plan })
+      const files = bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
+      await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
       run.child = monitor.child
       monitor.child.once('exit', () => this.#options.onEnd?.(spec.lobby_id))
       // The monitor may have ended between its report of the launch and this line.
@@ -313,6 +329,7 @@ class ProcessDriver implements Driver {
     const { bubblewrap, files } = this.#host
     if (bubblewrap === null) {
       const args = exportsOf(plainEnvironment(this.#host, folder, spec, uid))
+      writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
       return { command: plainCommand(spec.lobby_id, uid, program), args, working_folder: spec.build_folder }
     }
     const command = [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
@@ -417,10 +434,26 @@ function isUnreaped(child: ChildProcess): boolean {
 
 /** Two folders of the lobby's own replace the private ones of the sandbox. Only the disk bounds their size. */
 function plainEnvironment(host: Host, folder: string, spec: RunSpec, uid: number | null): Record<string, string> {
-  const own = { HOME: join(folder, 'scratch'), TMPDIR: join(folder, 'tmp') }
+  const own = { HOME: scratchOf(folder), TMPDIR: join(folder, 'tmp') }
   for (const path of Object.values(own)) {
     mkdirSync(path, { mode: 0o700 })
     if (uid !== null) chownSync(path, uid, uid)
   }
   return { ...spec.env, PATH: [host.programs_folder, ...HOST_PROGRAM_FOLDERS].join(':'), ...own }
+}
+
+const scratchOf = (folder: string): string => join(folder, 'scratch')
+
+function writeScratchFiles(scratch: string, files: readonly ScratchFile[], uid: number | null): void {
+  for (const { path, content } of files) {
+    const folders = path.split('/').slice(0, -1)
+    for (const [index] of folders.entries()) {
+      const folder = join(scratch, ...folders.slice(0, index + 1))
+      if (existsSync(folder)) continue
+      mkdirSync(folder, { mode: 0o700 })
+      if (uid !== null) chownSync(folder, uid, uid)
+    }
+    writeFileSync(join(scratch, path), content, { mode: 0o600, flag: 'wx' })
+    if (uid !== null) chownSync(join(scratch, path), uid, uid)
+  }
 }
