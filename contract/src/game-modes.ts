@@ -1,4 +1,5 @@
 // The game modes of a version config with inherited values and defaults filled in.
+import type { ReadyCheck } from './ready-config.ts'
 import type { SeatAction, VerificationConfig } from './verification-config.ts'
 import {
   type IdentityRequirement,
@@ -40,6 +41,8 @@ export type GameModeConfig = {
   env: Readonly<Record<string, string>>
   /** Text files by their path within the lobby's writable folder. */
   files: Readonly<Record<string, string>>
+  /** Null: the server calls ready. */
+  ready: ReadyCheck
   network_mode: 'bridge' | 'host'
   /** Whether developers may write to the standard input of the server. */
   standard_input: boolean
@@ -96,6 +99,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       args: docker?.args ?? [],
       env: { ...shared.docker?.env, ...mode.docker?.env },
       files: docker?.files ?? {},
+      ready: docker?.ready === undefined || docker.ready === 'sdk' ? null : docker.ready,
       network_mode: docker?.network_mode ?? 'bridge',
       standard_input: docker?.standard_input ?? false,
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({

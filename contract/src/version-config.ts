@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox'
 import { CaptchaConfig } from './captcha-config.ts'
 import { FilesConfig } from './files-config.ts'
 import { Id, SiteId } from './ids.ts'
+import { ReadyConfig } from './ready-config.ts'
 import { described, object } from './records.ts'
 import { verificationMembers } from './verification-config.ts'
 
@@ -157,6 +158,7 @@ const Docker = object(
       ),
     ),
     files: Type.Optional(FilesConfig),
+    ready: Type.Optional(ReadyConfig),
   },
   'The server that lobbies run. Default: `matchmaker.docker`. The name is the same for every kind of build.',
 )
@@ -230,7 +232,7 @@ export const GameMode = object(
       Type.Integer({
         minimum: 1_000,
         maximum: 3_600_000,
-        description: 'Time in milliseconds within which the server must call ready. Default 300000.',
+        description: 'Time in milliseconds within which the server must be ready. Default 300000.',
       }),
     ),
     player_deadline_ms: Type.Optional(

@@ -56,7 +56,7 @@ export type GameOptions = {
   /** Members of its docker block beside the build. */
   docker?: Pick<
     NonNullable<NonNullable<VersionConfig['matchmaker']>['docker']>,
-    'network_mode' | 'ports' | 'env' | 'args' | 'standard_input'
+    'network_mode' | 'ports' | 'env' | 'args' | 'standard_input' | 'files' | 'ready'
   >
   /** The files of its build; what runs is server.mjs. */
   files?: Record<string, string>

@@ -8,6 +8,7 @@ import { checkCaptcha } from './captcha-check.ts'
 import { checkPlaceholders } from './placeholder-check.ts'
 import type { PlatformRules } from './platform-rules.ts'
 import { checkPorts } from './port-check.ts'
+import { checkReady } from './ready-check.ts'
 import { checkRoutes } from './route-check.ts'
 
 /** Environment variables of a game mode. */
@@ -60,7 +61,11 @@ function checkMatchmaker(rules: PlatformRules | null, matchmaker: Matchmaker, co
     errors.push(...checkPlaceholders(modes.get(name)!, docker_path, envPath))
   }
   for (const [block_path, docker] of dockerBlocksOf(matchmaker)) {
-    errors.push(...checkDocker(docker, block_path), ...checkPorts(docker, rules, block_path))
+    errors.push(
+      ...checkDocker(docker, block_path),
+      ...checkPorts(docker, rules, block_path),
+      ...checkReady(docker, block_path),
+    )
   }
   return distinct(errors)
 }

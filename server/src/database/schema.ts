@@ -1,7 +1,7 @@
 // The tables, as Kysely sees them. A column is named like the member of the record that carries it, so that a row
 // read with select([...]) is already an answer. Which part of the platform is the one writer of each table stands
 // above it; everybody else only reads.
-import type { AuditChange, AuditOutcome, GroupRole, PortProtocol } from '@muster/contract'
+import type { AuditChange, AuditOutcome, GroupRole, PortProtocol, ReadyCheck } from '@muster/contract'
 import type { ColumnType, Generated } from 'kysely'
 
 /** Read as a Date; written as one, or left to the column's default. */
@@ -703,6 +703,9 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
+  /** What shows that its server is ready, and when it did; null: the server itself calls ready. */
+  ready_check: ColumnType<ReadyCheck, string | null | undefined, never>
+  ready_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   /** Where its server listens, as seen while it was not ready; null when it was never checked. */
   listening: ColumnType<Listening | null, string | null | undefined, string | null>
   /** The last lines that a server wrote which failed; null of all others. */

@@ -1,6 +1,6 @@
 // Starts one lobby: its game mode, its build, its ports, its row, its process. A player waits for it, so only the row is
 // written before the process starts, because it must exist first. All else is recorded once the process runs.
-import { type GameModeConfig, gameModesOf, type PortConfig, variableOfPort } from '@muster/contract'
+import { type GameModeConfig, gameModesOf, type PortConfig, type ReadyCheck, variableOfPort } from '@muster/contract'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { phase, type Ray } from '../observe/ray.ts'
@@ -16,7 +16,12 @@ const PIDS_MAX = 256
 const SCRATCH_BYTES = 64 * 1024 ** 2
 
 /** `ports`: by name. `build_id`: null for a run that was taken over and whose row has none. */
-export type Run = { handle: Handle; ports: Readonly<Record<string, RunPort>>; build_id: string | null }
+export type Run = {
+  handle: Handle
+  ports: Readonly<Record<string, RunPort>>
+  build_id: string | null
+  ready_check: ReadyCheck
+}
 
 export type Launch = { ctx: Context; driver: Driver; builds: Builds; ports: Ports }
 
@@ -48,7 +53,8 @@ export async function launchLobby(
     ports[name] = { protocol, hostname: '127.0.0.1', port: port ?? numbers[index] ?? 0, ...options }
   }
   try {
-    if (!(await insertRun(ctx, lobby, driver.name, ports, mode.image_id))) return release(launch, numbers)
+    if (!(await insertRun(ctx, lobby, driver.name, { ports, build_id: mode.image_id, ready_check: mode.ready })))
+      return release(launch, numbers)
     phase(ray, 'process')
     const { args, env, files } = programStart(ctx, lobby, mode, ports, driver.homeOf(lobby.lobby_id))
     const started = await driver.start({
@@ -64,7 +70,7 @@ export async function launchLobby(
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
       return release(launch, numbers)
     }
-    return { handle: started.handle, ports, build_id: mode.image_id }
+    return { handle: started.handle, ports, build_id: mode.image_id, ready_check: mode.ready }
   } catch (error) {
     release(launch, numbers)
     throw error
@@ -78,7 +84,7 @@ export async function recordFailedStart(
   reason: ExitReason,
   message: string,
 ): Promise<null> {
-  if (!(await insertRun(ctx, lobby, driver.name, {}, null))) return null
+  if (!(await insertRun(ctx, lobby, driver.name, { ports: {}, build_id: null, ready_check: null }))) return null
   driver.note(lobby.lobby_id, message)
   await recordExit(ctx, lobby.lobby_id, neverRan(reason), [message])
   return null

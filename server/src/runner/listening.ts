@@ -57,8 +57,11 @@ export function watchListening(
   return createPoller(ctx, { look: checkAll, failure: 'listening sockets of starting servers could not be read' })
 }
 
-/** `sockets`: those of the run; null where the system does not show whose they are. */
-async function listeningOf({ ports }: StartingRun, sockets: readonly ListeningSocket[] | null): Promise<Listening> {
+/** Where the server of a run listens. `sockets`: those of the run; null where the system does not show whose they are. */
+export async function listeningOf(
+  { ports }: StartingRun,
+  sockets: readonly ListeningSocket[] | null,
+): Promise<Listening> {
   const wanted = Object.entries(ports).map(([name, { protocol, port }]) => {
     const transport: Transport = protocol === 'udp' ? 'udp' : 'tcp'
     return { name, transport, port }

@@ -17,6 +17,7 @@ import { buildIdOf, type Launch, launchLobby, portsOf, type Run, recordFailedSta
 import { watchListening } from './listening.ts'
 import { LobbyMeter } from './lobby-metrics.ts'
 import type { Ports } from './ports.ts'
+import { ReadinessWatch } from './readiness.ts'
 import { claimRuns, type OpenRun, readOpenRuns, readWanted, recordExit, recordStart, type WantedLobby } from './rows.ts'
 import { type StallRun, watchStalls } from './stalls.ts'
 import type { StartTraces } from './start-trace.ts'
@@ -38,6 +39,8 @@ const LAST_REQUESTS = 2
 type ActiveRun = StallRun &
   Run & {
     is_ready: boolean
+    /** The runner has seen that the server is ready, and has recorded it. */
+    is_seen_ready: boolean
     is_ending: boolean
     is_recorded: boolean
     /** The check for its end that is under way. */
@@ -47,7 +50,7 @@ type ActiveRun = StallRun &
 /** Expired seats that the lobby's log has warned of, and in how many lines. */
 type SeatWarnings = { seats: number; lines: number }
 
-const NEW_RUN = { is_stalled: false, is_ready: false, seats_expired_while_connected: 0 }
+const NEW_RUN = { is_stalled: false, is_ready: false, is_seen_ready: false, seats_expired_while_connected: 0 }
 
 export class ReconcileLoop {
   /** There may be something to do. Cheap, and never waits. */
@@ -61,6 +64,7 @@ export class ReconcileLoop {
   readonly #meter: LobbyMeter
   readonly #stalls: Pick<Poller, 'wake' | 'close'>
   readonly #listening: Pick<Poller, 'wake' | 'close'>
+  readonly #readiness: ReadinessWatch
   readonly #passes: Poller
   /** By lobby id. */
   readonly #runs = new Map<string, ActiveRun>()
@@ -78,6 +82,9 @@ export class ReconcileLoop {
     this.#stalls = watchStalls(ctx, driver, () => [...this.#runs.values()])
     this.#listening = watchListening(ctx, driver, () =>
       [...this.#runs.values()].filter(({ is_ready, is_ending }) => !is_ready && !is_ending),
+    )
+    this.#readiness = new ReadinessWatch(ctx, driver, () =>
+      [...this.#runs.values()].filter((run) => !run.is_ready && !run.is_seen_ready && !run.is_ending),
     )
     // A pass that fails, most likely because the database is away, is repeated a second later.
     this.#passes = createPoller(ctx, { look: () => this.#pass(), failure: 'the reconcile pass failed; retrying' })
@@ -124,6 +131,7 @@ export class ReconcileLoop {
     await this.#passes.close()
     await this.#stalls.close()
     await this.#listening.close()
+    await this.#readiness.close()
     await Promise.all(this.#starting.values())
     await this.#builds.close()
   }
@@ -180,10 +188,11 @@ export class ReconcileLoop {
     }
   }
 
-  #track(run: Run, { is_stalled, is_ready, seats_expired_while_connected: seats } = NEW_RUN): void {
-    const warnings = { seats, lines: 0 }
-    const active = { ...run, is_stalled, is_ready, is_ending: false, is_recorded: false, checking: null, warnings }
+  #track(run: Run, { is_stalled, is_ready, is_seen_ready, seats_expired_while_connected: seats } = NEW_RUN): void {
+    const state = { is_stalled, is_ready, is_seen_ready, is_ending: false, is_recorded: false, checking: null }
+    const active = { ...run, ...state, warnings: { seats, lines: 0 } }
     this.#runs.set(run.handle.lobby_id, active)
+    this.#readiness.need()
     void this.#recordStarted(active)
   }
 
@@ -248,7 +257,8 @@ export class ReconcileLoop {
 
   #takeOver(row: OpenRun, handle: Handle): void {
     for (const port of portsOf(row)) this.#ports.reserve(port)
-    this.#track({ handle, ports: row.ports, build_id: row.build_id }, row)
+    const { ports, build_id, ready_check } = row
+    this.#track({ handle, ports, build_id, ready_check }, row)
     this.#ctx.log.info({ lobby_id: row.lobby_id, pid: handle.pid }, 'running lobby taken over')
   }
 

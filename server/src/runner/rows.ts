@@ -1,7 +1,7 @@
 // The runner's SQL. `lobbies` says which lobbies are wanted and is only read here. `lobby_runs` says what runs; the runner
 // alone writes it. A lobby has at most one row there. It is written before the process starts, and its primary key decides
 // which runner starts the lobby. All frequent statements are prepared, because a player waits for them.
-import type { VersionConfig } from '@muster/contract'
+import type { ReadyCheck, VersionConfig } from '@muster/contract'
 import type { Context } from '../context.ts'
 import { type OldRows, removeOld } from '../database/remove-old.ts'
 import type { Listening, RunPort } from '../database/schema.ts'
@@ -43,6 +43,9 @@ export type OpenRun = ConnectionFacts & {
   is_started: boolean
   is_stalled: boolean
   is_ready: boolean
+  /** The runner has seen that the server is ready. */
+  is_seen_ready: boolean
+  ready_check: ReadyCheck
   ports: Record<string, RunPort>
   build_id: string | null
 }
@@ -75,7 +78,7 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
     name: 'runner-open',
     text: `
       select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started, r.stall_ts is not null as is_stalled,
-        l.ready_ts is not null as is_ready,
+        l.ready_ts is not null as is_ready, r.ready_ts is not null as is_seen_ready, r.ready_check,
         l.lobby_id is not null and l.stop_ts is null as is_wanted, l.stop_reason, l.connections_at_stop,
         coalesce(l.seats_expired_while_connected, 0) as seats_expired_while_connected
       from lobby_runs r
@@ -86,22 +89,25 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
   return rows
 }
 
-/** Returns false when the lobby has a run already, of this or another runner. `build_id`: null for a failed start. */
+/** `build_id`: null for a failed start. */
+export type NewRun = { ports: Readonly<Record<string, RunPort>>; build_id: string | null; ready_check: ReadyCheck }
+
+/** Returns false when the lobby has a run already, of this or another runner. */
 export async function insertRun(
   ctx: Context,
   lobby: WantedLobby,
   driver: string,
-  ports: Readonly<Record<string, RunPort>>,
-  build_id: string | null,
+  { ports, build_id, ready_check }: NewRun,
 ): Promise<boolean> {
   const { lobby_id, namespace_id, game_id, group_id, region, cpu_cores } = lobby
   const { rowCount } = await ctx.pool.query({
     name: 'runner-insert',
     text: `
       insert into lobby_runs (
-        lobby_id, runner_id, driver, handle, ports, create_ts, namespace_id, region, cpu_cores, build_id, game_id, group_id
+        lobby_id, runner_id, driver, handle, ports, create_ts, namespace_id, region, cpu_cores, build_id, game_id, group_id,
+        ready_check
       )
-      values ($1, $2, $3, '{}', $4, $5, $6, $7, $8, $9, $10, $11)
+      values ($1, $2, $3, '{}', $4, $5, $6, $7, $8, $9, $10, $11, $12)
       on conflict do nothing`,
     values: [
       lobby_id,
@@ -115,6 +121,7 @@ export async function insertRun(
       build_id,
       game_id,
       group_id,
+      ready_check && JSON.stringify(ready_check),
     ],
   })
   return rowCount === 1
@@ -146,6 +153,20 @@ export async function recordStalls(ctx: Context, lobby_ids: readonly string[], i
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
     values: [lobby_ids, is_stalled ? new Date(ctx.now()) : null],
+  })
+}
+
+/** Records that the server of a run was seen to be ready, and notifies the matchmaker. A second call changes nothing. */
+export async function recordReady(ctx: Context, lobby_id: string): Promise<void> {
+  await ctx.pool.query({
+    name: 'runner-ready',
+    text: `
+      with run as (
+        update lobby_runs set ready_ts = $2
+        where lobby_id = $1 and exit_ts is null and ready_ts is null returning lobby_id
+      )
+      select pg_notify('lobby_runs', lobby_id::text) from run`,
+    values: [lobby_id, new Date(ctx.now())],
   })
 }
 

@@ -219,7 +219,7 @@ test('a lobby that was requested too early is reachable as soon as its row exist
   // Without a notification, and without time passing.
   await edge.ctx.db
     .insertInto('lobby_runs')
-    .values({ ...row, handle: '{}', ports, log_tail: null, listening: null, create_ts: new Date() })
+    .values({ ...row, handle: '{}', ports, log_tail: null, listening: null, ready_check: null, create_ts: new Date() })
     .execute()
   assert.equal((await ask(edge, hostOf(lobby_id))).body, 'lobby')
 })

@@ -45,6 +45,7 @@ import { statements as namespaceExpiry } from './0046-namespace-expiry.ts'
 import { statements as deployUsers } from './0047-deploy-users.ts'
 import { statements as platformRecords } from './0048-platform-records.ts'
 import { statements as signIn } from './0049-sign-in.ts'
+import { statements as runReadiness } from './0050-run-readiness.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -95,4 +96,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0047-deploy-users', statements: deployUsers },
   { name: '0048-platform-records', statements: platformRecords },
   { name: '0049-sign-in', statements: signIn },
+  { name: '0050-run-readiness', statements: runReadiness },
 ]

@@ -231,6 +231,12 @@ export function setStalled(book: Book, lobby_id: string, is_stalled: boolean, no
   return grant(null, { kind: 'lobby_stalled', lobby_id, ms: now_ms, is_stalled })
 }
 
+/** The lobby's runner has seen that its server is ready. Without effect for a lobby that has stopped meanwhile. */
+export function seenReady(book: Book, lobby_id: string, now_ms: number): Decision<null> {
+  const lobby = book.lobbies.get(lobby_id)
+  return lobby === undefined || lobby.stop_ms !== null ? grant(null) : ready(book, lobby_id, now_ms)
+}
+
 /** `state` is JSON text; null clears it. */
 export function setState(book: Book, lobby_id: string, state: string | null): Decision<null> {
   const lobby = book.lobbies.get(lobby_id)

@@ -1,6 +1,6 @@
 // The error of a request for which no lobby became ready: how the server of the last one ended, and where the explanation
 // is. The last lines of its log are only for the game's backend: a player's client must not see them.
-import { ApiError, type ErrorMetadata, variableOfPort } from '@muster/contract'
+import { ApiError, type ErrorMetadata, type ReadyCheck, variableOfPort } from '@muster/contract'
 import type { Context } from '../../context.ts'
 import { exitCodeOf } from '../../database/exit-code.ts'
 import type { Listening } from '../../database/schema.ts'
@@ -14,7 +14,7 @@ type Asking = Pick<Requester, 'namespace_id' | 'ray_id' | 'is_backend' | 'isGone
 type StartContext = Pick<Context, 'db' | 'lobby_logs' | 'log'> & { books: Pick<Books, 'lobby'> }
 
 /** The columns of a run that an error is made of. */
-type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null }
+type Run = RunEnd & { log_tail: readonly string[] | null; listening: Listening | null; ready_check: ReadyCheck }
 
 /** Exit codes above it stand for signals. */
 const SIGNAL_CODE = 128
@@ -80,7 +80,7 @@ async function notStarted(
 async function readRun(ctx: StartContext, lobby_id: string): Promise<Run | null> {
   const run = await ctx.db
     .selectFrom('lobby_runs')
-    .select(['exit_reason', 'exit_code', 'log_tail', 'listening'])
+    .select(['exit_reason', 'exit_code', 'log_tail', 'listening', 'ready_check'])
     .where('lobby_id', '=', lobby_id)
     .executeTakeFirst()
   return run ?? null
@@ -129,14 +129,21 @@ function sentenceOf({ exit_reason, exit_code }: RunEnd): string {
 /** Where a server that is not ready listens. Begins with a space, or is empty. */
 function whereListening(run: Run | null): string {
   if (run === null) return ' Its server has not been started yet.'
-  if (run.listening === null) return ''
+  const line = lineMissing(run.ready_check)
+  if (run.listening === null) return line
   const { open, shut, others } = run.listening
   const elsewhere =
     others === null ? '' : ` It listens on ${others.length === 0 ? 'no other port' : others.join(', ')}.`
   if (shut.length === 0)
-    return ` Its server listens on its ports (${namesOf(open)}), but did not call ready.${elsewhere}`
+    return ` Its server listens on its ports (${namesOf(open)}), but did not call ready.${line}${elsewhere}`
   const listed = open.length === 0 ? '' : `, only on ${namesOf(open)}`
-  return ` Its server does not listen on ${namesOf(shut)}${listed}.${elsewhere}`
+  return ` Its server does not listen on ${namesOf(shut)}${listed}.${line}${elsewhere}`
+}
+
+/** Begins with a space, or is empty. */
+function lineMissing(ready_check: ReadyCheck): string {
+  if (ready_check === null || ready_check === 'listening') return ''
+  return ` No line of its output matched ${JSON.stringify(ready_check.log)}.`
 }
 
 /** Ports by the environment variables that hold their numbers. */

@@ -1,5 +1,6 @@
 // Follows the runs of lobbies, which the runner writes to lobby_runs. A lobby whose run has ended is stopped here; one whose
-// server does not respond is stalled until it does. Runs are read when the runner sends a notification, and every
+// server does not respond is stalled until it does; one whose server was seen to be ready is ready, as if the server had
+// called it. Runs are read when the runner sends a notification, and every
 // RUNS_EVERY_MS in case one was lost.
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -7,7 +8,7 @@ import type { Context } from '../../context.ts'
 import { type Watch, watchChannel } from '../../database/poller.ts'
 import * as decide from '../book/decide.ts'
 import type { Books } from '../shards/books.ts'
-import type { FailedStarts } from './failed-starts.ts'
+import type { FailedStarts, RunEnd } from './failed-starts.ts'
 
 const RUNS_EVERY_MS = 1_000
 /** How long a matchmaker that starts waits for the first read. */
@@ -16,6 +17,20 @@ const RUNS_START_MS_MAX = 5_000
 const RUNS_MAX = 500
 /** Before all ids. */
 const NO_ID = '00000000-0000-0000-0000-000000000000'
+
+/** What the projection does not show yet, or never will. */
+const CHANGED = sql<boolean>`(
+  exit_ts is not null or (stall_ts is not null) <> is_stalled
+  or (lobby_runs.ready_ts is not null and lobbies.ready_ts is null)
+)`
+
+type ChangedRun = RunEnd & {
+  lobby_id: string
+  namespace_id: string
+  exit_ts: Date | null
+  stall_ts: Date | null
+  is_seen_ready: boolean
+}
 
 export type RunWatch = Pick<Watch, 'close'>
 
@@ -27,6 +42,26 @@ export async function watchRuns(
 ): Promise<RunWatch> {
   let is_closed = false
 
+  async function follow({
+    namespace_id,
+    lobby_id,
+    exit_ts,
+    stall_ts,
+    is_seen_ready,
+    ...end
+  }: ChangedRun): Promise<void> {
+    if (exit_ts !== null) {
+      await failed_starts.ended(lobby_id, end, () =>
+        books.commit(namespace_id, (book, { now_ms }) => decide.stop(book, lobby_id, 'exited', now_ms)),
+      )
+      return
+    }
+    if (is_seen_ready) {
+      await books.commit(namespace_id, (book, { now_ms }) => decide.seenReady(book, lobby_id, now_ms))
+    }
+    await books.commit(namespace_id, (book, { now_ms }) => decide.setStalled(book, lobby_id, stall_ts !== null, now_ms))
+  }
+
   /** In the order of ids: the table still shows the runs that were just handled unchanged. */
   async function readAll(): Promise<void> {
     let after: string | null = NO_ID
@@ -35,23 +70,14 @@ export async function watchRuns(
         .selectFrom('lobbies')
         .innerJoin('lobby_runs', 'lobby_runs.lobby_id', 'lobbies.lobby_id')
         .where('lobbies.stop_ts', 'is', null)
-        .where(sql<boolean>`(exit_ts is not null or (stall_ts is not null) <> is_stalled)`)
+        .where(CHANGED)
         .where('lobbies.lobby_id', '>', after)
         .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'exit_reason', 'exit_code', 'stall_ts'])
+        .select(sql<boolean>`lobby_runs.ready_ts is not null`.as('is_seen_ready'))
         .orderBy('lobbies.lobby_id')
         .limit(RUNS_MAX)
         .execute()
-      await Promise.all(
-        runs.map(({ namespace_id, lobby_id, exit_ts, stall_ts, ...end }) =>
-          exit_ts === null
-            ? books.commit(namespace_id, (book, { now_ms }) =>
-                decide.setStalled(book, lobby_id, stall_ts !== null, now_ms),
-              )
-            : failed_starts.ended(lobby_id, end, () =>
-                books.commit(namespace_id, (book, { now_ms }) => decide.stop(book, lobby_id, 'exited', now_ms)),
-              ),
-        ),
-      )
+      await Promise.all(runs.map(follow))
       after = runs.length < RUNS_MAX ? null : runs.at(-1)!.lobby_id
     }
   }

@@ -69,9 +69,12 @@ export function takeEnd(lines: Lines, now_ms: number): Buffer {
   return Buffer.concat(kept)
 }
 
+/** In front of the platform's own lines in the log of a lobby. */
+export const PLATFORM_MARK = '[muster] '
+
 /** A line of the platform among those of the lobby. */
 export function platformLine(text: string, now_ms: number): Buffer {
-  return Buffer.from(`${new Date(now_ms).toISOString()} [muster] ${text.replaceAll('\n', ' ')}\n`)
+  return Buffer.from(`${new Date(now_ms).toISOString()} ${PLATFORM_MARK}${text.replaceAll('\n', ' ')}\n`)
 }
 
 function refill(lines: Lines, now_ms: number): void {

@@ -1,0 +1,23 @@
+// How the platform learns that the server of a lobby is ready for players.
+import Type, { type Static } from 'typebox'
+import { EXPRESSION_LENGTH_MAX } from './line-expression.ts'
+import { object } from './records.ts'
+
+const ReadyLog = object(
+  {
+    log: Type.String({
+      minLength: 1,
+      maxLength: EXPRESSION_LENGTH_MAX,
+      description:
+        'Expression over the lines that the server writes to its standard output or standard error. The lobby is ready after the first line of which a part matches. Only the first 512 characters of a line count. Syntax: `.`, `[a-z]`, `\\d`, `\\w`, `\\s`, groups, `|`, `*`, `+`, `?`, `^`, `$`. Example: `Server started on port \\d+`.',
+    }),
+  },
+  'Ready after a line of the log.',
+)
+
+export const ReadyConfig = Type.Union([Type.Enum(['sdk', 'listening']), ReadyLog], {
+  description:
+    'When a lobby is ready for players. `sdk`: the server calls ready. `listening`: the server listens on all its ports, except those with `port_range`. An object with `log`: a line of its output matches. A call of ready counts in every case. Default `sdk`.',
+})
+/** What the platform waits for; a server may call ready before. Null: only for that call. */
+export type ReadyCheck = Exclude<Static<typeof ReadyConfig>, 'sdk'> | null
