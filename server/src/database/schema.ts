@@ -703,9 +703,9 @@ type LobbyRunTable = {
   exit_code: number | null
   /** How it ended: the ExitReason of runner/drivers/driver.ts. */
   exit_reason: string | null
-  /** What shows that its server is ready, and when it did; null: the server itself calls ready. */
+  /** What shows that its server is ready, and when the runner saw it; null: the server itself calls ready. */
   ready_check: ColumnType<ReadyCheck, string | null | undefined, never>
-  ready_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
+  seen_ready_ts: ColumnType<Date | null, Date | null | undefined, Date | null>
   /** Where its server listens, as seen while it was not ready; null when it was never checked. */
   listening: ColumnType<Listening | null, string | null | undefined, string | null>
   /** The last lines that a server wrote which failed; null of all others. */

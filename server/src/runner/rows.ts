@@ -78,7 +78,7 @@ export async function readOpenRuns(ctx: Context): Promise<OpenRun[]> {
     name: 'runner-open',
     text: `
       select r.lobby_id, r.ports, r.build_id, r.start_ts is not null as is_started, r.stall_ts is not null as is_stalled,
-        l.ready_ts is not null as is_ready, r.ready_ts is not null as is_seen_ready, r.ready_check,
+        l.ready_ts is not null as is_ready, r.seen_ready_ts is not null as is_seen_ready, r.ready_check,
         l.lobby_id is not null and l.stop_ts is null as is_wanted, l.stop_reason, l.connections_at_stop,
         coalesce(l.seats_expired_while_connected, 0) as seats_expired_while_connected
       from lobby_runs r
@@ -162,8 +162,8 @@ export async function recordReady(ctx: Context, lobby_id: string): Promise<void>
     name: 'runner-ready',
     text: `
       with run as (
-        update lobby_runs set ready_ts = $2
-        where lobby_id = $1 and exit_ts is null and ready_ts is null returning lobby_id
+        update lobby_runs set seen_ready_ts = $2
+        where lobby_id = $1 and exit_ts is null and seen_ready_ts is null returning lobby_id
       )
       select pg_notify('lobby_runs', lobby_id::text) from run`,
     values: [lobby_id, new Date(ctx.now())],

@@ -53,16 +53,20 @@ async function openGate(t: TestContext): Promise<Gate> {
 
 const isReady = (fixture: RunnerFixture, lobby_id: string) =>
   until('the runner sees that the server is ready', async () => {
-    const { rows } = await fixture.ctx.pool.query('select ready_ts from lobby_runs where lobby_id = $1', [lobby_id])
-    return rows[0]?.ready_ts ?? null
+    const { rows } = await fixture.ctx.pool.query('select seen_ready_ts from lobby_runs where lobby_id = $1', [
+      lobby_id,
+    ])
+    return rows[0]?.seen_ready_ts ?? null
   })
 
 /** How often the rows say so, over as many checks as a wrong one needs. */
 async function staysUnready(fixture: RunnerFixture, lobby_id: string): Promise<void> {
   const lines = (await fixture.log(lobby_id, 'stdout')).length
   for (let round = 0; round < 5; round++) {
-    const { rows } = await fixture.ctx.pool.query('select ready_ts from lobby_runs where lobby_id = $1', [lobby_id])
-    assert.strictEqual(rows[0].ready_ts, null, `after ${lines} lines`)
+    const { rows } = await fixture.ctx.pool.query('select seen_ready_ts from lobby_runs where lobby_id = $1', [
+      lobby_id,
+    ])
+    assert.strictEqual(rows[0].seen_ready_ts, null, `after ${lines} lines`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }

@@ -21,7 +21,7 @@ const NO_ID = '00000000-0000-0000-0000-000000000000'
 /** What the projection does not show yet, or never will. */
 const CHANGED = sql<boolean>`(
   exit_ts is not null or (stall_ts is not null) <> is_stalled
-  or (lobby_runs.ready_ts is not null and lobbies.ready_ts is null)
+  or (seen_ready_ts is not null and lobbies.ready_ts is null)
 )`
 
 type ChangedRun = RunEnd & {
@@ -73,7 +73,7 @@ export async function watchRuns(
         .where(CHANGED)
         .where('lobbies.lobby_id', '>', after)
         .select(['lobbies.lobby_id', 'lobbies.namespace_id', 'exit_ts', 'exit_reason', 'exit_code', 'stall_ts'])
-        .select(sql<boolean>`lobby_runs.ready_ts is not null`.as('is_seen_ready'))
+        .select(sql<boolean>`seen_ready_ts is not null`.as('is_seen_ready'))
         .orderBy('lobbies.lobby_id')
         .limit(RUNS_MAX)
         .execute()
