@@ -380,6 +380,13 @@ const NOT_ALLOWED: readonly Refusal[] = [
     is_platforms: true,
   },
   {
+    what: 'a sign-in link for a program of a game',
+    args: ['sign-in-link'],
+    env: as('game'),
+    code: 3,
+    says: [/A sign-in link is for administrators/, /muster admin-token/],
+  },
+  {
     what: 'the audit log of another group',
     args: ({ group_id }) => ['audit', '--group', group_id],
     env: as('stranger'),

@@ -185,6 +185,10 @@ const CONTEXTS: readonly ManageStep[] = [
   },
   reads('context-list', 'context', 'list'),
   reads('whoami', 'whoami', '--context', 'operator'),
+  {
+    ...reads('sign-in-link', 'sign-in-link', '--context', 'operator'),
+    figures: [[/link=[\w-]+/g, 'link=LINK']],
+  },
   { name: 'context-use', args: () => ['context', 'use', 'operator'] },
   {
     name: 'context-remove',

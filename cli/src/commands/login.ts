@@ -1,4 +1,4 @@
-// Who the user is, and on which platform: login, logout, whoami and context.
+// Who the user is, and on which platform: login, logout, whoami, sign-in-link and context.
 import type { Command } from 'commander'
 import type { LoginOptions } from '../login/login.ts'
 import type { GlobalOptions } from '../options.ts'
@@ -27,6 +27,11 @@ export function addLoginCommands(program: Command, terminal: Terminal): void {
   withPlatform(program.command('whoami'))
     .description('Show the platform, where its address and token come from, and what the token proves.')
     .action(async (options: GlobalOptions) => (await import('../login/login.ts')).whoami(terminal, options))
+
+  withPlatform(program.command('sign-in-link'))
+    .description('Create a link that signs an administrator in to the hub once, within an hour.')
+    .addHelpText('after', '\nThe link is a secret. Example: muster sign-in-link --context operator')
+    .action(async (options: GlobalOptions) => (await import('../login/sign-in-link.ts')).signInLink(terminal, options))
 
   addContextCommands(program.command('context'), terminal)
 }

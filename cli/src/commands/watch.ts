@@ -112,7 +112,7 @@ export function addRequestCommands(program: Command, terminal: Terminal): void {
     .action(async (options: RayOptions) => (await import('../watch/rays.ts')).listRays(terminal, options))
   withGame(program.command('search'))
     .description('Find players, lobbies and requests in all namespaces of a game.')
-    .argument('<text>', 'id of a player, lobby or ray, or the address of a client')
+    .argument('<text>', 'id of a player, identity, lobby or ray, or the address of a client')
     .action(async (text: string, options: GlobalOptions) =>
       (await import('../watch/rays.ts')).search(terminal, text, options),
     )

@@ -11,6 +11,9 @@ export type AuditOptions = GroupOptions & {
   actor?: string
   operation?: string
   outcome?: AuditOutcome
+  code?: string
+  ray?: string
+  address?: string
   since?: number
   until?: number
   lines?: number
@@ -55,6 +58,9 @@ export async function showAudit(terminal: Terminal, options: AuditOptions): Prom
     ...(options.actor === undefined ? {} : { actor_id: options.actor }),
     ...(options.operation === undefined ? {} : { operation: options.operation }),
     ...(options.outcome === undefined ? {} : { outcome: options.outcome }),
+    ...(options.code === undefined ? {} : { code: options.code }),
+    ...(options.ray === undefined ? {} : { ray_id: options.ray }),
+    ...(options.address === undefined ? {} : { client_ip: options.address }),
     ...(options.since === undefined ? {} : { query_start: new Date(options.since).toISOString() }),
     ...(options.until === undefined ? {} : { query_end: new Date(options.until).toISOString() }),
   }

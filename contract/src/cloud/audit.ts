@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox'
 import { GameId, GroupId, Id, NamespaceId, RayId } from '../ids.ts'
 import { operation } from '../operation.ts'
-import { Instant, IsCut, object, Timestamp } from '../records.ts'
+import { described, Instant, IsCut, object, Timestamp } from '../records.ts'
 
 /** Events of one response. */
 export const AUDIT_EVENTS_MAX = 200
@@ -96,6 +96,20 @@ const filters = {
   actor_id: Type.Optional(Id('Only events of this user, token or session.')),
   operation: Type.Optional(OperationId),
   outcome: Type.Optional(Outcome),
+  code: Type.Optional(
+    Type.String({
+      maxLength: OPERATION_LENGTH_MAX,
+      description: 'Only refusals and failures with this error code. Example: `API_FORBIDDEN`.',
+    }),
+  ),
+  ray_id: Type.Optional(described(RayId, 'Only events of the request with this ray.')),
+  client_ip: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      description:
+        'Only events from this IPv4 or IPv6 address. `-`: only events of the platform. Example: `203.0.113.7`.',
+    }),
+  ),
   before_event_id: Type.Optional(
     Id('Continues a list: `event_id` of the last event of the previous response. Default: the newest events.'),
   ),

@@ -1,6 +1,6 @@
 // Search in a game: one text, over all namespaces.
 import Type, { type Static, type TSchema } from 'typebox'
-import { GameId, LobbyId, NamespaceId, PlayerId, RegionId } from '../ids.ts'
+import { GameId, Id, LobbyId, NamespaceId, PlayerId, RegionId } from '../ids.ts'
 import { operation } from '../operation.ts'
 import { IsCut, object, Timestamp } from '../records.ts'
 import { RaySummary } from './rays.ts'
@@ -22,6 +22,7 @@ const FoundPlayer = object({
   lobby_id: LobbyId,
   namespace_id: NamespaceId,
   client_key: Type.String({ description: 'Client of the player: an IPv4 address or an IPv6 /64.' }),
+  identity_id: Type.Optional(Id('Identity of the player. Absent when the request for the seat had none.')),
   create_ts: Timestamp('When the player got the seat.'),
   connect_ts: Type.Optional(Timestamp('When the player connected. Absent before.')),
   remove_ts: Type.Optional(Timestamp('When the player left. Absent while the player has the seat.')),
@@ -54,13 +55,19 @@ export const searchGame = operation({
       examples: ['203.0.113.7'],
       maxLength: 64,
       description:
-        'Id of a player, of a lobby or of a ray; or an IPv4 address, an IPv6 address or an IPv6 /64. A lobby id also finds its players, a player id also finds its lobby and its rays. Example: `203.0.113.7`.',
+        'Id of a player, of an identity, of a lobby or of a ray; or an IPv4 address, an IPv6 address or an IPv6 /64. A lobby id also finds its players, a player id also finds its lobby and its rays. An identity id finds the newest seats of the identity, with their lobbies and rays. Example: `203.0.113.7`.',
     }),
   }),
   response: object({
-    players: Found(FoundPlayer, 'Players with this id or client, in this lobby, or seated by this ray.'),
-    lobbies: Found(FoundLobby, 'The lobby with this id, started by this ray, or of the player with this id.'),
-    rays: Found(RaySummary, 'Requests with this ray id, about this player, or that started this lobby.'),
+    players: Found(FoundPlayer, 'Players with this id, identity or client, in this lobby, or seated by this ray.'),
+    lobbies: Found(
+      FoundLobby,
+      'The lobby with this id, started by this ray, or of the players with this id or identity.',
+    ),
+    rays: Found(
+      RaySummary,
+      'Requests with this ray id, about this player or the players of this identity, or that started this lobby.',
+    ),
   }),
   errors: ['GAME_NOT_FOUND'],
 })

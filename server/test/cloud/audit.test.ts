@@ -22,6 +22,7 @@ import { OPERATIONS } from '@muster/contract/operations'
 import { sql } from 'kysely'
 import { REFUSALS_PER_CLIENT_MAX } from '../../src/audit/refusals.ts'
 import { isAudited, UNAUDITED } from '../../src/audit/unaudited.ts'
+import { eventsQuery } from '../../src/cloud/audit/events.ts'
 import { type Answer, ask } from '../http/ask.ts'
 import { askFor, callBy, rightTokenOf } from '../http/calls.ts'
 import { TRUSTING } from '../http/steps.ts'
@@ -288,6 +289,23 @@ async function readFilters(platform: Platform, { group_id, game_id, owner }: Gro
     false,
   )
   assert.deepEqual(await list({ query_start: String(platform.ctx.now() + 1_000) }), [])
+  const [{ ray_id, client_ip, event_id }] = renames as [AuditEvent]
+  assert.deepEqual(
+    (await list({ ray_id })).map((event) => event.event_id),
+    [event_id],
+  )
+  assert.deepEqual(await list({ ray_id: group_id }), [], 'a ray without an event')
+  assert.deepEqual(await list({ client_ip }), await list({ client_ip: ` ${client_ip} ` }))
+  assert.ok((await list({ client_ip })).some((event) => event.event_id === event_id))
+  assert.deepEqual(await list({ client_ip: '198.51.100.77' }), [])
+  assert.deepEqual(await list({ client_ip: '-' }), [])
+  const refusals = await list({ code: 'GROUP_INSUFFICIENT_PERMISSIONS' })
+  assert.deepEqual(
+    refusals,
+    all.filter(({ code }) => code === 'GROUP_INSUFFICIENT_PERMISSIONS'),
+  )
+  await refused('VALIDATION_ERROR', list({ client_ip: 'nonsense' }))
+  await refused('VALIDATION_ERROR', list({ ray_id: 'nonsense' }))
 
   const { url } = await client.call(exportGroupAuditEvents, { params, body: QUERY })
   const { pathname, search } = new URL(url)
@@ -365,3 +383,32 @@ async function countRefusals(platform: Platform, world: World): Promise<void> {
   assert.equal(all.length, REFUSALS_PER_CLIENT_MAX + 1)
   assert.deepEqual(all.map(({ dropped_count }) => dropped_count).filter(Boolean), [6])
 }
+
+test('a filter by ray, address or actor reads an index, whatever the size of the log', async (t) => {
+  const platform = await startPlatform(t)
+  const { pool } = platform.ctx
+  await pool.query(
+    `insert into audit_events (event_id, create_ts, actor_kind, user_id, token_id, client_ip, ray_id, operation, outcome, changes,
+        dropped_count)
+      select gen_random_uuid(), now(), 'user', gen_random_uuid(), gen_random_uuid(), '198.51.100.' || number % 250,
+        gen_random_uuid(), 'games.createGame', 'done', '[]', 0 from generate_series(1, 20000) as number`,
+  )
+  await pool.query('analyze audit_events')
+  const { rows: chosen } = await pool.query<{ event_id: string; ray_id: string; user_id: string; token_id: string }>(
+    'select event_id, ray_id, user_id, token_id from audit_events where user_id is not null limit 1',
+  )
+  const { event_id, ray_id, user_id, token_id } = chosen[0]!
+  for (const filter of [{ ray_id }, { actor_id: user_id }, { actor_id: token_id }]) {
+    const { events } = await platform.client.call(listAuditEvents, { query: filter })
+    assert.deepEqual(
+      events.map((event) => event.event_id),
+      [event_id],
+    )
+    const plan = JSON.stringify(await eventsQuery(platform.ctx, null, filter).explain('json'))
+    assert.match(plan, /"Index Name":"audit_events_(ray_id|user_id_event_id|token_id_event_id)_idx"/, plan)
+    assert.doesNotMatch(plan, /Seq Scan/, plan)
+  }
+  // Every address has 80 events here. A rare one is found by its index too.
+  const rare = JSON.stringify(await eventsQuery(platform.ctx, null, { client_ip: '203.0.113.200' }).explain('json'))
+  assert.match(rare, /"Index Name":"audit_events_client_ip_event_id_idx"/, rare)
+})

@@ -2,7 +2,15 @@
 // their queries are tested too.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FOUND_MAX, listGameRays, playerConnected, type QueryOf, type RaySummary, searchGame } from '@muster/contract'
+import {
+  FOUND_MAX,
+  listGameRays,
+  playerConnected,
+  type QueryOf,
+  type RaySummary,
+  searchGame,
+  setupIdentity,
+} from '@muster/contract'
 import { newId } from '../../src/ids.ts'
 import { failureOf, find, from, idOf, join, LONG_MS, serverOf, TRUSTING, UNKNOWN_ID } from '../http/steps.ts'
 import { type Platform, startPlatform, type TestGame } from '../platform.ts'
@@ -138,6 +146,36 @@ test('a search finds players, lobbies and rays of the game by each id and addres
   )
   const cut = (await searchFor(platform, game, '198.51.100.1')).players
   assert.deepEqual([cut.items.length, cut.is_cut], [FOUND_MAX, true])
+})
+
+test('the id of an identity finds its newest seats with their lobbies and requests, in its own game only', async (t) => {
+  const platform = await startPlatform(t, { env: { MUSTER_RAYS_PER_SECOND: '100' } })
+  platform.playServers()
+  const [game, other] = [
+    await platform.game({ matchmaker: { game_modes: GAME_MODES }, limits: LIMITS }),
+    await platform.game(),
+  ]
+  const { identity, identity_token } = await game.player.call(setupIdentity, { body: {} })
+  const { identity_id } = identity
+  const guest = { ...game, player: platform.as(identity_token) }
+  const seats = [await find(guest), await find(guest)]
+  await find(game)
+  const found = await until('the seats are shown', async () => {
+    await platform.ctx.recorder.flush()
+    const result = await searchFor(platform, game, identity_id)
+    return result.players.items.length === 2 && result.rays.items.length === 2 && result
+  })
+  assert.deepEqual(
+    new Set(found.players.items.map(({ player_id }) => player_id)),
+    new Set(seats.map((seat) => idOf(platform, seat))),
+  )
+  assert.ok(found.players.items.every((player) => player.identity_id === identity_id))
+  assert.deepEqual(
+    found.lobbies.items.map(({ lobby_id }) => lobby_id),
+    [seats[0]!.lobby.lobby_id],
+  )
+  assert.ok(found.rays.items.every(({ operation }) => operation === 'lobbies.find'))
+  assert.deepEqual((await searchFor(platform, other, identity_id)).players.items, [])
 })
 
 test('neither the list of rays nor the search reads a whole table', async (t) => {

@@ -33,7 +33,7 @@ export default function Search() {
         { text: 'Home', to: HOME },
         { text: game.display_name, to: gameLink(game.game_id) },
       ]}
-      lead="The id of a player, a lobby or a ray, or the address of a client. All namespaces of the game are searched."
+      lead="The id of a player, an identity, a lobby or a ray, or the address of a client. All namespaces of the game are searched."
     >
       {may(searchGame) ? (
         <>
@@ -141,6 +141,16 @@ function Players({ game, players }: { game: Game; players: readonly FoundPlayer[
           id: 'client',
           title: 'Client',
           cell: ({ client_key }) => <SearchLink game={game} text={client_key} shown={client_key} />,
+        },
+        {
+          id: 'identity',
+          title: 'Identity',
+          cell: ({ identity_id }) =>
+            identity_id === undefined ? (
+              <span className="text-soft">none</span>
+            ) : (
+              <SearchLink game={game} text={identity_id} shown={shortId(identity_id)} />
+            ),
         },
         {
           id: 'seat',

@@ -10,6 +10,7 @@ import {
   validationError,
 } from '@muster/contract'
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { canonicalAddress } from '../../addresses/client-ip.ts'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { requireGroup } from '../access.ts'
@@ -17,6 +18,9 @@ import { auditUrl } from '../exports.ts'
 import { cut } from '../lists.ts'
 import { instantOf, timestamp } from '../times.ts'
 import { type AuditWindow, type EventRow, selectEvents } from './rows.ts'
+
+/** Of events that the platform caused without a request. */
+const PLATFORM_ADDRESS = '-'
 
 type Filters = Omit<QueryOf<typeof listAuditEvents>, 'group_id'>
 
@@ -38,13 +42,19 @@ export async function listEvents(
   filters: Filters,
 ): Promise<ResponseOf<typeof listAuditEvents>> {
   const { limit = AUDIT_LIMIT_DEFAULT } = filters
-  const rows = await selectEvents(ctx, group_id)
-    .where(({ and }) => and(conditionsOf(filters)))
-    .orderBy('event_id', 'desc')
-    .limit(limit + 1)
-    .execute()
+  const rows = await eventsQuery(ctx, group_id, filters).execute()
   const { rows: events, is_cut } = cut(rows, limit)
   return { events: events.map(toEvent), is_cut }
+}
+
+/** The events of a list, and one more when there are more. Throws VALIDATION_ERROR for what is no address. */
+export function eventsQuery(ctx: Context, group_id: string | null, filters: Filters) {
+  const { limit = AUDIT_LIMIT_DEFAULT } = filters
+  const conditions = conditionsOf(filters)
+  return selectEvents(ctx, group_id)
+    .where(({ and }) => and(conditions))
+    .orderBy('event_id', 'desc')
+    .limit(limit + 1)
 }
 
 /** Throws GROUP_NOT_FOUND, GROUP_INSUFFICIENT_PERMISSIONS, or VALIDATION_ERROR when the window ends before it begins. */
@@ -67,16 +77,27 @@ export function exportEvents(ctx: Context, window: AuditWindow): { url: string }
 }
 
 function conditionsOf(filters: Filters): RawBuilder<SqlBool>[] {
-  const { query_start, query_end, actor_id, before_event_id, game_id, namespace_id, operation, outcome } = filters
-  const same = { game_id, namespace_id, operation, outcome }
+  const { query_start, query_end, actor_id, before_event_id, client_ip, ...same_filters } = filters
+  const { game_id, namespace_id, operation, outcome, code, ray_id } = same_filters
+  const same = { game_id, namespace_id, operation, outcome, code, ray_id, client_ip: storedAddress(client_ip) }
   const conditions = Object.entries(same).flatMap(([name, value]) =>
     value === undefined ? [] : [sql<SqlBool>`${sql.ref(`event.${name}`)} = ${value}`],
   )
   if (query_start !== undefined) conditions.push(sql`event.create_ts >= ${new Date(instantOf(query_start))}`)
   if (query_end !== undefined) conditions.push(sql`event.create_ts < ${new Date(instantOf(query_end))}`)
-  if (actor_id !== undefined) conditions.push(sql`${actor_id}::uuid in (event.user_id, event.token_id)`)
+  if (actor_id !== undefined)
+    conditions.push(sql`(event.user_id = ${actor_id}::uuid or event.token_id = ${actor_id}::uuid)`)
   if (before_event_id !== undefined) conditions.push(sql`event.event_id < ${before_event_id}::uuid`)
   return conditions
+}
+
+/** An address as events have it. Throws VALIDATION_ERROR for what is no address. */
+function storedAddress(text: string | undefined): string | undefined {
+  if (text === undefined || text === PLATFORM_ADDRESS) return text
+  const address = canonicalAddress(text.trim())
+  if (address !== null) return address
+  const message = 'client_ip must be an IPv4 address, an IPv6 address, or "-" for the platform.'
+  throw validationError([{ path: ['client_ip'], reason: 'invalid', message }])
 }
 
 function toEvent(row: EventRow): AuditEvent {

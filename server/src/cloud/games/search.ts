@@ -1,4 +1,4 @@
-// Search in a game: players, lobbies and rays by an id, and players by the address of a client, over all namespaces. Each
+// Search in a game: players, lobbies and rays by an id, and players by their identity or the address of a client, over all namespaces. Each
 // query reads a limited number of rows by an index.
 import {
   FORMATS,
@@ -20,12 +20,14 @@ import { timestamp } from '../times.ts'
 
 type Answer = ResponseOf<typeof searchGame>
 
-const PLAYER_COLUMNS = 'player_id, lobby_id, namespace_id, client, create_ts, connect_ts, remove_ts, remove_reason'
+const PLAYER_COLUMNS =
+  'player_id, lobby_id, namespace_id, client, identity_id, create_ts, connect_ts, remove_ts, remove_reason'
 type PlayerRow = {
   player_id: string
   lobby_id: string
   namespace_id: string
   client: string
+  identity_id: string | null
   create_ts: Date
   connect_ts: Date | null
   remove_ts: Date | null
@@ -48,16 +50,18 @@ export async function search(ctx: Context, caller: Caller, game_id: string, text
   if (FORMATS.uuid!(id)) return searchId(ctx, owner_ids, id)
   const client = clientOf(id)
   if (client !== null) return listsOf(await playersOfClient(ctx, owner_ids, client), [], [])
-  const message = 'The text must be an id (UUID), an IPv4 or IPv6 address, or an IPv6 /64.'
+  const message =
+    'The text must be an id (UUID) of a player, an identity, a lobby or a ray, an IPv4 or IPv6 address, or an IPv6 /64.'
   throw validationError([{ path: ['text'], reason: 'invalid', message }])
 }
 
 async function searchId(ctx: Context, owner_ids: string[], id: string): Promise<Answer> {
-  const rays = await findRays(ctx, owner_ids, [id, ...(await startingRay(ctx, owner_ids, id))], FOUND_MAX + 1)
+  const known = [...(await startingRay(ctx, owner_ids, id)), ...(await playersOfIdentity(ctx, owner_ids, id))]
+  const rays = await findRays(ctx, owner_ids, [id, ...known], FOUND_MAX + 1)
   const seated = rays.flatMap(({ ray_id, player_id }) => (ray_id === id && player_id !== undefined ? [player_id] : []))
   const { rows: players } = await ctx.pool.query<PlayerRow>(
     `select ${PLAYER_COLUMNS} from players
-      where namespace_id = any($1) and (player_id = any($2) or lobby_id = $3)
+      where namespace_id = any($1) and (player_id = any($2) or lobby_id = $3 or identity_id = $3)
       order by create_ts desc, player_id desc limit ${FOUND_MAX + 1}`,
     [owner_ids, [id, ...seated], id],
   )
@@ -78,6 +82,16 @@ async function startingRay(ctx: Context, owner_ids: string[], lobby_id: string):
     [lobby_id, owner_ids],
   )
   return rows.map(({ ray_id }) => ray_id)
+}
+
+/** The newest seats of the identity with this id. */
+async function playersOfIdentity(ctx: Context, owner_ids: string[], identity_id: string): Promise<string[]> {
+  const { rows } = await ctx.pool.query<{ player_id: string }>(
+    `select player_id from players where identity_id = $1 and namespace_id = any($2)
+      order by create_ts desc limit ${FOUND_MAX + 1}`,
+    [identity_id, owner_ids],
+  )
+  return rows.map(({ player_id }) => player_id)
 }
 
 async function playersOfClient(ctx: Context, owner_ids: string[], client: string): Promise<PlayerRow[]> {
@@ -112,6 +126,7 @@ function listOf<T>(found: readonly T[]): { items: T[]; is_cut: boolean } {
 
 function playerOf({
   client: client_key,
+  identity_id,
   create_ts,
   connect_ts,
   remove_ts,
@@ -121,6 +136,7 @@ function playerOf({
   return {
     ...ids,
     client_key,
+    ...(identity_id === null ? {} : { identity_id }),
     create_ts: timestamp(create_ts),
     ...(connect_ts === null ? {} : { connect_ts: timestamp(connect_ts) }),
     ...(remove_ts === null ? {} : { remove_ts: timestamp(remove_ts) }),

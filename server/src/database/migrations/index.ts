@@ -46,6 +46,7 @@ import { statements as deployUsers } from './0047-deploy-users.ts'
 import { statements as platformRecords } from './0048-platform-records.ts'
 import { statements as signIn } from './0049-sign-in.ts'
 import { statements as runReadiness } from './0050-run-readiness.ts'
+import { statements as lookups } from './0051-lookups.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -97,4 +98,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0048-platform-records', statements: platformRecords },
   { name: '0049-sign-in', statements: signIn },
   { name: '0050-run-readiness', statements: runReadiness },
+  { name: '0051-lookups', statements: lookups },
 ]
