@@ -2,16 +2,32 @@
 // terminal and Ctrl-C.
 import assert from 'node:assert/strict'
 import { statSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { completeDeviceLink, createCloudToken, createGame, createGroup, refuseDeviceLink } from '@muster/contract'
+import {
+  completeDeviceLink,
+  createCloudToken,
+  createGame,
+  createGroup,
+  inspectDeviceLink,
+  refuseDeviceLink,
+} from '@muster/contract'
 import { type Platform, startPlatform } from '../../server/test/platform.ts'
+import { machineName } from '../src/login/login.ts'
 import { createMuster, type Muster, openScreen } from './program.ts'
 
 type World = { platform: Platform; url: string; game_id: string; cloud_token: string }
 
 /** Nothing listens there. */
 const AWAY = 'http://127.0.0.1:9'
+
+test('the name of a machine is one that the platform accepts', () => {
+  assert.deepEqual(machineName('ada-laptop.local'), { name: 'ada-laptop.local' })
+  assert.deepEqual(machineName("Ada's Mac\n"), { name: 'Ada-s-Mac' })
+  assert.deepEqual(machineName('---'), {})
+  assert.equal(machineName('a'.repeat(300)).name?.length, 64)
+})
 
 test('login, contexts and refusals of the command line', async (t) => {
   const platform = await startPlatform(t, { roles: 'api,matchmaker,edge' })
@@ -111,7 +127,10 @@ async function deviceLink(t: TestContext, { platform, url, game_id }: World): Pr
   const screen = openScreen(t, muster, ['login', '--url', url])
   if (screen === null) return
   await screen.shows('number …')
-  await platform.client.call(completeDeviceLink, { body: { device_link_token: linkOn(screen.text()), game_id } })
+  const device_link_token = linkOn(screen.text())
+  const asked = await platform.client.call(inspectDeviceLink, { query: { device_link_token } })
+  assert.deepEqual(asked.name, machineName(hostname()).name, 'the person sees the name of this machine')
+  await platform.client.call(completeDeviceLink, { body: { device_link_token, game_id } })
   assert.equal(await screen.ended, 0, screen.text())
   assert.match(screen.text(), /Logged in to .* as a program of the game arena/)
   assert.deepEqual(await muster.json(['whoami']), { url, agent: { game_cloud: { game_id } } })

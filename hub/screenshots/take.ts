@@ -7,6 +7,7 @@ import test from 'node:test'
 import {
   createGroupInvite,
   playerConnected,
+  prepareDeviceLink,
   putKvEntry,
   renameGame,
   renameGameVersion,
@@ -102,7 +103,8 @@ async function playedGame(hub: OpenHub): Promise<Record<string, string>> {
   }
   const played = await play(hub, game)
   const { code } = await client.call(createGroupInvite, { params: { group_id }, body: {} })
-  return { group_id, game_id, namespace_id, version_id, code, ...played }
+  const { device_link_token } = await client.call(prepareDeviceLink, { body: { name: 'ada-laptop' } })
+  return { group_id, game_id, namespace_id, version_id, code, device_link_token, ...played }
 }
 
 async function play({ platform }: OpenHub, game: TestGame): Promise<Record<string, string>> {

@@ -5,6 +5,7 @@ import {
   createGroupInvite,
   listGameRays,
   playerConnected,
+  prepareDeviceLink,
   putKvEntry,
   renameGame,
   renameGameBuild,
@@ -103,13 +104,14 @@ export async function openSweptHub(t: TestContext): Promise<SweptHub | null> {
   const { client } = platform
   const { group_id } = game
   const { code } = await client.call(createGroupInvite, { params: { group_id }, body: {} })
+  const { device_link_token } = await client.call(prepareDeviceLink, { body: { name: 'ada-laptop' } })
   const viewer = await joined(platform, mail, { group_id, role: 'viewer', email: 'viewer@example.com' })
   await viewer.client.call(updateProfile, { body: { display_name: marked('person') } })
   const stranger = await logIn(platform, mail, 'stranger@example.com')
   const { game_id, namespace_id, version_id } = game
   return {
     ...{ ...hub, game, other, viewer, stranger },
-    ids: { group_id, game_id, namespace_id, version_id, code, ...played },
+    ids: { group_id, game_id, namespace_id, version_id, code, device_link_token, ...played },
   }
 }
 

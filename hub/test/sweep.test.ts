@@ -21,7 +21,12 @@ const VIEWER_BUTTONS = [
     /: [0-9a-f]{8}$/,
     /: (Load more|Table|CSV: .*)$/,
   ],
-  ...[/^\/: New group$/, /^\/account: /, /^\/invites\/\$code: Join the group$/],
+  ...[
+    /^\/: New group$/,
+    /^\/account: /,
+    /^\/invites\/\$code: Join the group$/,
+    /^\/devices\/link\/\$device_link_token: Refuse$/,
+  ],
   ...[/\/lobbies: \d+ (starting|ready|idle|closed|stalled|outdated)$/, /\/kv: (Apply|top|<i data-m>key)$/],
   /^\/groups\/\$group_id: Leave the group$/,
 ]

@@ -1,4 +1,5 @@
 // Log-in by device link or by token. The platform is asked who the token belongs to before it is stored.
+import { hostname } from 'node:os'
 import {
   type ApiError,
   getDeviceLink,
@@ -21,6 +22,8 @@ export type Agent = ResponseOf<typeof inspectAuth>['agent']
 
 /** A device link is valid for an hour. */
 const LINK_WAIT_MS_MAX = 60 * 60_000
+/** Characters of the name of a machine, as the platform accepts them. */
+const MACHINE_NAME_LENGTH_MAX = 64
 
 export async function login(terminal: Terminal, options: LoginOptions): Promise<void> {
   const url = await chooseUrl(terminal, options)
@@ -97,10 +100,21 @@ async function requireFreeName({ env }: Terminal, name: string, url: string): Pr
   })
 }
 
+/** The name of this machine, which the page shows to the person. Empty without a name that the platform accepts. */
+export function machineName(host: string): { name?: string } {
+  const name = host
+    .replaceAll(/[^\w.-]+/g, '-')
+    .slice(0, MACHINE_NAME_LENGTH_MAX)
+    .replaceAll(/^-+|-+$/g, '')
+  return name === '' ? {} : { name }
+}
+
 /** Shows a link, and waits until a person confirms it. */
 async function confirmInBrowser(terminal: Terminal, url: string): Promise<string> {
   const client = createCommandClient(url, undefined, terminal.signal)
-  const { device_link_id, device_link_token, device_link_url } = await client.call(prepareDeviceLink, {})
+  const { device_link_id, device_link_token, device_link_url } = await client.call(prepareDeviceLink, {
+    body: machineName(hostname()),
+  })
   terminal.note('Open this page, check that it shows the same number, and choose a game:')
   terminal.note(`  ${device_link_url}`)
   terminal.note(`  number …${device_link_id.slice(-8)}`)

@@ -19,7 +19,7 @@ import { requireGame } from './access.ts'
 import { timestamp } from './times.ts'
 import { CLOUD_TOKEN_LIFETIME_MS, recordToken, revokeById } from './tokens.ts'
 
-/** Of the page for people, with the token behind it. */
+/** The page of the hub for people, followed by the token. */
 export const LINK_PATH = '/devices/link/'
 /** Characters of the id by which a person recognises a link. */
 const CODE_LENGTH = 8
@@ -117,18 +117,6 @@ export async function refuseLink(ctx: ChangeContext, device_link_token: string):
   if ((await cloudTokenOf(ctx, device_link_id)) !== null) throw new ApiError('CLOUD_DEVICE_LINK_ALREADY_COMPLETE')
   // Should somebody complete it at this moment, the cloud token has the same id and is revoked too.
   await revokeById(ctx, device_link_id, ctx.now() + CLOUD_TOKEN_LIFETIME_MS)
-}
-
-/** A link for people: how to recognise the program, and since when it asks. Null when the link is not valid. */
-export function describeLink(ctx: Context, device_link_token: string): { code: string; prepare_ms: number } | null {
-  try {
-    const device_link_id = readLink(ctx, device_link_token)
-    const { issue_ms } = ctx.keys.verify(device_link_token, ctx.now())
-    return { code: device_link_id.slice(-CODE_LENGTH), prepare_ms: issue_ms }
-  } catch (error) {
-    if (error instanceof ApiError) return null
-    throw error
-  }
 }
 
 export function openDeviceLinks(ctx: Context): DeviceLinks {

@@ -18,7 +18,6 @@ import type { Context, RunningRole } from '../context.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
 import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
 import { allowOrigins } from '../http/cors.ts'
-import { registerDeviceLinkPage } from '../http/device-link/page.ts'
 import { registerExports } from '../http/exports.ts'
 import { registerHub } from '../http/hub/pages.ts'
 import { mount } from '../http/implement.ts'
@@ -82,7 +81,6 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   registerExports(app, ctx)
   await registerPages(app, ctx)
   await registerHub(app, ctx)
-  registerDeviceLinkPage(app, ctx)
 
   const jobs = await startJobs(ctx, { check_domain: checkDomain, order_certificates: orderCertificates })
   background.defer(() => jobs.stop())

@@ -2,6 +2,7 @@
 // allows scripts and styles of this origin only, beside styles that carry the nonce of the response.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { LINK_PATH } from '../../cloud/device-links.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { framed, REFERENCE_PATH } from '../reference/frame.ts'
@@ -9,7 +10,17 @@ import { html } from '../reference/html.ts'
 import { ASSETS_PATH, type HubFiles, openHubFiles } from './files.ts'
 
 /** The addresses of the hub. A path below them that names no page shows the hub's own page about it. */
-const PAGES = ['/', '/sign-in', '/account', '/games/*', '/groups/*', '/invites/*', '/platform', '/platform/*'] as const
+const PAGES = [
+  '/',
+  '/sign-in',
+  '/account',
+  `${LINK_PATH}*`,
+  '/games/*',
+  '/groups/*',
+  '/invites/*',
+  '/platform',
+  '/platform/*',
+] as const
 const TURNSTILE = 'https://challenges.cloudflare.com'
 const NONCE_BYTES = 16
 const ASSET_AGE_S = 365 * 24 * 60 * 60
@@ -23,6 +34,8 @@ export async function registerHub(app: FastifyInstance, ctx: Context): Promise<v
     // A session belongs to one origin: on another host of the platform the sign-in would fail.
     if (request.headers.host !== host) return reply.redirect(`${main_url}${request.url}`, 302)
     reply.type('text/html; charset=utf-8').header('cache-control', 'no-store')
+    // The address is a secret: with it, the token of the link can be fetched once the link is complete.
+    if (request.url.startsWith(LINK_PATH)) reply.header('referrer-policy', 'no-referrer')
     if (files === null) return reply.send(notBuilt())
     const nonce = randomBytes(NONCE_BYTES).toString('base64')
     reply.header('content-security-policy', policyOf(nonce, ctx.config.login_turnstile !== null))
