@@ -3,8 +3,12 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import test from 'node:test'
 import { getKvEntry, putKvEntry } from '@muster/contract'
-import { openPlayedHub } from './insight-steps.ts'
-import { openView, signInAsAdmin } from './steps.ts'
+import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
+import { openView, PHONE, signInAsAdmin } from './steps.ts'
+
+const HOUR_MS = 3_600_000
+
+type CanvasText = { text: string; left: number; width: number }
 
 test('numbers and records', async (t) => {
   const hub = await openPlayedHub(t)
@@ -66,6 +70,70 @@ test('numbers and records', async (t) => {
     await view.context.close()
   })
 
+  await t.test('a chart says its values by keyboard, with times in 24 hours and labels apart on a phone', async () => {
+    const view = await openView(hub, { viewport: PHONE, timezoneId: 'UTC' })
+    const { page } = view
+    await page.addInitScript(recordCanvasTexts)
+    await signInAsAdmin(hub, view)
+    await page.goto(`${address}/analytics`)
+    const slider = page.getByRole('slider', { name: 'Players at an instant', exact: true })
+    await slider.waitFor({ state: 'attached' })
+    await slider.focus()
+    const last = await slider.getAttribute('aria-valuetext')
+    assert.match(last ?? '', /, \d\d:\d\d:\d\d: Players 2$/)
+    await page.keyboard.press('Home')
+    const first = await slider.getAttribute('aria-valuetext')
+    assert.match(first ?? '', /: Players 0$/)
+    assert.notEqual(first, last)
+    const legend = page.locator('.u-legend').first().locator('.u-value')
+    assert.deepEqual(await legend.allTextContents(), first?.split(': Players '))
+    const labels = await page.evaluate(() => (globalThis as unknown as { canvas_texts: CanvasText[] }).canvas_texts)
+    const times = labels.filter(({ text }) => /^\d\d:\d\d$/.test(text))
+    assert.ok(times.length > 2, `labels: ${labels.map(({ text }) => text).join(' ')}`)
+    assert.deepEqual(
+      labels.filter(({ text }) => /[ap]m$/.test(text)),
+      [],
+    )
+    const instants = new Map(times.map(({ text, left, width }) => [text, { left, width }]))
+    const placed = [...instants.values()].sort((one, other) => one.left - other.left)
+    for (const [at, { left }] of placed.entries()) {
+      const before = placed[at - 1]
+      assert.ok(before === undefined || left - before.left > before.width, 'two labels overlap')
+    }
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('billing adds up a range of months by what is chosen, and saves the same as CSV', async () => {
+    const [month, before] = [1, 2].map((back) => monthBack(back))
+    await insertRun(hub, `${month}-10`, 3)
+    await insertRun(hub, `${before}-10`, 2)
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}/groups/${group_id}/billing`)
+    await page.getByLabel('From').selectOption(before!)
+    await page.getByLabel('To', { exact: true }).selectOption(month!)
+    const table = page.getByRole('table', { name: 'Usage' })
+    await table.getByRole('cell', { name: '2 core hours', exact: true }).waitFor()
+    await table.getByRole('cell', { name: '3 core hours', exact: true }).waitFor()
+    await page.getByText('5 core hours', { exact: true }).waitFor()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'CSV' }).click()
+    const file = await download
+    const text = await readFile((await file.path()) ?? '', 'utf8')
+    assert.equal(file.suggestedFilename(), `usage-${before}-to-${month}.csv`)
+    assert.match(text, /^month,game_id,game,region_id,region,core_time_ms,cost_micros,currency\r\n/)
+    assert.match(text, new RegExp(`${month},${game_id},.*,10800000,`))
+    await page.getByLabel('Sum by').selectOption('Region')
+    await table.getByRole('cell', { name: '5 core hours', exact: true }).waitFor()
+    assert.equal(await table.getByRole('columnheader', { name: 'Month' }).count(), 0)
+    await page.goBack()
+    await table.getByRole('columnheader', { name: 'Month' }).waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
   await t.test('an entry is read, changed with a check of its JSON, and deleted after a question', async () => {
     const view = await hub.viewAs('developer')
     const { page } = view
@@ -100,7 +168,7 @@ test('numbers and records', async (t) => {
     await page.getByRole('button', { name: 'motd', exact: true }).waitFor()
     assert.equal(await page.getByRole('button', { name: /Delete|Write an entry/ }).count(), 0)
     await page.goto(`${hub.url}/groups/${group_id}/billing`)
-    await page.getByRole('heading', { name: 'By game and region' }).waitFor()
+    await page.getByRole('heading', { name: 'By game, region and month' }).waitFor()
     await page.goto(`${hub.url}/groups/${group_id}/audit`)
     await page.getByText('Developers and owners of the group may read its audit log.').waitFor()
     await view.context.close()
@@ -123,3 +191,33 @@ test('numbers and records', async (t) => {
     await view.context.close()
   })
 })
+
+/** Runs in the page: keeps what the first chart writes. */
+function recordCanvasTexts(): void {
+  const texts: CanvasText[] = []
+  const { prototype } = CanvasRenderingContext2D
+  const draw = prototype.fillText
+  prototype.fillText = function (text, left, top, ...rest) {
+    const width = this.measureText(text).width
+    if (this.canvas === document.querySelector('.u-wrap canvas')) texts.push({ text, left, width })
+    draw.call(this, text, left, top, ...rest)
+  }
+  Object.assign(globalThis, { canvas_texts: texts })
+}
+
+/** As the page writes it: "2026-11". */
+function monthBack(back: number): string {
+  const now = new Date()
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back)).toISOString().slice(0, 7)
+}
+
+/** A lobby of the game that ran on one core from midnight of a day. */
+async function insertRun({ platform, game }: PlayedHub, day: string, hours: number): Promise<void> {
+  const start = new Date(`${day}T00:00:00Z`)
+  const end = new Date(start.getTime() + hours * HOUR_MS)
+  await platform.ctx.pool.query(
+    `insert into lobby_runs (lobby_id, runner_id, driver, handle, ports, group_id, game_id, region, cpu_cores, start_ts, exit_ts)
+     values (gen_random_uuid(), 'here', 'process', '{}', '{}', $1, $2, 'local', 1, $3, $4)`,
+    [game.group_id, game.game_id, start, end],
+  )
+}

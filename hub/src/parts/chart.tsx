@@ -1,6 +1,6 @@
-// Charts of values over time, drawn by uPlot. A screen reader gets the range and the last value of each line; pages offer a
-// table beside it. The module is loaded with the first chart: see lazy-chart.tsx.
-import { useEffect, useRef } from 'react'
+// Charts of values over time, drawn by uPlot. A screen reader gets the range and the last value of each line. A slider over the
+// instants shows the values at each by keyboard, and reads them out. Pages offer a table beside it. The module is loaded with the first chart: see lazy-chart.tsx.
+import { useEffect, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { instant } from './numbers.ts'
@@ -31,6 +31,18 @@ const HEIGHT_PX = 220
 /** A marked range of fewer pixels is a click. */
 const RANGE_PX_MIN = 4
 const AXIS_PX = 68
+/** Least distance of two labels of the time axis: room for "12:34:56" and for "23 Nov". */
+const TIME_LABEL_PX = 72
+const DAY_S = 86_400
+/** Labels of the time axis in 24 hours, by the least step in seconds. The second line shows what changed since the label before. */
+const TIME_LABELS = [
+  timeLabels(365 * DAY_S, '{YYYY}'),
+  timeLabels(28 * DAY_S, '{MMM}', '\n{YYYY}'),
+  timeLabels(DAY_S, '{D} {MMM}', '\n{YYYY}'),
+  timeLabels(60, '{HH}:{mm}', '\n{D} {MMM}', '\n{D} {MMM}'),
+  timeLabels(1, '{HH}:{mm}:{ss}', '\n{D} {MMM}', '\n{D} {MMM}'),
+  timeLabels(0.001, '{ss}.{fff}', '\n{HH}:{mm}', '\n{HH}:{mm}', '\n{HH}:{mm}'),
+]
 const COLORS = ['--accent', '--good', '--warn', '--bad', '--soft'] as const
 
 export default function Chart(props: ChartProps) {
@@ -70,13 +82,58 @@ export default function Chart(props: ChartProps) {
   }, [times_ms, lines])
 
   return (
-    <div
-      ref={frame}
-      role="img"
-      aria-label={`${label}: ${summaryOf(props)}`}
-      className="w-full min-w-0 overflow-hidden"
+    <div className="relative rounded-md outline-accent has-focus-visible:outline-2">
+      <div
+        ref={frame}
+        role="img"
+        aria-label={`${label}: ${summaryOf(props)}`}
+        className="w-full min-w-0 overflow-hidden"
+      />
+      <InstantSlider {...props} chart={chart} />
+    </div>
+  )
+}
+
+/** It is seen only by its effect: the values of the chosen instant in the legend. */
+function InstantSlider({ chart, label, times_ms, lines, format }: ChartProps & { chart: { current: uPlot | null } }) {
+  const [chosen, setChosen] = useState<number | null>(null)
+  const last = Math.max(0, times_ms.length - 1)
+  const at = Math.min(chosen ?? last, last)
+  function show(next: number): void {
+    setChosen(next)
+    const shown = chart.current
+    const at_ms = times_ms[next]
+    if (shown === null || at_ms === undefined) return
+    shown.setCursor({ left: shown.valToPos(at_ms / 1_000, 'x'), top: shown.over.clientHeight / 2 })
+  }
+  function hide(): void {
+    setChosen(null)
+    chart.current?.setCursor({ left: -1, top: -1 })
+  }
+  return (
+    <input
+      type="range"
+      className="sr-only"
+      aria-label={`${label} at an instant`}
+      aria-valuetext={valuesAt(at, { times_ms, lines, format })}
+      min={0}
+      max={last}
+      value={at}
+      onChange={(event) => show(Number(event.target.value))}
+      onFocus={() => show(at)}
+      onBlur={hide}
     />
   )
+}
+
+function valuesAt(at: number, { times_ms, lines, format }: Pick<ChartProps, 'times_ms' | 'lines' | 'format'>): string {
+  const at_ms = times_ms[at]
+  if (at_ms === undefined) return 'no values'
+  const values = lines.map(({ label, values }) => {
+    const value = values[at]
+    return `${label} ${value === null || value === undefined ? 'unknown' : format(value)}`
+  })
+  return `${instant(at_ms)}: ${values.join(', ')}`
 }
 
 function dataOf({ times_ms, lines }: Pick<ChartProps, 'times_ms' | 'lines'>): uPlot.AlignedData {
@@ -110,7 +167,7 @@ function optionsOf(latest: { current: ChartProps }, element: HTMLElement): uPlot
     legend: { live: true },
     scales: { y: { range: (_, __, max) => [0, Math.max(max, step_min ?? 0) * 1.1 || 1] } },
     axes: [
-      axis,
+      { ...axis, space: TIME_LABEL_PX, values: TIME_LABELS },
       {
         ...axis,
         size: AXIS_PX,
@@ -141,6 +198,18 @@ function reportRange(self: uPlot, onRange: ChartProps['onRange']): void {
   const to = self.posToVal(left + width, 'x') * 1_000
   self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
   onRange?.(from, to)
+}
+
+/** A row of uPlot's table of labels. `day`, `minute`: what follows the label when the day or the minute has changed. */
+function timeLabels(
+  step_s: number,
+  label: string,
+  year?: string,
+  day?: string,
+  minute?: string,
+): (string | number | null)[] {
+  const ADDED = 1
+  return [step_s, label, year ?? null, null, day ?? null, null, minute ?? null, null, ADDED]
 }
 
 /** 1, 2, 5, 10, ... times the least step. */

@@ -1,6 +1,5 @@
 // The numbers of a namespace over time: a range, the previous period beside it, and each chart also as a table and a CSV file.
 // Marking a part of a chart with the pointer zooms in; Back zooms out.
-import { csvCell } from '@muster/contract/visible-text'
 import { useMemo, useState } from 'react'
 import { getAnalytics } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
@@ -13,6 +12,7 @@ import { Chart } from '../../parts/lazy-chart.tsx'
 import { Pending } from '../../parts/notice.tsx'
 import { count, duration, instant } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
+import { saveCsv } from '../../parts/save-csv.ts'
 import { useNow } from '../../parts/time.tsx'
 import { usePageActions } from '../../shell/page-actions.ts'
 import { useUrlState } from '../../shell/url-state.ts'
@@ -61,6 +61,17 @@ export default function Analytics() {
       title: `Show the ${text.toLowerCase()}`,
       run: () => change({ range: value, from: '', to: '' }),
     })),
+    ...SPLITS.map(({ value, text }) => ({
+      id: `split ${value}`,
+      title: value === '' ? 'Split the charts by nothing' : `Split the charts by ${text.toLowerCase()}`,
+      run: () => change({ by: value }),
+    })),
+    {
+      id: 'compare',
+      title: state.compare === 'yes' ? 'Hide the previous period' : 'Compare with the previous period',
+      run: () => change({ compare: state.compare === 'yes' ? '' : 'yes' }),
+    },
+    ...(is_zoomed ? [{ id: 'zoom-out', title: 'Zoom out', run: zoomOut }] : []),
   ])
   return (
     <Page
@@ -70,7 +81,7 @@ export default function Analytics() {
         { text: game.display_name, to: gameLink(game.game_id) },
         { text: namespace.display_name, to: namespaceLink(game.game_id, namespace.namespace_id) },
       ]}
-      lead="Mark a part of a chart with the pointer to zoom in. Times are those of this browser."
+      lead="Mark a part of a chart with the pointer to zoom in. With a chart focused, the arrow keys show its values. Times are those of this browser."
     >
       <div className="flex flex-wrap items-end gap-3">
         <div className="w-44">
@@ -199,7 +210,7 @@ function OneChart({ subject, sets, before, by, onRange }: OneChartProps) {
           <Button
             kind="quiet"
             aria-label={`CSV: ${subject.title}`}
-            onClick={() => saveCsv(subject, sets.times_ms, series)}
+            onClick={() => saveSeries(subject, sets.times_ms, series)}
           >
             CSV
           </Button>
@@ -277,18 +288,12 @@ function ValueTable({
 }
 
 /** Whole numbers and names of columns as in the API, so that the file is for programs. */
-function saveCsv({ id }: Subject, times_ms: readonly number[], series: readonly Series[]): void {
-  const rows = [
+function saveSeries({ id }: Subject, times_ms: readonly number[], series: readonly Series[]): void {
+  saveCsv(`${id}.csv`, [
     ['time', ...series.map(({ label }) => label)],
     ...times_ms.map((at_ms, bucket) => [
       new Date(at_ms).toISOString(),
       ...series.map(({ values }) => String(values[bucket] ?? '')),
     ]),
-  ]
-  const text = rows.map((row) => row.map(csvCell).join(',')).join('\r\n')
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([`${text}\r\n`], { type: 'text/csv' }))
-  link.download = `${id}.csv`
-  link.click()
-  URL.revokeObjectURL(link.href)
+  ])
 }

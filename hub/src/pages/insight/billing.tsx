@@ -1,23 +1,31 @@
-// What the lobbies of a group used in a month, by game and region.
+// What the lobbies of a group used in a range of months, by game, region and month.
 import { useParams } from '@tanstack/react-router'
 import { getGameById, getUsage } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
 import { HOME } from '../../links.ts'
+import { Button } from '../../parts/button.tsx'
 import { CopyAs } from '../../parts/copy-as.tsx'
-import { DataTable } from '../../parts/data-table.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { SelectField } from '../../parts/fields.tsx'
 import { Notice, Pending } from '../../parts/notice.tsx'
 import { Facts, Page, Section } from '../../parts/page.tsx'
+import { saveCsv } from '../../parts/save-csv.ts'
+import { usePageActions } from '../../shell/page-actions.ts'
 import { mayCall, useGames, useRole } from '../../shell/person.tsx'
 import { useUrlState } from '../../shell/url-state.ts'
+import { monthsBefore, monthsBetween, type Split, sumBy, type Usage, useUsage, windowOf } from './billing-months.ts'
 
 const HOUR_MS = 3_600_000
-/** Months that can be chosen. */
-const MONTHS_MAX = 24
 const MICROS = 1_000_000
 const MONTH = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' })
-
-type Line = { id: string; game: string; region: string; core_ms: number; cost_micros: number | undefined }
+const SPLITS: readonly { value: string; text: string; splits: readonly Split[] }[] = [
+  { value: '', text: 'Game, region and month', splits: ['month', 'game', 'region'] },
+  { value: 'month', text: 'Month', splits: ['month'] },
+  { value: 'game', text: 'Game', splits: ['game'] },
+  { value: 'region', text: 'Region', splits: ['region'] },
+]
+/** Months of the range that a click on its button shows. */
+const RANGES = [1, 3, 12] as const
 
 export default function Billing() {
   const { group_id = '' } = useParams({ strict: false }) as { group_id?: string }
@@ -29,7 +37,7 @@ export default function Billing() {
       lead="Core time: the running time of each server times the cores of its tier. Months are in UTC."
     >
       {mayCall(role, getUsage) ? (
-        <Usage group_id={group_id} />
+        <UsageOfMonths group_id={group_id} />
       ) : (
         <Notice tone="warn">You are no member of this group.</Notice>
       )}
@@ -37,51 +45,68 @@ export default function Billing() {
   )
 }
 
-function Usage({ group_id }: { group_id: string }) {
-  const [state, change] = useUrlState(['month'])
-  const months = monthsBefore(new Date())
-  const month = months.find(({ value }) => value === state.month) ?? months[0]!
-  const query = {
-    query_start_ts: month.start.toISOString(),
-    ...(month === months[0] ? {} : { query_end_ts: month.end.toISOString() }),
-  }
-  const input = { params: { group_id }, query }
-  const read = useCall(getUsage, input)
-  const names = useNames(group_id)
+function UsageOfMonths({ group_id }: { group_id: string }) {
+  const [state, change] = useUrlState(['from', 'to', 'by'])
+  const now = new Date()
+  const months = monthsBefore(now)
+  const monthOf = (value: string) => months.find((month) => month.value === value) ?? months[0]!
+  const [from, to] = [monthOf(state.from), monthOf(state.to)]
+  const range = monthsBetween(months, from.value, to.value)
+  const split = SPLITS.find(({ value }) => value === state.by) ?? SPLITS[0]!
+  const usage = useUsage(group_id, range)
+  const options = months.map(({ value, start }) => ({ value, text: MONTH.format(start) }))
+  const showLast = (length: number): void => change({ from: length === 1 ? '' : months[length - 1]!.value, to: '' })
+  usePageActions(
+    RANGES.map((length) => ({ id: `months ${length}`, title: titleOf(length), run: () => showLast(length) })),
+  )
   return (
     <>
-      <div className="w-56">
-        <SelectField
-          label="Month"
-          value={month.value}
-          options={months.map(({ value, start }) => ({ value, text: MONTH.format(start) }))}
-          onChange={(value) => change({ month: value === months[0]!.value ? '' : value })}
-        />
+      <div className="flex flex-wrap items-end gap-3">
+        <div className="w-44">
+          <SelectField
+            label="From"
+            value={range[0]!.value}
+            options={options}
+            onChange={(value) => change({ from: value, ...(value > to.value ? { to: value } : {}) })}
+          />
+        </div>
+        <div className="w-44">
+          <SelectField
+            label="To"
+            value={range.at(-1)!.value}
+            options={options}
+            onChange={(value) =>
+              change({ to: value, ...(value < from.value ? { from: value } : { from: from.value }) })
+            }
+          />
+        </div>
+        <div className="w-56">
+          <SelectField label="Sum by" value={split.value} options={SPLITS} onChange={(by) => change({ by })} />
+        </div>
       </div>
-      {read.data === undefined ? (
-        <Pending read={read} what="Loading the usage" />
+      {usage.unread === undefined ? (
+        <Lines usage={usage} group_id={group_id} split={split} file_name={fileName(range)} />
       ) : (
-        <Lines
-          lines={read.data.games.flatMap(({ game_id, regions }) =>
-            regions.map(
-              ({ region_id, uptime, cost_micros }): Line => ({
-                id: `${game_id} ${region_id}`,
-                game: names.gameName(game_id),
-                region: names.regionName(region_id),
-                core_ms: uptime,
-                cost_micros,
-              }),
-            ),
-          )}
-          currency={read.data.currency}
-          is_cut={read.data.is_cut}
-        />
+        <Pending read={usage.unread} what={`Loading the usage: ${usage.read_count} of ${range.length} months`} />
       )}
       <div>
-        <CopyAs operation={getUsage} input={input} muster={`usage --group ${group_id}`} />
+        <CopyAs
+          operation={getUsage}
+          input={{ params: { group_id }, query: windowOf(range, now) }}
+          muster={`usage --group ${group_id}`}
+        />
       </div>
     </>
   )
+}
+
+function titleOf(length: number): string {
+  return length === 1 ? 'Show the usage of this month' : `Show the usage of the last ${length} months`
+}
+
+function fileName(range: readonly { value: string }[]): string {
+  const [first, last] = [range[0]!.value, range.at(-1)!.value]
+  return first === last ? `usage-${first}.csv` : `usage-${first}-to-${last}.csv`
 }
 
 /** Every game lists the regions of the platform, so one game of the group names them all. */
@@ -98,18 +123,31 @@ function useNames(group_id: string) {
   }
 }
 
-function Lines({ lines, currency, is_cut }: { lines: Line[]; currency: string | undefined; is_cut: boolean }) {
+type Names = ReturnType<typeof useNames>
+
+type LinesProps = {
+  usage: ReturnType<typeof useUsage>
+  group_id: string
+  split: (typeof SPLITS)[number]
+  file_name: string
+}
+
+function Lines({ usage, group_id, split, file_name }: LinesProps) {
+  const { lines, currency, is_cut } = usage
+  const names = useNames(group_id)
+  const rows = sumBy(lines, split.splits)
   const sum_ms = lines.reduce((sum, { core_ms }) => sum + core_ms, 0)
   const priced = lines.filter(({ cost_micros }) => cost_micros !== undefined)
   const sum_micros = priced.reduce((sum, { cost_micros = 0 }) => sum + cost_micros, 0)
+  const columns = columnsOf(names, currency).filter(({ id }) => isShown(id, split.splits))
   return (
     <>
       {is_cut ? (
         <Notice tone="warn">
-          The month begins before the oldest records of lobbies. The real usage may be higher.
+          The range begins before the oldest records of lobbies. The real usage may be higher.
         </Notice>
       ) : null}
-      <Section title="In all">
+      <Section title="Total">
         <Facts
           facts={[
             ['Core time', coreTime(sum_ms)],
@@ -120,47 +158,89 @@ function Lines({ lines, currency, is_cut }: { lines: Line[]; currency: string | 
           ]}
         />
       </Section>
-      <Section title="By game and region">
+      <Section
+        title={`By ${split.text.toLowerCase()}`}
+        actions={
+          <Button
+            kind="quiet"
+            disabled={rows.length === 0}
+            onClick={() => saveUsage(file_name, rows, split.splits, names, currency)}
+          >
+            CSV
+          </Button>
+        }
+      >
         <DataTable
+          key={split.value}
           label="Usage"
-          rows={lines}
-          rowId={({ id }) => id}
-          empty="No lobby ran in this month."
-          initial_sort={{ column: 'time', is_down: true }}
-          columns={[
-            { id: 'game', title: 'Game', sortBy: ({ game }) => game, cell: ({ game }) => game },
-            { id: 'region', title: 'Region', sortBy: ({ region }) => region, cell: ({ region }) => region },
-            {
-              id: 'time',
-              title: 'Core time',
-              is_number: true,
-              sortBy: ({ core_ms }) => core_ms,
-              cell: ({ core_ms }) => coreTime(core_ms),
-            },
-            {
-              id: 'cost',
-              title: 'Cost',
-              is_number: true,
-              sortBy: ({ cost_micros }) => cost_micros,
-              cell: ({ cost_micros }) =>
-                cost_micros === undefined || currency === undefined ? '–' : money(cost_micros, currency),
-            },
-          ]}
+          rows={rows}
+          rowId={({ month, game_id, region_id }) => `${month} ${game_id} ${region_id}`}
+          empty="No lobby ran in this time."
+          initial_sort={{ column: split.splits[0] === 'month' ? 'month' : 'time', is_down: true }}
+          columns={columns}
         />
       </Section>
     </>
   )
 }
 
-type Month = { value: string; start: Date; end: Date }
+function isShown(column: string, splits: readonly Split[]): boolean {
+  return column === 'time' || column === 'cost' || splits.includes(column as Split)
+}
 
-/** The present month and those before it, newest first. */
-function monthsBefore(now: Date): Month[] {
-  return Array.from({ length: MONTHS_MAX }, (_, back) => {
-    const start = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back))
-    const end = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back + 1))
-    return { value: start.toISOString().slice(0, 7), start, end }
-  })
+function columnsOf({ gameName, regionName }: Names, currency: string | undefined): Column<Usage>[] {
+  return [
+    {
+      id: 'month',
+      title: 'Month',
+      sortBy: ({ month }) => month,
+      cell: ({ month }) => MONTH.format(new Date(`${month}-01T00:00:00Z`)),
+    },
+    { id: 'game', title: 'Game', sortBy: ({ game_id }) => gameName(game_id), cell: ({ game_id }) => gameName(game_id) },
+    {
+      id: 'region',
+      title: 'Region',
+      sortBy: ({ region_id }) => regionName(region_id),
+      cell: ({ region_id }) => regionName(region_id),
+    },
+    {
+      id: 'time',
+      title: 'Core time',
+      is_number: true,
+      sortBy: ({ core_ms }) => core_ms,
+      cell: ({ core_ms }) => coreTime(core_ms),
+    },
+    {
+      id: 'cost',
+      title: 'Cost',
+      is_number: true,
+      sortBy: ({ cost_micros }) => cost_micros,
+      cell: ({ cost_micros }) =>
+        cost_micros === undefined || currency === undefined ? '–' : money(cost_micros, currency),
+    },
+  ]
+}
+
+/** Ids and whole numbers as in the API, so that the file is for programs; names beside them. */
+function saveUsage(
+  file_name: string,
+  rows: readonly Usage[],
+  splits: readonly Split[],
+  { gameName, regionName }: Names,
+  currency = '',
+): void {
+  const columns: [is_shown: boolean, title: string, textOf: (row: Usage) => string][] = [
+    [splits.includes('month'), 'month', ({ month }) => month],
+    [splits.includes('game'), 'game_id', ({ game_id }) => game_id],
+    [splits.includes('game'), 'game', ({ game_id }) => gameName(game_id)],
+    [splits.includes('region'), 'region_id', ({ region_id }) => region_id],
+    [splits.includes('region'), 'region', ({ region_id }) => regionName(region_id)],
+    [true, 'core_time_ms', ({ core_ms }) => String(core_ms)],
+    [true, 'cost_micros', ({ cost_micros }) => String(cost_micros ?? '')],
+    [true, 'currency', () => currency],
+  ]
+  const shown = columns.filter(([is_shown]) => is_shown)
+  saveCsv(file_name, [shown.map(([, title]) => title), ...rows.map((row) => shown.map(([, , textOf]) => textOf(row)))])
 }
 
 function coreTime(ms: number): string {
