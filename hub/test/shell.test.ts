@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { openHub, openView, signInAsAdmin } from './steps.ts'
+import { openHub, openView, PHONE, signInAsAdmin } from './steps.ts'
 
 test('the frame of the hub', async (t) => {
   const hub = await openHub(t)
@@ -57,6 +57,46 @@ test('the frame of the hub', async (t) => {
     await page.keyboard.type((await option.locator('span').first().textContent()) ?? '')
     await page.keyboard.press('Enter')
     await page.waitForURL(`${hub.url}/games/${game.game_id}`)
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('a question mark lists the keys and the actions of the page, but is text in a field', async () => {
+    const view = await openView(hub)
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}/games/${game.game_id}/namespaces/${game.namespace_id}/analytics`)
+    await page.getByRole('heading', { level: 1, name: 'Analytics' }).waitFor()
+    await page.keyboard.press('?')
+    const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+    await dialog.getByText('Open the command palette').waitFor()
+    await dialog.getByText('Compare with the previous period').waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await page.goto(`${hub.url}/games/${game.game_id}/search`)
+    const field = page.getByLabel('Id or address')
+    await field.focus()
+    await page.keyboard.press('?')
+    assert.equal(await field.inputValue(), '?')
+    assert.equal(await dialog.count(), 0)
+    await page.keyboard.press('Control+k')
+    await page.getByRole('dialog', { name: 'Command palette' }).waitFor()
+    await page.keyboard.type('Keyboard shortcuts')
+    await page.keyboard.press('Enter')
+    await dialog.waitFor()
+    assert.deepEqual(view.faults, [])
+    await view.context.close()
+  })
+
+  await t.test('the tab of the open page is in view on a phone', async () => {
+    const view = await openView(hub, { viewport: PHONE })
+    const { page } = view
+    await signInAsAdmin(hub, view)
+    await page.goto(`${hub.url}/games/${game.game_id}/namespaces/${game.namespace_id}/settings`)
+    const tab = page.getByRole('link', { name: 'Settings', exact: true })
+    await tab.and(page.locator('[aria-current=page]')).waitFor()
+    const box = await tab.boundingBox()
+    assert.ok(box !== null && box.x >= 0 && Math.floor(box.x + box.width) <= PHONE.width, JSON.stringify(box))
     assert.deepEqual(view.faults, [])
     await view.context.close()
   })

@@ -8,6 +8,7 @@ import { CONTENT_ID, useKeptFocus } from '../parts/focus.ts'
 import { Failure, Loading } from '../parts/notice.tsx'
 import { closeToast, showToast, useToasts } from '../toasts.ts'
 import { PersonProvider, usePerson, useProfile, useSession } from './person.tsx'
+import { isTyping, Shortcuts } from './shortcuts.tsx'
 import { nextTheme, useTheme } from './theme.ts'
 
 const Palette = lazy(() => import('./palette.tsx'))
@@ -148,8 +149,13 @@ export function SignOutButton() {
 
 function PaletteButton() {
   const [is_open, setOpen] = useState(false)
+  const [has_shortcuts, setShortcuts] = useState(false)
   useEffect(() => {
     function onKey(event: KeyboardEvent): void {
+      if (event.key === '?' && !isTyping(event.target) && document.querySelector('[role=dialog]') === null) {
+        event.preventDefault()
+        setShortcuts(true)
+      }
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return
       event.preventDefault()
       setOpen(true)
@@ -169,9 +175,10 @@ function PaletteButton() {
       </button>
       {is_open ? (
         <Suspense>
-          <Palette onClose={() => setOpen(false)} />
+          <Palette onClose={() => setOpen(false)} onShortcuts={() => setShortcuts(true)} />
         </Suspense>
       ) : null}
+      {has_shortcuts ? <Shortcuts onClose={() => setShortcuts(false)} /> : null}
     </>
   )
 }

@@ -1,7 +1,13 @@
 // What the open page can do, for the command palette.
 import { useEffect, useSyncExternalStore } from 'react'
 
-export type PageAction = { id: string; title: string; run: () => void }
+export type PageAction = {
+  id: string
+  title: string
+  run: () => void
+  /** The key that does the same in its part of the page, for the list of shortcuts. */
+  keys?: string
+}
 
 let actions: readonly PageAction[] = []
 const listeners = new Set<() => void>()

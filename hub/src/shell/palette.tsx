@@ -25,10 +25,10 @@ const ENTRIES_MAX = 200
 
 type Entry = { id: string; title: string; kind: string; run: () => void }
 
-export default function Palette({ onClose }: { onClose: () => void }) {
+export default function Palette({ onClose, onShortcuts }: { onClose: () => void; onShortcuts: () => void }) {
   const { contains } = useFilter({ sensitivity: 'base' })
   const [text, setText] = useState('')
-  const entries = useEntries(text.trim())
+  const entries = useEntries(text.trim(), onShortcuts)
   useFocusAfterwards()
   return (
     <ModalOverlay
@@ -79,7 +79,7 @@ const GAME_PAGES = ['search', 'rays', 'versions', 'builds', 'sites', 'tokens', '
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** `text`: what the person has typed. An id leads to the search of each game, for lobbies, players and rays. */
-function useEntries(text: string): Entry[] {
+function useEntries(text: string, onShortcuts: () => void): Entry[] {
   const navigate = useNavigate()
   const actions = useAllPageActions()
   const { data } = useCall(getOverview, {})
@@ -130,6 +130,7 @@ function useEntries(text: string): Entry[] {
       (action: PageAction): Entry => ({ ...action, id: `do ${action.id}`, kind: 'this page' }),
     )
     // What is typed most is a name; so an action never comes before the game of the same name.
-    return [...all.slice(0, ENTRIES_MAX), ...of_page]
-  }, [actions, data, game_id, is_admin, navigate, text])
+    const shortcuts = { id: 'shortcuts', title: 'Keyboard shortcuts', kind: '?', run: onShortcuts }
+    return [...all.slice(0, ENTRIES_MAX), ...of_page, shortcuts]
+  }, [actions, data, game_id, is_admin, navigate, onShortcuts, text])
 }

@@ -1,11 +1,19 @@
 // Links between the pages of one game, namespace, group or of the platform.
-import { Link } from '@tanstack/react-router'
+import { Link, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
 export type Tab = { text: string; to: string; is_exact?: boolean }
 
 export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
+  const list = useRef<HTMLElement>(null)
+  const { pathname } = useLocation()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page has another current tab.
+  useEffect(() => {
+    const current = list.current?.querySelector('[aria-current=page]')
+    current?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [pathname])
   return (
-    <nav aria-label={label} className="overflow-x-auto border-b border-line bg-page">
+    <nav ref={list} aria-label={label} className="overflow-x-auto border-b border-line bg-page">
       <ul className="mx-auto flex max-w-7xl gap-1 px-3 sm:px-5">
         {tabs.map(({ text, to, is_exact }) => (
           <li key={to}>

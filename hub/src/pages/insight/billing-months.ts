@@ -6,7 +6,7 @@ import type { CallError } from '../../api/call-error.ts'
 import { getUsage } from '../../api/operations.gen.ts'
 
 /** Months that can be chosen, and reads of one range. */
-export const MONTHS_MAX = 24
+const MONTHS_MAX = 24
 
 export type Month = { value: string; start: Date; end: Date }
 

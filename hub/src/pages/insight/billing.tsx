@@ -18,6 +18,7 @@ import { monthsBefore, monthsBetween, type Split, sumBy, type Usage, useUsage, w
 const HOUR_MS = 3_600_000
 const MICROS = 1_000_000
 const MONTH = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' })
+const SHORT_MONTH = new Intl.DateTimeFormat('en-GB', { month: 'short', year: 'numeric', timeZone: 'UTC' })
 const SPLITS: readonly { value: string; text: string; splits: readonly Split[] }[] = [
   { value: '', text: 'Game, region and month', splits: ['month', 'game', 'region'] },
   { value: 'month', text: 'Month', splits: ['month'] },
@@ -150,7 +151,7 @@ function Lines({ usage, group_id, split, file_name }: LinesProps) {
       <Section title="Total">
         <Facts
           facts={[
-            ['Core time', coreTime(sum_ms)],
+            ['Core time', `${coreHours(sum_ms)} core hours`],
             ['Cost', currency === undefined ? 'No region has a price.' : money(sum_micros, currency)],
             ...(currency !== undefined && priced.length < lines.length
               ? [['Without a price', `${lines.length - priced.length} of ${lines.length} lines`] as const]
@@ -194,7 +195,7 @@ function columnsOf({ gameName, regionName }: Names, currency: string | undefined
       id: 'month',
       title: 'Month',
       sortBy: ({ month }) => month,
-      cell: ({ month }) => MONTH.format(new Date(`${month}-01T00:00:00Z`)),
+      cell: ({ month }) => SHORT_MONTH.format(new Date(`${month}-01T00:00:00Z`)),
     },
     { id: 'game', title: 'Game', sortBy: ({ game_id }) => gameName(game_id), cell: ({ game_id }) => gameName(game_id) },
     {
@@ -205,10 +206,10 @@ function columnsOf({ gameName, regionName }: Names, currency: string | undefined
     },
     {
       id: 'time',
-      title: 'Core time',
+      title: 'Core hours',
       is_number: true,
       sortBy: ({ core_ms }) => core_ms,
-      cell: ({ core_ms }) => coreTime(core_ms),
+      cell: ({ core_ms }) => coreHours(core_ms),
     },
     {
       id: 'cost',
@@ -243,8 +244,8 @@ function saveUsage(
   saveCsv(file_name, [shown.map(([, title]) => title), ...rows.map((row) => shown.map(([, , textOf]) => textOf(row)))])
 }
 
-function coreTime(ms: number): string {
-  return `${new Intl.NumberFormat('en', { maximumFractionDigits: 2 }).format(ms / HOUR_MS)} core hours`
+function coreHours(ms: number): string {
+  return new Intl.NumberFormat('en', { maximumFractionDigits: 2 }).format(ms / HOUR_MS)
 }
 
 function money(micros: number, currency: string): string {

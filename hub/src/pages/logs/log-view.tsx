@@ -79,7 +79,8 @@ function OpenLog({ store, sources, moment, empty, actions }: OpenLogProps) {
     else if (event.key === 'p') goToError(-1)
   }
   usePageActions([
-    { id: 'log-next-error', title: 'Log: next error', run: () => goToError(1) },
+    { id: 'log-next-error', title: 'Log: next error', keys: 'n', run: () => goToError(1) },
+    { id: 'log-previous-error', title: 'Log: previous error', keys: 'p', run: () => goToError(-1) },
     { id: 'log-follow', title: 'Log: follow new lines', run: () => follow.set(true) },
   ])
   const letters = sources.map(({ letter }) => letter)
