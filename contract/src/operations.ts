@@ -36,6 +36,7 @@ import {
   refuseDeviceLink,
 } from './cloud/devices.ts'
 import { addNamespaceDomain, removeNamespaceDomain } from './cloud/domains.ts'
+import { getAnalyticsMatchmakerFinds } from './cloud/finds.ts'
 import { createCloudToken, createGame, getGameById, getGames, validateGame } from './cloud/games.ts'
 import {
   createGroup,
@@ -305,6 +306,7 @@ export const OPERATIONS: readonly Operation[] = [
   listNamespaceLobbies,
   getNamespaceLobby,
   getAnalyticsMatchmakerLive,
+  getAnalyticsMatchmakerFinds,
   explainRay,
   getRayPerfLogs,
   listGameRays,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { listGameCloudTokens, listGameNamespaceTokensPublic } from '@muster/contract'
-import { find } from '../../server/test/http/steps.ts'
+import { failureOf, find, join, UNKNOWN_ID } from '../../server/test/http/steps.ts'
 import { isTooWide, violationsOf } from './axe.ts'
 import { openPlayedHub, type PlayedHub } from './insight-steps.ts'
 import { openView, PHONE, signInAsAdmin, WIDE } from './steps.ts'
@@ -35,6 +35,29 @@ test('the matchmaker at work', async (t) => {
       await view.context.close()
     },
   )
+
+  await t.test('a refusal arrives without reading a list again, also after the connection was lost', async () => {
+    const { page, context } = await hub.viewAs('developer')
+    await page.goto(`${address}/matchmaker`)
+    const refusals = page.getByRole('table', { name: 'Refusals' })
+    await refusals.getByRole('row', { name: /MATCHMAKER_TOO_MANY_LOBBIES/ }).waitFor()
+    let reads = 0
+    page.on('request', (request) => {
+      if (new URL(request.url()).pathname.endsWith('/rays')) reads++
+    })
+    await failureOf(join(hub.game, UNKNOWN_ID))
+    await refusals.getByRole('row', { name: /MATCHMAKER_LOBBY_NOT_FOUND 1 / }).waitFor()
+    const requests = page.getByRole('table', { name: 'Requests' })
+    await requests.getByRole('row', { name: /lobbies\.join .*MATCHMAKER_LOBBY_NOT_FOUND/ }).waitFor()
+    await context.setOffline(true)
+    await page.getByText('not live: connecting again').waitFor()
+    await failureOf(join(hub.game, UNKNOWN_ID))
+    await context.setOffline(false)
+    await refusals.getByRole('row', { name: /MATCHMAKER_LOBBY_NOT_FOUND 2 / }).waitFor()
+    assert.equal(await page.getByText('not live: connecting again').count(), 0)
+    assert.equal(reads, 0)
+    await context.close()
+  })
 
   await t.test('a find of the playground is explained, by keyboard, and its token is revoked', async () => {
     const view = await hub.viewAs('developer')
@@ -121,7 +144,7 @@ async function checkLook(hub: PlayedHub, address: string): Promise<void> {
     const { page } = view
     await signInAsAdmin(hub, view)
     for (const [path, heading] of [
-      ['matchmaker', 'Requests for seats, as they arrive'],
+      ['matchmaker', 'Requests for seats, as they end'],
       ['playground', 'Fake players'],
     ] as const) {
       await page.goto(`${address}/${path}`)

@@ -103,9 +103,10 @@ async function requireFreeName({ env }: Terminal, name: string, url: string): Pr
 /** The name of this machine, which the page shows to the person. Empty without a name that the platform accepts. */
 export function machineName(host: string): { name?: string } {
   const name = host
-    .replaceAll(/[^\w.-]+/g, '-')
+    .split(/[^\w.]+/)
+    .filter((part) => part !== '')
+    .join('-')
     .slice(0, MACHINE_NAME_LENGTH_MAX)
-    .replaceAll(/^-+|-+$/g, '')
   return name === '' ? {} : { name }
 }
 

@@ -46,6 +46,7 @@ export const gameLogoUploadComplete = /* @__PURE__ */ describe<typeof contract.g
 export const gameLogoUploadPrepare = /* @__PURE__ */ describe<typeof contract.gameLogoUploadPrepare>('games.gameLogoUploadPrepare', 'POST', '/cloud/games/{game_id}/logo-upload/prepare', 'developer')
 export const getAdminBackups = /* @__PURE__ */ describe<typeof contract.getAdminBackups>('admin.getBackups', 'GET', '/admin/backups', null)
 export const getAnalytics = /* @__PURE__ */ describe<typeof contract.getAnalytics>('games.namespaces.analytics.getAnalytics', 'GET', '/cloud/games/namespaces/analytics', 'viewer')
+export const getAnalyticsMatchmakerFinds = /* @__PURE__ */ describe<typeof contract.getAnalyticsMatchmakerFinds>('games.namespaces.analytics.getAnalyticsMatchmakerFinds', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/finds', 'developer')
 export const getAnalyticsMatchmakerLive = /* @__PURE__ */ describe<typeof contract.getAnalyticsMatchmakerLive>('games.namespaces.analytics.getAnalyticsMatchmakerLive', 'GET', '/cloud/games/{game_id}/namespaces/{namespace_id}/analytics/matchmaker/live', 'viewer')
 export const getBootstrap = /* @__PURE__ */ describe<typeof contract.getBootstrap>('bootstrap', 'GET', '/cloud/bootstrap', null)
 export const getDeviceLink = /* @__PURE__ */ describe<typeof contract.getDeviceLink>('devices.links.get', 'GET', '/cloud/devices/links', null)

@@ -18,6 +18,7 @@ import { deletion } from './cloud/deletion.ts'
 import { development } from './cloud/development.ts'
 import { devices } from './cloud/devices.ts'
 import { domains } from './cloud/domains.ts'
+import { finds } from './cloud/finds.ts'
 import { games } from './cloud/games.ts'
 import { groups } from './cloud/groups.ts'
 import { images } from './cloud/images.ts'
@@ -101,6 +102,7 @@ export function apiOperations(parts: ApiParts): Implementation[] {
     ...lobbyTimelines,
     ...lobbyUsages,
     ...live,
+    ...finds,
   ]
 }
 

@@ -1,6 +1,6 @@
 // The api role: people, groups, games, uploads, logs and analytics over HTTP, and the work in the background that keeps
 // them in order. What holds requests open is closed first, so that the rest can finish; then the server; then the work.
-import { getAnalyticsMatchmakerLive, getLobbyLogs, type Operation } from '@muster/contract'
+import { getAnalyticsMatchmakerFinds, getAnalyticsMatchmakerLive, getLobbyLogs, type Operation } from '@muster/contract'
 import { startAggregation } from '../analytics/aggregate.ts'
 import { createReadLimit } from '../analytics/read-limit.ts'
 import { createAskProvider } from '../captcha/provider.ts'
@@ -8,14 +8,17 @@ import { orderCertificates, startOrdering } from '../cloud/certificates/certific
 import { openDeviceLinks } from '../cloud/device-links.ts'
 import { checkDomain } from '../cloud/domains/check.ts'
 import { startJobs } from '../cloud/jobs.ts'
-import { createLiveFeeds } from '../cloud/lobbies/live-feeds.ts'
+import { openFindFeed } from '../cloud/lobbies/find-feeds.ts'
+import { openLobbyFeed } from '../cloud/lobbies/live-feeds.ts'
 import { openLogReaders } from '../cloud/lobbies/logs.ts'
+import { createFeeds } from '../cloud/lobbies/shared-feeds.ts'
 import { startExpiry } from '../cloud/namespaces/expiry.ts'
 import { startScrub } from '../cloud/scrub/scrub.ts'
 import { startSweeping } from '../cloud/sweep/sweep.ts'
 import { TextPacker } from '../cloud/uploads/pack-texts.ts'
 import type { Context, RunningRole } from '../context.ts'
 import { type AppOptions, createApp, createMountOptions, listen } from '../http/app.ts'
+import { findsSocket } from '../http/cloud/finds.ts'
 import { liveLobbiesSocket, lobbyLogSocket } from '../http/cloud/live.ts'
 import { allowOrigins } from '../http/cors.ts'
 import { registerExports } from '../http/exports.ts'
@@ -36,7 +39,11 @@ const APP: AppOptions = {
   // Uploads take longest.
   request_timeout_ms: 60 * 60_000,
   numbers: 'exact',
-  socket_operations: [getAnalyticsMatchmakerLive, getLobbyLogs] as readonly unknown[] as Operation[],
+  socket_operations: [
+    getAnalyticsMatchmakerFinds,
+    getAnalyticsMatchmakerLive,
+    getLobbyLogs,
+  ] as readonly unknown[] as Operation[],
 }
 
 /** Throws an Error that names the setting when its port is taken. */
@@ -58,7 +65,14 @@ export async function startApi(ctx: Context): Promise<RunningRole> {
   waiting.defer(() => device_links.close())
   waiting.defer(() => options.callers.close())
   const sockets = openSockets(app.server, options, 'api', [
-    liveLobbiesSocket(ctx, createLiveFeeds(ctx)),
+    liveLobbiesSocket(
+      ctx,
+      createFeeds((namespace_id) => openLobbyFeed(ctx, namespace_id)),
+    ),
+    findsSocket(
+      ctx,
+      createFeeds((namespace_id) => openFindFeed(ctx, namespace_id)),
+    ),
     lobbyLogSocket(ctx, log_readers),
   ])
   waiting.defer(() => sockets.close())

@@ -228,6 +228,7 @@ export const TABLE: Record<string, Row> = {
   'games.matchmaker.exportMatchmakerLobbyHistory': GAME,
   'games.namespaces.logs.listNamespaceLobbies': GAME,
   'games.namespaces.analytics.getAnalyticsMatchmakerLive': GAME,
+  'games.namespaces.analytics.getAnalyticsMatchmakerFinds': GAME_DEVELOPERS,
   'games.namespaces.logs.getNamespaceLobby': GAME_DEVELOPERS,
   // Which callers may read a ray is in http/rays.test.ts and matchmaker/explain.test.ts; here there is no ray.
   'logs.explainRay': { ...PEOPLE, cloud: 'in', other_cloud: 'in' },

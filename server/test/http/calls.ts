@@ -226,6 +226,7 @@ function lobbyRecordCalls(world: World): Record<string, Call> {
     'games.matchmaker.exportMatchmakerLobbyHistory': { params, body: { query_start: 0, query_end: 1 } },
     'games.namespaces.logs.listNamespaceLobbies': { params: namespace },
     'games.namespaces.analytics.getAnalyticsMatchmakerLive': { params: namespace },
+    'games.namespaces.analytics.getAnalyticsMatchmakerFinds': { params: namespace },
     'games.namespaces.logs.getNamespaceLobby': { params: { ...lobby, namespace_id } },
     'logs.explainRay': { params: { ray_id: UNKNOWN_ID } },
     'logs.getRayPerfLogs': { params: { ray_id: UNKNOWN_ID } },

@@ -1,35 +1,31 @@
 // The matchmaker at work: the lobbies of each game mode and region, each as a bar of seats; the requests for seats as they
 // arrive, and the refusals by code. A click explains a request.
-import type { RaySummary } from '@muster/contract'
+import type { LiveFind, RaySummary } from '@muster/contract'
+import { microsecondsText } from '@muster/contract/explanation-words'
 import { Link } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import { listGameRays } from '../../api/operations.gen.ts'
 import { useCall } from '../../api/queries.ts'
-import { gameLink, HOME, lobbyLink, namespaceLink } from '../../links.ts'
+import { gameLink, HOME, lobbyLink, namespaceLink, rayLink } from '../../links.ts'
 import { LinkButton } from '../../parts/button.tsx'
 import { shortId } from '../../parts/copy.tsx'
-import { DataTable } from '../../parts/data-table.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Badge, Loading, Notice, Pending } from '../../parts/notice.tsx'
 import { count, plural } from '../../parts/numbers.ts'
 import { Page, Section } from '../../parts/page.tsx'
-import { useNow } from '../../parts/time.tsx'
-import { useMay } from '../game/game.ts'
+import { Ago, useNow } from '../../parts/time.tsx'
+import { type Game, useMay } from '../game/game.ts'
 import { stateOf } from '../lobbies/arrange.ts'
 import { type LiveLobby, useLiveLobbies } from '../lobbies/live-lobbies.ts'
 import { regionName } from '../lobbies/lobby-parts.tsx'
 import { useNamespace } from '../namespace/namespace.ts'
-import { RayTable } from './ray-table.tsx'
+import { REFUSALS_MAX, useLiveFinds } from './live-finds.ts'
 
 /** Lobbies that one cell draws. The list of lobbies has all of them. */
 const BARS_MAX = 40
-const REQUESTS_EVERY_MS = 1_000
-const REFUSALS_EVERY_MS = 5_000
 /** Requests of one page of the API. */
 const PAGE_RAYS = 100
-const SHOWN_RAYS_MAX = 30
 const HOUR_MS = 3_600_000
-/** The window of the refusals moves on in these steps. */
-const STEP_MS = 60_000
 const SEAT_OPERATIONS = new Set(['lobbies.find', 'lobbies.join', 'lobbies.create'])
 
 export default function Matchmaker() {
@@ -63,12 +59,7 @@ export default function Matchmaker() {
         </div>
       ) : null}
       {live.is_loaded ? <Lobbies lobbies={live.lobbies} revision={revision} /> : <Loading what="Loading the lobbies" />}
-      {may(listGameRays) ? (
-        <>
-          <Refusals />
-          <Requests />
-        </>
-      ) : null}
+      {may(listGameRays) ? <Finds /> : null}
     </Page>
   )
 }
@@ -193,49 +184,126 @@ function cellsOf(lobbies: ReadonlyMap<string, LiveLobby>) {
   return { modes: [...modes].sort(), regions: [...regions].sort(), cells }
 }
 
-function Requests() {
+function Finds() {
   const { game, params } = useNamespace()
-  const query = { namespace_id: params.namespace_id, limit: PAGE_RAYS }
-  const read = useCall(listGameRays, { params: { game_id: params.game_id }, query }, { every_ms: REQUESTS_EVERY_MS })
-  if (read.data === undefined) return <Pending read={read} what="Loading the requests" />
-  const rays = read.data.rays.filter(({ operation }) => SEAT_OPERATIONS.has(operation)).slice(0, SHOWN_RAYS_MAX)
+  const state = useLiveFinds(params.game_id, params.namespace_id)
   return (
-    <Section
-      title="Requests for seats, as they arrive"
-      lead="Failed and slow requests are kept, and a sample of the others. A click on a ray explains the request."
-      actions={
-        <LinkButton
-          kind="quiet"
-          to={gameLink(game.game_id, 'rays')}
-          search={{ namespace: params.namespace_id } as never}
-        >
-          All requests
-        </LinkButton>
-      }
-    >
-      <RayTable game={game} rays={rays} empty="No request for a seat was kept lately." />
-    </Section>
+    <>
+      <Refusals arrived={state.refusals} />
+      <Section
+        title="Requests for seats, as they end"
+        lead="Refusals and slow requests are kept, and a sample of the seats. A click on a ray explains the request."
+        actions={
+          <>
+            {state.feed === 'lost' ? (
+              <span role="alert">
+                <Badge tone="bad">not live: connecting again</Badge>
+              </span>
+            ) : null}
+            <LinkButton
+              kind="quiet"
+              to={gameLink(game.game_id, 'rays')}
+              search={{ namespace: params.namespace_id } as never}
+            >
+              All requests
+            </LinkButton>
+          </>
+        }
+      >
+        {state.is_loaded ? (
+          <DataTable
+            label="Requests"
+            rows={state.finds}
+            rowId={({ ray_id }) => ray_id}
+            empty="No request for a seat was kept lately."
+            columns={findColumns(game)}
+          />
+        ) : (
+          <Loading what="Loading the requests" />
+        )}
+        {state.left_out_count === 0 ? null : (
+          <p className="border-t border-line px-3 py-2 text-xs text-soft">
+            {plural(state.left_out_count, 'request')} left out: more ended than this page could show.
+          </p>
+        )}
+      </Section>
+    </>
   )
 }
 
-type CodeRow = { code: string; requests: number; newest: RaySummary }
+function findColumns(game: Game): Column<LiveFind>[] {
+  return [
+    {
+      id: 'ray',
+      title: 'Ray',
+      width: 7,
+      cell: ({ ray_id }) => (
+        <Link to={rayLink(game.game_id, ray_id)} title={ray_id} className="font-mono text-xs">
+          {shortId(ray_id)}
+        </Link>
+      ),
+    },
+    { id: 'when', title: 'When', width: 8, cell: ({ create_ts }) => <Ago ts={create_ts} /> },
+    { id: 'operation', title: 'Operation', width: 10, cell: ({ operation }) => <code>{operation}</code> },
+    { id: 'mode', title: 'Game mode', cell: ({ game_mode }) => game_mode ?? '' },
+    {
+      id: 'region',
+      title: 'Region',
+      cell: ({ region_id }) => (region_id === undefined ? '' : regionName(game, region_id)),
+    },
+    { id: 'outcome', title: 'Outcome', width: 24, cell: (find) => <Outcome find={find} /> },
+    {
+      id: 'duration',
+      title: 'Took',
+      width: 6,
+      is_number: true,
+      cell: ({ duration }) => microsecondsText(duration),
+    },
+  ]
+}
 
-function Refusals() {
+function Outcome({ find: { outcome, code, lobby_id } }: { find: LiveFind }) {
+  const { params } = useNamespace()
+  if (outcome !== 'seated') return <Badge tone={outcome === 'captcha' ? 'warn' : 'bad'}>{code}</Badge>
+  return (
+    <>
+      <Badge tone="good">seated</Badge>{' '}
+      {lobby_id === undefined ? null : (
+        <Link
+          to={lobbyLink(params.game_id, params.namespace_id, lobby_id)}
+          title={lobby_id}
+          className="font-mono text-xs"
+        >
+          {shortId(lobby_id)}
+        </Link>
+      )}
+    </>
+  )
+}
+
+type Refused = { code: string; ray_id: string; ts: string }
+type CodeRow = { code: string; requests: number; newest_ray_id: string }
+
+/** Those before the page was opened are read once; the others arrive. */
+function Refusals({ arrived }: { arrived: readonly LiveFind[] }) {
   const { game, params } = useNamespace()
-  const start_ms = Math.floor(useNow() / STEP_MS) * STEP_MS - HOUR_MS
+  const [start_ms] = useState(() => Date.now() - HOUR_MS)
   const query = {
     namespace_id: params.namespace_id,
     code: 'any',
     limit: PAGE_RAYS,
     query_start: new Date(start_ms).toISOString(),
   }
-  const read = useCall(listGameRays, { params: { game_id: params.game_id }, query }, { every_ms: REFUSALS_EVERY_MS })
+  const read = useCall(listGameRays, { params: { game_id: params.game_id }, query })
+  const since_ms = useNow() - HOUR_MS
   if (read.data === undefined) return <Pending read={read} what="Loading the refusals" />
+  const refused = refusedSince(since_ms, read.data.rays, arrived)
+  const is_cut = read.data.next_cursor !== undefined || arrived.length >= REFUSALS_MAX
   return (
     <Section title="Refusals of the last hour, by code">
       <DataTable
         label="Refusals"
-        rows={byCode(read.data.rays)}
+        rows={byCode(refused)}
         rowId={({ code }) => code}
         empty="No request was refused in the last hour."
         initial_sort={{ column: 'requests', is_down: true }}
@@ -260,34 +328,42 @@ function Refusals() {
           {
             id: 'newest',
             title: 'Newest',
-            cell: ({ newest }) => (
-              <Link
-                to={gameLink(game.game_id, `rays/${newest.ray_id}`)}
-                title={newest.ray_id}
-                className="font-mono text-xs"
-              >
-                {shortId(newest.ray_id)}
+            cell: ({ newest_ray_id }) => (
+              <Link to={rayLink(game.game_id, newest_ray_id)} title={newest_ray_id} className="font-mono text-xs">
+                {shortId(newest_ray_id)}
               </Link>
             ),
           },
         ]}
       />
-      {read.data.next_cursor === undefined ? null : (
+      {!is_cut ? null : (
         <p className="border-t border-line px-3 py-2 text-xs text-soft">
-          These are the newest {count(PAGE_RAYS)} refusals; there are more.
+          These are the newest {count(refused.length)} refusals; there are more.
         </p>
       )}
     </Section>
   )
 }
 
-function byCode(rays: readonly RaySummary[]): CodeRow[] {
+/** A refusal that was read and has arrived too is counted once. The newest comes first. */
+function refusedSince(since_ms: number, rays: readonly RaySummary[], arrived: readonly LiveFind[]): Refused[] {
+  const refused = new Map<string, Refused>()
+  for (const { ray_id, code, create_ts } of arrived.toReversed()) {
+    if (code !== undefined) refused.set(ray_id, { ray_id, code, ts: create_ts })
+  }
+  for (const { ray_id, code, ts, operation } of rays) {
+    if (code !== undefined && SEAT_OPERATIONS.has(operation) && !refused.has(ray_id)) {
+      refused.set(ray_id, { ray_id, code, ts })
+    }
+  }
+  return [...refused.values()].filter(({ ts }) => Date.parse(ts) >= since_ms)
+}
+
+function byCode(refused: readonly Refused[]): CodeRow[] {
   const rows = new Map<string, CodeRow>()
-  for (const ray of rays) {
-    const { code } = ray
-    if (code === undefined || !SEAT_OPERATIONS.has(ray.operation)) continue
+  for (const { code, ray_id } of refused) {
     const row = rows.get(code)
-    if (row === undefined) rows.set(code, { code, requests: 1, newest: ray })
+    if (row === undefined) rows.set(code, { code, requests: 1, newest_ray_id: ray_id })
     else row.requests++
   }
   return [...rows.values()]

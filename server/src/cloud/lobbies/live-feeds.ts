@@ -1,7 +1,6 @@
 // What changes about the lobbies of a namespace, for all who stay to hear of it: one copy of them in memory a namespace,
 // which follows the journal and what is deployed for as long as somebody listens.
-import { ApiError, type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@muster/contract'
-import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
+import { type getAnalyticsMatchmakerLive, type ResponseOf, validationError } from '@muster/contract'
 import type { Caller } from '../../caller.ts'
 import type { Context } from '../../context.ts'
 import { watchChannel } from '../../database/poller.ts'
@@ -10,12 +9,8 @@ import { shardOf } from '../../journal/pages.ts'
 import { requireGame, requireNamespace } from '../access.ts'
 import type { LiveLobbies } from './live.ts'
 import { applyRow, loadLiveLobbies } from './load-live.ts'
+import type { OpenFeed } from './shared-feeds.ts'
 
-/** Each follows the journal. Of one client: a developer has that many namespaces open in pages. */
-const FEEDS_MAX = 256
-/** Of these, namespaces whose feed one client opened. */
-const CLIENT_FEEDS_MAX = 32
-const RETRY_AFTER_S = 5
 /** What a lost word about a deployment costs. */
 const DEPLOYED_EVERY_MS = 2_000
 const RELOAD_MS = 1_000
@@ -23,81 +18,13 @@ const INDEX = /^\d{1,16}\.[0-9a-f-]{36}$/
 
 type OfNamespace = { game_id: string; namespace_id: string }
 
-export type Feed = {
-  /**
-   * A new object after a gap of the journal: then its subscribers receive everything anew. Throws API_NOT_AVAILABLE when the
-   * place of the feed was given to another client.
-   */
-  live(): LiveLobbies
-  /** `wake` is called whenever there may be something new. Returns what ends that. */
-  onNews(wake: () => void): () => void
-}
-
-export type LiveFeeds = {
-  /**
-   * The caller that enters it leaves it. A feed that has to be opened is the client's. Throws NAMESPACE_NOT_FOUND, and
-   * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or everybody, has too many.
-   */
-  enter(namespace_id: string, client_key: string): Promise<{ feed: Feed; leave: () => void }>
-}
-
-type Open = { feed: Feed; displace: () => void; close: () => void }
-type Entry = { opening: Promise<Open>; listeners: number; place: ClientPlace }
-
-export function createLiveFeeds(ctx: Context): LiveFeeds {
-  const feeds = new Map<string, Entry>()
-  const share = new ClientShare({ places_max: FEEDS_MAX, client_max: CLIENT_FEEDS_MAX })
-
-  function open(namespace_id: string, client_key: string): Entry {
-    const place = share.enter(client_key, () => displace(namespace_id, entry))
-    if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: RETRY_AFTER_S })
-    if (place === 'full') throw notAvailable()
-    const entry: Entry = { opening: openFeed(ctx, namespace_id), listeners: 0, place }
-    feeds.set(namespace_id, entry)
-    return entry
-  }
-
-  function displace(namespace_id: string, entry: Entry): void {
-    feeds.delete(namespace_id)
-    // The subscribers that entered have received the error of opening it.
-    entry.opening.then((opened) => opened.displace()).catch(() => {})
-  }
-
-  function leave(namespace_id: string, entry: Entry): void {
-    if (--entry.listeners > 0) return
-    if (feeds.get(namespace_id) === entry) feeds.delete(namespace_id)
-    entry.place.leave()
-    // The same.
-    entry.opening.then(({ close }) => close()).catch(() => {})
-  }
-
-  return {
-    async enter(namespace_id, client_key) {
-      const entry = feeds.get(namespace_id) ?? open(namespace_id, client_key)
-      entry.listeners++
-      try {
-        const { feed } = await entry.opening
-        return { feed, leave: () => leave(namespace_id, entry) }
-      } catch (error) {
-        leave(namespace_id, entry)
-        throw error
-      }
-    },
-  }
-}
-
-function notAvailable(): ApiError {
-  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
-}
-
-async function openFeed(ctx: Context, namespace_id: string): Promise<Open> {
+export async function openLobbyFeed(ctx: Context, namespace_id: string): Promise<OpenFeed<LiveLobbies>> {
   const wakes = new Set<() => void>()
   const tell = (): void => {
     for (const wake of wakes) wake()
   }
   let live = await loadLiveLobbies(ctx, namespace_id)
   let is_closed = false
-  let is_displaced = false
   let following = follow()
 
   function follow(): { close: () => Promise<void> } {
@@ -143,20 +70,8 @@ async function openFeed(ctx: Context, namespace_id: string): Promise<Open> {
   })
 
   return {
-    feed: {
-      live() {
-        if (is_displaced) throw notAvailable()
-        return live
-      },
-      onNews(wake) {
-        wakes.add(wake)
-        return () => wakes.delete(wake)
-      },
-    },
-    displace() {
-      is_displaced = true
-      tell()
-    },
+    live: () => live,
+    wakes,
     close() {
       is_closed = true
       void following.close()

@@ -47,6 +47,7 @@ import { statements as platformRecords } from './0048-platform-records.ts'
 import { statements as signIn } from './0049-sign-in.ts'
 import { statements as runReadiness } from './0050-run-readiness.ts'
 import { statements as lookups } from './0051-lookups.ts'
+import { statements as explanationOrder } from './0052-explanation-order.ts'
 
 /** `statements` run as one transaction, so nothing that forbids one (`create index concurrently`) can stand in them. */
 export type Migration = { name: string; statements: string }
@@ -99,4 +100,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0049-sign-in', statements: signIn },
   { name: '0050-run-readiness', statements: runReadiness },
   { name: '0051-lookups', statements: lookups },
+  { name: '0052-explanation-order', statements: explanationOrder },
 ]

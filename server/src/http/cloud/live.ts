@@ -8,8 +8,10 @@ import {
   type LogMessage,
   visibleText,
 } from '@muster/contract'
-import { type LiveFeeds, liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
+import type { LiveLobbies } from '../../cloud/lobbies/live.ts'
+import { liveLobbies, requireLive } from '../../cloud/lobbies/live-feeds.ts'
 import { type LogReaders, requireLobby, requirePlace, streamOf } from '../../cloud/lobbies/logs.ts'
+import type { Feeds } from '../../cloud/lobbies/shared-feeds.ts'
 import { mainUrl } from '../../config/addresses.ts'
 import type { Context } from '../../context.ts'
 import { type Implementation, implement } from '../implement.ts'
@@ -27,14 +29,14 @@ export const live: readonly Implementation[] = [
 type Params = { game_id: string; namespace_id: string; lobby_id: string }
 
 /** Only pages of the hub may open these sockets. */
-function requireHub(ctx: Context): SocketRoute['requireOrigin'] {
+export function requireHub(ctx: Context): SocketRoute['requireOrigin'] {
   return (origin) => {
     if (origin === mainUrl(ctx.config)) return
     throw new ApiError('API_FORBIDDEN', {}, { message: 'Only pages of the hub may listen here.' })
   }
 }
 
-export function liveLobbiesSocket(ctx: Context, feeds: LiveFeeds): SocketRoute {
+export function liveLobbiesSocket(ctx: Context, feeds: Feeds<LiveLobbies>): SocketRoute {
   /** Subscribers in the same state receive the same message, which is serialised once. */
   const encoded = new WeakMap<LiveMessage, Buffer>()
   function bytesOf(message: LiveMessage): Buffer {
@@ -111,7 +113,7 @@ export function lobbyLogSocket(ctx: Context, readers: LogReaders): SocketRoute {
 }
 
 /** Returns whether the function that `listen` received was called before the next heartbeat and the end of the socket. */
-async function heardInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
+export async function heardInTime(over: AbortSignal, listen: (heard: () => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const silence = (): void => resolve(false)
   const timer = setTimeout(silence, HEARTBEAT_MS)

@@ -4,7 +4,8 @@ import type { Pool } from 'pg'
 import type { Logger } from 'pino'
 import { BatchWriter } from '../../batch-writer.ts'
 
-const FLUSH_EVERY_MS = 1_000
+/** Pages show a request within a second of its end. */
+const FLUSH_EVERY_MS = 250
 /** Explanations that wait for the next write. */
 const BUFFERED_MAX = 500
 /** Explanations that a namespace keeps: the newest. The next sweep removes the others. */
@@ -56,15 +57,16 @@ export function createExplanationStore({ pool, log }: { pool: Pool; log: Logger 
   }
 }
 
-/** The namespace may have been deleted in the meantime. */
+/** The namespace may have been deleted in the meantime. The feeds of the namespaces are notified. */
 const INSERT_SQL = `
-  insert into explanations (ray_id, namespace_id, operation, create_ts, duration_us, code, explanation)
+  with written as (insert into explanations (ray_id, namespace_id, operation, create_ts, duration_us, code, explanation)
   select ray_id, namespace_id, operation, to_timestamp(create_ms / 1000), duration_us, code, explanation
   from json_to_recordset($1) as ray (
     ray_id uuid, namespace_id uuid, operation text, create_ms float8, duration_us bigint, code text, explanation text
   )
   where exists (select from namespaces where namespaces.namespace_id = ray.namespace_id)
-  on conflict do nothing`
+  on conflict do nothing returning namespace_id)
+  select pg_notify('explanations', namespace_id::text) from (select distinct namespace_id from written) as changed`
 
 const TRIM_SQL = `
   delete from explanations using (

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ApiError } from '@muster/contract'
-import { createLiveFeeds } from '../../../src/cloud/lobbies/live-feeds.ts'
+import { openLobbyFeed } from '../../../src/cloud/lobbies/live-feeds.ts'
+import { createFeeds } from '../../../src/cloud/lobbies/shared-feeds.ts'
 import { startPlatform } from '../../platform.ts'
 
 const FEEDS = 256
@@ -18,7 +19,7 @@ test('clients that listen to many namespaces do not keep another client from lis
       returning namespace_id`,
     [game_id, version_id, FEEDS + 1],
   )
-  const feeds = createLiveFeeds(ctx)
+  const feeds = createFeeds((namespace_id) => openLobbyFeed(ctx, namespace_id))
   const enter = (at: number, client: number) => feeds.enter(rows[at]!.namespace_id, `198.51.100.${client}`)
   const codeOf = (error: unknown): string => {
     assert.ok(error instanceof ApiError)

@@ -1,0 +1,96 @@
+// Feeds that many subscribers share: one copy of the state of a namespace in memory, which is kept for as long as somebody
+// listens. A client that opens many feeds takes no place from other clients.
+import { ApiError } from '@muster/contract'
+import { type ClientPlace, ClientShare } from '../../addresses/client-share.ts'
+
+/** Each follows tables. Of one client: a developer has that many namespaces open in pages. */
+const FEEDS_MAX = 256
+/** Of these, namespaces whose feed one client opened. */
+const CLIENT_FEEDS_MAX = 32
+const RETRY_AFTER_S = 5
+
+export type Feed<L> = {
+  /**
+   * The state. A new object after a gap: then its subscribers receive everything anew. Throws API_NOT_AVAILABLE when the place
+   * of the feed was given to another client.
+   */
+  live(): L
+  /** `wake` is called whenever there may be something new. Returns what ends that. */
+  onNews(wake: () => void): () => void
+}
+
+/** What keeps the state of a namespace. `wakes`: to be called after each change. */
+export type OpenFeed<L> = { live: () => L; wakes: Set<() => void>; close: () => void }
+
+export type Feeds<L> = {
+  /**
+   * The caller that enters it leaves it. A feed that has to be opened is the client's. Throws NAMESPACE_NOT_FOUND, and
+   * API_RATE_LIMIT or API_NOT_AVAILABLE when the client, or everybody, has too many.
+   */
+  enter(namespace_id: string, client_key: string): Promise<{ feed: Feed<L>; leave: () => void }>
+}
+
+type Entry<L> = { opening: Promise<OpenFeed<L>>; listeners: number; place: ClientPlace; is_displaced: boolean }
+
+export function createFeeds<L>(openFeed: (namespace_id: string) => Promise<OpenFeed<L>>): Feeds<L> {
+  const feeds = new Map<string, Entry<L>>()
+  const share = new ClientShare({ places_max: FEEDS_MAX, client_max: CLIENT_FEEDS_MAX })
+
+  function open(namespace_id: string, client_key: string): Entry<L> {
+    const place = share.enter(client_key, () => displace(namespace_id, entry))
+    if (place === 'client_full') throw new ApiError('API_RATE_LIMIT', {}, { retry_after_s: RETRY_AFTER_S })
+    if (place === 'full') throw notAvailable()
+    const entry: Entry<L> = { opening: openFeed(namespace_id), listeners: 0, place, is_displaced: false }
+    feeds.set(namespace_id, entry)
+    return entry
+  }
+
+  function displace(namespace_id: string, entry: Entry<L>): void {
+    feeds.delete(namespace_id)
+    entry.is_displaced = true
+    // The subscribers that entered have received the error of opening it.
+    entry.opening
+      .then(({ wakes }) => {
+        for (const wake of wakes) wake()
+      })
+      .catch(() => {})
+  }
+
+  function leave(namespace_id: string, entry: Entry<L>): void {
+    if (--entry.listeners > 0) return
+    if (feeds.get(namespace_id) === entry) feeds.delete(namespace_id)
+    entry.place.leave()
+    // The same.
+    entry.opening.then(({ close }) => close()).catch(() => {})
+  }
+
+  return {
+    async enter(namespace_id, client_key) {
+      const entry = feeds.get(namespace_id) ?? open(namespace_id, client_key)
+      entry.listeners++
+      try {
+        return { feed: feedOf(entry, await entry.opening), leave: () => leave(namespace_id, entry) }
+      } catch (error) {
+        leave(namespace_id, entry)
+        throw error
+      }
+    },
+  }
+}
+
+function feedOf<L>(entry: Entry<L>, { live, wakes }: OpenFeed<L>): Feed<L> {
+  return {
+    live() {
+      if (entry.is_displaced) throw notAvailable()
+      return live()
+    },
+    onNews(wake) {
+      wakes.add(wake)
+      return () => wakes.delete(wake)
+    },
+  }
+}
+
+function notAvailable(): ApiError {
+  return new ApiError('API_NOT_AVAILABLE', {}, { retry_after_s: RETRY_AFTER_S })
+}
