@@ -1,7 +1,7 @@
 // The certificate authority of a development machine. It is created in the data folder at the first start, and certifies this
 // machine's own names to clients that trust it. Its own certificate limits it to localhost and loopback addresses. So a thief
 // of its key cannot certify any name of the Internet.
-import { KeyObject, randomBytes, webcrypto } from 'node:crypto'
+import { KeyObject, randomBytes } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -46,7 +46,7 @@ export async function openLocalAuthority(folder: string, now_ms: number): Promis
   const file = join(folder, 'local-authority.crt')
   await writeFile(file, `${certificate.toString('pem')}\n`, { mode: 0o644 })
 
-  const own = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const own = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const own_key = pemOf(own.privateKey)
   return {
     file,
@@ -85,7 +85,7 @@ async function readAuthority(path: string): Promise<string | null> {
 
 /** Writes key and certificate to one file, atomically: the link fails for all processes but the first. */
 async function createAuthority(path: string, now_ms: number): Promise<string> {
-  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: SUBJECT,
     keys,
@@ -115,7 +115,7 @@ async function createAuthority(path: string, now_ms: number): Promise<string> {
 async function parseAuthority(path: string, text: string) {
   try {
     const [pkcs8 = new ArrayBuffer(0), der = new ArrayBuffer(0)] = PemConverter.decode(text)
-    const key = await webcrypto.subtle.importKey('pkcs8', pkcs8, ALGORITHM, false, ['sign'])
+    const key = await crypto.subtle.importKey('pkcs8', pkcs8, ALGORITHM, false, ['sign'])
     return { certificate: new X509Certificate(der), key }
   } catch (error) {
     throw new Error(`${path} is damaged. Remove it, and trust the new one that is made at the next start.`, {
@@ -124,7 +124,7 @@ async function parseAuthority(path: string, text: string) {
   }
 }
 
-function pemOf(key: webcrypto.CryptoKey): string {
+function pemOf(key: CryptoKey): string {
   return String(KeyObject.from(key).export({ type: 'pkcs8', format: 'pem' }))
 }
 
