@@ -44,6 +44,8 @@ export type GameModeConfig = {
   /** Null: the server calls ready. */
   ready: ReadyCheck
   network_mode: 'bridge' | 'host'
+  /** What the server reaches beside the platform and DNS. */
+  network: 'internet' | 'none'
   /** Whether developers may write to the standard input of the server. */
   standard_input: boolean
   ports: readonly PortConfig[]
@@ -101,6 +103,7 @@ export function gameModesOf(config: VersionConfig): Map<string, GameModeConfig> 
       files: docker?.files ?? {},
       ready: docker?.ready === undefined || docker.ready === 'sdk' ? null : docker.ready,
       network_mode: docker?.network_mode ?? 'bridge',
+      network: docker?.network ?? 'internet',
       standard_input: docker?.standard_input ?? false,
       ports: Object.entries(docker?.ports ?? {}).map(([port_name, port]) => ({
         name: port_name,

@@ -143,6 +143,12 @@ const Docker = object(
           '`bridge`: players reach the server through the proxy. `host`: ports with `port_range` are allowed, if the operator permits it. Default `bridge`.',
       }),
     ),
+    network: Type.Optional(
+      Type.Enum(['internet', 'none'], {
+        description:
+          "What the server reaches beside the platform and DNS. `internet`: public IPv4 addresses. `none`: nothing. Never private, link-local or other lobbies' addresses. Applies where lobbies have a network of their own. Default `internet`.",
+      }),
+    ),
     standard_input: Type.Optional(
       Type.Boolean({
         description:

@@ -15,7 +15,10 @@ export const RegionTier = object(
     cpu: Type.Integer({ description: 'Processor frequency in MHz.' }),
     memory: Type.Integer({ description: 'Memory of a lobby in MB.' }),
     disk: Type.Integer({ description: 'Disk space of a lobby in MB.' }),
-    bandwidth: Type.Integer({ description: 'Internet bandwidth of a lobby in MB.' }),
+    bandwidth: Type.Integer({
+      description:
+        'Bandwidth of a lobby in each direction, in MB an hour. Enforced as a rate where lobbies have a network of their own.',
+    }),
   },
   'Resources of a lobby.',
 )

@@ -9,6 +9,7 @@ import { didYouMean } from '../suggestion.ts'
 import { type Acme, readAcme } from './acme.ts'
 import { readEdge } from './edge.ts'
 import { readLimits, readRetention } from './limits.ts'
+import { type Range, readLobbyNetwork } from './lobby-network.ts'
 import { LOOPBACK, readOutbound, readTrustedProxies } from './networks.ts'
 import { isUrl, type PortRange, SettingsReader } from './read.ts'
 import { ROLES, type Role } from './roles.ts'
@@ -166,6 +167,8 @@ export type Config = {
   edge_socket: string | null
   /** Whether lobbies run under bubblewrap: always, where it is installed, or never (development only). */
   sandbox: 'required' | 'available' | 'off'
+  /** The addresses of lobbies' own networks; null: lobbies share the network of this machine. */
+  lobby_network: Range | null
   log_level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Settings of the environment as they were given, without secret ones: their value is empty. */
   given_settings: Readonly<Partial<Record<SettingName, string>>>
@@ -231,6 +234,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ip_data: readIpData(read, data_dir),
     ...readTrustedProxies(read),
     sandbox: readSandbox(read, mode),
+    lobby_network: readLobbyNetwork(read),
     log_level: read.choice('MUSTER_LOG_LEVEL'),
     given_settings: givenSettings(read),
   }

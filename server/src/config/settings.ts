@@ -556,12 +556,17 @@ export const SETTINGS = {
     default: '',
     doc: 'Path of a unix socket where the edge also listens, for a proxy on this machine. X-Forwarded-For and X-Forwarded-Proto are trusted there (docs/deploying.md).',
   },
+  MUSTER_LOBBY_NETWORK: {
+    kind: 'text',
+    default: '198.18.0.0/15',
+    doc: 'Private IPv4 range of which each lobby gets an address in a network of its own; at most /21. `machine`: lobbies share the network of this machine, for trusted builds only.',
+  },
   MUSTER_SANDBOX: {
     kind: 'choice',
     of: ['required', 'available', 'off'],
     default: null,
     default_doc: 'required in production, else available',
-    doc: 'Whether lobbies run under bubblewrap. required: always; available: where it is installed; off: never.',
+    doc: 'Whether lobbies run under bubblewrap, in networks of their own. required: always; available: where this machine can do it; off: never.',
   },
   MUSTER_LOG_LEVEL: {
     kind: 'choice',

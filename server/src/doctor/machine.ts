@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts'
 import { freeBytes } from '../observe/disk.ts'
 import { createLog } from '../observe/log.ts'
 import { prepareHost } from '../runner/drivers/host.ts'
+import { networkOptions } from '../runner/network/options.ts'
 import { StartError } from '../start-error.ts'
 import { requireFinishedRestore } from '../supervisor/folders.ts'
 import { type Finding, failed, ok, skipped, warning } from './finding.ts'
@@ -49,7 +50,8 @@ export async function examineDisk({ data_dir, uploads, lobbies }: Config): Promi
 }
 
 /** Runs a program under bubblewrap, as the runner does at its start, with a folder of its own. */
-export async function examineSandbox({ data_dir, sandbox, roles }: Config): Promise<Finding[]> {
+export async function examineSandbox(config: Config): Promise<Finding[]> {
+  const { data_dir, sandbox, roles } = config
   if (!roles.includes('runner')) return [skipped('sandbox', 'this machine runs no lobbies')]
   const parent = existingFolder(data_dir)
   const warnings: { msg: string; reason?: string }[] = []
@@ -63,12 +65,14 @@ export async function examineSandbox({ data_dir, sandbox, roles }: Config): Prom
   try {
     // The users of lobbies must be able to enter it.
     chmodSync(folder, 0o711)
-    const host = await prepareHost({ data_dir: folder, sandbox, log })
+    const network = networkOptions(config)
+    const host = await prepareHost({ data_dir: folder, sandbox, log, network })
     host.cgroups?.close()
+    await host.networks?.remove()
     const found = warnings.map(({ msg, reason }) =>
       warning('sandbox', reason === undefined ? msg : `${msg}: ${reason}`, sandboxRemedy(`${msg} ${reason}`, parent)),
     )
-    return found.length > 0 ? found : [ok('sandbox', 'bubblewrap and control groups work')]
+    return found.length > 0 ? found : [ok('sandbox', 'bubblewrap, control groups and networks of lobbies work')]
   } catch (error) {
     if (!(error instanceof StartError)) throw error
     return [failed('sandbox', error.message, sandboxRemedy(error.message, parent))]
@@ -81,6 +85,9 @@ function sandboxRemedy(message: string, folder: string): string {
   if (message.includes('MUSTER_SANDBOX=off')) return 'unset MUSTER_SANDBOX'
   if (message.includes('Linux')) return 'export MUSTER_ROLES=api,matchmaker,edge    (and a runner on a Linux machine)'
   if (message.startsWith('setpriv (of')) return 'sudo apt-get install util-linux'
+  if (message.includes('network of this machine') || message.includes('network for each lobby')) {
+    return 'sudo apt-get install iproute2 nftables && sudo muster start    (or MUSTER_LOBBY_NETWORK=machine for trusted builds)'
+  }
   if (message.includes('limits'))
     return 'run the platform as root, or under systemd with Delegate=yes (docs/deploying.md)'
   if (/source path .*Permission denied/.test(message)) return `chmod o+x ${folder}    (and the folders above it)`

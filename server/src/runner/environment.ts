@@ -14,6 +14,8 @@ import type { RunPort } from '../database/schema.ts'
 import { gameModeId } from '../ids.ts'
 import { lobbyAddress } from '../lobby-addresses.ts'
 import type { ScratchFile } from './drivers/driver.ts'
+import type { RunNetwork } from './network/lobby-networks.ts'
+import { MACHINE_HOST } from './ports.ts'
 import type { WantedLobby } from './rows.ts'
 
 /** The token is valid for its lobby only, and the matchmaker refuses it once the lobby has stopped. */
@@ -32,8 +34,9 @@ export function programStart(
   mode: GameModeConfig,
   ports: Readonly<Record<string, RunPort>>,
   home: string,
+  network: Pick<RunNetwork, 'services'> | null,
 ): ProgramStart {
-  const own = { ...platformVariables(ctx, lobby, mode), ...portVariables(ctx, lobby, mode, ports) }
+  const own = { ...platformVariables(ctx, lobby, mode, network), ...portVariables(ctx, lobby, mode, ports) }
   const values = placeholderValues(own, mode, home)
   const env: Record<string, string> = {}
   for (const name of ['PORT', 'HOST'] as const) if (own[name] !== undefined) env[name] = own[name]
@@ -48,7 +51,12 @@ export function programStart(
   }
 }
 
-function platformVariables(ctx: Context, lobby: WantedLobby, mode: GameModeConfig): Record<string, string> {
+function platformVariables(
+  ctx: Context,
+  lobby: WantedLobby,
+  mode: GameModeConfig,
+  network: Pick<RunNetwork, 'services'> | null,
+): Record<string, string> {
   const { lobby_id, namespace_id } = lobby
   const region = ctx.config.regions.find(({ name }) => name === lobby.region)
   const token = ctx.keys.issue(
@@ -56,7 +64,7 @@ function platformVariables(ctx: Context, lobby: WantedLobby, mode: GameModeConfi
     { now_ms: ctx.now(), lifetime_ms: LOBBY_TOKEN_LIFETIME_MS },
   )
   const own: Record<string, string> = {
-    PLATFORM_API_URL: `http://${ctx.config.internal_host}:${ctx.config.lobby_api_port}`,
+    PLATFORM_API_URL: `http://${network?.services ?? ctx.config.internal_host}:${ctx.config.lobby_api_port}`,
     PLATFORM_TOKEN: token,
     PLATFORM_LOBBY_ID: lobby_id,
     // A version with a config has a game.
@@ -95,7 +103,7 @@ function portVariables(
     const address = lobbyAddress(ctx.config, lobby, item)
     if (listening !== undefined) {
       own.PORT ??= String(listening.port)
-      own.HOST ??= listening.hostname
+      own.HOST ??= MACHINE_HOST
       own[`PORT_${variable}`] = String(listening.port)
     }
     if (item.port_range !== null) {

@@ -1,19 +1,30 @@
 // Starts one lobby: its game mode, its build, its ports, its row, its process. A player waits for it, so only the row is
 // written before the process starts, because it must exist first. All else is recorded once the process runs.
-import { type GameModeConfig, gameModesOf, type PortConfig, type ReadyCheck, variableOfPort } from '@muster/contract'
+import {
+  type GameModeConfig,
+  gameModesOf,
+  type PortConfig,
+  type ReadyCheck,
+  tierIn,
+  variableOfPort,
+} from '@muster/contract'
+import { LOBBY_PORTS } from '../config/edge.ts'
 import type { Context } from '../context.ts'
 import type { RunPort } from '../database/schema.ts'
 import { phase, type Ray } from '../observe/ray.ts'
 import type { Builds } from './builds.ts'
 import { type Driver, type ExitReason, type Handle, neverRan, type Tier } from './drivers/driver.ts'
 import { programStart } from './environment.ts'
-import type { Ports } from './ports.ts'
+import type { NetworkWish, RunNetwork } from './network/lobby-networks.ts'
+import { MACHINE_HOST, type Ports } from './ports.ts'
 import { insertRun, recordExit, type WantedLobby } from './rows.ts'
 
 /** Processes and threads of one lobby, in every tier. Stops a fork bomb. */
 const PIDS_MAX = 256
 /** Size of each private writable folder of one lobby, in every tier. */
 const SCRATCH_BYTES = 64 * 1024 ** 2
+/** The bandwidth of a tier is in MB an hour, like prices. */
+const BYTES_PER_SECOND_PER_MB_PER_HOUR = 1_000_000 / 3_600
 
 /** `ports`: by name. `build_id`: null for a run that was taken over and whose row has none. */
 export type Run = {
@@ -38,25 +49,27 @@ export async function launchLobby(
   const { ctx, driver } = launch
   const mode = modeOf(lobby)
   if (mode === undefined) return recordFailedStart(launch, lobby, 'no_build', 'The version has no such game mode.')
+  if (mode.network_mode === 'host' && ctx.config.host_port_ranges.length === 0) {
+    const message = 'Network mode host is not allowed on this machine: MUSTER_HOST_PORT_RANGES is empty.'
+    return recordFailedStart(launch, lobby, 'not_started', message)
+  }
   // A port range belongs to the whole machine: the server itself chooses a free port of it.
   const with_number = mode.ports.filter(({ port_range }) => port_range === null)
   const fixed = with_number.find(({ port }) => port !== null)
-  if (fixed !== undefined && !driver.has_own_network) {
+  const has_own_network = driver.has_own_network && mode.network_mode !== 'host'
+  if (fixed !== undefined && !has_own_network) {
     return recordFailedStart(launch, lobby, 'no_network', needsNetwork(fixed))
   }
-  const numbers = await launch.ports.take(with_number.length)
-  if (numbers === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
-
-  const ports: Record<string, RunPort> = {}
-  for (const [index, { name, protocol, port, proxy_protocol, require_player_token }] of with_number.entries()) {
-    const options = { ...(proxy_protocol && { proxy_protocol }), ...(require_player_token && { require_player_token }) }
-    ports[name] = { protocol, hostname: '127.0.0.1', port: port ?? numbers[index] ?? 0, ...options }
-  }
+  const network = has_own_network ? await driver.takeNetwork(networkWish(ctx, lobby, mode)) : null
+  const taken = network === null ? await launch.ports.take(with_number.length) : []
+  if (taken === null) return recordFailedStart(launch, lobby, 'no_ports', 'No port is free on this machine.')
+  const resources: Resources = { network, taken }
+  const ports = portsFor(with_number, resources)
   try {
     if (!(await insertRun(ctx, lobby, driver.name, { ports, build_id: mode.image_id, ready_check: mode.ready })))
-      return release(launch, numbers)
+      return release(launch, resources)
     phase(ray, 'process')
-    const { args, env, files } = programStart(ctx, lobby, mode, ports, driver.homeOf(lobby.lobby_id))
+    const { args, env, files } = programStart(ctx, lobby, mode, ports, driver.homeOf(lobby.lobby_id), network)
     const started = await driver.start({
       lobby_id: lobby.lobby_id,
       build_folder: build.folder,
@@ -65,15 +78,45 @@ export async function launchLobby(
       files,
       tier: tierOf(lobby),
       has_input: mode.standard_input,
+      network,
     })
     if ('refused' in started) {
       await recordExit(ctx, lobby.lobby_id, neverRan(started.refused), [started.message])
-      return release(launch, numbers)
+      return release(launch, resources)
     }
     return { handle: started.handle, ports, build_id: mode.image_id, ready_check: mode.ready }
   } catch (error) {
-    release(launch, numbers)
+    release(launch, resources)
     throw error
+  }
+}
+
+/** What one start has taken. `taken`: numbers of ports of the machine's network. */
+type Resources = { network: RunNetwork | null; taken: readonly number[] }
+
+/** In a network of its own every lobby has the same numbers. */
+function portsFor(ports: readonly PortConfig[], { network, taken }: Resources): Record<string, RunPort> {
+  const fixed = new Set(ports.map(({ port }) => port))
+  const numbers = Array.from({ length: 2 * ports.length }, (_, index) => LOBBY_PORTS.min + index)
+  const free = network === null ? taken : numbers.filter((number) => !fixed.has(number))
+  const made: Record<string, RunPort> = {}
+  for (const [index, { name, protocol, port, proxy_protocol, require_player_token }] of ports.entries()) {
+    const options = { ...(proxy_protocol && { proxy_protocol }), ...(require_player_token && { require_player_token }) }
+    made[name] = { protocol, hostname: network?.address ?? MACHINE_HOST, port: port ?? free[index]!, ...options }
+  }
+  return made
+}
+
+function networkWish(ctx: Context, lobby: WantedLobby, mode: GameModeConfig): NetworkWish {
+  const region = ctx.config.regions.find(({ name }) => name === lobby.region)
+  const name = tierIn(mode, lobby.region)
+  const tier =
+    region?.tiers.find(({ tier_name_id }) => tier_name_id === name) ??
+    region?.tiers.find(({ tier_name_id }) => tier_name_id === region.default_tier)
+  const bandwidth_mb = tier?.bandwidth ?? 0
+  return {
+    has_internet: mode.network === 'internet',
+    bytes_per_second: bandwidth_mb * BYTES_PER_SECOND_PER_MB_PER_HOUR,
   }
 }
 
@@ -103,15 +146,17 @@ export function buildIdOf(lobby: WantedLobby): string | null {
   return modeOf(lobby)?.image_id ?? null
 }
 
+/** The numbers that the run has of the machine's network. */
 export function portsOf(run: Pick<Run, 'ports'>): number[] {
-  return Object.values(run.ports).map(({ port }) => port)
+  return Object.values(run.ports).flatMap(({ hostname, port }) => (hostname === MACHINE_HOST ? port : []))
 }
 
 function modeOf(lobby: WantedLobby): GameModeConfig | undefined {
   return lobby.config === null ? undefined : gameModesOf(lobby.config).get(lobby.game_mode)
 }
 
-function release({ ports }: Launch, numbers: readonly number[]): null {
-  for (const port of numbers) ports.release(port)
+function release({ driver, ports }: Launch, { network, taken }: Resources): null {
+  for (const port of taken) ports.release(port)
+  driver.releaseNetwork(network)
   return null
 }

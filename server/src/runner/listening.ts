@@ -59,7 +59,7 @@ export function watchListening(
 
 /** Where the server of a run listens. `sockets`: those of the run; null where the system does not show whose they are. */
 export async function listeningOf(
-  { ports }: StartingRun,
+  { handle, ports }: StartingRun,
   sockets: readonly ListeningSocket[] | null,
 ): Promise<Listening> {
   const wanted = Object.entries(ports).map(([name, { protocol, port }]) => {
@@ -70,7 +70,10 @@ export async function listeningOf(
     wanted.flatMap((port) => (port.transport === transport ? port.port : []))
   const [tcp, udp] =
     sockets === null
-      ? await Promise.all([readListeners('tcp', numbersOf('tcp')), readListeners('udp', numbersOf('udp'))])
+      ? await Promise.all([
+          readListeners('tcp', numbersOf('tcp'), handle.pid),
+          readListeners('udp', numbersOf('udp'), handle.pid),
+        ])
       : [null, null]
   const isOpen = ({ transport, port }: { transport: Transport; port: number }): boolean =>
     sockets === null

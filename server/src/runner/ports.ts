@@ -1,13 +1,16 @@
-// The ports on which lobbies listen for the edge: 20000 to 25999 of 127.0.0.1, one for each port of a lobby's game mode.
+// The ports of lobbies that share the network of this machine: 20000 to 25999 of 127.0.0.1, one for each port of a lobby's
+// game mode. Lobbies with a network of their own (network/lobby-networks.ts) need none.
 // A port belongs to a live run, or is free. Binding it, for TCP and for UDP, shows whether another program uses it. A
 // released port is assigned again only after all others, so that a late packet for one lobby does not reach the next.
 //
-// The network is the host's (drivers/bubblewrap.ts). So another program may take the port between this test and the
+// Another program may take the port between this test and the
 // lobby's own bind. The lobby then fails to listen and ends.
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { LOBBY_PORTS } from '../config/edge.ts'
 
+/** Where lobbies listen that share the network of this machine. */
+export const MACHINE_HOST = '127.0.0.1'
 export const PORT_FIRST = LOBBY_PORTS.min
 export const PORT_COUNT = LOBBY_PORTS.max - LOBBY_PORTS.min + 1
 /** Ports tried for one request while other programs use them. Beyond it the start fails with `no_ports`. */
@@ -22,7 +25,7 @@ export type Ports = {
 }
 
 /** `start`: where the search begins. Random, so that two platforms on one machine seldom try the same port. */
-export function createPorts(start: number, host = '127.0.0.1'): Ports {
+export function createPorts(start: number, host = MACHINE_HOST): Ports {
   const used = new Set<number>()
   let next = start % PORT_COUNT
 

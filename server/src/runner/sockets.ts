@@ -8,7 +8,7 @@ import { endianness } from 'node:os'
 import { isGone } from '../procfs.ts'
 
 /** One file for each address family. */
-const LISTS = { tcp: ['/proc/net/tcp', '/proc/net/tcp6'], udp: ['/proc/net/udp', '/proc/net/udp6'] }
+const LISTS = { tcp: ['tcp', 'tcp6'], udp: ['udp', 'udp6'] }
 /** Bytes read from one list. A socket is a line of about 150 bytes. */
 const LIST_BYTES_MAX = { tcp: 512 * 1024, udp: 4 * 1024 ** 2 }
 /**
@@ -37,13 +37,20 @@ export type ListeningSocket = { transport: Transport; address: string; port: num
 /** `amount`: connections, or bytes of datagrams. `dropped`: datagrams dropped since the socket was opened. */
 export type Backlog = { amount: number; dropped: number }
 
-/** The backlog of each of these ports that has a listener; of several listeners the first counts. Empty without lists. */
-export async function readListeners(transport: Transport, ports: Iterable<number>): Promise<Map<number, Backlog>> {
+/**
+ * The backlog of each of these ports that has a listener; of several listeners the first counts. Empty without lists.
+ * `process`: whose network is read; this process's own by default.
+ */
+export async function readListeners(
+  transport: Transport,
+  ports: Iterable<number>,
+  process: number | 'self' = 'self',
+): Promise<Map<number, Backlog>> {
   const found = new Map<number, Backlog>()
   const missing = new Set(ports)
-  for (const path of LISTS[transport]) {
+  for (const list of LISTS[transport]) {
     if (missing.size === 0) break
-    await findIn(path, transport, missing, found)
+    await findIn(`/proc/${process}/net/${list}`, transport, missing, found)
   }
   return found
 }
@@ -65,11 +72,18 @@ async function findIn(
   }
 }
 
-/** The listening sockets with one of these inodes, of both address families. Empty without lists. */
-export async function readListening(transport: Transport, inodes: ReadonlySet<string>): Promise<ListeningSocket[]> {
+/**
+ * The listening sockets with one of these inodes, of both address families, in the network of the process. Empty without
+ * lists.
+ */
+export async function readListening(
+  transport: Transport,
+  inodes: ReadonlySet<string>,
+  process: number | 'self' = 'self',
+): Promise<ListeningSocket[]> {
   const found: ListeningSocket[] = []
-  for (const path of LISTS[transport]) {
-    for await (const lines of readList(path, transport)) {
+  for (const list of LISTS[transport]) {
+    for await (const lines of readList(`/proc/${process}/net/${list}`, transport)) {
       for (const [, address = '', port = '', inode = ''] of lines.matchAll(OWNED_LISTENER[transport])) {
         if (!inodes.has(inode)) continue
         found.push({ transport, address: addressOf(address), port: Number.parseInt(port, 16) })

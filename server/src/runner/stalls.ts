@@ -62,10 +62,10 @@ export function watchStalls(
   }
 
   /** Probes every port, even after the first unread one. */
-  function isStalled(run: StallRun, listeners: Listeners, before: ReadonlyMap<string, PortProbe>): boolean {
+  function isStalled(run: StallRun, listeners: AllListeners, before: ReadonlyMap<string, PortProbe>): boolean {
     const unread = transportsOf(run).filter(([transport, port]) => {
       const key = `${run.handle.lobby_id} ${port}`
-      const backlog = listeners[transport].get(port) ?? EMPTY
+      const backlog = listenersOf(run, listeners)[transport].get(port) ?? EMPTY
       const probe = nextProbe(transport, backlog, before.get(key) ?? firstProbe(transport, run))
       probes.set(key, probe)
       return isUnread(transport, probe)
@@ -87,12 +87,31 @@ export function watchStalls(
 }
 
 type Listeners = Readonly<Record<Transport, ReadonlyMap<number, Backlog>>>
+/** By lobby id for lobbies with a network of their own; `machine` for all others. */
+type AllListeners = { machine: Listeners; own: ReadonlyMap<string, Listeners> }
 
-async function readAll(runs: readonly StallRun[]): Promise<Listeners> {
+/** One read of the machine's network, and one of each other network. */
+async function readAll(runs: readonly StallRun[]): Promise<AllListeners> {
+  const machine = await readNetwork(runs.filter(({ handle }) => handle.network === null))
+  const own = new Map<string, Listeners>()
+  for (const run of runs) {
+    if (run.handle.network !== null) own.set(run.handle.lobby_id, await readNetwork([run], run.handle.pid))
+  }
+  return { machine, own }
+}
+
+async function readNetwork(runs: readonly StallRun[], process?: number): Promise<Listeners> {
   const ports: Record<Transport, number[]> = { tcp: [], udp: [] }
   for (const [transport, port] of runs.flatMap(transportsOf)) ports[transport].push(port)
-  const [tcp, udp] = await Promise.all([readListeners('tcp', ports.tcp), readListeners('udp', ports.udp)])
+  const [tcp, udp] = await Promise.all([
+    readListeners('tcp', ports.tcp, process),
+    readListeners('udp', ports.udp, process),
+  ])
   return { tcp, udp }
+}
+
+function listenersOf({ handle }: StallRun, { machine, own }: AllListeners): Listeners {
+  return own.get(handle.lobby_id) ?? machine
 }
 
 function transportsOf({ ports }: StallRun): [Transport, number][] {

@@ -19,7 +19,14 @@ const COUNTS = ['/proc/net/sockstat', '/proc/net/sockstat6']
 const PAUSE_PER_READ = 10
 
 /** `looks_left`: 0 when its socket is no longer looked for. */
-type TracedStart = { ray: Ray; numbers: readonly number[]; listens: boolean; looks_left: number }
+type TracedStart = {
+  ray: Ray
+  numbers: readonly number[]
+  /** A process in the lobby's own network; null: it shares that of the machine. */
+  pid: number | null
+  listens: boolean
+  looks_left: number
+}
 
 export class StartTraces {
   readonly #recorder: Context['recorder']
@@ -58,11 +65,12 @@ export class StartTraces {
       return
     }
     if (this.#starts.size >= TRACED_MAX) return
-    const { lobby_id } = run.handle
+    const { lobby_id, network } = run.handle
+    const pid = network === null ? null : run.handle.pid
     const ports = Object.values(run.ports).filter(({ protocol }) => protocol !== 'udp')
     phase(ray, 'listen')
     const numbers = ports.map(({ port }) => port)
-    this.#starts.set(lobby_id, { ray, numbers, listens: false, looks_left: LOOKS_MAX })
+    this.#starts.set(lobby_id, { ray, numbers, pid, listens: false, looks_left: LOOKS_MAX })
     // It may listen already, so the list is read whatever the counts say.
     this.#counts_before = ''
     if (this.#early.has(lobby_id)) this.#finish(lobby_id, null)
@@ -112,17 +120,33 @@ export class StartTraces {
 
   async #look(): Promise<void> {
     for (const start of this.#unseen()) start.looks_left--
-    const counts = COUNTS.map(readCount).join(' ')
     const began_ms = performance.now()
-    if (counts === this.#counts_before || began_ms < this.#read_again_ms) return
-    this.#counts_before = counts
-    const numbers = this.#unseen().flatMap((start) => start.numbers)
-    const listeners = await readListeners('tcp', numbers)
-    this.#read_again_ms = performance.now() + (performance.now() - began_ms) * PAUSE_PER_READ
+    if (began_ms < this.#read_again_ms) return
+    await this.#lookInMachine()
+    // Their lists are short, and no count of the machine includes them.
     for (const start of this.#unseen()) {
-      start.listens = start.numbers.some((number) => listeners.has(number))
-      if (start.listens) phase(start.ray, 'ready')
+      if (start.pid !== null) markListening([start], await readListeners('tcp', start.numbers, start.pid))
     }
+    this.#read_again_ms = performance.now() + (performance.now() - began_ms) * PAUSE_PER_READ
+  }
+
+  async #lookInMachine(): Promise<void> {
+    const counts = COUNTS.map(readCount).join(' ')
+    if (counts === this.#counts_before) return
+    this.#counts_before = counts
+    const numbers = this.#unseen().flatMap((start) => (start.pid === null ? start.numbers : []))
+    const listeners = await readListeners('tcp', numbers)
+    markListening(
+      this.#unseen().filter(({ pid }) => pid === null),
+      listeners,
+    )
+  }
+}
+
+function markListening(starts: readonly TracedStart[], listeners: ReadonlyMap<number, unknown>): void {
+  for (const start of starts) {
+    start.listens = start.numbers.some((number) => listeners.has(number))
+    if (start.listens) phase(start.ray, 'ready')
   }
 }
 

@@ -8,6 +8,7 @@ import { openBuilds } from './builds.ts'
 import { startDiskReport } from './disk.ts'
 import { openProcessDriver } from './drivers/process.ts'
 import { LogAnswers } from './logs/answers.ts'
+import { networkOptions } from './network/options.ts'
 import { createPorts, PORT_COUNT } from './ports.ts'
 import { ReconcileLoop } from './reconcile.ts'
 import { removeOldRuns } from './rows.ts'
@@ -29,6 +30,7 @@ export async function startRunner(ctx: Context): Promise<RunningRole> {
     data_dir,
     sandbox,
     log: ctx.log,
+    network: networkOptions(ctx.config),
     now: ctx.now,
     ended_kept_ms: retention.logs_ms,
     ended_bytes_max: lobbies.ended_logs_bytes_max,

@@ -112,8 +112,11 @@ net.createServer((socket) => {
 process.on('SIGTERM', () => process.exit(0))
 `
 
-test('a lobby gets numbers of its own, and takes none of the system or of the platform', async (t) => {
-  const platform = await startPlatform(t, { roles: 'api,matchmaker,runner,edge' })
+test('a lobby in the network of the machine gets numbers of its own, and takes none of the platform', async (t) => {
+  const platform = await startPlatform(t, {
+    roles: 'api,matchmaker,runner,edge',
+    env: { MUSTER_LOBBY_NETWORK: 'machine' },
+  })
   const game = await platform.game({
     files: { 'server.mjs': GREEDY_SERVER },
     docker: { ports: { game: { protocol: 'tcp' }, ssh: { protocol: 'tcp' } } },

@@ -57,6 +57,7 @@ export async function openDriver(
     data_dir,
     sandbox,
     log: pino({ level: 'silent' }),
+    network: null,
     now: Date.now,
     ended_kept_ms: null,
     ended_bytes_max: null,

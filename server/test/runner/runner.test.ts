@@ -50,7 +50,7 @@ test('a wanted lobby runs with the documented environment, and ends when it is n
   assert.ok(PATH !== undefined && HOME !== undefined && TMPDIR !== undefined && PATH !== '/mine')
   assert.deepStrictEqual(rest, {
     MOTD: 'hello',
-    PLATFORM_API_URL: 'http://127.0.0.1:8082',
+    PLATFORM_API_URL: `http://${row.handle.network?.services ?? '127.0.0.1'}:8082`,
     PLATFORM_LOBBY_ID: lobby_id,
     PLATFORM_GAME_MODE_ID: gameModeId(game_id, 'default'),
     PLATFORM_GAME_MODE_NAME: 'default',

@@ -39,7 +39,7 @@ if (isMainThread) {
     Atomics.wait(held, 0, 2)
     Atomics.store(held, 1, 0)
   }, 10)
-  const udp = createSocket('udp4', (message, { port }) => udp.send(message, port, '127.0.0.1'))
+  const udp = createSocket('udp4', (message, { port, address }) => udp.send(message, port, address))
   udp.bind(Number(PORT_RAW), '127.0.0.1')
   http.createServer((_, answer) => answer.end('lobby')).listen(Number(PORT_GAME), '127.0.0.1', () => {
     const headers = { authorization: 'Bearer ' + PLATFORM_TOKEN }
@@ -171,11 +171,11 @@ promise(
   async (t, sandbox) => {
     const played = await play(t, sandbox, { 'server.mjs': BLOCKABLE_SERVER })
     const { platform, game, lobby_id } = played
-    const { port } = (await runOf(platform, lobby_id)).ports.raw!
+    const { port, hostname } = (await runOf(platform, lobby_id)).ports.raw!
     const player = createSocket('udp4')
     let responses = 0
     player.on('message', () => responses++)
-    const sending = setInterval(() => player.send('here I am', port, '127.0.0.1'), SEND_MS)
+    const sending = setInterval(() => player.send('here I am', port, hostname), SEND_MS)
     t.after(() => {
       clearInterval(sending)
       player.close()

@@ -10,6 +10,7 @@ const driver = await openProcessDriver({
   data_dir,
   sandbox: sandbox === 'off' ? 'off' : 'required',
   log: pino({ level: 'silent' }),
+  network: null,
   now: Date.now,
   ended_kept_ms: null,
   ended_bytes_max: null,

@@ -3,8 +3,8 @@
 // with a size limit. It has no capability, no new privileges and no further user namespaces. The environment is passed by
 // a file descriptor (`--args`), never on the command line, which other users can read.
 //
-// The network is the host's: a lobby reaches every listener on this machine's loopback addresses, and its own ports are
-// as open as it opens them. So builds are trusted that far.
+// The network is that of the process that starts bubblewrap: a namespace of the lobby's own (../network/), or the
+// machine's. In the machine's network a lobby reaches every listener on loopback addresses, so builds are trusted.
 //
 // bubblewrap stays as the lobby's monitor, outside its namespaces, and writes the exit code into a file even when the
 // runner is gone. It must not get --die-with-parent: lobbies outlive the runner.
@@ -38,7 +38,6 @@ const HOST_ETC = [
   'ld.so.conf.d',
   'ld-musl-x86_64.path',
   'localtime',
-  'resolv.conf',
   'hosts',
   'nsswitch.conf',
 ] as const
@@ -47,7 +46,7 @@ const HOST_ROOT = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'] as const
 const PROBE_MS_MAX = 10_000
 
 /** Made once by the driver, in a folder that no lobby can write. */
-export type HostFiles = { node: string; passwd: string; group: string }
+export type HostFiles = { node: string; passwd: string; group: string; resolver: string }
 
 /** The command line before the program. It contains no secret, because every user of the host can read it. */
 export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): string[] {
@@ -72,7 +71,7 @@ export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): st
 /** The arguments that bubblewrap reads from ARGS_FD, each ended by NUL. Throws when a value contains a NUL. */
 export function bubblewrapArgs(
   files: HostFiles,
-  spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files'>,
+  spec: Pick<RunSpec, 'build_folder' | 'env' | 'tier' | 'files' | 'network'>,
 ): Buffer {
   const env = {
     ...spec.env,
@@ -88,6 +87,7 @@ export function bubblewrapArgs(
     ...['--uid', String(INSIDE_UID), '--gid', String(INSIDE_UID)],
     ...hostFolders(),
     ...HOST_ETC.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...['--ro-bind-try', spec.network ? files.resolver : '/etc/resolv.conf', '/etc/resolv.conf'],
     ...['--ro-bind', files.passwd, '/etc/passwd'],
     ...['--ro-bind', files.group, '/etc/group'],
     ...['--ro-bind', files.node, join(PROGRAMS_MOUNT, 'node')],

@@ -2,6 +2,7 @@
 // decided by the reconcile loop, which reads the database. A run outlives the process that started it; `list` finds it.
 import type { LogLine, LogStream } from '../../lobby-logs/files.ts'
 import type { InputResult } from '../../lobby-logs/lobby-logs.ts'
+import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
 import type { ListeningSocket } from '../sockets.ts'
 
 /** The limits of one lobby. */
@@ -30,6 +31,8 @@ export type RunSpec = {
   files?: readonly ScratchFile[]
   /** Whether `write` can write to its standard input. Otherwise that is /dev/null. */
   has_input?: boolean
+  /** From `takeNetwork`. Without it the lobby shares the network of the machine. */
+  network?: RunNetwork | null
 }
 
 /** A text file. `path`: within the lobby's writable folder, which it cannot leave (contract/src/files-config.ts). */
@@ -49,6 +52,8 @@ export type Handle = {
   uid: number | null
   /** The name of its control group; null where there are none. */
   group: string | null
+  /** Null: it shares the network of the machine. */
+  network: RunNetwork | null
 }
 
 /**
@@ -111,6 +116,12 @@ export type Driver = {
   has_own_network: boolean
   /** The lobby's writable folder, as its program sees it. */
   homeOf(lobby_id: string): string
+  /**
+   * A network for one lobby, to be passed to `start` and released if the start fails; null where lobbies share the network
+   * of the machine. The end of the run releases it.
+   */
+  takeNetwork(wish: NetworkWish): Promise<RunNetwork | null>
+  releaseNetwork(network: RunNetwork | null): void
   /**
    * Starts the lobby. Resolves once it has a process, before it listens. A fault of the build is a value. Throws when the
    * machine is at fault (no processes, disk full), after everything was undone.

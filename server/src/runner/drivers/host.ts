@@ -11,6 +11,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import { StartError } from '../../start-error.ts'
 import { platformFolder } from '../logs/control.ts'
+import { LobbyNetworks, type NetworkOptions } from '../network/lobby-networks.ts'
 import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe } from './bubblewrap.ts'
 import { type Cgroups, openCgroups } from './cgroups.ts'
 import type { Tier } from './driver.ts'
@@ -29,9 +30,17 @@ export type Host = {
   cgroups: Cgroups | null
   /** Whether every lobby gets a uid of its own. */
   gives_uids: boolean
+  /** Null: lobbies share the network of this machine. */
+  networks: LobbyNetworks | null
 }
 
-export type HostOptions = { data_dir: string; sandbox: Config['sandbox']; log: Logger }
+export type HostOptions = {
+  data_dir: string
+  sandbox: Config['sandbox']
+  log: Logger
+  /** Null: lobbies share the network of this machine. */
+  network: NetworkOptions | null
+}
 
 const PROBE_ID = '00000000-0000-0000-0000-000000000000'
 const PROBE_TIER: Tier = { cpu_cores: 1, memory_bytes: 2 ** 30, pids_max: 64, scratch_bytes: 2 ** 20 }
@@ -40,7 +49,7 @@ const PROBE_TIER: Tier = { cpu_cores: 1, memory_bytes: 2 ** 30, pids_max: 64, sc
  * Logs once what this machine cannot do. Throws a StartError where lobbies cannot run at all, and where bubblewrap is
  * required and does not work.
  */
-export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Promise<Host> {
+export async function prepareHost({ data_dir, sandbox, log, network }: HostOptions): Promise<Host> {
   if (process.platform !== 'linux') {
     throw new StartError('Lobbies run on Linux only. Run the runner role on a Linux machine or in a container.')
   }
@@ -57,6 +66,7 @@ export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Prom
     node: process.execPath,
     passwd: join(own_folder, 'passwd'),
     group: join(own_folder, 'group'),
+    resolver: join(own_folder, 'resolv.conf'),
   }
   writeFileSync(files.passwd, PASSWD, { mode: 0o644 })
   writeFileSync(files.group, GROUP, { mode: 0o644 })
@@ -79,10 +89,13 @@ export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Prom
   const host = { builds_folder, lobbies_folder, programs_folder, files, cgroups, gives_uids }
   if (sandbox === 'off') {
     log.warn('lobbies run without a sandbox because of MUSTER_SANDBOX=off; run only trusted builds')
-    return { ...host, bubblewrap: null }
+    return { ...host, bubblewrap: null, networks: null }
   }
   const tried = await tryBubblewrap(host, data_dir)
-  if (!('failed' in tried)) return { ...host, bubblewrap: tried }
+  if (!('failed' in tried)) {
+    const networks = await openNetworks(files, { data_dir: resolve(data_dir), own_folder, sandbox, log, network })
+    return { ...host, bubblewrap: tried, networks }
+  }
   if (sandbox === 'required') {
     throw new StartError(`bubblewrap is required to run lobbies and does not work here: ${tried.failed}`)
   }
@@ -90,7 +103,33 @@ export async function prepareHost({ data_dir, sandbox, log }: HostOptions): Prom
     { reason: tried.failed },
     'lobbies run without a sandbox because bubblewrap does not work; run only trusted builds',
   )
-  return { ...host, bubblewrap: null }
+  return { ...host, bubblewrap: null, networks: null }
+}
+
+type NetworkHostOptions = HostOptions & { own_folder: string }
+
+async function openNetworks(
+  files: HostFiles,
+  { network, sandbox, ...options }: NetworkHostOptions,
+): Promise<LobbyNetworks | null> {
+  if (network === null) {
+    options.log.warn('lobbies share the network of this machine; run only trusted builds')
+    return null
+  }
+  try {
+    const networks = await LobbyNetworks.open({ ...options, ...network })
+    writeFileSync(files.resolver, `nameserver ${networks.services}\n`, { mode: 0o644 })
+    return networks
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    if (sandbox === 'required') {
+      throw new StartError(
+        `A network for each lobby is required and does not work here: ${reason}. Run the platform as root with iproute2 and nftables, or set MUSTER_LOBBY_NETWORK=machine to run trusted builds in the network of this machine.`,
+      )
+    }
+    options.log.warn({ reason }, 'lobbies share the network of this machine; run only trusted builds')
+    return null
+  }
 }
 
 async function tryBubblewrap(

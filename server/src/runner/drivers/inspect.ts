@@ -42,5 +42,5 @@ export async function listeningSocketsOf(pid: number): Promise<ListeningSocket[]
   const inodes = treeOf(pid, PROCESSES_MAX).map((one) => socketInodesOf(one, FDS_MAX))
   if (inodes.every((some) => some === null)) return null
   const of_lobby = new Set(inodes.flatMap((some) => some ?? []))
-  return [...(await readListening('tcp', of_lobby)), ...(await readListening('udp', of_lobby))]
+  return [...(await readListening('tcp', of_lobby, pid)), ...(await readListening('udp', of_lobby, pid))]
 }

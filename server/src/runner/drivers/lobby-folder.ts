@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import { isGone, parseStat } from '../../procfs.ts'
 import type { Exit, Handle } from './driver.ts'
 
-export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group'>
+export type RunFile = Pick<Handle, 'boot_id' | 'sandbox' | 'uid' | 'group' | 'network'>
 export type Status = { child_pid: number | null; exit_code: number | null }
 
 export const ENDED_FILE = 'ended.json'
@@ -34,7 +34,7 @@ export function readHandle(folder: string, lobby_id: string): Handle | null {
   const stat = parseStat(readText(launchedPath(folder)))
   const start_ts = changeTime(launchedPath(folder))
   if (run === null || stat === null || start_ts === null) return null
-  return { lobby_id, pid: stat.pid, start_time: stat.start_time, start_ts, ...run }
+  return { lobby_id, pid: stat.pid, start_time: stat.start_time, start_ts, ...run, network: run.network ?? null }
 }
 
 export function readStatus(folder: string): Status {

@@ -18,6 +18,8 @@ import { isAlive, type ProcessId, readBootId, readPageSize } from '../../procfs.
 import { EndedLogs } from '../logs/ended-logs.ts'
 import { platformLine } from '../logs/lines.ts'
 import { LoggerClient } from '../logs/logger-client.ts'
+import type { NetworkWish, RunNetwork } from '../network/lobby-networks.ts'
+import { inNamespace } from '../network/namespace.ts'
 import type { ListeningSocket } from '../sockets.ts'
 import { BUILD_MOUNT, bubblewrapArgs, bubblewrapCommand, SCRATCH_MOUNT } from './bubblewrap.ts'
 import {
@@ -79,7 +81,7 @@ export async function openProcessDriver(options: ProcessDriverOptions): Promise<
 
 class ProcessDriver implements Driver {
   readonly name = 'process'
-  readonly has_own_network = false
+  readonly has_own_network: boolean
   readonly sandbox: Handle['sandbox']
   readonly #options: ProcessDriverOptions
   readonly #host: Host
@@ -106,6 +108,7 @@ class ProcessDriver implements Driver {
     this.#host = host
     this.#machine = { boot_id: readBootId(), page_size: readPageSize(), cgroups }
     this.sandbox = host.bubblewrap ? 'bubblewrap' : 'none'
+    this.has_own_network = host.networks !== null
     this.#unfinished = openUnfinished(lobbies_folder)
     this.#logger = new LoggerClient(lobbies_folder)
     makeInputPipesFolder(lobbies_folder)
@@ -115,6 +118,14 @@ class ProcessDriver implements Driver {
     this.#touchSeen()
     this.#seen_timer = setInterval(() => this.#touchSeen(), SEEN_MS)
     this.#ended_logs = new EndedLogs(lobbies_folder, this.#unfinished, options)
+  }
+
+  async takeNetwork(wish: NetworkWish): Promise<RunNetwork | null> {
+    return (await this.#host.networks?.take(wish)) ?? null
+  }
+
+  releaseNetwork(network: RunNetwork | null): void {
+    if (network !== null) this.#host.networks?.release(network)
   }
 
   async start(spec: RunSpec): Promise<Started> {
@@ -133,6 +144,7 @@ class ProcessDriver implements Driver {
     try {
       run.handle = await this.#launchMonitor(folder, spec, [program.command, ...spec.args.slice(1)], run)
       this.#logger.attach(lobby_id)
+      if (run.handle.network !== null) this.#host.networks?.recorded(run.handle.network)
       return { handle: run.handle }
     } catch (error) {
       this.#release(lobby_id)
@@ -253,6 +265,8 @@ class ProcessDriver implements Driver {
     await this.#sweeping?.catch(() => {})
     await this.#monitors.close()
     await this.#logger.close(how)
+    const { networks } = this.#host
+    await (how.logger === 'keep' ? networks?.close() : networks?.remove())
     if (how.logger === 'keep') return
     const { cgroups } = this.#machine
     for (let waited_ms = 0; waited_ms < GROUPS_WAIT_MS_MAX; waited_ms += GROUPS_POLL_MS) {
@@ -298,7 +312,8 @@ class ProcessDriver implements Driver {
       if (monitor.group !== null) this.#machine.cgroups?.limit(monitor.group, spec.tier)
       const { sandbox } = this
       const { bubblewrap } = this.#host
-      writeRunFile(folder, { boot_id: this.#machine.boot_id, sandbox, uid, group: monitor.group })
+      const { boot_id } = this.#machine
+      writeRunFile(folder, { boot_id, sandbox, uid, group: monitor.group, network: spec.network ?? null })
       const plan = this.#commandOf(folder, spec, program, uid)
       const files = bubblewrap === null ? [] : (spec.files ?? []).map(({ content }) => Buffer.from(content))
       await launch(monitor, { folder, input, output: output.paths, uid, files, ...plan })
@@ -332,7 +347,9 @@ class ProcessDriver implements Driver {
       writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
       return { command: plainCommand(spec.lobby_id, uid, program), args, working_folder: spec.build_folder }
     }
-    const command = [...asUser(uid), ...bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns), ...program]
+    const enter = spec.network ? inNamespace(spec.network.namespace) : []
+    const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
+    const command = [...enter, ...asUser(uid), ...sandbox, ...program]
     return { command, args: bubblewrapArgs(files, spec), working_folder: '/' }
   }
 
@@ -355,6 +372,7 @@ class ProcessDriver implements Driver {
     const ended = { ...how, cpu_ms, ran: { start_ts: handle.start_ts, end_ts } }
     writeEnded(folder, ended)
     this.#removeGroup(handle.group)
+    this.releaseNetwork(handle.network)
     // The exit is known now; the pipes are released when the logger has read them.
     const releasing = logIsWhole(folder).then(() => {
       this.#release(handle.lobby_id)
@@ -388,6 +406,7 @@ class ProcessDriver implements Driver {
   async #sweepOnce(): Promise<void> {
     this.#logger.ensure()
     this.#sweepGroups()
+    await this.#sweepNetworks()
     for (const lobby_id of this.#unfinished.ids()) {
       if (!this.#isOver(lobby_id)) continue
       removeInputPipe(this.#inputOf(lobby_id))
@@ -410,16 +429,29 @@ class ProcessDriver implements Driver {
     return handle !== null && this.#isAlive(handle)
   }
 
+  async #sweepNetworks(): Promise<void> {
+    const { networks } = this.#host
+    if (networks === null) return
+    await networks.sweep(this.#livingHandles().flatMap(({ network }) => network ?? []))
+  }
+
+  #livingHandles(): Handle[] {
+    const handles = new Map<string, Handle>()
+    for (const [lobby_id, { handle }] of this.#runs) if (handle !== null) handles.set(lobby_id, handle)
+    for (const lobby_id of this.#unfinished.ids()) {
+      const handle = handles.get(lobby_id) ?? readHandle(this.#folderOf(lobby_id), lobby_id)
+      if (handle !== null) handles.set(lobby_id, handle)
+    }
+    return [...handles.values()].filter((handle) => this.#isAlive(handle))
+  }
+
   /** Ends every process in a group that belongs neither to a living lobby nor to a spare monitor. */
   #sweepGroups(): void {
     const groups = this.#machine.cgroups?.list() ?? []
     if (groups.length === 0) return
     const used = new Set<string | null>()
-    for (const { group, handle } of this.#runs.values()) if (handle === null || this.#isAlive(handle)) used.add(group)
-    for (const lobby_id of this.#unfinished.ids()) {
-      const handle = readHandle(this.#folderOf(lobby_id), lobby_id)
-      if (handle !== null && this.#isAlive(handle)) used.add(handle.group)
-    }
+    for (const { group, handle } of this.#runs.values()) if (handle === null) used.add(group)
+    for (const { group } of this.#livingHandles()) used.add(group)
     for (const group of groups) if (!used.has(group) && !this.#monitors.isSpare(group)) this.#removeGroup(group)
   }
 }

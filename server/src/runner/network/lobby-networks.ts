@@ -1,0 +1,258 @@
+// The networks of lobbies. Each lobby has a network namespace of its own, connected by a pair of interfaces. Making one
+// takes some tens of milliseconds, so a few are kept ready. The kernel holds all of it: networks outlive the runner, and
+// the next one removes those that no living lobby uses.
+import { hash, randomInt } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { Range } from '../../config/lobby-network.ts'
+import { type Block, NETWORKS_MAX, type NetworkNames, namesOf } from './addresses.ts'
+import { claimBlock, releaseBlock } from './block.ts'
+import { Forwarding } from './forwarding.ts'
+import { limitRate, listNetworks, makeNamespaces, removeNamespaces } from './namespace.ts'
+import { readResolver } from './resolver.ts'
+import { admitText, dismissText, isolateText, removeTableText, tableText } from './rules.ts'
+import { run } from './system-command.ts'
+
+/** Networks kept ready. As many lobbies start at once without waiting for theirs. */
+const SPARE_MAX = 4
+const REFILL_DELAY_MS = 250
+/** Networks that one start makes when the pool is empty. Another start may take each of them. */
+const TAKE_TRIES_MAX = 16
+/** Pause after a failed refill. A start that finds no network makes one itself. */
+const REFILL_FAILED_MS = 5_000
+
+/** A lobby's own network. Plain JSON, stored with the run. */
+export type RunNetwork = {
+  index: number
+  namespace: string
+  /** Where the machine reaches the lobby's ports. */
+  address: string
+  /** Where the lobby reaches the platform and DNS. */
+  services: string
+  has_internet: boolean
+}
+
+export type NetworkWish = { has_internet: boolean; bytes_per_second: number }
+
+export type NetworkOptions = {
+  range: Range
+  /** Where the platform listens for lobbies on this machine. */
+  platform: { address: string; port: number }
+}
+
+type OpenOptions = NetworkOptions & { data_dir: string; own_folder: string; log: Logger }
+
+type SpareNetwork = NetworkNames & { bytes_per_second: number }
+
+export class LobbyNetworks {
+  readonly #options: OpenOptions
+  readonly #block: Block
+  readonly #table: string
+  readonly #forwarding: Forwarding
+  readonly #spare: SpareNetwork[] = []
+  /** Indexes that are being made, or belong to a start under way, with their access to the internet. */
+  readonly #taken = new Map<number, boolean>()
+  readonly #work = new Set<Promise<void>>()
+  #next = randomInt(NETWORKS_MAX)
+  /** The rate of the last start: most lobbies of a platform have the same tier. */
+  #rate: number | null = null
+  #resolver = readResolver()
+  #refilling: NodeJS.Timeout | null = null
+  #is_closed = false
+
+  /** Throws an Error with the reason where this machine cannot give lobbies networks. */
+  static async open(options: OpenOptions): Promise<LobbyNetworks> {
+    if (process.getuid?.() !== 0) throw new Error('the platform does not run as root')
+    const block = await claimBlock(options.range, options.data_dir)
+    const networks = new LobbyNetworks(options, block)
+    try {
+      networks.#forwarding.open()
+      await networks.#writeTable()
+      // The first one shows whether the machine can do it at all.
+      await networks.#addSpare(1)
+    } catch (error) {
+      await networks.remove()
+      throw error
+    }
+    networks.#refillAfter(REFILL_DELAY_MS)
+    return networks
+  }
+
+  private constructor(options: OpenOptions, block: Block) {
+    this.#options = options
+    this.#block = block
+    this.#table = `muster_${hash('sha256', options.data_dir).slice(0, 16)}`
+    this.#forwarding = new Forwarding(options.own_folder)
+  }
+
+  /** Where lobbies reach the platform and DNS. */
+  get services(): string {
+    return this.#block.services
+  }
+
+  /** A network of the caller's own, until `release`. */
+  async take({ has_internet, bytes_per_second }: NetworkWish): Promise<RunNetwork> {
+    if (this.#is_closed) throw new Error('The driver is closed.')
+    this.#rate = bytes_per_second
+    this.#refillAfter(REFILL_DELAY_MS)
+    const network = await this.#takeSpare()
+    this.#taken.set(network.index, has_internet)
+    try {
+      await Promise.all([
+        network.bytes_per_second === bytes_per_second ? undefined : limitRate(network, bytes_per_second),
+        has_internet ? undefined : this.#nft(isolateText(this.#table, network)),
+      ])
+    } catch (error) {
+      this.#removeSoon(network)
+      throw error
+    }
+    const { index, namespace, address } = network
+    return { index, namespace, address, services: this.#block.services, has_internet }
+  }
+
+  /** Removes the network of a run that has ended, or did not begin. Returns at once. */
+  release({ index }: RunNetwork): void {
+    this.#removeSoon(namesOf(this.#block, index))
+  }
+
+  /** The run is recorded: from now on only `used` of `sweep` keeps its network. */
+  recorded({ index }: RunNetwork): void {
+    this.#taken.delete(index)
+  }
+
+  /** Removes the networks that no living run uses, and restores rules that another program removed. */
+  async sweep(used: readonly RunNetwork[]): Promise<void> {
+    const kept = new Set([
+      ...used.map(({ index }) => index),
+      ...this.#spare.map(({ index }) => index),
+      ...this.#taken.keys(),
+    ])
+    await this.#remove(listNetworks(this.#block).filter(({ index }) => !kept.has(index)))
+    const resolver = readResolver()
+    const is_changed = this.#forwarding.open() || resolver !== this.#resolver
+    this.#resolver = resolver
+    if (!(await this.#hasTable())) {
+      this.#options.log.warn({ table: this.#table }, 'the nftables table of lobbies was removed; restoring it')
+      await this.#restoreTable(used)
+    } else if (is_changed) await this.#writeTable()
+  }
+
+  /** Removes the networks that are not in use. Those of lobbies stay. */
+  async close(): Promise<void> {
+    this.#is_closed = true
+    if (this.#refilling !== null) clearTimeout(this.#refilling)
+    // A refill under way may add spare networks.
+    while (this.#work.size > 0) await Promise.all(this.#work)
+    await this.#remove(this.#spare.splice(0))
+  }
+
+  /** After the last lobby: removes everything from the machine. */
+  async remove(): Promise<void> {
+    await this.close()
+    await removeNamespaces(listNetworks(this.#block))
+    await this.#nft(removeTableText(this.#table)).catch(() => undefined)
+    this.#forwarding.close()
+    await releaseBlock(this.#block)
+  }
+
+  async #takeSpare(): Promise<SpareNetwork> {
+    for (let tried = 0; tried < TAKE_TRIES_MAX; tried++) {
+      const network = this.#spare.shift()
+      if (network !== undefined) return network
+      await this.#addSpare(1)
+    }
+    throw new Error('Other starts took every network that was made for this one.')
+  }
+
+  async #restoreTable(used: readonly RunNetwork[]): Promise<void> {
+    const namesAt = (index: number): NetworkNames => namesOf(this.#block, index)
+    const running = [...used.map(({ index, has_internet }) => ({ index, has_internet }))]
+    for (const [index, has_internet] of this.#taken) running.push({ index, has_internet })
+    const isolated = running.filter(({ has_internet }) => !has_internet).map(({ index }) => namesAt(index))
+    await this.#writeTable()
+    const admitted = [...this.#spare, ...running.map(({ index }) => namesAt(index))]
+    const isolate = isolated.map((network) => isolateText(this.#table, network))
+    await this.#nft([admitText(this.#table, admitted), ...isolate].join(''))
+  }
+
+  /** A start may take one while they are made, so there may be none afterwards. */
+  async #addSpare(count: number): Promise<void> {
+    const bytes_per_second = this.#rate ?? 0
+    const networks = this.#freeIndexes(count).map((index) => namesOf(this.#block, index))
+    for (const { index } of networks) this.#taken.set(index, true)
+    try {
+      await makeNamespaces(this.#block, networks)
+      await this.#nft(admitText(this.#table, networks))
+      if (this.#rate !== null) await Promise.all(networks.map((network) => limitRate(network, bytes_per_second)))
+      this.#spare.push(...networks.map((network) => ({ ...network, bytes_per_second })))
+    } catch (error) {
+      await this.#remove(networks).catch(() => undefined)
+      throw error
+    } finally {
+      for (const { index } of networks) this.#taken.delete(index)
+    }
+  }
+
+  /** An index is used again only after all others, so that a late packet does not reach the next lobby. */
+  #freeIndexes(count: number): number[] {
+    const existing = new Set([...listNetworks(this.#block).map(({ index }) => index), ...this.#taken.keys()])
+    const free: number[] = []
+    for (let seen = 0; seen < NETWORKS_MAX && free.length < count; seen++) {
+      if (!existing.has(this.#next)) free.push(this.#next)
+      this.#next = (this.#next + 1) % NETWORKS_MAX
+    }
+    if (free.length < count) throw new Error('All networks of lobbies are in use.')
+    return free
+  }
+
+  async #remove(networks: readonly NetworkNames[]): Promise<void> {
+    if (networks.length === 0) return
+    await this.#nft(dismissText(this.#table, networks)).catch(() => undefined)
+    await removeNamespaces(networks)
+  }
+
+  #removeSoon(network: NetworkNames): void {
+    this.#taken.delete(network.index)
+    this.#track(this.#remove([network]))
+  }
+
+  #refillAfter(delay_ms: number): void {
+    if (this.#is_closed) return
+    this.#refilling ??= setTimeout(() => {
+      this.#refilling = null
+      this.#track(this.#refill())
+    }, delay_ms).unref()
+  }
+
+  async #refill(): Promise<void> {
+    const missing = SPARE_MAX - this.#spare.length
+    if (missing <= 0 || this.#is_closed) return
+    try {
+      await this.#addSpare(missing)
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'networks for lobbies could not be prepared; retrying')
+      this.#refillAfter(REFILL_FAILED_MS)
+    }
+  }
+
+  /** Work that `close` waits for. What fails is found by the next sweep. */
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'network of a lobby could not be removed'))
+      .finally(() => this.#work.delete(tracked))
+    this.#work.add(tracked)
+  }
+
+  async #hasTable(): Promise<boolean> {
+    return (await run(['nft', 'list', 'tables', 'inet'])).includes(`table inet ${this.#table}\n`)
+  }
+
+  async #writeTable(): Promise<void> {
+    const { platform } = this.#options
+    const [block, table, resolver] = [this.#block, this.#table, this.#resolver]
+    await this.#nft(tableText({ table, block, platform, resolver, opened: this.#forwarding.opened }))
+  }
+
+  async #nft(text: string): Promise<void> {
+    if (text !== '') await run(['nft', '-f', '-'], text)
+  }
+}

@@ -1,0 +1,128 @@
+// Makes and removes the network namespaces of lobbies: a namespace, a pair of interfaces, and the route between them. IPv6
+// is off except on the lobby's own loopback interface (docs/design/decisions/0080-network-per-lobby.md).
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isGone } from '../../procfs.ts'
+import { type Block, indexIn, lobbyPrefix, type NetworkNames, namesOf, namespacePrefix } from './addresses.ts'
+import { lobbyTableText } from './rules.ts'
+import { ipBatch, run } from './system-command.ts'
+
+const NAMESPACES_FOLDER = '/run/netns'
+const SYSCTL = '/proc/sys/net'
+/** Longest time that a packet waits for its lobby's share. Later packets are dropped. */
+const QUEUE_MS_MAX = 100
+/** Bytes that a lobby may send at once, at its full rate afterwards. */
+const BURST_BYTES_MIN = 256 * 1024
+const BURST_SECONDS = 0.02
+/** `tc` has no zero rate. */
+const RATE_BYTES_MIN = 1_000
+/** The largest rate that 'tc' of every release takes. */
+const RATE_BYTES_MAX = 12_500_000_000
+
+/** $1: the lobby's address. $2: the machine's address. The batch for nft is the standard input. */
+const PREPARE = `
+set -e
+echo 1 > ${SYSCTL}/ipv6/conf/default/disable_ipv6
+echo 1 > ${SYSCTL}/ipv6/conf/eth0/disable_ipv6
+echo 1 > ${SYSCTL}/ipv4/conf/eth0/route_localnet
+ip link set lo up
+ip link set eth0 up
+ip addr add "$1/32" dev eth0
+ip route add "$2" dev eth0 scope link
+ip route add default via "$2"
+nft -f -
+`
+
+const namespacePath = (name: string): string => join(NAMESPACES_FOLDER, name)
+
+/** The command that runs another in a namespace. */
+export const inNamespace = (name: string): string[] => ['nsenter', `--net=${namespacePath(name)}`, '--']
+
+export async function makeNamespaces(block: Block, networks: readonly NetworkNames[]): Promise<void> {
+  await ipBatch(
+    networks.flatMap(({ namespace, interface: name }) => [
+      `netns add ${namespace}`,
+      `link add ${name} type veth peer name eth0 netns ${namespace}`,
+    ]),
+  )
+  await Promise.all(networks.map((network) => prepareInside(block, network)))
+  for (const { interface: name } of networks) {
+    writeSetting(`ipv6/conf/${name}/disable_ipv6`, '1')
+    writeSetting(`ipv4/conf/${name}/forwarding`, '1')
+    // The platform's listener for lobbies may be on a loopback address.
+    writeSetting(`ipv4/conf/${name}/route_localnet`, '1')
+    writeSetting(`ipv4/conf/${name}/rp_filter`, '1')
+  }
+  await ipBatch(
+    networks.flatMap(({ interface: name, address }) => [
+      `link set ${name} up`,
+      `route add ${address}/32 dev ${name} src ${block.edge}`,
+    ]),
+  )
+}
+
+/** Removes what exists. Connections end at once. */
+export async function removeNamespaces(networks: readonly NetworkNames[]): Promise<void> {
+  const lines = networks.flatMap(({ namespace, interface: name }) => [
+    ...(interfaces().includes(name) ? [`link del ${name}`] : []),
+    ...(existsSync(namespacePath(namespace)) ? [`netns del ${namespace}`] : []),
+  ])
+  // Another line of the batch may have removed an interface with its namespace.
+  await ipBatch(lines, { is_forced: true }).catch(() => undefined)
+  const left = existing(networks)
+  if (left.length > 0) throw new Error(`the networks ${left.join(', ')} could not be removed`)
+}
+
+function existing(networks: readonly NetworkNames[]): string[] {
+  const names = interfaces()
+  return networks.flatMap(({ namespace, interface: name }) => [
+    ...(names.includes(name) ? [name] : []),
+    ...(existsSync(namespacePath(namespace)) ? [namespace] : []),
+  ])
+}
+
+/** Every network of the block of which a namespace or an interface exists. */
+export function listNetworks(block: Block): NetworkNames[] {
+  const indexes = new Set<number>()
+  for (const name of namespaces()) addIndex(indexes, indexIn(name, namespacePrefix(block)))
+  for (const name of interfaces()) addIndex(indexes, indexIn(name, lobbyPrefix(block)))
+  return [...indexes].map((index) => namesOf(block, index))
+}
+
+/** Limits what the lobby sends and receives, each to this many bytes a second. */
+export async function limitRate({ interface: name, namespace }: NetworkNames, bytes_per_second: number): Promise<void> {
+  const rate = Math.round(Math.min(RATE_BYTES_MAX, Math.max(RATE_BYTES_MIN, bytes_per_second)))
+  const burst = Math.max(BURST_BYTES_MIN, Math.round(rate * BURST_SECONDS))
+  const shape = ['root', 'tbf', 'rate', `${rate}bps`, 'burst', `${burst}b`, 'latency', `${QUEUE_MS_MAX}ms`]
+  await Promise.all([
+    run(['tc', 'qdisc', 'replace', 'dev', name, ...shape]),
+    run(['tc', '-netns', namespace, 'qdisc', 'replace', 'dev', 'eth0', ...shape]),
+  ])
+}
+
+async function prepareInside(block: Block, network: NetworkNames): Promise<void> {
+  const [program = '', ...enter] = inNamespace(network.namespace)
+  const script = ['/bin/sh', '-c', PREPARE, 'sh', network.address, block.services]
+  await run([program, ...enter, ...script], lobbyTableText(block, network))
+}
+
+function writeSetting(path: string, value: string): void {
+  writeFileSync(join(SYSCTL, path), value)
+}
+
+function namespaces(): string[] {
+  try {
+    return readdirSync(NAMESPACES_FOLDER)
+  } catch (error) {
+    if (isGone(error)) return []
+    throw error
+  }
+}
+
+function interfaces(): string[] {
+  return [...readFileSync('/proc/net/dev', 'latin1').matchAll(/^ *([^\s:]+):/gm)].map(([, name = '']) => name)
+}
+
+function addIndex(indexes: Set<number>, index: number | null): void {
+  if (index !== null) indexes.add(index)
+}

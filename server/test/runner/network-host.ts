@@ -1,0 +1,136 @@
+// A runner's driver for network-world.ts: `node network-host.ts OPTIONS`. Commands are lines of JSON on the standard input,
+// and each has a line of JSON as its result. Beside the driver it listens as the platform and as other programs would.
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import pino from 'pino'
+import { parseRange } from '../../src/config/lobby-network.ts'
+import { newId } from '../../src/ids.ts'
+import type { Handle } from '../../src/runner/drivers/driver.ts'
+import { openProcessDriver } from '../../src/runner/drivers/process.ts'
+import { until } from '../until.ts'
+import { TIER, writeBuild } from './driver-fixture.ts'
+
+const PLATFORM_PORT = 4_999
+/** Ports of other programs of the machine. */
+const OTHER_PORTS = [22, 5_432, 8_080] as const
+
+/** More starts than a test lasts. */
+const CHURN_MAX = 10_000
+
+type Start = {
+  program: string
+  has_internet?: boolean
+  bytes_per_second?: number
+  env?: Record<string, string>
+  tier?: Partial<typeof TIER>
+}
+type Command =
+  | { start: Start }
+  | { line: string; pattern: string }
+  | { connect: string; port: number; send: string }
+  | { stop: string }
+  | { exit: string }
+  | { close: 'end' | 'keep' }
+  | { sweep: true }
+  | { list: true }
+  | { churn: true }
+
+const { data_dir, is_quiet = false } = JSON.parse(process.argv[2] ?? '{}') as { data_dir: string; is_quiet?: boolean }
+
+if (!is_quiet) {
+  for (const port of [PLATFORM_PORT, ...OTHER_PORTS]) {
+    const server = createServer((socket) => socket.end(`port ${port}\n`).on('error', () => undefined))
+    await once(server.listen(port, port === PLATFORM_PORT ? '127.0.0.1' : '0.0.0.0'), 'listening')
+    const udp = createSocket('udp4', (message, { port, address }) => udp.send(message, port, address))
+    udp.bind(port, '0.0.0.0')
+    await once(udp, 'listening')
+  }
+}
+
+const driver = await openProcessDriver({
+  data_dir,
+  sandbox: 'required',
+  log: pino({ level: 'silent' }),
+  network: { range: parseRange('198.18.0.0/15')!, platform: { address: '127.0.0.1', port: PLATFORM_PORT } },
+  now: Date.now,
+  ended_kept_ms: null,
+  ended_bytes_max: null,
+})
+const handles = new Map<string, Handle>()
+
+async function start({ program, has_internet = true, bytes_per_second = 1e9, env = {}, tier = {} }: Start) {
+  const build_folder = writeBuild(data_dir, { 'server.mjs': program })
+  const network = await driver.takeNetwork({ has_internet, bytes_per_second })
+  const lobby_id = newId(Date.now())
+  const started = await driver.start({
+    lobby_id,
+    build_folder,
+    args: ['node', 'server.mjs'],
+    env: { ...env, SERVICES: network!.services, ADDRESS: network!.address },
+    tier: { ...TIER, ...tier },
+    network,
+  })
+  if ('refused' in started) throw new Error(started.message)
+  handles.set(lobby_id, started.handle)
+  return started.handle
+}
+
+async function perform(command: Command): Promise<object> {
+  if ('start' in command) return start(command.start)
+  if ('line' in command) {
+    const pattern = new RegExp(command.pattern)
+    return until(`the log matches ${command.pattern}`, async () => {
+      const lines = await driver.logs(command.line, 'stdout', 1_000)
+      const found = lines.map(({ bytes }) => pattern.exec(bytes.toString())).find((match) => match !== null)
+      return found === undefined ? null : { match: [...found] }
+    })
+  }
+  if ('connect' in command) {
+    const socket = connect(command.port, command.connect)
+    socket.end(command.send)
+    return { text: await text(socket) }
+  }
+  if ('stop' in command) {
+    await driver.stop(handles.get(command.stop)!, 5_000)
+    return {}
+  }
+  if ('exit' in command) return until('the lobby has ended', () => driver.exit(handles.get(command.exit)!))
+  if ('sweep' in command) {
+    await driver.sweep()
+    return {}
+  }
+  if ('list' in command) {
+    for (const handle of await driver.list()) handles.set(handle.lobby_id, handle)
+    return { lobby_ids: [...handles.keys()] }
+  }
+  if ('close' in command) {
+    await driver.close({ logger: command.close })
+    return {}
+  }
+  void churn()
+  return {}
+}
+
+/** Starts and ends lobbies until the process is killed. */
+async function churn(): Promise<void> {
+  const running: Handle[] = []
+  for (let started = 0; started < CHURN_MAX; started++) {
+    running.push(await start({ program: 'setInterval(() => undefined, 1_000)' }))
+    if (running.length > 3) {
+      const handle = running.shift()!
+      await driver.stop(handle, 0).then(() => until('the lobby has ended', () => driver.exit(handle)))
+    }
+  }
+}
+
+console.log('{}')
+for await (const line of createInterface(process.stdin)) {
+  try {
+    console.log(JSON.stringify(await perform(JSON.parse(line) as Command)))
+  } catch (error) {
+    console.log(JSON.stringify({ error: String(error) }))
+  }
+}
