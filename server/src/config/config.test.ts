@@ -125,6 +125,7 @@ const REFUSED: Partial<Record<SettingName, { value: string; mistake: RegExp }>> 
   MUSTER_LOGIN_TURNSTILE_SITE_KEY: { value: 'key', mistake: /set both/ },
   MUSTER_LOGIN_TURNSTILE_SECRET_KEY: { value: 'key', mistake: /set both/ },
   MUSTER_PUBLIC_SCHEME: { value: 'http', mistake: /MUSTER_PUBLIC_SCHEME must be https/ },
+  MUSTER_LOBBY_NETWORK: { value: '8.8.8.0/16', mistake: /MUSTER_LOBBY_NETWORK must be a private IPv4 block/ },
   MUSTER_SANDBOX: { value: 'off', mistake: /MUSTER_SANDBOX must be required/ },
 }
 

@@ -21,7 +21,9 @@ const OTHER_PORTS = [22, 5_432, 8_080] as const
 const CHURN_MAX = 10_000
 
 type Start = {
+  /** The content of server.mjs, and the file that runs. */
   program: string
+  args?: string[]
   has_internet?: boolean
   bytes_per_second?: number
   env?: Record<string, string>
@@ -34,6 +36,7 @@ type Command =
   | { stop: string }
   | { exit: string }
   | { close: 'end' | 'keep' }
+  | { log: string }
   | { sweep: true }
   | { list: true }
   | { churn: true }
@@ -61,14 +64,21 @@ const driver = await openProcessDriver({
 })
 const handles = new Map<string, Handle>()
 
-async function start({ program, has_internet = true, bytes_per_second = 1e9, env = {}, tier = {} }: Start) {
+async function start({
+  program,
+  args = ['node', 'server.mjs'],
+  has_internet = true,
+  bytes_per_second = 1e9,
+  env = {},
+  tier = {},
+}: Start) {
   const build_folder = writeBuild(data_dir, { 'server.mjs': program })
   const network = await driver.takeNetwork({ has_internet, bytes_per_second })
   const lobby_id = newId(Date.now())
   const started = await driver.start({
     lobby_id,
     build_folder,
-    args: ['node', 'server.mjs'],
+    args,
     env: { ...env, SERVICES: network!.services, ADDRESS: network!.address },
     tier: { ...TIER, ...tier },
     network,
@@ -98,6 +108,10 @@ async function perform(command: Command): Promise<object> {
     return {}
   }
   if ('exit' in command) return until('the lobby has ended', () => driver.exit(handles.get(command.exit)!))
+  if ('log' in command) {
+    const lines = await driver.logs(command.log, 'stdout', 1_000)
+    return { lines: lines.map(({ bytes }) => bytes.toString()) }
+  }
   if ('sweep' in command) {
     await driver.sweep()
     return {}

@@ -1,6 +1,6 @@
 // The bubblewrap sandbox of a lobby. The lobby has its own user, pid, ipc, uts and mount namespaces. Its root contains the
 // build, the platform's node and the host's programs and libraries, all read-only, and three private folders in memory
-// with a size limit. It has no capability, no new privileges and no further user namespaces. The environment is passed by
+// with a size limit. It has no capability, no new privileges and no further user namespaces, and a filter of system calls (seccomp.ts). The environment is passed by
 // a file descriptor (`--args`), never on the command line, which other users can read.
 //
 // The network is that of the process that starts bubblewrap: a namespace of the lobby's own (../network/), or the
@@ -24,6 +24,8 @@ const INSIDE_UID = 1000
 /** File descriptors of the monitor. */
 export const ARGS_FD = 3
 export const STATUS_FD = 4
+/** The filter of system calls. */
+export const SECCOMP_FD = 5
 /** The files of the lobby, one each. A shell has no descriptors above 9. */
 export const FILE_FDS: readonly number[] = [6, 7, 8, 9]
 
@@ -45,8 +47,18 @@ const HOST_ROOT = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'] as const
 /** Time limit of the trial run. */
 const PROBE_MS_MAX = 10_000
 
+/** $0: the filter. $@: the command. */
+const PROBE = `exec "$@" ${ARGS_FD}<&0 ${STATUS_FD}>/dev/null ${SECCOMP_FD}<"$0"`
+
 /** Made once by the driver, in a folder that no lobby can write. */
-export type HostFiles = { node: string; passwd: string; group: string; resolver: string }
+export type HostFiles = {
+  node: string
+  passwd: string
+  group: string
+  resolver: string
+  /** The filter of system calls; null where there is none for this machine. */
+  seccomp: string | null
+}
 
 /** The command line before the program. It contains no secret, because every user of the host can read it. */
 export function bubblewrapCommand(lobby_id: string, disable_userns: boolean): string[] {
@@ -85,6 +97,7 @@ export function bubblewrapArgs(
   ]
   const args = [
     ...['--uid', String(INSIDE_UID), '--gid', String(INSIDE_UID)],
+    ...(files.seccomp === null ? [] : ['--seccomp', String(SECCOMP_FD)]),
     ...hostFolders(),
     ...HOST_ETC.flatMap((name) => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
     ...['--ro-bind-try', spec.network ? files.resolver : '/etc/resolv.conf', '/etc/resolv.conf'],
@@ -134,19 +147,15 @@ function hostFolders(): string[] {
 }
 
 /**
- * Runs one program as lobbies will be run. `command`: a monitor's command line. `args`: the arguments for ARGS_FD. Returns
- * null when it works, otherwise the error text.
+ * Runs one program as lobbies will be run. `command`: a monitor's command line. `args`: the arguments for ARGS_FD.
+ * `seccomp`: the file for SECCOMP_FD. Returns null when it works, otherwise the error text.
  */
-export async function probe(command: readonly string[], args: Buffer): Promise<string | null> {
+export async function probe(command: readonly string[], args: Buffer, seccomp: string | null): Promise<string | null> {
   const [program, ...rest] = command
-  const running = promisify(execFile)(
-    '/bin/sh',
-    ['-c', `exec "$@" ${ARGS_FD}<&0 ${STATUS_FD}>/dev/null`, 'sh', program ?? '', ...rest],
-    {
-      timeout: PROBE_MS_MAX,
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
-    },
-  )
+  const running = promisify(execFile)('/bin/sh', ['-c', PROBE, seccomp ?? '/dev/null', program ?? '', ...rest], {
+    timeout: PROBE_MS_MAX,
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+  })
   running.child.stdin?.on('error', () => undefined)
   running.child.stdin?.end(args)
   try {

@@ -16,6 +16,7 @@ import { bubblewrapArgs, bubblewrapCommand, GROUP, type HostFiles, PASSWD, probe
 import { type Cgroups, openCgroups } from './cgroups.ts'
 import type { Tier } from './driver.ts'
 import { asUser, MONITOR_ENV } from './monitor.ts'
+import { seccompFilter } from './seccomp.ts'
 import { UID_FIRST } from './uids.ts'
 
 export type Host = {
@@ -67,6 +68,12 @@ export async function prepareHost({ data_dir, sandbox, log, network }: HostOptio
     passwd: join(own_folder, 'passwd'),
     group: join(own_folder, 'group'),
     resolver: join(own_folder, 'resolv.conf'),
+    seccomp: null,
+  }
+  const filter = seccompFilter()
+  if (filter !== null) {
+    files.seccomp = join(own_folder, 'seccomp')
+    writeFileSync(files.seccomp, filter, { mode: 0o644 })
   }
   writeFileSync(files.passwd, PASSWD, { mode: 0o644 })
   writeFileSync(files.group, GROUP, { mode: 0o644 })
@@ -148,7 +155,7 @@ async function tryBubblewrap(
       'node',
       '--version',
     ]
-    const failure = await probe(command, args)
+    const failure = await probe(command, args, files.seccomp)
     if (failure === null) return { disable_userns }
     failed = failure
   }

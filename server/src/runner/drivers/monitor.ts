@@ -20,7 +20,7 @@ import {
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { isGone } from '../../procfs.ts'
-import { ARGS_FD, FILE_FDS, STATUS_FD } from './bubblewrap.ts'
+import { ARGS_FD, FILE_FDS, SECCOMP_FD, STATUS_FD } from './bubblewrap.ts'
 import { launchedPath, statusPath } from './lobby-folder.ts'
 
 /** The channel between the runner and a monitor. In: the folder of the lobby. Out: one line when it is launched. */
@@ -121,6 +121,8 @@ export type LaunchSpec = {
   output: { stdout: string; stderr: string }
   /** The contents of FILE_FDS. They may contain secrets. */
   files: readonly Buffer[]
+  /** The file of SECCOMP_FD; null: it stays closed. */
+  seccomp: string | null
   working_folder: string
   uid: number | null
 }
@@ -168,6 +170,7 @@ function scriptOf(spec: LaunchSpec, secrets: readonly string[]): string {
     `read -r line </proc/self/stat && echo "$line" >${quote(launchedPath(spec.folder))} || exit 125`,
     `echo launched >&${CONTROL_FD}`,
     `exec ${ARGS_FD}<&${NEXT_ARGS_FD} ${NEXT_ARGS_FD}<&-`,
+    ...(spec.seccomp === null ? [] : [`exec ${SECCOMP_FD}<${quote(spec.seccomp)}`]),
     `exec ${spec.command.map(quote).join(' ')}`,
     '',
   ].join('\n')

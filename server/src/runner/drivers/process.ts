@@ -38,7 +38,7 @@ import { type Host, type HostOptions, prepareHost } from './host.ts'
 import { inputPipe, makeInputPipesFolder, removeInputPipe, writeInput } from './input-pipe.ts'
 import { listeningSocketsOf, type Machine, usageOfRuns } from './inspect.ts'
 import { changeTime, endTime, readEnded, readHandle, writeEnded, writeRunFile } from './lobby-folder.ts'
-import { asUser, exportsOf, inheritedFds, launch, plainCommand } from './monitor.ts'
+import { asUser, exportsOf, inheritedFds, type LaunchSpec, launch, plainCommand } from './monitor.ts'
 import { identifyProgram, isSuspended } from './program-process.ts'
 import { SpareMonitors } from './spare-monitors.ts'
 import { createUids, UID_COUNT, type Uids } from './uids.ts'
@@ -340,17 +340,18 @@ class ProcessDriver implements Driver {
     spec: RunSpec,
     program: string[],
     uid: number | null,
-  ): { command: string[]; args: Buffer; working_folder: string } {
+  ): Pick<LaunchSpec, 'command' | 'args' | 'working_folder' | 'seccomp'> {
     const { bubblewrap, files } = this.#host
     if (bubblewrap === null) {
       const args = exportsOf(plainEnvironment(this.#host, folder, spec, uid))
       writeScratchFiles(scratchOf(folder), spec.files ?? [], uid)
-      return { command: plainCommand(spec.lobby_id, uid, program), args, working_folder: spec.build_folder }
+      const command = plainCommand(spec.lobby_id, uid, program)
+      return { command, args, working_folder: spec.build_folder, seccomp: null }
     }
     const enter = spec.network ? inNamespace(spec.network.namespace) : []
     const sandbox = bubblewrapCommand(spec.lobby_id, bubblewrap.disable_userns)
     const command = [...enter, ...asUser(uid), ...sandbox, ...program]
-    return { command, args: bubblewrapArgs(files, spec), working_folder: '/' }
+    return { command, args: bubblewrapArgs(files, spec), working_folder: '/', seccomp: files.seccomp }
   }
 
   async #end(handle: Handle, ending: Ending): Promise<void> {

@@ -1,0 +1,91 @@
+// Hostile programs, each in a lobby beside a neighbour. Each is contained, its exit names what it did, the neighbour
+// responds throughout, and the machine is unchanged afterwards. The folder hostile/ has the programs.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import type { Exit, ExitReason, Handle, Tier } from '../../src/runner/drivers/driver.ts'
+import { until } from '../until.ts'
+import { type Host, makeWorld, missingForNetworks, traces } from './network-world.ts'
+
+const FOLDER = new URL('./hostile/', import.meta.url)
+/** In the command lines of processes that a hostile program starts. */
+const MARK = 'hostile-mark'
+const SECRET = 'a-secret-of-the-platform'
+const NEIGHBOUR = `
+  import { createServer } from 'node:net'
+  createServer((socket) => socket.pipe(socket)).listen(20000, '127.0.0.1', () => console.log('listening'))`
+
+/** `line`: what it prints before it ends or is stopped. `reason`: null when the test stops it. */
+type Case = { name: string; line: RegExp | null; reason: ExitReason | null; tier?: Partial<Tier> }
+
+const CASES: readonly Case[] = [
+  { name: 'system-calls.py', line: /^passed \[\]$/, reason: 'exit' },
+  { name: 'secrets.py', line: /^found \[\]$/, reason: 'exit' },
+  { name: 'writes.py', line: /^written \[\]$/, reason: 'exit' },
+  { name: 'scratch.py', line: /^full \['\/tmp', '\/scratch', '\/dev\/shm'\]$/, reason: 'exit' },
+  { name: 'forks.py', line: /^forked \d+$/, reason: 'pids' },
+  { name: 'memory.py', line: null, reason: 'oom', tier: { memory_bytes: 64 * 1024 ** 2 } },
+  { name: 'inodes.py', line: null, reason: 'oom', tier: { memory_bytes: 64 * 1024 ** 2 } },
+  { name: 'daemons.py', line: /^started$/, reason: 'exit' },
+  { name: 'kill-all.py', line: /^killed$/, reason: 'exit' },
+  { name: 'spin.py', line: /^spinning$/, reason: null, tier: { cpu_cores: 0.5 } },
+]
+
+test('hostile programs are contained, and a neighbour is undisturbed', async (t) => {
+  const missing = missingForNetworks()
+  if (missing !== null) return t.skip(missing)
+  const world = await makeWorld(t)
+  const before = traces(world)
+  process.env.MUSTER_TEST_SECRET = SECRET
+  t.after(() => delete process.env.MUSTER_TEST_SECRET)
+  const host = await world.host()
+  const neighbour = await host.call<Handle>({ start: { program: NEIGHBOUR } })
+  await host.call({ line: neighbour.lobby_id, pattern: '^listening$' })
+  for (const one of CASES) {
+    await t.test(one.name, async () => {
+      await contain(host, one)
+      await requireEcho(host, neighbour)
+      await until('its processes are gone', () => processesWith(MARK).length === 0)
+    })
+  }
+  await host.call({ stop: neighbour.lobby_id })
+  await host.call({ exit: neighbour.lobby_id })
+  await host.call({ close: 'end' })
+  assert.deepEqual(traces(world), before)
+})
+
+async function contain(host: Host, { name, line, reason, tier = {} }: Case): Promise<void> {
+  const { lobby_id } = await host.call<Handle>({
+    start: {
+      program: readFileSync(new URL(name, FOLDER), 'utf8'),
+      args: ['/usr/bin/python3', '-u', '/build/server.mjs', MARK],
+      env: { SECRET_WORD: SECRET.split('-').join(' ') },
+      tier,
+    },
+  })
+  if (reason === null) {
+    await host.call({ line: lobby_id, pattern: line!.source })
+    await host.call({ stop: lobby_id })
+  }
+  const exit = await host.call<Exit>({ exit: lobby_id })
+  const { lines } = await host.call<{ lines: string[] }>({ log: lobby_id })
+  assert.ok(line === null || lines.some((text) => line.test(text)), `${name} printed ${JSON.stringify(lines)}`)
+  assert.equal(exit.reason, reason ?? 'signal', JSON.stringify({ exit, lines }))
+}
+
+async function requireEcho(host: Host, { network }: Handle): Promise<void> {
+  const { text } = await host.call<{ text: string }>({ connect: network!.address, port: 20_000, send: 'alive' })
+  assert.equal(text, 'alive')
+}
+
+function processesWith(word: string): string[] {
+  return readdirSync('/proc').filter((name) => {
+    if (!/^\d+$/.test(name)) return false
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, 'latin1').split('\0').includes(word)
+    } catch {
+      // It has ended.
+      return false
+    }
+  })
+}
